@@ -1,1 +1,39 @@
-//! x
+//! `snowflake`: 64-bit, time-ordered, decodable primary keys that never come
+//! twice.
+//!
+//! A thin SQL surface over the crate `snowflake-id`, which has the algorithm.
+//! SQL modules ask [`backend`] for IDs; it brings together the settings, the
+//! shared slots, the clocks, the mark in the write-ahead log, and the wait.
+
+use pgrx::pg_guard;
+use pgrx::pg_sys;
+
+mod backend;
+mod clock;
+mod error;
+mod generate;
+mod inspect;
+mod mark;
+mod settings;
+mod shared;
+mod wait;
+
+pgrx::pg_module_magic!(name, version);
+
+pgrx::extension_sql_file!("../sql/mark.sql", name = "mark");
+pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
+
+/// Called when the library is loaded. Settings and shared memory come into
+/// being only while `shared_preload_libraries` is loaded; in a process that
+/// loads the library later, decoding works and generating says what to do.
+#[allow(non_snake_case)]
+#[pg_guard]
+pub extern "C-unwind" fn _PG_init() {
+    // SAFETY: a flag that Postgres sets before it loads libraries.
+    #[allow(unsafe_code)]
+    let preloading = unsafe { pg_sys::process_shared_preload_libraries_in_progress };
+    if preloading {
+        settings::init();
+        shared::init();
+    }
+}

@@ -1,0 +1,257 @@
+//! Everything that can go wrong for a user, and how Postgres reports it.
+//!
+//! Modules return [`Error`]; [`Error::report`] is the only place that turns
+//! one into an SQLSTATE, a message, a detail and a hint, so the wording stays
+//! in one style (PostgreSQL's error style guide: a lower-case message without
+//! a full stop; detail and hint are sentences).
+
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use snowflake_id::{FieldError, LayoutError, Time, presets};
+
+use crate::settings::{LAYOUT_NAME, MAX_WAIT_NAME, NODE_ID_NAME};
+
+/// A reason why a call cannot be answered.
+#[derive(Debug)]
+pub enum Error {
+    /// Generating without the library in `shared_preload_libraries`.
+    NotPreloaded,
+    /// The layout has node bits and `snowflake.node_id` is not set.
+    NodeNotSet,
+    /// Generating on a standby, or before recovery is over.
+    InRecovery,
+    /// The sequence `snowflake_mark` is not beside the function that was called.
+    MarkMissing,
+    /// The mark would not survive a crash or would not reach a standby.
+    MarkNotPermanent,
+    /// The clock is behind by more than `snowflake.max_clock_step`.
+    ClockBehind {
+        /// What the clock says, microseconds since 1970.
+        wall: i64,
+        /// The time up to which IDs may be out already, microseconds since 1970.
+        reached: i64,
+    },
+    /// A wait is bound to take longer than `snowflake.max_wait`.
+    WaitTooLong {
+        /// What the clock says, microseconds since 1970.
+        wall: i64,
+        /// The time of the next ID that is free, microseconds since 1970.
+        next: i64,
+        /// How long the wait would be, milliseconds.
+        needed_ms: i64,
+        /// `snowflake.max_wait`, milliseconds.
+        max_wait_ms: i32,
+    },
+    /// The clock is before the layout's epoch.
+    BeforeEpoch {
+        /// What the clock says.
+        wall: Time,
+        /// The layout's epoch.
+        epoch: Time,
+    },
+    /// The layout's timestamp bits are used up.
+    PastEnd {
+        /// The first instant that the layout cannot hold.
+        end: Time,
+    },
+    /// No ID was made in this session yet.
+    NothingIssued,
+    /// A count below zero.
+    NegativeCount(i32),
+    /// A text that is no layout.
+    InvalidLayout {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        reason: LayoutError,
+    },
+    /// A value that does not fit its field.
+    FieldOutOfRange(FieldError),
+    /// A bigint below zero.
+    NegativeId(i64),
+    /// An ID with bits above the layout's fields.
+    IdOutsideLayout {
+        /// The ID.
+        id: i64,
+        /// The layout's bits.
+        bits: u32,
+    },
+    /// An ID whose time a timestamptz cannot hold.
+    TimeOutOfRange(i64),
+}
+
+/// A time in microseconds since 1970 as an error's detail shows it.
+fn at(unix_micros: i64) -> Time {
+    Time::from_unix_micros(unix_micros.into())
+}
+
+impl Error {
+    /// Raises the error; does not return.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    pub fn report(self) -> ! {
+        self.into_report().report(PgLogLevel::ERROR);
+        unreachable!("an ERROR does not return");
+    }
+
+    fn into_report(self) -> ErrorReport {
+        use PgSqlErrorCode::*;
+        let new = |code, message: String| ErrorReport::new(code, message, "snowflake");
+        match self {
+            Error::NotPreloaded => new(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                r#"snowflake must be loaded via "shared_preload_libraries""#.into(),
+            )
+            .set_hint(
+                "Add \"snowflake\" to shared_preload_libraries in postgresql.conf \
+                 and restart the server.",
+            ),
+            Error::NodeNotSet => new(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("{NODE_ID_NAME} is not set"),
+            )
+            .set_detail("IDs carry the number of the server that made them.")
+            .set_hint(format!(
+                "Add \"{NODE_ID_NAME} = 0\" to postgresql.conf and restart the server; \
+                 where several servers make IDs, give each its own number."
+            )),
+            Error::InRecovery => new(
+                ERRCODE_READ_ONLY_SQL_TRANSACTION,
+                "cannot make snowflake IDs during recovery".into(),
+            )
+            .set_detail("IDs are reserved in the write-ahead log, which a standby cannot write.")
+            .set_hint("Run the statement on the primary."),
+            Error::MarkMissing => new(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "the sequence snowflake_mark is missing".into(),
+            )
+            .set_detail("It is looked for in the schema of the function that was called.")
+            .set_hint("Create the extension with CREATE EXTENSION snowflake."),
+            Error::MarkNotPermanent => new(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "the sequence snowflake_mark is not permanent".into(),
+            )
+            .set_detail(
+                "A temporary or unlogged sequence is reset by a crash, and IDs would repeat.",
+            )
+            .set_hint(
+                "Use ALTER SEQUENCE snowflake_mark SET LOGGED, or create the extension \
+                 in a permanent schema.",
+            ),
+            Error::ClockBehind { wall, reached } => new(
+                ERRCODE_SYSTEM_ERROR,
+                "the clock is behind the IDs that may be out already".into(),
+            )
+            .set_detail(format!(
+                "The clock says {}; IDs may be out up to {}.",
+                at(wall),
+                at(reached)
+            ))
+            .set_hint(
+                "Set the clock right; IDs then go on by themselves. Steps up to \
+                 snowflake.max_clock_step are ridden out.",
+            ),
+            Error::WaitTooLong {
+                wall,
+                next,
+                needed_ms,
+                max_wait_ms,
+            } => new(
+                ERRCODE_SYSTEM_ERROR,
+                format!("the next snowflake ID is free only in {needed_ms} ms"),
+            )
+            .set_detail(format!(
+                "The clock says {}; the IDs before {} are used up; {MAX_WAIT_NAME} is \
+                 {max_wait_ms} ms.",
+                at(wall),
+                at(next)
+            ))
+            .set_hint(format!(
+                "Raise snowflake.max_borrow or {MAX_WAIT_NAME}, or use a layout with more \
+                 backend or sequence bits."
+            )),
+            Error::BeforeEpoch { wall, epoch } => new(
+                ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+                format!("the clock is before the epoch of {LAYOUT_NAME}"),
+            )
+            .set_detail(format!("The clock says {wall}; the epoch is {epoch}."))
+            .set_hint("Set the clock right, or use a layout with an earlier epoch."),
+            Error::PastEnd { end } => new(
+                ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+                format!("the timestamp bits of {LAYOUT_NAME} are used up"),
+            )
+            .set_detail(format!("The layout holds times before {end}."))
+            .set_hint(
+                "Use a layout with more timestamp bits, a longer tick or a later epoch, \
+                 whose IDs are greater than those that are out.",
+            ),
+            Error::NothingIssued => new(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "snowflake_currval is not yet defined in this session".into(),
+            )
+            .set_hint("Call snowflake_nextval first."),
+            Error::NegativeCount(count) => new(
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("count must not be negative, but is {count}"),
+            )
+            .set_hint("Ask for 0 or more IDs."),
+            Error::InvalidLayout { text, reason } => new(
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("invalid snowflake layout: \"{text}\""),
+            )
+            .set_detail(reason.to_string())
+            .set_hint(layout_hint()),
+            Error::FieldOutOfRange(error) => new(
+                ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+                format!(
+                    "{} {} is out of range for the layout",
+                    error.name, error.value
+                ),
+            )
+            .set_detail(format!("The range is 0 to {}.", error.max)),
+            Error::NegativeId(id) => new(
+                ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+                format!("{id} is not a snowflake ID"),
+            )
+            .set_detail("Snowflake IDs are never negative."),
+            Error::IdOutsideLayout { id, bits } => new(
+                ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+                format!("{id} is out of range for the layout"),
+            )
+            .set_detail(format!("IDs of this layout have {bits} bits."))
+            .set_hint("Name the layout that the ID was made with."),
+            Error::TimeOutOfRange(id) => new(
+                ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+                format!("the time of {id} is out of range for timestamp with time zone"),
+            )
+            .set_hint("Name the layout that the ID was made with."),
+        }
+    }
+}
+
+/// What a layout looks like, for whoever wrote one that is not.
+pub fn layout_hint() -> String {
+    let names: Vec<_> = presets().iter().map(|preset| preset.name).collect();
+    format!(
+        "Write for example \"timestamp:41 node:6 backend:4 sequence:12 tick:1ms \
+         epoch:2025-01-01T00:00:00Z\", or one of {}.",
+        names.join(", ")
+    )
+}
+
+/// Stops the server's start: a setting was written that cannot be taken, and
+/// going on with a default would make other IDs than the ones asked for.
+#[cold]
+#[track_caller]
+pub fn refuse_to_start(message: String, detail: String, hint: String) -> ! {
+    ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_INVALID_PARAMETER_VALUE,
+        message,
+        "snowflake",
+    )
+    .set_detail(detail)
+    .set_hint(hint)
+    .report(PgLogLevel::FATAL);
+    unreachable!("a FATAL does not return");
+}

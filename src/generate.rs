@@ -1,0 +1,80 @@
+//! SQL: making IDs.
+#![allow(unsafe_code)] // the name of the called function
+
+use std::num::NonZeroU32;
+
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+use crate::backend::{self, Batch};
+use crate::error::Error;
+
+/// The OID of the SQL function that is running.
+fn called_function(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
+    // SAFETY: Postgres calls SQL functions with a valid call frame, whose
+    // `flinfo` is null only where C code calls the function directly.
+    unsafe {
+        match (*fcinfo).flinfo.as_ref() {
+            Some(flinfo) => flinfo.fn_oid,
+            None => pg_sys::InvalidOid,
+        }
+    }
+}
+
+#[pg_extern(volatile, parallel_safe)]
+fn snowflake_nextval(fcinfo: pg_sys::FunctionCallInfo) -> i64 {
+    match backend::next(|| called_function(fcinfo)) {
+        Ok(id) => id.get(),
+        Err(error) => error.report(),
+    }
+}
+
+#[pg_extern(volatile, parallel_safe)]
+fn snowflake_nextvals(count: i32, fcinfo: pg_sys::FunctionCallInfo) -> SetOfIterator<'static, i64> {
+    let Ok(count) = u32::try_from(count) else {
+        Error::NegativeCount(count).report()
+    };
+    SetOfIterator::new(Batches {
+        function: called_function(fcinfo),
+        left: count,
+        batch: None,
+    })
+}
+
+/// The IDs of one `snowflake_nextvals`, fetched a tick at a time as they are
+/// asked for, so that a LIMIT stops it.
+struct Batches {
+    function: pg_sys::Oid,
+    /// How many are to come after the present batch.
+    left: u32,
+    batch: Option<(Batch, u32)>,
+}
+
+impl Iterator for Batches {
+    type Item = i64;
+
+    fn next(&mut self) -> Option<i64> {
+        let (batch, index) = match self.batch {
+            Some((batch, index)) if index < batch.count() => (batch, index),
+            _ => {
+                let count = NonZeroU32::new(self.left)?;
+                let batch = backend::next_batch(self.function, count)
+                    .unwrap_or_else(|error| error.report());
+                self.left -= batch.count();
+                (batch, 0)
+            }
+        };
+        self.batch = Some((batch, index + 1));
+        let id = batch.id(index);
+        backend::remember(id);
+        Some(id.get())
+    }
+}
+
+#[pg_extern(volatile, parallel_restricted)]
+fn snowflake_currval() -> i64 {
+    match backend::last() {
+        Some(id) => id.get(),
+        None => Error::NothingIssued.report(),
+    }
+}

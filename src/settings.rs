@@ -1,0 +1,378 @@
+//! The settings (GUCs) and what they were at the server's start.
+//!
+//! Whatever decides an ID's bits is a postmaster setting: no session can
+//! change it. Postgres only warns about a bad value of an extension's setting
+//! at the start and goes on with the default. For a layout or a node number
+//! that would mean other IDs than the ones asked for, so [`init`] reads what
+//! was written before it defines the settings and stops the start if any of it
+//! was not taken.
+//!
+//! Where the library is not preloaded no setting is defined: nothing can be
+//! generated there, and decoding reads the text of `snowflake.layout` as it
+//! stands in the configuration ([`layout_for_reading`]).
+#![allow(unsafe_code)] // Postgres' configuration API
+
+use std::ffi::{CStr, CString, c_int};
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_guard, pg_sys};
+use snowflake_id::Layout;
+
+use crate::error::{Error, layout_hint, refuse_to_start};
+
+pub const LAYOUT_NAME: &str = "snowflake.layout";
+pub const NODE_ID_NAME: &str = "snowflake.node_id";
+pub const MAX_WAIT_NAME: &str = "snowflake.max_wait";
+
+static LAYOUT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"default"));
+static NODE_ID: GucSetting<i32> = GucSetting::<i32>::new(-1);
+static MAX_BORROW: GucSetting<i32> = GucSetting::<i32>::new(1_000);
+static MAX_CLOCK_STEP: GucSetting<i32> = GucSetting::<i32>::new(24 * 60 * 60 * 1_000);
+static MAX_WAIT: GucSetting<i32> = GucSetting::<i32>::new(5_000);
+static LEASE: GucSetting<i32> = GucSetting::<i32>::new(2_000);
+#[cfg(feature = "unprotected")]
+static UNPROTECTED: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+
+/// What stays the same while the server runs.
+#[derive(Clone, Copy)]
+pub struct Identity {
+    /// The layout of this server's IDs.
+    pub layout: Layout,
+    /// This server's node number; `None` where the layout needs one and
+    /// `snowflake.node_id` is not set.
+    pub node: Option<u32>,
+}
+
+static IDENTITY: OnceLock<Identity> = OnceLock::new();
+
+/// Set when `snowflake.max_borrow` or `snowflake.lease` changed since
+/// [`take_changed`] last asked; spares the way to an ID from reading them.
+static CHANGED: AtomicBool = AtomicBool::new(false);
+
+/// An integer setting: all that its definition and its check need.
+struct Integer {
+    name: &'static CStr,
+    about: &'static CStr,
+    more: &'static CStr,
+    setting: &'static GucSetting<i32>,
+    min: i32,
+    /// A function, because `GucContext` can be neither copied nor cloned.
+    context: fn() -> GucContext,
+    flags: GucFlags,
+    watched: bool,
+}
+
+fn integers() -> [Integer; 5] {
+    [
+        Integer {
+            name: c"snowflake.node_id",
+            about: c"Sets the node number of this server, which its IDs carry.",
+            more: c"Servers whose IDs meet in one place need different numbers. \
+                    -1 means not set: nothing is issued. A lone server may take 0.",
+            setting: &NODE_ID,
+            min: -1,
+            context: || GucContext::Postmaster,
+            flags: GucFlags::empty(),
+            watched: false,
+        },
+        Integer {
+            name: c"snowflake.max_borrow",
+            about: c"Sets how far IDs may run ahead of the clock in a burst.",
+            more: c"A burst that uses the sequence numbers of a tick up goes on in the \
+                    following ticks, up to this far ahead; then calls wait.",
+            setting: &MAX_BORROW,
+            min: 0,
+            context: || GucContext::Sighup,
+            flags: GucFlags::UNIT_MS,
+            watched: true,
+        },
+        Integer {
+            name: c"snowflake.max_clock_step",
+            about: c"Sets the largest step of the clock that is ridden out.",
+            more: c"After a smaller step back, IDs go on above the last one; after a \
+                    larger one nothing is issued until the clock is right. -1 means no limit.",
+            setting: &MAX_CLOCK_STEP,
+            min: -1,
+            context: || GucContext::Sighup,
+            flags: GucFlags::UNIT_MS,
+            watched: false,
+        },
+        Integer {
+            name: c"snowflake.max_wait",
+            about: c"Sets how long a call waits for time to catch up before it fails.",
+            more: c"A wait that is bound to take longer fails at once.",
+            setting: &MAX_WAIT,
+            min: 0,
+            context: || GucContext::Userset,
+            flags: GucFlags::UNIT_MS,
+            watched: false,
+        },
+        Integer {
+            name: c"snowflake.lease",
+            about: c"Sets how far ahead time is reserved in the write-ahead log.",
+            more: c"After a crash IDs begin at most this far ahead of the clock; a longer \
+                    lease means fewer reservations.",
+            setting: &LEASE,
+            min: 1,
+            context: || GucContext::Sighup,
+            flags: GucFlags::UNIT_MS,
+            watched: true,
+        },
+    ]
+}
+
+/// Defines the settings and fixes this server's [`Identity`]; while
+/// `shared_preload_libraries` is loaded only. Ends the start (FATAL) for
+/// anything that was written and cannot be taken.
+pub fn init() {
+    let written_layout = written(c"snowflake.layout");
+    define_texts();
+    for integer in integers() {
+        let text = written(integer.name);
+        integer.define();
+        if let Some(text) = text {
+            integer.check(&text);
+        }
+    }
+    refuse_unknown_names();
+    // SAFETY: a static string; called while libraries are preloaded.
+    unsafe { pg_sys::MarkGUCPrefixReserved(c"snowflake".as_ptr()) };
+
+    let layout_text = written_layout.unwrap_or_else(|| c"default".to_owned());
+    let identity = identity(&layout_text.to_string_lossy(), NODE_ID.get());
+    IDENTITY.get_or_init(|| identity);
+}
+
+impl Integer {
+    fn define(&self) {
+        let assign: pg_sys::GucIntAssignHook = if self.watched {
+            Some(note_change)
+        } else {
+            None
+        };
+        // SAFETY: the assign hook only stores to an atomic: it cannot panic.
+        unsafe {
+            GucRegistry::define_int_guc_with_hooks(
+                self.name,
+                self.about,
+                self.more,
+                self.setting,
+                self.min,
+                i32::MAX,
+                (self.context)(),
+                self.flags,
+                None,
+                assign,
+                None,
+            );
+        }
+    }
+
+    /// Ends the start where `text`, which was written for this setting, is not
+    /// what it now is.
+    fn check(&self, text: &CStr) {
+        let mut value: c_int = 0;
+        let mut hint: *const std::ffi::c_char = ptr::null();
+        // SAFETY: `text` is nul-terminated and both out-pointers are valid; the
+        // hint is null or a static string of Postgres.
+        let (parsed, hint) = unsafe {
+            let parsed = pg_sys::parse_int(text.as_ptr(), &mut value, self.flags.bits(), &mut hint);
+            let hint = (!hint.is_null()).then(|| CStr::from_ptr(hint).to_string_lossy());
+            (parsed, hint)
+        };
+        if parsed && value == self.setting.get() {
+            return;
+        }
+        let unit = if self.flags.contains(GucFlags::UNIT_MS) {
+            " ms"
+        } else {
+            ""
+        };
+        refuse_to_start(
+            format!(
+                "invalid value for parameter \"{}\": \"{}\"",
+                self.name.to_string_lossy(),
+                text.to_string_lossy()
+            ),
+            format!("The range is {} to {}{unit}.", self.min, i32::MAX),
+            hint.unwrap_or("Correct the value, or take the line out.".into())
+                .into_owned(),
+        );
+    }
+}
+
+fn define_texts() {
+    GucRegistry::define_string_guc(
+        c"snowflake.layout",
+        c"Sets the layout of this server's IDs: a preset's name or a list of fields.",
+        c"Fields from the most significant bit down, a tick and an epoch, as in \
+          \"timestamp:41 node:6 backend:4 sequence:12 tick:1ms epoch:2025-01-01T00:00:00Z\".",
+        &LAYOUT,
+        GucContext::Postmaster,
+        GucFlags::empty(),
+    );
+    #[cfg(feature = "unprotected")]
+    GucRegistry::define_string_guc(
+        c"snowflake.unprotected",
+        c"Takes one protection away, for tests that must notice: \"slot\" or \"mark\".",
+        c"Exists only in builds for tests. IDs will repeat.",
+        &UNPROTECTED,
+        GucContext::Postmaster,
+        GucFlags::empty(),
+    );
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn note_change(_new: c_int, _extra: *mut std::ffi::c_void) {
+    CHANGED.store(true, Ordering::Relaxed);
+}
+
+/// The text that was written for a setting before it is defined.
+fn written(name: &CStr) -> Option<CString> {
+    // SAFETY: a nul-terminated name; the answer is null or a nul-terminated
+    // string that is copied before the next call into Postgres.
+    unsafe {
+        let text = pg_sys::GetConfigOption(name.as_ptr(), true, false);
+        if text.is_null() {
+            None
+        } else {
+            Some(CStr::from_ptr(text).to_owned())
+        }
+    }
+}
+
+/// A misspelt `snowflake.layuot` would leave the server with another layout
+/// than the one written, so it stops the start as it would for a core setting.
+fn refuse_unknown_names() {
+    for name in names_not_defined() {
+        if name.to_ascii_lowercase().starts_with("snowflake.") {
+            refuse_to_start(
+                format!("unrecognized configuration parameter \"{name}\""),
+                "The extension has no such setting.".into(),
+                "Correct the name, or take the line out.".into(),
+            );
+        }
+    }
+}
+
+/// The custom settings that somebody wrote and nobody has defined.
+fn names_not_defined() -> Vec<String> {
+    // SAFETY: the array and the records belong to Postgres and stay as they
+    // are while nothing is defined or set; names are nul-terminated.
+    unsafe {
+        let (variables, count) = all_settings();
+        (0..count as usize)
+            .map(|i| *variables.add(i))
+            .filter(|&it| (*it).flags & pg_sys::GUC_CUSTOM_PLACEHOLDER as c_int != 0)
+            .map(|it| CStr::from_ptr((*it).name).to_string_lossy().into_owned())
+            .collect()
+    }
+}
+
+/// Every setting that Postgres knows, placeholders included, and their number.
+#[cfg(feature = "pg15")]
+unsafe fn all_settings() -> (*mut *mut pg_sys::config_generic, c_int) {
+    // SAFETY: reads Postgres' table of settings.
+    unsafe { (pg_sys::get_guc_variables(), pg_sys::GetNumConfigOptions()) }
+}
+
+/// Every setting that Postgres knows, placeholders included, and their number.
+#[cfg(not(feature = "pg15"))]
+unsafe fn all_settings() -> (*mut *mut pg_sys::config_generic, c_int) {
+    let mut count = 0;
+    // SAFETY: the out-pointer is valid.
+    (unsafe { pg_sys::get_guc_variables(&mut count) }, count)
+}
+
+/// The layout and the node number, checked against each other here and not in
+/// check hooks, so that both can be changed together.
+fn identity(layout_text: &str, node_id: i32) -> Identity {
+    let layout: Layout = layout_text.parse().unwrap_or_else(|reason| {
+        refuse_to_start(
+            format!("invalid value for parameter \"{LAYOUT_NAME}\": \"{layout_text}\""),
+            format!("{reason}"),
+            layout_hint(),
+        )
+    });
+    let node = match u32::try_from(node_id) {
+        Ok(node) if node > layout.max_node() => refuse_to_start(
+            format!("invalid value for parameter \"{NODE_ID_NAME}\": {node}"),
+            format!(
+                "The node number does not fit the layout \"{layout}\", whose node numbers are \
+                 0 to {}.",
+                layout.max_node()
+            ),
+            format!("Change {NODE_ID_NAME}, or give the layout more node bits."),
+        ),
+        Ok(node) => Some(node),
+        // Not set: a layout without node bits needs none.
+        Err(_) => (layout.node_bits() == 0).then_some(0),
+    };
+    Identity { layout, node }
+}
+
+/// This server's layout and node number; `None` where the library is not
+/// preloaded.
+pub fn fixed() -> Option<&'static Identity> {
+    IDENTITY.get()
+}
+
+/// The layout that decoding uses where none is named: this server's, or where
+/// the library is not preloaded, what the text of `snowflake.layout` says.
+///
+/// # Errors
+/// [`Error::InvalidLayout`] where that text is no layout.
+pub fn layout_for_reading() -> Result<Layout, Error> {
+    if let Some(identity) = fixed() {
+        return Ok(identity.layout);
+    }
+    let Some(text) = written(c"snowflake.layout") else {
+        return Ok(Layout::DEFAULT);
+    };
+    let text = text.to_string_lossy().into_owned();
+    text.parse()
+        .map_err(|reason| Error::InvalidLayout { text, reason })
+}
+
+/// Whether `max_borrow` or `lease` changed since [`take_changed`] last asked.
+#[inline]
+pub fn changed() -> bool {
+    CHANGED.load(Ordering::Relaxed)
+}
+
+/// Whether `max_borrow` or `lease` changed since this was last asked.
+pub fn take_changed() -> bool {
+    CHANGED.swap(false, Ordering::Relaxed)
+}
+
+/// How far a burst may run ahead, microseconds.
+pub fn max_borrow_micros() -> i64 {
+    i64::from(MAX_BORROW.get()) * 1_000
+}
+
+/// The largest step of the clock that is ridden out, microseconds; `None` for
+/// no limit.
+pub fn max_clock_step_micros() -> Option<i64> {
+    let ms = MAX_CLOCK_STEP.get();
+    (ms >= 0).then(|| i64::from(ms) * 1_000)
+}
+
+/// How long a call may wait, milliseconds.
+pub fn max_wait_ms() -> i32 {
+    MAX_WAIT.get()
+}
+
+/// How far ahead time is reserved, microseconds.
+pub fn lease_micros() -> i64 {
+    i64::from(LEASE.get()) * 1_000
+}
+
+/// Whether a test has taken this protection away.
+#[cfg(feature = "unprotected")]
+pub fn unprotected(what: &str) -> bool {
+    UNPROTECTED
+        .get()
+        .is_some_and(|text| text.to_bytes() == what.as_bytes())
+}

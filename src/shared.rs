@@ -1,0 +1,293 @@
+//! The shared-memory block: slots, pace, and what is known of the marks.
+//!
+//! ```text
+//! Header            run number, pace
+//! Entry × 256       which database's mark is reserved up to where
+//! Slot × 2^backend  the last ID of each backend number
+//! ```
+//!
+//! Locking. Slots and the pace are atomics and need none. An entry's key
+//! changes under the table lock held exclusively *and* the entry's own lock;
+//! its bound changes under its own lock. So a key and its bound are read
+//! together under the table lock in shared mode, and an entry whose lock is
+//! held stays what it is. The order is table, then entry, and entry locks are
+//! only ever tried, never waited for: nothing can deadlock. All are LWLocks,
+//! which Postgres releases when an error ends the transaction that holds them.
+//!
+//! In a crash all of it is lost, and that is all right: the marks are in the
+//! write-ahead log ([`crate::mark`]), and the first ID of a database after a
+//! start raises every slot to its mark. The entries are only a cache of what
+//! the pages say: one that had to make room is read again from its page, which
+//! tells by the run number that no slot needs raising.
+#![allow(unsafe_code)] // shared memory
+
+use std::cell::UnsafeCell;
+use std::ffi::CStr;
+use std::mem::size_of;
+use std::ptr;
+use std::slice;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use pgrx::{pg_guard, pg_sys};
+use snowflake_id::{Pace, Slot, Tick};
+
+use crate::settings;
+
+const NAME: &CStr = c"snowflake";
+
+/// Databases whose marks are known at a time; more take turns.
+const ENTRIES: usize = 256;
+
+#[repr(C, align(64))]
+struct Header {
+    /// A random number for this life of the shared memory; negative.
+    run: i64,
+    pace: Pace,
+    tranche: i32,
+}
+
+/// What is known of one database's mark.
+#[repr(C, align(64))]
+pub struct Entry {
+    lock: UnsafeCell<pg_sys::LWLock>,
+    /// Database OID and sequence OID; 0 for an entry never used.
+    key: AtomicU64,
+    /// The first tick that is not reserved; 0 while the page was not read.
+    bound: AtomicU64,
+}
+
+/// Names a mark: the database and the sequence's OID. A dropped and recreated
+/// extension has a new sequence and with it a new key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct MarkKey(u64);
+
+impl MarkKey {
+    /// The key of this sequence in the database of this process.
+    pub fn here(sequence: pg_sys::Oid) -> Self {
+        // SAFETY: set once when the process connected to its database.
+        let database = unsafe { pg_sys::MyDatabaseId };
+        MarkKey(u64::from(database.to_u32()) << 32 | u64::from(sequence.to_u32()))
+    }
+}
+
+static HEADER: AtomicPtr<Header> = AtomicPtr::new(ptr::null_mut());
+
+static mut PREVIOUS_REQUEST: pg_sys::shmem_request_hook_type = None;
+static mut PREVIOUS_STARTUP: pg_sys::shmem_startup_hook_type = None;
+
+/// Asks for the memory; while `shared_preload_libraries` is loaded only.
+pub fn init() {
+    // SAFETY: the postmaster is single-threaded and runs this once; the hooks
+    // are called later, by Postgres, with the previous ones kept in the chain.
+    unsafe {
+        PREVIOUS_REQUEST = pg_sys::shmem_request_hook;
+        pg_sys::shmem_request_hook = Some(request);
+        PREVIOUS_STARTUP = pg_sys::shmem_startup_hook;
+        pg_sys::shmem_startup_hook = Some(startup);
+    }
+}
+
+fn slot_count() -> usize {
+    settings::fixed().map_or(0, |identity| identity.layout.max_backend() as usize + 1)
+}
+
+fn size() -> usize {
+    size_of::<Header>() + ENTRIES * size_of::<Entry>() + slot_count() * size_of::<Slot>()
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn request() {
+    // SAFETY: this is the hook in which both requests are allowed.
+    unsafe {
+        if let Some(previous) = PREVIOUS_REQUEST {
+            previous();
+        }
+        // Shared memory is aligned to a cache line of Postgres' choosing (128
+        // bytes); one line more leaves room to align it to ours.
+        pg_sys::RequestAddinShmemSpace(size() + align_of::<Header>());
+        pg_sys::RequestNamedLWLockTranche(NAME.as_ptr(), 1);
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn startup() {
+    // SAFETY: runs in the postmaster when shared memory has been made, before
+    // any backend exists; `AddinShmemInitLock` (number 21 in every supported
+    // version) guards the structure's creation, as Postgres' manual asks.
+    unsafe {
+        if let Some(previous) = PREVIOUS_STARTUP {
+            previous();
+        }
+        let init_lock = &raw mut (*pg_sys::MainLWLockArray.add(21)).lock;
+        pg_sys::LWLockAcquire(init_lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
+        let mut found = false;
+        let start =
+            pg_sys::ShmemInitStruct(NAME.as_ptr(), size() + align_of::<Header>(), &mut found);
+        let header = start
+            .byte_add(start.align_offset(align_of::<Header>()))
+            .cast::<Header>();
+        if !found {
+            ptr::write_bytes(header.cast::<u8>(), 0, size());
+            initialize(header);
+        }
+        HEADER.store(header, Ordering::Release);
+        pg_sys::LWLockRelease(init_lock);
+    }
+}
+
+/// # Safety
+/// `header` points to `size()` zeroed bytes that nobody else uses yet. Zeroes
+/// are a valid [`Pace`], [`Slot`] and, but for its lock, [`Entry`].
+unsafe fn initialize(header: *mut Header) {
+    // SAFETY: per this function's contract; the tranche was requested.
+    unsafe {
+        let mut random = [0_u8; 8];
+        // Where there is no randomness, the start's time still tells one life
+        // of the memory from the next.
+        if !pg_sys::pg_strong_random(random.as_mut_ptr().cast(), random.len()) {
+            random = crate::clock::wall().to_ne_bytes();
+        }
+        let tranche = i32::from((*pg_sys::GetNamedLWLockTranche(NAME.as_ptr())).lock.tranche);
+        (*header).run = i64::from_ne_bytes(random) | i64::MIN;
+        (*header).tranche = tranche;
+        for entry in Shared(&*header).entries() {
+            pg_sys::LWLockInitialize(entry.lock.get(), tranche);
+        }
+    }
+}
+
+/// The block, as every process sees it after the start.
+#[derive(Clone, Copy)]
+pub struct Shared(&'static Header);
+
+/// The block; `None` where the library is not preloaded.
+pub fn get() -> Option<Shared> {
+    let header = HEADER.load(Ordering::Acquire);
+    // SAFETY: null or the initialised header, which lives as long as the
+    // process (a crash of the server ends every process that maps it).
+    unsafe { header.as_ref() }.map(Shared)
+}
+
+impl Shared {
+    /// A number for this life of the shared memory: random, negative.
+    pub fn run(self) -> i64 {
+        self.0.run
+    }
+
+    /// The highest time reached.
+    pub fn pace(self) -> &'static Pace {
+        &self.0.pace
+    }
+
+    /// A slot for each backend number.
+    pub fn slots(self) -> &'static [Slot] {
+        // SAFETY: the slots follow the entries in the block; `size()` counted
+        // them from the same setting, which cannot change.
+        unsafe {
+            let first = ptr::from_ref(self.0).add(1).cast::<Entry>().add(ENTRIES);
+            slice::from_raw_parts(first.cast::<Slot>(), slot_count())
+        }
+    }
+
+    fn entries(self) -> &'static [Entry] {
+        // SAFETY: the entries follow the header in the block.
+        unsafe { slice::from_raw_parts(ptr::from_ref(self.0).add(1).cast::<Entry>(), ENTRIES) }
+    }
+
+    fn table_lock(self) -> *mut pg_sys::LWLock {
+        // SAFETY: the tranche was requested with one lock.
+        unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr())).lock }
+    }
+
+    /// The first tick that is not reserved, as far as this server run knows:
+    /// `None` until somebody has read the mark.
+    pub fn bound_of(self, mark: MarkKey) -> Option<Tick> {
+        let _table = LwLock::acquire(self.table_lock(), pg_sys::LWLockMode::LW_SHARED);
+        let entry = self.entries().iter().find(|entry| entry.has(mark))?;
+        match entry.bound.load(Ordering::Acquire) {
+            0 => None,
+            bound => Some(Tick::new(bound)),
+        }
+    }
+
+    /// The mark's entry with its lock held, so that this process alone reads
+    /// and moves the mark; `None` while somebody else does.
+    pub fn try_lock(self, mark: MarkKey) -> Option<Locked> {
+        let _table = LwLock::acquire(self.table_lock(), pg_sys::LWLockMode::LW_EXCLUSIVE);
+        if let Some(entry) = self.entries().iter().find(|entry| entry.has(mark)) {
+            return entry.try_lock();
+        }
+        // A new one, in the place of the one that was moved the longest ago;
+        // an entry never used has the bound 0 and comes first.
+        let mut by_age: Vec<&Entry> = self.entries().iter().collect();
+        by_age.sort_by_key(|entry| entry.bound.load(Ordering::Relaxed));
+        let locked = by_age.into_iter().find_map(Entry::try_lock)?;
+        locked.entry.bound.store(0, Ordering::Release);
+        locked.entry.key.store(mark.0, Ordering::Release);
+        Some(locked)
+    }
+}
+
+impl Entry {
+    fn has(&self, mark: MarkKey) -> bool {
+        self.key.load(Ordering::Acquire) == mark.0
+    }
+
+    fn try_lock(&'static self) -> Option<Locked> {
+        let lock = LwLock::try_acquire(self.lock.get())?;
+        Some(Locked {
+            entry: self,
+            _lock: lock,
+        })
+    }
+}
+
+/// An entry whose lock this process holds.
+pub struct Locked {
+    entry: &'static Entry,
+    _lock: LwLock,
+}
+
+impl Locked {
+    /// The first tick that is not reserved; `None` while the page was not read.
+    pub fn bound(&self) -> Option<Tick> {
+        match self.entry.bound.load(Ordering::Relaxed) {
+            0 => None,
+            bound => Some(Tick::new(bound)),
+        }
+    }
+
+    /// Announces that the mark's page holds (and the log has) this bound.
+    pub fn set_bound(&self, bound: Tick) {
+        self.entry.bound.store(bound.get(), Ordering::Release);
+    }
+}
+
+/// A held LWLock.
+struct LwLock(*mut pg_sys::LWLock);
+
+impl LwLock {
+    fn acquire(lock: *mut pg_sys::LWLock, mode: pg_sys::LWLockMode::Type) -> Self {
+        // SAFETY: an initialised lock in shared memory.
+        unsafe { pg_sys::LWLockAcquire(lock, mode) };
+        LwLock(lock)
+    }
+
+    fn try_acquire(lock: *mut pg_sys::LWLock) -> Option<Self> {
+        // SAFETY: an initialised lock in shared memory.
+        unsafe { pg_sys::LWLockConditionalAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE) }
+            .then_some(LwLock(lock))
+    }
+}
+
+impl Drop for LwLock {
+    fn drop(&mut self) {
+        // While a Postgres error passes through, the lock is left to the
+        // abort, which releases every LWLock: the error has already reset the
+        // count of held-off interrupts that a release would lower.
+        if !std::thread::panicking() {
+            // SAFETY: acquired by this process and not yet released.
+            unsafe { pg_sys::LWLockRelease(self.0) };
+        }
+    }
+}
