@@ -1,16 +1,20 @@
 //! The per-backend generator: what this process has resolved, asked for an ID.
 //!
-//! The way to an ID takes the process's mutex, reads the clock once, and asks
-//! its slot with one compare-and-swap; it calls nothing in Postgres. The slot
+//! The way to an ID ([`next`]) reads the clock once and asks its slot with one
+//! compare-and-swap; it takes no lock and calls nothing in Postgres. What it
+//! needs never changes ([`Fixed`]) or is a word of its own ([`Hot`]). The slot
 //! is told that time ends where the reservation is half used up, so the one
-//! check that the slot makes anyway also finds the moment to reserve more.
-//! Whatever the slot doesn't answer with an ID goes to [`take`], which holds
-//! no lock while it looks things up, reserves, or waits.
+//! comparison that it makes anyway also finds the moment to reserve more.
+//!
+//! Whatever the slot doesn't answer with an ID goes to [`take`]. That keeps
+//! what it resolved behind a mutex, which it never holds while it looks things
+//! up, reserves or waits: an error of Postgres may come out of any of these.
 #![allow(unsafe_code)] // the process's number and the invalidation callback
 
 use std::num::NonZeroU32;
-use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
+use std::sync::{Once, OnceLock};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -22,13 +26,59 @@ use crate::mark::{self, Reserved};
 use crate::shared::{self, MarkKey, Shared};
 use crate::{clock, settings, wait};
 
-/// This process's generator. One thread only ever locks it; the mutex is what
-/// makes that visible to the compiler, and unlike the standard library's it
-/// does not poison when a Postgres error passes through.
-static GENERATOR: Mutex<Generator> = Mutex::new(Generator {
-    ready: None,
-    last: None,
-});
+/// What stays the same as long as the process lives.
+struct Fixed {
+    shared: Shared,
+    slot: &'static Slot,
+    origin: Origin,
+    /// The layout again, as plain numbers.
+    sequence_bits: u32,
+    epoch: i64,
+    tick_micros: u32,
+    last_tick: u64,
+}
+
+static FIXED: OnceLock<Fixed> = OnceLock::new();
+
+/// What changes, for the way to an ID. A process has one thread, so these are
+/// plain loads and stores; they are atomics to be shared statics without a
+/// lock, whose two locked instructions would cost as much as the slot's swap.
+struct Hot {
+    /// The tick from which on [`take`] has to be asked: the reservation is half
+    /// used up, or (0) something has to be resolved first.
+    refill: AtomicU64,
+    /// How many ticks a burst may run ahead.
+    max_borrow: AtomicU64,
+    /// The highest time that the wall clock has shown when an ID was made.
+    seen: AtomicI64,
+    /// The last ID that this session got; negative before the first.
+    last: AtomicI64,
+}
+
+static HOT: Hot = Hot {
+    refill: AtomicU64::new(0),
+    max_borrow: AtomicU64::new(0),
+    seen: AtomicI64::new(i64::MIN),
+    last: AtomicI64::new(-1),
+};
+
+/// What [`take`] has resolved and reserved. Unlike the standard library's,
+/// this mutex does not poison when an error of Postgres passes through.
+static GENERATOR: Mutex<Option<Lease>> = Mutex::new(None);
+
+#[derive(Clone, Copy)]
+struct Lease {
+    /// The mark's sequence.
+    sequence: pg_sys::Oid,
+    /// How many ticks a burst may run ahead.
+    max_borrow: u64,
+    /// How many ticks to reserve ahead.
+    length: u64,
+    /// The first tick that is not reserved; 0 where nothing is.
+    reserved: Tick,
+    /// The tick from which on more should be reserved.
+    refill: Tick,
+}
 
 /// The OID of the mark's sequence that is in use, for [`relation_changed`].
 static MARK: AtomicU32 = AtomicU32::new(0);
@@ -37,80 +87,6 @@ static MARK: AtomicU32 = AtomicU32::new(0);
 /// dropped and created again.
 static MARK_CHANGED: AtomicBool = AtomicBool::new(false);
 
-struct Generator {
-    ready: Option<Ready>,
-    /// The last ID that this session got.
-    last: Option<SnowflakeId>,
-}
-
-/// What one call after the other needs.
-#[derive(Clone, Copy)]
-struct Ready {
-    shared: Shared,
-    slot: &'static Slot,
-    origin: Origin,
-    sequence: pg_sys::Oid,
-    /// Layout, flattened for the hot path.
-    sequence_bits: u32,
-    epoch: i64,
-    tick_micros: i64,
-    last_tick: u64,
-    max_borrow: u64,
-    lease: u64,
-    /// The first tick that is not reserved.
-    reserved: Tick,
-    /// The tick from which on more should be reserved.
-    refill: Tick,
-    /// The highest time the wall clock has shown this process.
-    seen: i64,
-}
-
-impl Ready {
-    /// The clock's tick; `None` outside of the layout's time.
-    #[inline]
-    fn tick_at(&self, wall: i64) -> Option<Tick> {
-        let elapsed = u64::try_from(wall.wrapping_sub(self.epoch)).ok()?;
-        // A division by a constant is a multiplication; nearly every layout
-        // has the tick of a millisecond.
-        let tick = match self.tick_micros {
-            1_000 => elapsed / 1_000,
-            micros => elapsed / micros as u64,
-        };
-        (tick <= self.last_tick).then_some(Tick::new(tick))
-    }
-
-    fn set_reserved(&mut self, reserved: Tick) {
-        self.reserved = reserved;
-        self.refill = Tick::new(reserved.get().saturating_sub(self.lease / 2));
-    }
-}
-
-impl Generator {
-    /// The hot path: an ID where nothing else is to be done.
-    #[inline]
-    fn next(&mut self) -> Option<SnowflakeId> {
-        let ready = self.ready.as_mut()?;
-        if settings::changed() || MARK_CHANGED.load(Ordering::Relaxed) {
-            return None;
-        }
-        let wall = clock::wall();
-        let horizon = Horizon {
-            now: ready.tick_at(wall)?,
-            max_borrow: ready.max_borrow,
-            reserved: ready.refill,
-        };
-        match ready.slot.next(ready.sequence_bits, horizon) {
-            Answer::Issued(run) => {
-                ready.seen = ready.seen.max(wall);
-                let id = ready.origin.id(run.tick, run.first);
-                self.last = Some(id);
-                Some(id)
-            }
-            Answer::Wait { .. } | Answer::Reserve { .. } => None,
-        }
-    }
-}
-
 /// The next ID of this session. `function` names the SQL function that was
 /// called; it is asked only where the mark has to be found.
 ///
@@ -118,15 +94,55 @@ impl Generator {
 /// Whatever keeps IDs from being issued; see [`Error`].
 #[inline]
 pub fn next(function: impl FnOnce() -> pg_sys::Oid) -> Result<SnowflakeId, Error> {
-    let quick = GENERATOR.lock().next();
-    match quick {
-        Some(id) => Ok(id),
-        None => {
-            let batch = take(function(), NonZeroU32::MIN)?;
-            let id = batch.id(0);
-            remember(id);
-            Ok(id)
+    let id = match next_at_once() {
+        Some(id) => id,
+        None => take(function(), NonZeroU32::MIN)?.id(0),
+    };
+    remember(id);
+    Ok(id)
+}
+
+/// An ID where nothing else is to be done.
+#[inline]
+fn next_at_once() -> Option<SnowflakeId> {
+    let fixed = FIXED.get()?;
+    if settings::changed() {
+        return None;
+    }
+    let wall = clock::wall();
+    let horizon = Horizon {
+        now: fixed.tick_at(wall)?,
+        max_borrow: HOT.max_borrow.load(Relaxed),
+        reserved: Tick::new(HOT.refill.load(Relaxed)),
+    };
+    match fixed.slot.next(fixed.sequence_bits, horizon) {
+        Answer::Issued(run) => {
+            saw(wall);
+            Some(fixed.origin.id(run.tick, run.first))
         }
+        Answer::Wait { .. } | Answer::Reserve { .. } => None,
+    }
+}
+
+impl Fixed {
+    /// The clock's tick; `None` outside of the layout's time.
+    #[inline]
+    fn tick_at(&self, wall: i64) -> Option<Tick> {
+        let elapsed = u64::try_from(wall.wrapping_sub(self.epoch)).ok()?;
+        // A division by a constant is a multiplication, and nearly every
+        // layout has the tick of a millisecond.
+        let tick = match self.tick_micros {
+            1_000 => elapsed / 1_000,
+            micros => elapsed / u64::from(micros),
+        };
+        (tick <= self.last_tick).then_some(Tick::new(tick))
+    }
+}
+
+#[inline]
+fn saw(wall: i64) {
+    if wall > HOT.seen.load(Relaxed) {
+        HOT.seen.store(wall, Relaxed);
     }
 }
 
@@ -140,19 +156,20 @@ pub fn next_batch(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Err
 }
 
 /// Takes note of the last ID that this session got.
+#[inline]
 pub fn remember(id: SnowflakeId) {
-    GENERATOR.lock().last = Some(id);
+    HOT.last.store(id.get(), Relaxed);
 }
 
 /// The last ID that this session got.
 pub fn last() -> Option<SnowflakeId> {
-    GENERATOR.lock().last
+    SnowflakeId::new(HOT.last.load(Relaxed))
 }
 
 /// IDs of one tick, ascending.
 #[derive(Clone, Copy)]
 pub struct Batch {
-    origin: Origin,
+    origin: &'static Origin,
     run: Run,
 }
 
@@ -174,18 +191,18 @@ impl Batch {
 #[cold]
 #[inline(never)]
 fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
+    let fixed = fixed()?;
+    let pace = fixed.shared.pace();
+    let layout = fixed.origin.layout();
     let mut patience = Patience::new();
     loop {
-        let mut ready = ready(function)?;
+        let mut lease = lease(fixed, function)?;
         let wall = clock::wall();
         let boot = clock::boot();
-        let pace = ready.shared.pace();
-        let layout = *ready.origin.layout();
-        // What other processes don't know yet: the time this one saw before
-        // the clock stepped back.
-        pace.note(ready.seen, boot);
-        ready.seen = ready.seen.max(wall);
         let max_step = settings::max_clock_step_micros();
+        // What other processes may not know: the time that this one saw before
+        // the clock stepped back.
+        pace.note(HOT.seen.load(Relaxed), boot);
         let (time, speed) = match pace.now(wall, boot, max_step) {
             Now::Wall(time) => (time, 1),
             Now::Slewed(time) => (time, 2),
@@ -205,39 +222,41 @@ fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
         })?;
         let horizon = Horizon {
             now,
-            max_borrow: ready.max_borrow,
-            reserved: ready.reserved,
+            max_borrow: lease.max_borrow,
+            reserved: lease.reserved,
         };
-        match ready.slot.next_run(ready.sequence_bits, horizon, count) {
+        match fixed.slot.next_run(fixed.sequence_bits, horizon, count) {
             Answer::Issued(run) => {
-                if run.tick >= ready.refill {
-                    refill(&mut ready, now, run.tick, wall, max_step)?;
+                saw(wall);
+                if run.tick >= lease.refill {
+                    refill(fixed, &mut lease, now, run.tick, wall)?;
                 }
-                GENERATOR.lock().ready = Some(ready);
+                lease.keep();
                 return Ok(Batch {
-                    origin: ready.origin,
+                    origin: &fixed.origin,
                     run,
                 });
             }
             Answer::Reserve { tick } => {
-                match reserve(&ready, now, tick, wall, max_step)? {
-                    Reserved::Until(bound) => ready.set_reserved(bound),
-                    // The slots now begin at the mark, so that is the time
-                    // that has been reached.
+                match reserve(fixed, &lease, now, tick, wall)? {
+                    Reserved::Until(bound) => lease.set_reserved(bound),
+                    // The slots now begin at the mark, so that is a time that
+                    // has been reached.
                     Reserved::Raised(bound) => pace.note(micros(layout.time_of(bound)), boot),
                     Reserved::Busy => wait::sleep(1),
                     Reserved::TooFarAhead(bound) => {
-                        patience.wait_for_clock(wall, micros(layout.time_of(bound)), max_step)?;
+                        let reached = micros(layout.time_of(bound));
+                        patience.wait_for_clock(wall, reached, max_step)?;
                     }
                 }
-                GENERATOR.lock().ready = Some(ready);
+                lease.keep();
             }
             Answer::Wait { until } => {
                 let needed = micros(layout.time_of(until)).saturating_sub(time) * speed;
-                let next = until.get().saturating_add(ready.max_borrow);
+                let next = Tick::new(until.get().saturating_add(lease.max_borrow));
                 patience.wait(needed, |needed_ms, max_wait_ms| Error::WaitTooLong {
                     wall,
-                    next: micros(layout.time_of(Tick::new(next))),
+                    next: micros(layout.time_of(next)),
                     needed_ms,
                     max_wait_ms,
                 })?;
@@ -249,107 +268,130 @@ fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
 /// Reserves more while there is some left: whoever comes first does it, the
 /// others go on.
 fn refill(
-    ready: &mut Ready,
+    fixed: &Fixed,
+    lease: &mut Lease,
     now: Tick,
     wanted: Tick,
     wall: i64,
-    max_step: Option<i64>,
 ) -> Result<(), Error> {
-    match reserve(ready, now, wanted, wall, max_step)? {
-        Reserved::Until(bound) => ready.set_reserved(bound),
+    match reserve(fixed, lease, now, wanted, wall)? {
+        Reserved::Until(bound) => lease.set_reserved(bound),
         // Ask again a little later, not for every ID.
         Reserved::Busy => {
-            let later = wanted.get().saturating_add((ready.lease / 8).max(1));
-            ready.refill = Tick::new(later).min(ready.reserved);
+            let later = wanted.get().saturating_add((lease.length / 8).max(1));
+            lease.refill = Tick::new(later).min(lease.reserved);
         }
         // Somebody has set the mark; the next ID sorts it out.
-        Reserved::TooFarAhead(_) | Reserved::Raised(_) => ready.set_reserved(Tick::default()),
+        Reserved::TooFarAhead(_) | Reserved::Raised(_) => lease.set_reserved(Tick::default()),
     }
     Ok(())
 }
 
 /// Reserves time beyond `wanted`, or finds that another process has.
 fn reserve(
-    ready: &Ready,
+    fixed: &Fixed,
+    lease: &Lease,
     now: Tick,
     wanted: Tick,
     wall: i64,
-    max_step: Option<i64>,
 ) -> Result<Reserved, Error> {
-    let known = ready.shared.bound_of(MarkKey::here(ready.sequence));
-    if let Some(bound) = known.filter(|&bound| bound > ready.reserved && bound > wanted) {
+    let known = fixed.shared.bound_of(MarkKey::here(lease.sequence));
+    if let Some(bound) = known.filter(|&bound| bound > lease.reserved && bound > wanted) {
         return Ok(Reserved::Until(bound));
     }
-    let layout = *ready.origin.layout();
-    let highest_accepted = match max_step.map(|max| layout.tick_at(at(wall.saturating_add(max)))) {
+    let layout = *fixed.origin.layout();
+    let accepted =
+        settings::max_clock_step_micros().map(|max| layout.tick_at(at(wall.saturating_add(max))));
+    let highest_accepted = match accepted {
         Some(Ok(tick)) => tick.max(now),
         Some(Err(TimeError::BeforeEpoch { .. })) => now,
         Some(Err(TimeError::AfterEnd { .. })) | None => layout.last_tick(),
     };
     let request = mark::Request {
-        sequence: ready.sequence,
+        sequence: lease.sequence,
         layout,
-        lease: ready.lease,
+        lease: lease.length,
         now,
         wanted,
         highest_accepted,
     };
-    mark::reserve(ready.shared, &request)
+    mark::reserve(fixed.shared, &request)
 }
 
-/// What this process has resolved, resolved anew where something changed.
-fn ready(function: pg_sys::Oid) -> Result<Ready, Error> {
-    let mark_changed = MARK_CHANGED.swap(false, Ordering::Relaxed);
-    let settings_changed = settings::take_changed();
-    let kept = GENERATOR.lock().ready;
-    match kept {
-        Some(ready) if !mark_changed && !settings_changed => Ok(ready),
-        _ => {
-            // Not to be kept if what follows fails.
-            GENERATOR.lock().ready = None;
-            resolve(function, kept.map_or(i64::MIN, |ready| ready.seen))
+impl Lease {
+    fn set_reserved(&mut self, reserved: Tick) {
+        self.reserved = reserved;
+        self.refill = Tick::new(reserved.get().saturating_sub(self.length / 2));
+    }
+
+    /// Keeps it for the next call and for the way to an ID.
+    fn keep(self) {
+        *GENERATOR.lock() = Some(self);
+        HOT.max_borrow.store(self.max_borrow, Relaxed);
+        HOT.refill.store(self.refill.get(), Relaxed);
+        // The relation cache may have forgotten the mark in the meantime.
+        if MARK_CHANGED.load(Relaxed) {
+            HOT.refill.store(0, Relaxed);
         }
     }
 }
 
-fn resolve(function: pg_sys::Oid, seen: i64) -> Result<Ready, Error> {
+/// What this process has resolved for good.
+fn fixed() -> Result<&'static Fixed, Error> {
+    if let Some(fixed) = FIXED.get() {
+        return Ok(fixed);
+    }
     let identity = settings::fixed().ok_or(Error::NotPreloaded)?;
     let shared = shared::get().ok_or(Error::NotPreloaded)?;
     let node = identity.node.ok_or(Error::NodeNotSet)?;
-    // SAFETY: reads shared memory only. Recovery ends once, so a process that
-    // has seen its end need not ask again.
+    // Recovery ends once, so a process that has seen its end need not ask again.
+    // SAFETY: reads shared memory only.
     if unsafe { pg_sys::RecoveryInProgress() } {
         return Err(Error::InRecovery);
     }
-    watch_the_relation_cache();
-    let sequence = mark::locate(function)?;
-    MARK.store(sequence.to_u32(), Ordering::Relaxed);
-
     let layout = identity.layout;
     let backend = my_backend_number(layout.max_backend());
-    let origin = Origin::new(layout, node, backend).map_err(Error::FieldOutOfRange)?;
-    let ticks = |micros: i64| (micros as u64).div_ceil(u64::from(layout.tick_micros()));
-    let mut ready = Ready {
+    let fixed = Fixed {
         shared,
         slot: slot(shared, backend),
-        origin,
-        sequence,
+        origin: Origin::new(layout, node, backend).map_err(Error::FieldOutOfRange)?,
         sequence_bits: layout.sequence_bits(),
         epoch: micros(layout.epoch()),
-        tick_micros: i64::from(layout.tick_micros()),
+        tick_micros: layout.tick_micros(),
         last_tick: layout.last_tick().get(),
-        max_borrow: settings::max_borrow_micros() as u64 / u64::from(layout.tick_micros()),
-        lease: ticks(settings::lease_micros()).max(2),
+    };
+    watch_the_relation_cache();
+    Ok(FIXED.get_or_init(|| fixed))
+}
+
+/// What is reserved, or where something changed, what has to be.
+fn lease(fixed: &Fixed, function: pg_sys::Oid) -> Result<Lease, Error> {
+    let mark_changed = MARK_CHANGED.swap(false, Relaxed);
+    let settings_changed = settings::take_changed();
+    let kept = *GENERATOR.lock();
+    if let Some(lease) = kept.filter(|_| !mark_changed && !settings_changed) {
+        return Ok(lease);
+    }
+    // Not to be kept if what follows fails.
+    *GENERATOR.lock() = None;
+    HOT.refill.store(0, Relaxed);
+
+    let sequence = mark::locate(function)?;
+    MARK.store(sequence.to_u32(), Relaxed);
+    let tick_micros = u64::from(fixed.tick_micros);
+    let mut lease = Lease {
+        sequence,
+        max_borrow: settings::max_borrow_micros() / tick_micros,
+        length: settings::lease_micros().div_ceil(tick_micros).max(2),
         reserved: Tick::default(),
         refill: Tick::default(),
-        seen,
     };
     // Where this server run has not read the mark yet nothing is reserved, and
     // the first ID reads it.
-    if let Some(bound) = shared.bound_of(MarkKey::here(sequence)) {
-        ready.set_reserved(bound);
+    if let Some(bound) = fixed.shared.bound_of(MarkKey::here(sequence)) {
+        lease.set_reserved(bound);
     }
-    Ok(ready)
+    Ok(lease)
 }
 
 /// The backend number: the process's number modulo the numbers there are.
@@ -364,7 +406,7 @@ fn slot(shared: Shared, backend: u32) -> &'static Slot {
     &shared.slots()[backend as usize]
 }
 
-/// As other generators have it, where a test says so: in this process alone.
+/// Where a test says so, as other generators have it: in this process alone.
 #[cfg(feature = "unprotected")]
 fn slot(shared: Shared, backend: u32) -> &'static Slot {
     static MINE: Slot = Slot::new();
@@ -378,7 +420,7 @@ fn slot(shared: Shared, backend: u32) -> &'static Slot {
 fn watch_the_relation_cache() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // SAFETY: registered once; the callback stores to an atomic.
+        // SAFETY: registered once; the callback stores to atomics.
         unsafe {
             pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), pg_sys::Datum::from(0))
         }
@@ -388,8 +430,9 @@ fn watch_the_relation_cache() {
 #[pg_guard]
 unsafe extern "C-unwind" fn relation_changed(_argument: pg_sys::Datum, relation: pg_sys::Oid) {
     // 0 stands for every relation.
-    if relation == pg_sys::InvalidOid || relation.to_u32() == MARK.load(Ordering::Relaxed) {
-        MARK_CHANGED.store(true, Ordering::Relaxed);
+    if relation == pg_sys::InvalidOid || relation.to_u32() == MARK.load(Relaxed) {
+        MARK_CHANGED.store(true, Relaxed);
+        HOT.refill.store(0, Relaxed);
     }
 }
 

@@ -18,6 +18,11 @@ mod settings;
 mod shared;
 mod wait;
 
+#[cfg(test)]
+pub mod pg_test;
+#[cfg(any(test, feature = "pg_test"))]
+mod tests;
+
 pgrx::pg_module_magic!(name, version);
 
 pgrx::extension_sql_file!("../sql/mark.sql", name = "mark");

@@ -348,8 +348,9 @@ pub fn take_changed() -> bool {
 }
 
 /// How far a burst may run ahead, microseconds.
-pub fn max_borrow_micros() -> i64 {
-    i64::from(MAX_BORROW.get()) * 1_000
+pub fn max_borrow_micros() -> u64 {
+    // The definition's range begins at 0.
+    u64::from(MAX_BORROW.get().unsigned_abs()) * 1_000
 }
 
 /// The largest step of the clock that is ridden out, microseconds; `None` for
@@ -365,8 +366,8 @@ pub fn max_wait_ms() -> i32 {
 }
 
 /// How far ahead time is reserved, microseconds.
-pub fn lease_micros() -> i64 {
-    i64::from(LEASE.get()) * 1_000
+pub fn lease_micros() -> u64 {
+    u64::from(LEASE.get().unsigned_abs()) * 1_000
 }
 
 /// Whether a test has taken this protection away.
