@@ -19,7 +19,7 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 use pgrx::{pg_guard, pg_sys};
-use snowflake_id::{Answer, Horizon, Now, Origin, Run, Slot, SnowflakeId, Tick, Time, TimeError};
+use snowflake_id::{Answer, Horizon, Now, Origin, Run, Slot, SnowflakeId, Tick, TimeError};
 
 use crate::error::Error;
 use crate::mark::{self, Reserved};
@@ -186,6 +186,17 @@ impl Batch {
     }
 }
 
+/// One instant by all clocks.
+#[derive(Clone, Copy)]
+struct Moment {
+    /// What time it is for making IDs.
+    now: Tick,
+    /// The wall clock, microseconds since 1970.
+    wall: i64,
+    /// The clock that cannot step, microseconds.
+    boot: i64,
+}
+
 /// The slow path: resolves what is not yet resolved, reserves time, rides out
 /// a step of the clock, waits.
 #[cold]
@@ -211,15 +222,17 @@ fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
                 continue;
             }
         };
-        let now = layout.tick_at(at(time)).map_err(|error| match error {
-            TimeError::BeforeEpoch { .. } => Error::BeforeEpoch {
-                wall: at(wall),
-                epoch: layout.epoch(),
-            },
-            TimeError::AfterEnd { .. } => Error::PastEnd {
-                end: layout.expires_at(),
-            },
-        })?;
+        let now = layout
+            .tick_at(clock::time(time))
+            .map_err(|error| match error {
+                TimeError::BeforeEpoch { .. } => Error::BeforeEpoch {
+                    wall: clock::time(wall),
+                    epoch: layout.epoch(),
+                },
+                TimeError::AfterEnd { .. } => Error::PastEnd {
+                    end: layout.expires_at(),
+                },
+            })?;
         let horizon = Horizon {
             now,
             max_borrow: lease.max_borrow,
@@ -229,7 +242,7 @@ fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
             Answer::Issued(run) => {
                 saw(wall);
                 if run.tick >= lease.refill {
-                    refill(fixed, &mut lease, now, run.tick, wall)?;
+                    refill(fixed, &mut lease, Moment { now, wall, boot }, run.tick)?;
                 }
                 lease.keep();
                 return Ok(Batch {
@@ -238,25 +251,23 @@ fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
                 });
             }
             Answer::Reserve { tick } => {
-                match reserve(fixed, &lease, now, tick, wall)? {
+                match reserve(fixed, &lease, Moment { now, wall, boot }, tick)? {
                     Reserved::Until(bound) => lease.set_reserved(bound),
-                    // The slots now begin at the mark, so that is a time that
-                    // has been reached.
-                    Reserved::Raised(bound) => pace.note(micros(layout.time_of(bound)), boot),
+                    Reserved::Raised => {}
                     Reserved::Busy => wait::sleep(1),
                     Reserved::TooFarAhead(bound) => {
-                        let reached = micros(layout.time_of(bound));
+                        let reached = clock::micros(layout.time_of(bound));
                         patience.wait_for_clock(wall, reached, max_step)?;
                     }
                 }
                 lease.keep();
             }
             Answer::Wait { until } => {
-                let needed = micros(layout.time_of(until)).saturating_sub(time) * speed;
+                let needed = clock::micros(layout.time_of(until)).saturating_sub(time) * speed;
                 let next = Tick::new(until.get().saturating_add(lease.max_borrow));
                 patience.wait(needed, |needed_ms, max_wait_ms| Error::WaitTooLong {
                     wall,
-                    next: micros(layout.time_of(next)),
+                    next: clock::micros(layout.time_of(next)),
                     needed_ms,
                     max_wait_ms,
                 })?;
@@ -267,14 +278,8 @@ fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
 
 /// Reserves more while there is some left: whoever comes first does it, the
 /// others go on.
-fn refill(
-    fixed: &Fixed,
-    lease: &mut Lease,
-    now: Tick,
-    wanted: Tick,
-    wall: i64,
-) -> Result<(), Error> {
-    match reserve(fixed, lease, now, wanted, wall)? {
+fn refill(fixed: &Fixed, lease: &mut Lease, at: Moment, wanted: Tick) -> Result<(), Error> {
+    match reserve(fixed, lease, at, wanted)? {
         Reserved::Until(bound) => lease.set_reserved(bound),
         // Ask again a little later, not for every ID.
         Reserved::Busy => {
@@ -282,36 +287,31 @@ fn refill(
             lease.refill = Tick::new(later).min(lease.reserved);
         }
         // Somebody has set the mark; the next ID sorts it out.
-        Reserved::TooFarAhead(_) | Reserved::Raised(_) => lease.set_reserved(Tick::default()),
+        Reserved::TooFarAhead(_) | Reserved::Raised => lease.set_reserved(Tick::default()),
     }
     Ok(())
 }
 
 /// Reserves time beyond `wanted`, or finds that another process has.
-fn reserve(
-    fixed: &Fixed,
-    lease: &Lease,
-    now: Tick,
-    wanted: Tick,
-    wall: i64,
-) -> Result<Reserved, Error> {
+fn reserve(fixed: &Fixed, lease: &Lease, at: Moment, wanted: Tick) -> Result<Reserved, Error> {
     let known = fixed.shared.bound_of(MarkKey::here(lease.sequence));
     if let Some(bound) = known.filter(|&bound| bound > lease.reserved && bound > wanted) {
         return Ok(Reserved::Until(bound));
     }
     let layout = *fixed.origin.layout();
-    let accepted =
-        settings::max_clock_step_micros().map(|max| layout.tick_at(at(wall.saturating_add(max))));
+    let accepted = settings::max_clock_step_micros()
+        .map(|max| layout.tick_at(clock::time(at.wall.saturating_add(max))));
     let highest_accepted = match accepted {
-        Some(Ok(tick)) => tick.max(now),
-        Some(Err(TimeError::BeforeEpoch { .. })) => now,
+        Some(Ok(tick)) => tick.max(at.now),
+        Some(Err(TimeError::BeforeEpoch { .. })) => at.now,
         Some(Err(TimeError::AfterEnd { .. })) | None => layout.last_tick(),
     };
     let request = mark::Request {
         sequence: lease.sequence,
         layout,
         lease: lease.length,
-        now,
+        now: at.now,
+        boot: at.boot,
         wanted,
         highest_accepted,
     };
@@ -356,7 +356,7 @@ fn fixed() -> Result<&'static Fixed, Error> {
         slot: slot(shared, backend),
         origin: Origin::new(layout, node, backend).map_err(Error::FieldOutOfRange)?,
         sequence_bits: layout.sequence_bits(),
-        epoch: micros(layout.epoch()),
+        epoch: clock::micros(layout.epoch()),
         tick_micros: layout.tick_micros(),
         last_tick: layout.last_tick().get(),
     };
@@ -434,15 +434,6 @@ unsafe extern "C-unwind" fn relation_changed(_argument: pg_sys::Datum, relation:
         MARK_CHANGED.store(true, Relaxed);
         HOT.refill.store(0, Relaxed);
     }
-}
-
-fn at(unix_micros: i64) -> Time {
-    Time::from_unix_micros(unix_micros.into())
-}
-
-/// Microseconds since 1970, at most what 64 bits hold.
-fn micros(time: Time) -> i64 {
-    i64::try_from(time.unix_micros()).unwrap_or(i64::MAX)
 }
 
 /// How often a long wait looks at the clocks again, milliseconds.

@@ -9,6 +9,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_id::{FieldError, LayoutError, Time, presets};
 
+use crate::clock::time;
 use crate::settings::{LAYOUT_NAME, MAX_WAIT_NAME, NODE_ID_NAME};
 
 /// A reason why a call cannot be answered.
@@ -80,11 +81,6 @@ pub enum Error {
     TimeOutOfRange(i64),
 }
 
-/// A time in microseconds since 1970 as an error's detail shows it.
-fn at(unix_micros: i64) -> Time {
-    Time::from_unix_micros(unix_micros.into())
-}
-
 impl Error {
     /// Raises the error; does not return.
     #[cold]
@@ -145,8 +141,8 @@ impl Error {
             )
             .set_detail(format!(
                 "The clock says {}; IDs may be out up to {}.",
-                at(wall),
-                at(reached)
+                time(wall),
+                time(reached)
             ))
             .set_hint(
                 "Set the clock right; IDs then go on by themselves. Steps up to \
@@ -164,8 +160,8 @@ impl Error {
             .set_detail(format!(
                 "The clock says {}; the IDs before {} are used up; {MAX_WAIT_NAME} is \
                  {max_wait_ms} ms.",
-                at(wall),
-                at(next)
+                time(wall),
+                time(next)
             ))
             .set_hint(format!(
                 "Raise snowflake.max_borrow or {MAX_WAIT_NAME}, or use a layout with more \

@@ -32,6 +32,7 @@ use std::ffi::CStr;
 use pgrx::pg_sys;
 use snowflake_id::{Layout, SnowflakeId, Tick};
 
+use crate::clock;
 use crate::error::Error;
 use crate::shared::{MarkKey, Shared};
 
@@ -50,6 +51,8 @@ pub struct Request {
     pub lease: u64,
     /// What time it is for making IDs.
     pub now: Tick,
+    /// The same instant by the clock that cannot step, microseconds.
+    pub boot: i64,
     /// The tick that has to be below the bound.
     pub wanted: Tick,
     /// The highest tick that slots may be raised to; a mark above it means
@@ -66,9 +69,9 @@ pub enum Reserved {
     /// The mark says that IDs may be out up to this tick, which is more than
     /// can be accepted; nothing was changed.
     TooFarAhead(Tick),
-    /// The mark was read and every slot raised to this tick; what time it is
-    /// for making IDs has changed with it.
-    Raised(Tick),
+    /// The mark was read and every slot raised to it; what time it is for making
+    /// IDs has changed with it.
+    Raised,
 }
 
 /// Finds the mark that belongs to an SQL function of the extension: the
@@ -117,9 +120,13 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
             if bound > request.highest_accepted {
                 return Ok(Reserved::TooFarAhead(bound));
             }
+            // The time first: who finds a raised slot finds out why.
+            shared
+                .pace()
+                .note(clock::micros(layout.time_of(bound)), request.boot);
             raise_slots(shared, layout, bound);
             entry.set_bound(bound);
-            return Ok(Reserved::Raised(bound));
+            return Ok(Reserved::Raised);
         }
     };
 

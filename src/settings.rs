@@ -12,13 +12,13 @@
 //! stands in the configuration ([`layout_for_reading`]).
 #![allow(unsafe_code)] // Postgres' configuration API
 
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_guard, pg_sys};
-use snowflake_id::Layout;
+use snowflake_id::{Layout, LayoutError};
 
 use crate::error::{Error, layout_hint, refuse_to_start};
 
@@ -58,6 +58,7 @@ struct Integer {
     more: &'static CStr,
     setting: &'static GucSetting<i32>,
     min: i32,
+    max: i32,
     /// A function, because `GucContext` can be neither copied nor cloned.
     context: fn() -> GucContext,
     flags: GucFlags,
@@ -73,6 +74,7 @@ fn integers() -> [Integer; 5] {
                     -1 means not set: nothing is issued. A lone server may take 0.",
             setting: &NODE_ID,
             min: -1,
+            max: i32::MAX,
             context: || GucContext::Postmaster,
             flags: GucFlags::empty(),
             watched: false,
@@ -84,6 +86,7 @@ fn integers() -> [Integer; 5] {
                     following ticks, up to this far ahead; then calls wait.",
             setting: &MAX_BORROW,
             min: 0,
+            max: i32::MAX,
             context: || GucContext::Sighup,
             flags: GucFlags::UNIT_MS,
             watched: true,
@@ -95,6 +98,7 @@ fn integers() -> [Integer; 5] {
                     larger one nothing is issued until the clock is right. -1 means no limit.",
             setting: &MAX_CLOCK_STEP,
             min: -1,
+            max: i32::MAX,
             context: || GucContext::Sighup,
             flags: GucFlags::UNIT_MS,
             watched: false,
@@ -105,6 +109,7 @@ fn integers() -> [Integer; 5] {
             more: c"A wait that is bound to take longer fails at once.",
             setting: &MAX_WAIT,
             min: 0,
+            max: i32::MAX,
             context: || GucContext::Userset,
             flags: GucFlags::UNIT_MS,
             watched: false,
@@ -116,6 +121,7 @@ fn integers() -> [Integer; 5] {
                     lease means fewer reservations.",
             setting: &LEASE,
             min: 1,
+            max: 60 * 60 * 1_000,
             context: || GucContext::Sighup,
             flags: GucFlags::UNIT_MS,
             watched: true,
@@ -127,7 +133,16 @@ fn integers() -> [Integer; 5] {
 /// `shared_preload_libraries` is loaded only. Ends the start (FATAL) for
 /// anything that was written and cannot be taken.
 pub fn init() {
-    let written_layout = written(c"snowflake.layout");
+    let layout = written(c"snowflake.layout").map_or(Layout::DEFAULT, |text| {
+        let text = text.to_string_lossy();
+        text.parse().unwrap_or_else(|reason: LayoutError| {
+            refuse_to_start(
+                format!("invalid value for parameter \"{LAYOUT_NAME}\": \"{text}\""),
+                reason.to_string(),
+                layout_hint(),
+            )
+        })
+    });
     define_texts();
     for integer in integers() {
         let text = written(integer.name);
@@ -140,8 +155,7 @@ pub fn init() {
     // SAFETY: a static string; called while libraries are preloaded.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"snowflake".as_ptr()) };
 
-    let layout_text = written_layout.unwrap_or_else(|| c"default".to_owned());
-    let identity = identity(&layout_text.to_string_lossy(), NODE_ID.get());
+    let identity = identity(layout, NODE_ID.get());
     IDENTITY.get_or_init(|| identity);
 }
 
@@ -160,7 +174,7 @@ impl Integer {
                 self.more,
                 self.setting,
                 self.min,
-                i32::MAX,
+                self.max,
                 (self.context)(),
                 self.flags,
                 None,
@@ -174,7 +188,7 @@ impl Integer {
     /// what it now is.
     fn check(&self, text: &CStr) {
         let mut value: c_int = 0;
-        let mut hint: *const std::ffi::c_char = ptr::null();
+        let mut hint: *const c_char = ptr::null();
         // SAFETY: `text` is nul-terminated and both out-pointers are valid; the
         // hint is null or a static string of Postgres.
         let (parsed, hint) = unsafe {
@@ -196,7 +210,7 @@ impl Integer {
                 self.name.to_string_lossy(),
                 text.to_string_lossy()
             ),
-            format!("The range is {} to {}{unit}.", self.min, i32::MAX),
+            format!("The range is {} to {}{unit}.", self.min, self.max),
             hint.unwrap_or("Correct the value, or take the line out.".into())
                 .into_owned(),
         );
@@ -204,15 +218,21 @@ impl Integer {
 }
 
 fn define_texts() {
-    GucRegistry::define_string_guc(
-        c"snowflake.layout",
-        c"Sets the layout of this server's IDs: a preset's name or a list of fields.",
-        c"Fields from the most significant bit down, a tick and an epoch, as in \
-          \"timestamp:41 node:6 backend:4 sequence:12 tick:1ms epoch:2025-01-01T00:00:00Z\".",
-        &LAYOUT,
-        GucContext::Postmaster,
-        GucFlags::empty(),
-    );
+    // SAFETY: the check hook is guarded.
+    unsafe {
+        GucRegistry::define_string_guc_with_hooks(
+            c"snowflake.layout",
+            c"Sets the layout of this server's IDs: a preset's name or a list of fields.",
+            c"Fields from the most significant bit down, a tick and an epoch, as in \
+              \"timestamp:41 node:6 backend:4 sequence:12 tick:1ms epoch:2025-01-01T00:00:00Z\".",
+            &LAYOUT,
+            GucContext::Postmaster,
+            GucFlags::empty(),
+            Some(check_layout),
+            None,
+            None,
+        );
+    }
     #[cfg(feature = "unprotected")]
     GucRegistry::define_string_guc(
         c"snowflake.unprotected",
@@ -224,8 +244,32 @@ fn define_texts() {
     );
 }
 
+/// Refuses a text that is no layout when somebody writes one with ALTER SYSTEM,
+/// not only at the next start. Whether the node number fits is not asked here.
 #[pg_guard]
-unsafe extern "C-unwind" fn note_change(_new: c_int, _extra: *mut std::ffi::c_void) {
+unsafe extern "C-unwind" fn check_layout(
+    new: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: Postgres passes the new value, nul-terminated, or null for none;
+    // the detail is a copy in the context in which Postgres keeps it.
+    unsafe {
+        if (*new).is_null() {
+            return true;
+        }
+        let parsed: Result<Layout, _> = CStr::from_ptr(*new).to_string_lossy().parse();
+        let Err(reason) = parsed else { return true };
+        if let Ok(detail) = CString::new(reason.to_string()) {
+            pg_sys::GUC_check_errdetail_string =
+                pg_sys::MemoryContextStrdup(pg_sys::ErrorContext, detail.as_ptr());
+        }
+        false
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn note_change(_new: c_int, _extra: *mut c_void) {
     CHANGED.store(true, Ordering::Relaxed);
 }
 
@@ -288,14 +332,7 @@ unsafe fn all_settings() -> (*mut *mut pg_sys::config_generic, c_int) {
 
 /// The layout and the node number, checked against each other here and not in
 /// check hooks, so that both can be changed together.
-fn identity(layout_text: &str, node_id: i32) -> Identity {
-    let layout: Layout = layout_text.parse().unwrap_or_else(|reason| {
-        refuse_to_start(
-            format!("invalid value for parameter \"{LAYOUT_NAME}\": \"{layout_text}\""),
-            format!("{reason}"),
-            layout_hint(),
-        )
-    });
+fn identity(layout: Layout, node_id: i32) -> Identity {
     let node = match u32::try_from(node_id) {
         Ok(node) if node > layout.max_node() => refuse_to_start(
             format!("invalid value for parameter \"{NODE_ID_NAME}\": {node}"),
