@@ -1,0 +1,744 @@
+//! What the bits of an ID mean.
+
+mod parse;
+mod presets;
+
+use std::fmt;
+
+use thiserror::Error;
+
+pub use parse::LayoutError;
+pub use presets::{Preset, presets};
+
+use crate::id::SnowflakeId;
+use crate::slot::Run;
+use crate::time::{Tick, Time};
+
+/// An ID is a `bigint` that is never negative.
+const MAX_TOTAL_BITS: u32 = 63;
+
+/// One field: `bits` bits, of which the lowest is bit `shift` of the ID. A field that a layout lacks is 0 and 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Field {
+    bits: u8,
+    shift: u8,
+}
+
+impl Field {
+    const fn new(bits: u8, shift: u8) -> Self {
+        Self { bits, shift }
+    }
+
+    const fn max(self) -> u64 {
+        (1 << self.bits) - 1
+    }
+
+    const fn get(self, bits: u64) -> u64 {
+        bits >> self.shift & self.max()
+    }
+
+    const fn put(self, value: u64) -> u64 {
+        value << self.shift
+    }
+}
+
+/// A list of fields, a tick and an epoch: all it takes to read an ID.
+///
+/// Its text form goes from the most significant bit down:
+/// `timestamp:41 node:6 backend:4 sequence:12 tick:1ms epoch:2025-01-01T00:00:00Z`.
+/// [`FromStr`](std::str::FromStr) takes that, with the tick, the epoch, the node and the backend left out if so wished, or the name of
+/// a [preset](presets()); [`Display`](fmt::Display) gives it in full. Two layouts are equal if they give every ID the
+/// same meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Layout {
+    timestamp: Field,
+    node: Field,
+    backend: Field,
+    sequence: Field,
+    tick_micros: u32,
+    epoch_micros: i64,
+}
+
+impl Layout {
+    /// The preset `default`: 64 nodes with 16 backend numbers each, 4096 IDs a millisecond and backend number, until
+    /// 2094.
+    pub const DEFAULT: Self = Self {
+        timestamp: Field::new(41, 22),
+        node: Field::new(6, 16),
+        backend: Field::new(4, 12),
+        sequence: Field::new(12, 0),
+        tick_micros: parse::DEFAULT_TICK_MICROS,
+        epoch_micros: parse::DEFAULT_EPOCH_MICROS,
+    };
+
+    /// Width of the timestamp field, at least 1.
+    pub const fn timestamp_bits(&self) -> u32 {
+        self.timestamp.bits as u32
+    }
+
+    /// Width of the node field, 0 where the layout has none.
+    pub const fn node_bits(&self) -> u32 {
+        self.node.bits as u32
+    }
+
+    /// Width of the backend field, 0 where the layout has none.
+    pub const fn backend_bits(&self) -> u32 {
+        self.backend.bits as u32
+    }
+
+    /// Width of the sequence field, at least 1.
+    pub const fn sequence_bits(&self) -> u32 {
+        self.sequence.bits as u32
+    }
+
+    /// Width of all fields together, at most 63.
+    pub const fn total_bits(&self) -> u32 {
+        self.timestamp_bits() + self.timestamp.shift as u32
+    }
+
+    /// The largest node number, 0 where the layout has no node field.
+    pub const fn max_node(&self) -> u32 {
+        self.node.max() as u32
+    }
+
+    /// The largest backend number, 0 where the layout has no backend field.
+    pub const fn max_backend(&self) -> u32 {
+        self.backend.max() as u32
+    }
+
+    /// The largest sequence number.
+    pub const fn max_sequence(&self) -> u32 {
+        self.sequence.max() as u32
+    }
+
+    /// The last tick that the timestamp field holds.
+    pub const fn last_tick(&self) -> Tick {
+        Tick::new(self.timestamp.max())
+    }
+
+    /// The tick after the last one: how far time can be [reserved](crate::Horizon::reserved).
+    pub const fn end_tick(&self) -> Tick {
+        Tick::new(self.timestamp.max() + 1)
+    }
+
+    /// The largest ID of this layout.
+    pub const fn last_id(&self) -> SnowflakeId {
+        SnowflakeId::from_bits(
+            self.last_tick().get() << self.timestamp.shift | self.below_timestamp(),
+        )
+    }
+
+    /// The length of a tick in microseconds, 1 to 1,000,000.
+    pub const fn tick_micros(&self) -> u32 {
+        self.tick_micros
+    }
+
+    /// The beginning of tick 0.
+    pub const fn epoch(&self) -> Time {
+        Time::from_unix_micros(self.epoch_micros as i128)
+    }
+
+    /// The first instant that can't be represented: the end of the last tick.
+    pub const fn expires_at(&self) -> Time {
+        self.time_of(self.end_tick())
+    }
+
+    /// How many IDs a second one backend number of one node can make in the long run, rounded down.
+    pub const fn ids_per_second(&self) -> u64 {
+        (self.sequence.max() + 1) * 1_000_000 / self.tick_micros as u64
+    }
+
+    /// The tick in which `time` falls.
+    #[inline]
+    pub fn tick_at(&self, time: Time) -> Result<Tick, TimeError> {
+        let since_epoch = time
+            .unix_micros()
+            .saturating_sub(i128::from(self.epoch_micros));
+        // 64 bits of microseconds are half a million years, and dividing 128 bits costs as much as an ID.
+        if let Ok(micros) = u64::try_from(since_epoch) {
+            // A constant divisor is a multiplication; these are nearly all the layouts there are.
+            let tick = match self.tick_micros {
+                1 => micros,
+                1_000 => micros / 1_000,
+                10_000 => micros / 10_000,
+                1_000_000 => micros / 1_000_000,
+                other => micros / u64::from(other),
+            };
+            if tick <= self.timestamp.max() {
+                return Ok(Tick::new(tick));
+            }
+        }
+        self.tick_at_slow(time)
+    }
+
+    #[cold]
+    fn tick_at_slow(&self, time: Time) -> Result<Tick, TimeError> {
+        if time < self.epoch() {
+            return Err(TimeError::BeforeEpoch {
+                time,
+                epoch: self.epoch(),
+            });
+        }
+        if time >= self.expires_at() {
+            return Err(self.after_end(time));
+        }
+        let since_epoch = time.unix_micros() - self.epoch().unix_micros();
+        let tick = since_epoch / i128::from(self.tick_micros);
+        Ok(Tick::new(tick as u64))
+    }
+
+    /// When `tick` begins. Ticks past the last one have a time too.
+    pub const fn time_of(&self, tick: Tick) -> Time {
+        Time::from_unix_micros(
+            self.epoch_micros as i128 + tick.get() as i128 * self.tick_micros as i128,
+        )
+    }
+
+    /// The fields of an ID.
+    ///
+    /// # Errors
+    ///
+    /// If bits are set above those of the layout: then it is no ID of this layout.
+    pub fn decode(&self, id: SnowflakeId) -> Result<Parts, DecodeError> {
+        if id > self.last_id() {
+            return Err(DecodeError {
+                id,
+                total_bits: self.total_bits(),
+            });
+        }
+        Ok(Parts {
+            time: self.time_of(self.tick_of(id)),
+            node: self.node.get(id.bits()) as u32,
+            backend: self.backend.get(id.bits()) as u32,
+            sequence: self.sequence.get(id.bits()) as u32,
+        })
+    }
+
+    /// The ID with these fields; the inverse of [`decode`](Self::decode). A time within a tick counts as its beginning.
+    ///
+    /// # Errors
+    ///
+    /// If a number or the time does not fit.
+    pub fn compose(&self, parts: Parts) -> Result<SnowflakeId, ComposeError> {
+        let tick = self.tick_at(parts.time)?;
+        self.check_field("node", parts.node, self.node)?;
+        self.check_field("backend", parts.backend, self.backend)?;
+        self.check_field("sequence", parts.sequence, self.sequence)?;
+        Ok(SnowflakeId::from_bits(
+            self.timestamp.put(tick.get())
+                | self.node.put(parts.node.into())
+                | self.backend.put(parts.backend.into())
+                | self.sequence.put(parts.sequence.into()),
+        ))
+    }
+
+    /// The smallest ID whose time (its tick's beginning) is at or after `time`; 0 for a time before the epoch.
+    ///
+    /// # Errors
+    ///
+    /// If `time` is later than the beginning of the last tick: no ID is that late.
+    pub fn min_id(&self, time: Time) -> Result<SnowflakeId, TimeError> {
+        if time <= self.epoch() {
+            return Ok(SnowflakeId::ZERO);
+        }
+        let floor = self.tick_at(time)?;
+        let tick = if self.time_of(floor) < time {
+            Tick::new(floor.get() + 1)
+        } else {
+            floor
+        };
+        if tick > self.last_tick() {
+            return Err(self.after_end(time));
+        }
+        Ok(self.first_id_of(tick))
+    }
+
+    /// The largest ID whose time (its tick's beginning) is at or before `time`: the layout's last ID for a time past
+    /// its end. `None` for a time before the epoch: there is no such ID.
+    pub fn max_id(&self, time: Time) -> Option<SnowflakeId> {
+        match self.tick_at(time) {
+            Ok(tick) => Some(SnowflakeId::from_bits(
+                self.timestamp.put(tick.get()) | self.below_timestamp(),
+            )),
+            Err(TimeError::BeforeEpoch { .. }) => None,
+            Err(TimeError::AfterEnd { .. }) => Some(self.last_id()),
+        }
+    }
+
+    /// The smallest ID of `tick`, all other fields 0. For a tick past the last one, where that is more than an ID
+    /// can be, [`SnowflakeId::MAX`].
+    pub fn first_id_of(&self, tick: Tick) -> SnowflakeId {
+        if tick.get() > SnowflakeId::MAX.bits() >> self.timestamp.shift {
+            return SnowflakeId::MAX;
+        }
+        SnowflakeId::from_bits(tick.get() << self.timestamp.shift)
+    }
+
+    /// The tick of an ID. May lie past the last one where the ID is not one of this layout.
+    pub const fn tick_of(&self, id: SnowflakeId) -> Tick {
+        Tick::new(id.bits() >> self.timestamp.shift)
+    }
+
+    /// The first tick of which, and of all later ones, every ID is at or above `bound`. May lie past the last one.
+    pub const fn tick_above(&self, bound: SnowflakeId) -> Tick {
+        Tick::new((bound.bits() + self.below_timestamp()) >> self.timestamp.shift)
+    }
+
+    /// All bits below the timestamp.
+    const fn below_timestamp(&self) -> u64 {
+        (1 << self.timestamp.shift) - 1
+    }
+
+    fn after_end(&self, time: Time) -> TimeError {
+        TimeError::AfterEnd {
+            time,
+            last: self.time_of(self.last_tick()),
+            expires_at: self.expires_at(),
+        }
+    }
+
+    fn check_field(&self, name: &'static str, value: u32, field: Field) -> Result<(), FieldError> {
+        if u64::from(value) <= field.max() {
+            return Ok(());
+        }
+        Err(FieldError {
+            name,
+            value: value.into(),
+            max: field.max() as u32,
+        })
+    }
+}
+
+impl Default for Layout {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// The canonical text: every field that there is, the tick in its largest unit, the epoch in UTC.
+impl fmt::Display for Layout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut fields = [
+            ("timestamp", self.timestamp),
+            ("node", self.node),
+            ("backend", self.backend),
+            ("sequence", self.sequence),
+        ];
+        fields.sort_by_key(|(_, field)| std::cmp::Reverse(field.shift));
+        for (name, field) in fields {
+            if field.bits > 0 {
+                write!(f, "{name}:{} ", field.bits)?;
+            }
+        }
+        let (count, unit) = match self.tick_micros {
+            micros if micros % 1_000_000 == 0 => (micros / 1_000_000, "s"),
+            micros if micros % 1_000 == 0 => (micros / 1_000, "ms"),
+            micros => (micros, "us"),
+        };
+        write!(f, "tick:{count}{unit} epoch:{}", self.epoch())
+    }
+}
+
+/// The fields of an ID, read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Parts {
+    /// When the ID's tick began.
+    pub time: Time,
+    /// The node number; 0 where the layout has none.
+    pub node: u32,
+    /// The backend number; 0 where the layout has none.
+    pub backend: u32,
+    /// The sequence number.
+    pub sequence: u32,
+}
+
+/// A layout with the node and the backend number filled in: makes IDs of ticks and sequence numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    layout: Layout,
+    /// Node and backend, where they belong.
+    base: u64,
+    /// The layout's, at hand: working them out would take longer than comparing with them.
+    last_tick: Tick,
+    max_sequence: u32,
+}
+
+impl Origin {
+    /// # Errors
+    ///
+    /// If a number does not fit its field.
+    pub fn new(layout: Layout, node: u32, backend: u32) -> Result<Self, FieldError> {
+        layout.check_field("node", node, layout.node)?;
+        layout.check_field("backend", backend, layout.backend)?;
+        Ok(Self {
+            layout,
+            base: layout.node.put(node.into()) | layout.backend.put(backend.into()),
+            last_tick: layout.last_tick(),
+            max_sequence: layout.max_sequence(),
+        })
+    }
+
+    /// The ID of a tick and a sequence number that a [`Slot`](crate::Slot) has issued.
+    ///
+    /// # Panics
+    ///
+    /// If the layout doesn't hold them. A slot doesn't issue such a pair if it was given the layout's `sequence_bits` and a
+    /// reserved time of at most one past its last tick. Checked all the same: a number that spills into another field
+    /// is somebody else's ID.
+    #[inline]
+    pub fn id(&self, tick: Tick, sequence: u32) -> SnowflakeId {
+        if tick > self.last_tick || sequence > self.max_sequence {
+            outside_the_layout(tick, sequence);
+        }
+        SnowflakeId::from_bits(
+            self.layout.timestamp.put(tick.get())
+                | self.base
+                | self.layout.sequence.put(sequence.into()),
+        )
+    }
+
+    /// The IDs of a run, ascending.
+    pub fn ids(&self, run: Run) -> impl ExactSizeIterator<Item = SnowflakeId> + use<> {
+        let origin = *self;
+        (0..run.count).map(move |n| origin.id(run.tick, run.first + n))
+    }
+
+    /// The layout it was made with.
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+}
+
+/// A function of its own, with the numbers by value: a message at the place of the check would make the numbers live in
+/// memory there, and stores before the next ID's compare-and-swap delay it.
+#[cold]
+#[inline(never)]
+fn outside_the_layout(tick: Tick, sequence: u32) -> ! {
+    panic!("tick {tick} and sequence {sequence} are outside the layout");
+}
+
+/// A number that is too large for its field, or negative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{name} {value} is out of range; the layout holds 0 to {max}")]
+pub struct FieldError {
+    /// `node`, `backend` or `sequence`.
+    pub name: &'static str,
+    /// The number. Wider than the field so that a caller with signed numbers can report one that is negative.
+    pub value: i64,
+    /// The largest number that fits.
+    pub max: u32,
+}
+
+/// A time that a layout can't represent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum TimeError {
+    /// Earlier than tick 0.
+    #[error("{time} is before the layout's epoch, {epoch}")]
+    BeforeEpoch {
+        /// The time asked for.
+        time: Time,
+        /// The layout's epoch.
+        epoch: Time,
+    },
+    /// Later than any ID.
+    #[error("{time} is later than the layout's last tick, which begins at {last}")]
+    AfterEnd {
+        /// The time asked for.
+        time: Time,
+        /// The beginning of the last tick: the time of the layout's last IDs.
+        last: Time,
+        /// The end of the last tick.
+        expires_at: Time,
+    },
+}
+
+/// Why [`Layout::compose`] made no ID.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum ComposeError {
+    /// A number does not fit its field.
+    #[error(transparent)]
+    Field(#[from] FieldError),
+    /// The time does not fit.
+    #[error(transparent)]
+    Time(#[from] TimeError),
+}
+
+/// An ID with bits above those of the layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("{id} has bits above the {total_bits} of the layout")]
+pub struct DecodeError {
+    /// The number that is no ID of the layout.
+    pub id: SnowflakeId,
+    /// How many bits the layout has.
+    pub total_bits: u32,
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn layout(text: &str) -> Layout {
+        text.parse()
+            .unwrap_or_else(|error| panic!("{text}: {error}"))
+    }
+
+    fn time(text: &str) -> Time {
+        let instant: jiff::Timestamp = text.parse().unwrap();
+        Time::from_unix_micros(instant.as_microsecond().into())
+    }
+
+    fn id(bits: i64) -> SnowflakeId {
+        SnowflakeId::new(bits).unwrap()
+    }
+
+    #[test]
+    fn default_is_what_its_text_says() {
+        let default = Layout::default();
+        assert_eq!(default, layout("default"));
+        assert_eq!(
+            default,
+            layout("timestamp:41 node:6 backend:4 sequence:12 tick:1ms epoch:2025-01-01T00:00:00Z")
+        );
+        assert_eq!(
+            (
+                default.timestamp_bits(),
+                default.node_bits(),
+                default.backend_bits(),
+                default.sequence_bits(),
+                default.total_bits(),
+            ),
+            (41, 6, 4, 12, 63)
+        );
+        assert_eq!(
+            (
+                default.max_node(),
+                default.max_backend(),
+                default.max_sequence()
+            ),
+            (63, 15, 4095)
+        );
+        assert_eq!(default.last_id(), SnowflakeId::MAX);
+        assert_eq!(default.ids_per_second(), 4_096_000);
+        assert_eq!(default.expires_at(), time("2094-09-07T15:47:35.552Z"));
+    }
+
+    #[test]
+    fn decode_reads_every_field() {
+        let id = id(249_431_905_924_104_192);
+        let parts = Parts {
+            time: time("2026-11-20T07:13:20.593Z"),
+            node: 1,
+            backend: 4,
+            sequence: 0,
+        };
+        assert_eq!(Layout::DEFAULT.decode(id), Ok(parts));
+        assert_eq!(Layout::DEFAULT.compose(parts), Ok(id));
+    }
+
+    #[test]
+    fn fields_may_come_in_any_order() {
+        let parts = Parts {
+            time: time("2025-01-01T00:00:00.001Z"),
+            node: 1,
+            backend: 2,
+            sequence: 3,
+        };
+        let composed = |text| layout(text).compose(parts).unwrap().get();
+        assert_eq!(
+            composed("timestamp:8 node:8 backend:8 sequence:8"),
+            0x01_01_02_03
+        );
+        assert_eq!(
+            composed("timestamp:8 sequence:8 backend:8 node:8"),
+            0x01_03_02_01
+        );
+        assert_eq!(
+            composed("timestamp:8 backend:8 sequence:8 node:8"),
+            0x01_02_03_01
+        );
+    }
+
+    #[test]
+    fn bits_above_the_layout_are_refused() {
+        let js53 = layout("js53");
+        assert!(js53.decode(id((1 << 53) - 1)).is_ok());
+        let error = js53.decode(id(1 << 53)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "9007199254740992 has bits above the 53 of the layout"
+        );
+        assert!(Layout::DEFAULT.decode(SnowflakeId::MAX).is_ok());
+    }
+
+    #[test]
+    fn compose_names_the_field_that_does_not_fit() {
+        let good = Parts {
+            time: time("2026-01-01T00:00:00Z"),
+            node: 63,
+            backend: 15,
+            sequence: 4095,
+        };
+        let message = |parts| Layout::DEFAULT.compose(parts).unwrap_err().to_string();
+        assert!(Layout::DEFAULT.compose(good).is_ok());
+        assert_eq!(
+            message(Parts { node: 64, ..good }),
+            "node 64 is out of range; the layout holds 0 to 63"
+        );
+        assert_eq!(
+            message(Parts {
+                backend: 16,
+                ..good
+            }),
+            "backend 16 is out of range; the layout holds 0 to 15"
+        );
+        assert_eq!(
+            message(Parts {
+                sequence: u32::MAX,
+                ..good
+            }),
+            "sequence 4294967295 is out of range; the layout holds 0 to 4095"
+        );
+        assert_eq!(
+            message(Parts {
+                time: time("2024-12-31T23:59:59.999999Z"),
+                ..good
+            }),
+            "2024-12-31T23:59:59.999999Z is before the layout's epoch, 2025-01-01T00:00:00Z"
+        );
+        assert_eq!(
+            message(Parts {
+                time: time("2094-09-07T15:47:35.552Z"),
+                ..good
+            }),
+            "2094-09-07T15:47:35.552Z is later than the layout's last tick, which begins at \
+             2094-09-07T15:47:35.551Z"
+        );
+        // A layout without the field holds 0 and nothing else.
+        let mastodon = layout("mastodon");
+        assert!(
+            mastodon
+                .compose(Parts {
+                    node: 1,
+                    backend: 0,
+                    ..good
+                })
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn bounds_of_a_range_of_time() {
+        let layout = Layout::DEFAULT;
+        let before = time("2024-12-31T23:59:59.999999Z");
+        assert_eq!(layout.min_id(before), Ok(SnowflakeId::ZERO));
+        assert_eq!(layout.max_id(before), None);
+
+        assert_eq!(layout.min_id(layout.epoch()), Ok(SnowflakeId::ZERO));
+        assert_eq!(layout.max_id(layout.epoch()), Some(id((1 << 22) - 1)));
+
+        // Within a tick: its own IDs are earlier than that, so the smallest ID is one of the next tick.
+        let within = time("2025-01-01T00:00:00.001001Z");
+        assert_eq!(layout.min_id(within), Ok(id(2 << 22)));
+        assert_eq!(layout.max_id(within), Some(id((2 << 22) - 1)));
+
+        let last = time("2094-09-07T15:47:35.551Z");
+        assert_eq!(
+            layout.min_id(last),
+            Ok(layout.first_id_of(layout.last_tick()))
+        );
+        for late in [
+            "2094-09-07T15:47:35.551001Z",
+            "2094-09-07T15:47:35.552Z",
+            "9999-01-01T00:00:00Z",
+        ] {
+            assert_eq!(
+                layout.min_id(time(late)),
+                Err(TimeError::AfterEnd {
+                    time: time(late),
+                    last,
+                    expires_at: layout.expires_at(),
+                }),
+            );
+            assert_eq!(layout.max_id(time(late)), Some(layout.last_id()));
+        }
+    }
+
+    #[test]
+    fn ticks_and_bounds_that_are_ids() {
+        let layout = Layout::DEFAULT;
+        for (bound, floor, ceiling) in [
+            (0, 0, 0),
+            (1, 0, 1),
+            ((1 << 22) - 1, 0, 1),
+            (1 << 22, 1, 1),
+            ((1 << 22) + 1, 1, 2),
+            (i64::MAX, (1 << 41) - 1, 1 << 41),
+        ] {
+            assert_eq!(layout.tick_of(id(bound)), Tick::new(floor));
+            assert_eq!(layout.tick_above(id(bound)), Tick::new(ceiling));
+        }
+        assert_eq!(layout.first_id_of(Tick::new(5)), id(5 << 22));
+        // The end of a layout of 63 bits is no ID; the bound stays one, on the safe side.
+        assert_eq!(layout.first_id_of(layout.end_tick()), SnowflakeId::MAX);
+        assert_eq!(layout.first_id_of(Tick::new(u64::MAX)), SnowflakeId::MAX);
+        assert_eq!(
+            self::layout("js53").first_id_of(Tick::new(1 << 38)),
+            id(1 << 53)
+        );
+    }
+
+    #[test]
+    fn times_far_outside_are_errors_not_overflows() {
+        for text in [
+            "default",
+            "timestamp:62 sequence:1 tick:1s epoch:-009999-01-03",
+            "timestamp:1 sequence:1 tick:1us",
+        ] {
+            let layout = layout(text);
+            for micros in [i128::MIN, i128::MAX] {
+                let time = Time::from_unix_micros(micros);
+                assert!(layout.tick_at(time).is_err());
+                assert_eq!(layout.min_id(time).is_ok(), micros < 0);
+                assert_eq!(layout.max_id(time).is_some(), micros > 0);
+            }
+        }
+    }
+
+    #[test]
+    fn an_origin_puts_its_numbers_into_the_id() {
+        let origin = Origin::new(Layout::DEFAULT, 33, 5).unwrap();
+        let made = origin.id(Tick::new(1_234), 99);
+        let parts = Layout::DEFAULT.decode(made).unwrap();
+        assert_eq!((parts.node, parts.backend, parts.sequence), (33, 5, 99));
+        assert_eq!(Layout::DEFAULT.tick_of(made), Tick::new(1_234));
+
+        let run = Run {
+            tick: Tick::new(9),
+            first: 4090,
+            count: 6,
+        };
+        let ids: Vec<_> = origin.ids(run).collect();
+        assert_eq!(ids.len(), 6);
+        assert_eq!(ids[0], origin.id(run.tick, 4090));
+        assert_eq!(ids[5], origin.id(run.tick, 4095));
+
+        let error = Origin::new(Layout::DEFAULT, 64, 0).unwrap_err();
+        assert_eq!((error.name, error.value, error.max), ("node", 64, 63));
+        let error = Origin::new(Layout::DEFAULT, 0, 16).unwrap_err();
+        assert_eq!((error.name, error.value, error.max), ("backend", 16, 15));
+    }
+
+    #[test]
+    #[should_panic(expected = "outside the layout")]
+    fn an_origin_refuses_a_tick_past_the_end() {
+        let origin = Origin::new(Layout::DEFAULT, 0, 0).unwrap();
+        origin.id(Layout::DEFAULT.end_tick(), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "outside the layout")]
+    fn an_origin_refuses_a_sequence_that_spills() {
+        let origin = Origin::new(Layout::DEFAULT, 0, 0).unwrap();
+        origin.id(Tick::new(0), 4096);
+    }
+}

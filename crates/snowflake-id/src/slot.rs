@@ -1,0 +1,464 @@
+//! Where sequence numbers come from: one atomic word for each backend number.
+
+#[cfg(not(loom))]
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use std::hint::cold_path;
+use std::num::NonZeroU32;
+
+use crate::time::Tick;
+
+/// The generator of one backend number: the last tick and sequence number that were issued with it.
+///
+/// Any number of processes may use a slot at the same time; sharing makes it slower, never wrong. All bytes zero is a
+/// valid slot that was never used, so it may live in zeroed shared memory. It has a cache line of its own: neighbours
+/// that are written by other backends would otherwise take it away all the time.
+///
+/// The word is `tick << sequence_bits | sequence`, the last one issued. `sequence_bits` is an argument of every method
+/// (it is fixed while a server runs); all callers of a slot must pass the same one.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Slot {
+    /// With `limit = now + max_borrow` and `start = (sequence + 1) mod (range / 16)`:
+    ///
+    /// | word before | word after | answer |
+    /// |---|---|---|
+    /// | tick > limit | the same | `Wait` |
+    /// | tick < now | now, start | `Issued` |
+    /// | now ≤ tick ≤ limit, sequence not used up | tick, sequence + 1 | `Issued` |
+    /// | now ≤ tick < limit, sequence used up | tick + 1, 0 (which is start) | `Issued` |
+    /// | tick = limit, sequence used up | the same | `Wait` |
+    /// | any whose next tick is not reserved | the same | `Reserve` |
+    /// | any, `raise_to(t)` | max of it and (t - 1, sequence used up) | |
+    ///
+    /// `start` goes on from the last sequence number within the lowest sixteenth of the range. Were it always 0, IDs
+    /// made at a low rate would all end in the same bits, and `id % n` would not spread them. It is 0 where the
+    /// sequence has fewer than 4 bits.
+    ///
+    /// In the rows that don't begin with `tick < now`, the word after is `word + 1`: where the sequence is used up, that
+    /// carries into the tick and leaves a sequence of 0. So the word only ever grows, whatever `now` does.
+    ///
+    /// # Memory ordering
+    ///
+    /// `Relaxed` throughout. What must not happen is that two callers issue the same word, or one that is lower than
+    /// another already issued here. Both follow from the one modification order that every atomic has by itself: a
+    /// compare-and-swap succeeds only against the newest word and only replaces it by a greater one, `fetch_max` never
+    /// lowers it, and a stale first load merely makes the swap fail. Stronger orderings order *other* memory
+    /// relative to the word, and no other memory is published through it: `now` and `reserved` are arguments, and using an
+    /// older `reserved` is safe because that bound only grows. A caller that tells others "the slots have been raised" does
+    /// so by a flag of its own, written with `Release` after [`Slot::raise_to`] and read with `Acquire`; what happened
+    /// before then stays before in this word's order too (coherence).
+    state: AtomicU64,
+}
+
+/// What a slot may do at the moment: the time it is and how far ahead of it IDs may go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Horizon {
+    /// The clock's tick.
+    pub now: Tick,
+    /// How many ticks ahead of `now` a slot may go when it has used ticks up.
+    pub max_borrow: u64,
+    /// The first tick that is not reserved. No ID of it or of a later tick is issued. At most one past the layout's
+    /// last tick: that is how IDs end with the layout.
+    pub reserved: Tick,
+}
+
+/// Sequence numbers of one tick: `first`, `first + 1`, …, `count` of them, at least one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The tick of all of them.
+    pub tick: Tick,
+    /// The first sequence number.
+    pub first: u32,
+    /// How many there are.
+    pub count: u32,
+}
+
+/// What a slot says when it is asked for sequence numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// These are the caller's, and nobody else's ever.
+    Issued(Run),
+    /// The slot is as far ahead of time as it may be. Nothing has changed.
+    Wait {
+        /// The earliest `now` at which the slot, as it is, can go on.
+        until: Tick,
+    },
+    /// Time has to be reserved first. Nothing has changed.
+    Reserve {
+        /// The tick that the slot would have used.
+        tick: Tick,
+    },
+}
+
+impl Slot {
+    /// A slot that was never used: the same as all bytes zero.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        Self {
+            state: AtomicU64::new(0),
+        }
+    }
+
+    /// A slot that was never used. Not `const`, because loom's atomics are not.
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Self {
+            state: AtomicU64::new(0),
+        }
+    }
+
+    /// Asks for one sequence number.
+    ///
+    /// One load and one compare-and-swap, again only if another caller came first.
+    #[inline]
+    pub fn next(&self, sequence_bits: u32, horizon: Horizon) -> Answer {
+        self.advance(sequence_bits, horizon, |_left| 1)
+    }
+
+    /// Asks for up to `count` sequence numbers of one tick, with one compare-and-swap.
+    ///
+    /// Fewer come where the tick has fewer left; the caller asks again for the rest.
+    pub fn next_run(&self, sequence_bits: u32, horizon: Horizon, count: NonZeroU32) -> Answer {
+        self.advance(sequence_bits, horizon, |left| left.min(count.get()))
+    }
+
+    /// The transition. `take` says how many of the sequence numbers left in the tick (at least one) are wanted.
+    #[inline(always)]
+    fn advance(&self, sequence_bits: u32, horizon: Horizon, take: impl Fn(u32) -> u32) -> Answer {
+        let max_sequence = max_sequence(sequence_bits);
+        // What remains of `following` is `(sequence + 1) mod (range / 16)`, and 0 below 4 bits.
+        let start_mask = max_sequence >> 4;
+        let now = horizon.now.get();
+
+        let mut state = self.state.load(Relaxed);
+        loop {
+            // None after the last word there is. No layout comes near it: its fields take 63 bits.
+            let Some(following) = state.checked_add(1) else {
+                return refusal((u64::MAX >> sequence_bits) + 1, horizon);
+            };
+            let mut first = following;
+            let mut tick = following >> sequence_bits;
+            if tick < now {
+                // Not rare, but a branch that is predicted well. As conditional moves, which the compiler prefers, all
+                // of this is in the way of every swap, and an ID costs a quarter more (benches/one_id.rs).
+                cold_path();
+                if now.leading_zeros() < sequence_bits {
+                    return refusal(now, horizon); // the shift would lose bits
+                }
+                tick = now;
+                first = now << sequence_bits | following & start_mask;
+            }
+            if tick - now > horizon.max_borrow || tick >= horizon.reserved.get() {
+                return refusal(tick, horizon);
+            }
+            let sequence = (first & max_sequence) as u32;
+            let count = take(max_sequence as u32 - sequence + 1);
+            let last = first + u64::from(count - 1);
+            match self
+                .state
+                .compare_exchange_weak(state, last, Relaxed, Relaxed)
+            {
+                Ok(_) => {
+                    return Answer::Issued(Run {
+                        tick: Tick::new(tick),
+                        first: sequence,
+                        count,
+                    });
+                }
+                Err(current) => state = current,
+            }
+        }
+    }
+
+    /// From now on every sequence number of this slot belongs to `tick` or a later one. Never lowers.
+    pub fn raise_to(&self, sequence_bits: u32, tick: Tick) {
+        let tick = tick.get().min(u64::MAX >> sequence_bits);
+        // The word before the tick's first one. There is none before tick 0.
+        let before = (tick << sequence_bits).saturating_sub(1);
+        self.state.fetch_max(before, Relaxed);
+    }
+
+    /// The last tick and sequence number that were issued, or what [`Slot::raise_to`] left; (0, 0) where the slot was
+    /// never used.
+    pub fn last(&self, sequence_bits: u32) -> (Tick, u32) {
+        let state = self.state.load(Relaxed);
+        (
+            Tick::new(state >> sequence_bits),
+            (state & max_sequence(sequence_bits)) as u32,
+        )
+    }
+}
+
+impl Default for Slot {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[inline(always)]
+fn max_sequence(sequence_bits: u32) -> u64 {
+    debug_assert!((1..=31).contains(&sequence_bits));
+    (1 << sequence_bits) - 1
+}
+
+/// Why `tick` can't be used. Waiting comes first: reserving time that may not be used yet would help nobody.
+#[cold]
+fn refusal(tick: u64, horizon: Horizon) -> Answer {
+    if tick.saturating_sub(horizon.now.get()) > horizon.max_borrow {
+        Answer::Wait {
+            until: Tick::new(tick - horizon.max_borrow),
+        }
+    } else {
+        Answer::Reserve {
+            tick: Tick::new(tick),
+        }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    const BITS: u32 = 8;
+
+    fn horizon(now: u64, max_borrow: u64) -> Horizon {
+        Horizon {
+            now: Tick::new(now),
+            max_borrow,
+            reserved: Tick::new(1 << 40),
+        }
+    }
+
+    fn slot_at(tick: u64, sequence: u64) -> Slot {
+        Slot {
+            state: AtomicU64::new(tick << BITS | sequence),
+        }
+    }
+
+    fn issued(tick: u64, first: u32, count: u32) -> Answer {
+        Answer::Issued(Run {
+            tick: Tick::new(tick),
+            first,
+            count,
+        })
+    }
+
+    fn run(slot: &Slot, horizon: Horizon, count: u32) -> Answer {
+        slot.next_run(BITS, horizon, NonZeroU32::new(count).unwrap())
+    }
+
+    /// Each row of the table above the word, at its borders. `range / 16` is 16 here.
+    #[test]
+    fn the_table() {
+        for ((tick, sequence), (now, max_borrow), answer) in [
+            // tick > now + max_borrow, whatever is left
+            (
+                (106, 0),
+                (100, 5),
+                Answer::Wait {
+                    until: Tick::new(101),
+                },
+            ),
+            (
+                (106, 255),
+                (100, 5),
+                Answer::Wait {
+                    until: Tick::new(102),
+                },
+            ),
+            (
+                (101, 7),
+                (100, 0),
+                Answer::Wait {
+                    until: Tick::new(101),
+                },
+            ),
+            // tick < now: start goes on from the last sequence within the lowest sixteenth
+            ((99, 0), (100, 0), issued(100, 1, 1)),
+            ((99, 14), (100, 0), issued(100, 15, 1)),
+            ((99, 15), (100, 0), issued(100, 0, 1)),
+            ((99, 200), (100, 0), issued(100, 9, 1)),
+            ((99, 255), (100, 0), issued(100, 0, 1)),
+            ((3, 4), (100, 0), issued(100, 5, 1)),
+            // tick >= now, something left
+            ((100, 4), (100, 0), issued(100, 5, 1)),
+            ((100, 254), (100, 0), issued(100, 255, 1)),
+            ((104, 4), (100, 5), issued(104, 5, 1)),
+            ((105, 254), (100, 5), issued(105, 255, 1)),
+            // used up, a tick may be borrowed
+            ((100, 255), (100, 1), issued(101, 0, 1)),
+            ((104, 255), (100, 5), issued(105, 0, 1)),
+            // used up, none may be borrowed
+            (
+                (100, 255),
+                (100, 0),
+                Answer::Wait {
+                    until: Tick::new(101),
+                },
+            ),
+            (
+                (105, 255),
+                (100, 5),
+                Answer::Wait {
+                    until: Tick::new(101),
+                },
+            ),
+        ] {
+            let slot = slot_at(tick, sequence);
+            let context = format!("({tick}, {sequence}), now {now}, max_borrow {max_borrow}");
+            assert_eq!(
+                slot.next(BITS, horizon(now, max_borrow)),
+                answer,
+                "{context}"
+            );
+            match answer {
+                Answer::Issued(run) => assert_eq!(slot.last(BITS), (run.tick, run.first)),
+                Answer::Wait { until } => {
+                    assert_eq!(slot.last(BITS), (Tick::new(tick), sequence as u32));
+                    let next = |now: u64| slot.next(BITS, horizon(now, max_borrow));
+                    assert!(
+                        matches!(next(until.get() - 1), Answer::Wait { .. }),
+                        "{context}"
+                    );
+                    assert!(matches!(next(until.get()), Answer::Issued(_)), "{context}");
+                }
+                Answer::Reserve { .. } => unreachable!(),
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_at_or_above_the_reserved_time() {
+        let horizon = |now, reserved| Horizon {
+            now: Tick::new(now),
+            max_borrow: 5,
+            reserved: Tick::new(reserved),
+        };
+        for ((tick, sequence), (now, reserved), wanted) in [
+            ((99, 0), (100, 100), 100),
+            ((100, 0), (100, 100), 100),
+            ((100, 255), (100, 101), 101),
+            ((99, 0), (100, 0), 100),
+        ] {
+            let slot = slot_at(tick, sequence);
+            let answer = slot.next(BITS, horizon(now, reserved));
+            assert_eq!(
+                answer,
+                Answer::Reserve {
+                    tick: Tick::new(wanted)
+                }
+            );
+            assert_eq!(slot.last(BITS), (Tick::new(tick), sequence as u32));
+            assert!(matches!(
+                slot.next(BITS, horizon(now, wanted + 1)),
+                Answer::Issued(_)
+            ));
+        }
+        // Waiting comes before reserving.
+        let slot = slot_at(106, 0);
+        assert_eq!(
+            slot.next(BITS, horizon(100, 0)),
+            Answer::Wait {
+                until: Tick::new(101)
+            }
+        );
+    }
+
+    #[test]
+    fn runs_stay_within_a_tick() {
+        let slot = Slot::new();
+        assert_eq!(run(&slot, horizon(100, 1), 250), issued(100, 1, 250));
+        assert_eq!(run(&slot, horizon(100, 1), 250), issued(100, 251, 5));
+        assert_eq!(run(&slot, horizon(100, 1), u32::MAX), issued(101, 0, 256));
+        assert_eq!(
+            run(&slot, horizon(100, 1), 1),
+            Answer::Wait {
+                until: Tick::new(101)
+            }
+        );
+        assert_eq!(run(&slot, horizon(102, 1), 1), issued(102, 0, 1));
+        assert_eq!(slot.last(BITS), (Tick::new(102), 0));
+    }
+
+    #[test]
+    fn the_state_never_goes_down() {
+        let slot = Slot::new();
+        assert_eq!(slot.next(BITS, horizon(100, 9)), issued(100, 1, 1));
+        assert_eq!(slot.next(BITS, horizon(95, 9)), issued(100, 2, 1));
+        assert_eq!(
+            slot.next(BITS, horizon(90, 9)),
+            Answer::Wait {
+                until: Tick::new(91)
+            }
+        );
+        slot.raise_to(BITS, Tick::new(50));
+        assert_eq!(slot.last(BITS), (Tick::new(100), 2));
+        slot.raise_to(BITS, Tick::new(103));
+        assert_eq!(slot.last(BITS), (Tick::new(102), 255));
+        assert_eq!(slot.next(BITS, horizon(100, 9)), issued(103, 0, 1));
+    }
+
+    /// At one ID in each tick, `id % 16` takes its 16 values equally often, also right after a raise.
+    #[test]
+    fn low_rates_spread_over_the_lowest_sixteenth() {
+        let slot = Slot::new();
+        slot.raise_to(BITS, Tick::new(1_000));
+        let mut seen = [0; 16];
+        for now in 1_000..1_160 {
+            match slot.next(BITS, horizon(now, 0)) {
+                Answer::Issued(run) => seen[run.first as usize] += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(seen, [10; 16]);
+    }
+
+    #[test]
+    fn a_new_tick_begins_with_0_where_the_sequence_is_narrow() {
+        for bits in 1..=4 {
+            let slot = Slot::new();
+            for now in 1..10 {
+                assert_eq!(slot.next(bits, horizon(now, 0)), issued(now, 0, 1));
+            }
+        }
+        let slot = Slot::new();
+        assert_eq!(slot.next(5, horizon(1, 0)), issued(1, 1, 1));
+        assert_eq!(slot.next(5, horizon(2, 0)), issued(2, 0, 1));
+    }
+
+    /// Arguments that no layout leads to: the word still never goes down, and nothing comes twice.
+    #[test]
+    fn the_ends_of_64_bits() {
+        let end = u64::MAX >> BITS;
+        let at = |now| Horizon {
+            now: Tick::new(now),
+            max_borrow: u64::MAX,
+            reserved: Tick::new(u64::MAX),
+        };
+        let slot = Slot::new();
+        slot.raise_to(BITS, Tick::new(u64::MAX));
+        assert_eq!(slot.last(BITS), (Tick::new(end - 1), 255));
+        assert_eq!(run(&slot, at(0), 255), issued(end, 0, 255));
+        assert_eq!(slot.next(BITS, at(0)), issued(end, 255, 1));
+        for now in [0, end, end + 1, u64::MAX - 1, u64::MAX] {
+            assert!(!matches!(slot.next(BITS, at(now)), Answer::Issued(_)));
+            assert_eq!(slot.last(BITS), (Tick::new(end), 255));
+        }
+
+        let slot = slot_at(100, 0);
+        assert!(!matches!(slot.next(BITS, at(end + 1)), Answer::Issued(_)));
+        assert_eq!(slot.last(BITS), (Tick::new(100), 0));
+    }
+
+    #[test]
+    fn a_slot_has_a_cache_line_of_its_own() {
+        assert_eq!(size_of::<Slot>(), 64);
+        assert_eq!(align_of::<Slot>(), 64);
+        assert_eq!(size_of::<[Slot; 16]>(), 1024);
+        assert_eq!(Slot::new().last(BITS), (Tick::new(0), 0));
+    }
+}

@@ -1,0 +1,382 @@
+//! Random layouts, times and histories of a slot.
+
+#![cfg(not(loom))]
+
+use std::num::NonZeroU32;
+
+use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
+use snowflake_id::{
+    Answer, ComposeError, Horizon, Layout, Origin, Parts, Run, Slot, SnowflakeId, Tick, Time,
+    TimeError,
+};
+
+const MICROS_PER_YEAR: i64 = 31_556_952_000_000;
+
+/// The text of a layout: random widths and order, ticks of 1us to 1s, epochs of 8000 BC to 9900 AD.
+fn layout_text() -> impl Strategy<Value = String> {
+    let widths = (1..=62_u32, 0..=31_u32, 0..=12_u32, 1..=31_u32).prop_map(
+        |(timestamp, node, backend, sequence)| {
+            // The timestamp takes what the others leave; else few of the cases would fit.
+            let node = node.min(62 - sequence);
+            let backend = backend.min(62 - sequence - node);
+            let timestamp = timestamp.min(63 - sequence - node - backend);
+            (timestamp, node, backend, sequence)
+        },
+    );
+    let tick = prop_oneof![
+        Just(1),
+        Just(10),
+        Just(1_000),
+        Just(10_000),
+        Just(1_000_000),
+        1..=1_000_000_u32,
+    ];
+    let epoch = prop_oneof![
+        -9_970 * MICROS_PER_YEAR..7_930 * MICROS_PER_YEAR,
+        (-60..60_i64).prop_map(|years| years * MICROS_PER_YEAR),
+    ];
+    (widths, Just([0_usize, 1, 2]).prop_shuffle(), tick, epoch).prop_map(
+        |((timestamp, node, backend, sequence), order, tick, epoch)| {
+            let rest = [("node", node), ("backend", backend), ("sequence", sequence)];
+            let mut text = format!("timestamp:{timestamp}");
+            for (name, bits) in order.map(|index| rest[index]) {
+                if bits > 0 {
+                    text += &format!(" {name}:{bits}");
+                }
+            }
+            let epoch = jiff::Timestamp::from_microsecond(epoch).unwrap();
+            text + &format!(" tick:{tick}us epoch:{epoch}")
+        },
+    )
+}
+
+fn layout() -> impl Strategy<Value = Layout> {
+    layout_text().prop_map(|text| text.parse().unwrap())
+}
+
+/// A layout and an ID of it.
+fn layout_and_id() -> impl Strategy<Value = (Layout, SnowflakeId)> {
+    layout().prop_flat_map(|layout| {
+        let id = prop_oneof![
+            0..=layout.last_id().get(),
+            Just(0),
+            Just(layout.last_id().get()),
+        ];
+        (
+            Just(layout),
+            id.prop_map(|id| SnowflakeId::new(id).unwrap()),
+        )
+    })
+}
+
+/// A layout and an instant around one of its ticks, sometimes before its epoch or past its end.
+fn layout_and_time() -> impl Strategy<Value = (Layout, Time)> {
+    layout().prop_flat_map(|layout| {
+        let tick = prop_oneof![
+            0..=layout.last_tick().get(),
+            0..=3_u64,
+            layout.last_tick().get().saturating_sub(2)..=layout.last_tick().get() + 2,
+        ];
+        let micros = i64::from(layout.tick_micros());
+        let shift = prop_oneof![Just(-1), Just(0), Just(1), -2 * micros..=2 * micros];
+        (Just(layout), tick, shift).prop_map(|(layout, tick, shift)| {
+            let begins = layout.time_of(Tick::new(tick)).unix_micros();
+            (layout, Time::from_unix_micros(begins + i128::from(shift)))
+        })
+    })
+}
+
+/// Failures found are kept beside this file and tried first in the next run.
+fn cases(cases: u32) -> ProptestConfig {
+    let found = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/properties.regressions");
+    ProptestConfig {
+        cases,
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct(found))),
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(4_000))]
+
+    #[test]
+    fn text_round_trip(text in layout_text()) {
+        let layout: Layout = text.parse().unwrap();
+        let canonical = layout.to_string();
+        prop_assert_eq!(canonical.parse::<Layout>().unwrap(), layout);
+        prop_assert_eq!(canonical.parse::<Layout>().unwrap().to_string(), canonical.clone());
+        // The fields stay as they were written; only the tick's unit may differ, and jiff writes the epoch our way.
+        let fields = |text: &str| text.split(" tick:").next().unwrap().to_owned();
+        let epoch = |text: &str| text.split(" epoch:").nth(1).unwrap().to_owned();
+        prop_assert_eq!(fields(&canonical), fields(&text));
+        prop_assert_eq!(epoch(&canonical), epoch(&text));
+    }
+
+    #[test]
+    fn any_text_is_a_layout_or_an_error(text in "[a-z0-9:. +TZ-]{0,60}|(timestamp|node|sequence|tick|epoch):.{0,12}( (sequence|epoch|tick):.{0,12}){0,2}") {
+        match text.parse::<Layout>() {
+            Ok(layout) => prop_assert_eq!(layout.to_string().parse::<Layout>(), Ok(layout)),
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+        }
+    }
+
+    #[test]
+    fn times_print_as_jiff_prints_them(
+        micros in jiff::Timestamp::MIN.as_microsecond()..=jiff::Timestamp::MAX.as_microsecond(),
+        whole_seconds in any::<bool>(),
+    ) {
+        let micros = if whole_seconds { micros / 1_000_000 * 1_000_000 } else { micros };
+        let expected = jiff::Timestamp::from_microsecond(micros).unwrap().to_string();
+        prop_assert_eq!(Time::from_unix_micros(micros.into()).to_string(), expected);
+    }
+
+    #[test]
+    fn any_time_prints(micros in any::<i128>()) {
+        prop_assert!(Time::from_unix_micros(micros).to_string().ends_with('Z'));
+    }
+
+    #[test]
+    fn compose_is_the_inverse_of_decode((layout, id) in layout_and_id()) {
+        let parts = layout.decode(id).unwrap();
+        prop_assert_eq!(layout.compose(parts), Ok(id));
+        prop_assert_eq!(layout.tick_at(parts.time), Ok(layout.tick_of(id)));
+        let origin = Origin::new(layout, parts.node, parts.backend).unwrap();
+        prop_assert_eq!(origin.id(layout.tick_of(id), parts.sequence), id);
+    }
+
+    #[test]
+    fn decode_is_the_inverse_of_compose(
+        (layout, time) in layout_and_time(),
+        node in any::<u32>(), backend in any::<u32>(), sequence in any::<u32>(),
+    ) {
+        let parts = Parts {
+            time,
+            node: node & layout.max_node(),
+            backend: backend & layout.max_backend(),
+            sequence: sequence & layout.max_sequence(),
+        };
+        match layout.compose(parts) {
+            Ok(id) => {
+                let decoded = layout.decode(id).unwrap();
+                let late = time.unix_micros() - decoded.time.unix_micros();
+                prop_assert!((0..i128::from(layout.tick_micros())).contains(&late));
+                prop_assert_eq!(Parts { time, ..decoded }, parts);
+            }
+            Err(ComposeError::Time(TimeError::BeforeEpoch { .. })) => {
+                prop_assert!(time < layout.epoch());
+            }
+            Err(ComposeError::Time(TimeError::AfterEnd { .. })) => {
+                prop_assert!(time >= layout.expires_at());
+            }
+            Err(ComposeError::Field(error)) => prop_assert!(false, "{error}"),
+        }
+        for (field, parts) in [
+            ("node", Parts { node: layout.max_node() + 1, ..parts }),
+            ("backend", Parts { backend: layout.max_backend() + 1, ..parts }),
+            ("sequence", Parts { sequence: layout.max_sequence() + 1, ..parts }),
+        ] {
+            match layout.compose(parts) {
+                Err(ComposeError::Field(error)) => prop_assert_eq!(error.name, field),
+                other => prop_assert!(
+                    matches!(other, Err(ComposeError::Time(_))), "{:?}", other
+                ),
+            }
+        }
+    }
+
+    #[test]
+    fn ids_above_the_layout_do_not_decode(layout in layout(), id in any::<i64>()) {
+        let id = SnowflakeId::new(id & i64::MAX).unwrap();
+        prop_assert_eq!(layout.decode(id).is_ok(), id.get() >> layout.total_bits() == 0);
+    }
+
+    /// The neighbours decide: `min_id` is at or after the time and the ID before it is not; `max_id` the other way.
+    #[test]
+    fn bounds_are_exact((layout, time) in layout_and_time()) {
+        let time_of = |id: SnowflakeId| layout.decode(id).unwrap().time;
+        let neighbour = |id: SnowflakeId, step| {
+            SnowflakeId::new(id.get().checked_add(step)?).filter(|id| *id <= layout.last_id())
+        };
+        match layout.min_id(time) {
+            Ok(min) => {
+                prop_assert!(time_of(min) >= time);
+                if let Some(below) = neighbour(min, -1) {
+                    prop_assert!(time_of(below) < time);
+                }
+            }
+            Err(TimeError::AfterEnd { .. }) => prop_assert!(time_of(layout.last_id()) < time),
+            Err(error) => prop_assert!(false, "{error}"),
+        }
+        match layout.max_id(time) {
+            Some(max) => {
+                prop_assert!(time_of(max) <= time);
+                if let Some(above) = neighbour(max, 1) {
+                    prop_assert!(time_of(above) > time);
+                }
+            }
+            None => prop_assert!(time < layout.epoch()),
+        }
+    }
+
+    #[test]
+    fn ticks_around_a_bound((layout, bound) in layout_and_id()) {
+        let above = layout.tick_above(bound);
+        if above <= layout.last_tick() {
+            prop_assert!(layout.first_id_of(above) >= bound);
+        }
+        if let Some(below) = above.get().checked_sub(1) {
+            prop_assert!(layout.first_id_of(Tick::new(below)) < bound);
+        }
+        prop_assert!(layout.first_id_of(layout.tick_of(bound)) <= bound);
+        prop_assert!(above.get() - layout.tick_of(bound).get() <= 1);
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Next,
+    Run(u32),
+    MoveClock(i64),
+    MaxBorrow(u64),
+    Reserve(u64),
+    Raise(i64),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        8 => Just(Op::Next),
+        6 => prop_oneof![1..=20_u32, 1..=5_000_u32, any::<u32>().prop_map(|n| n.max(1))].prop_map(Op::Run),
+        4 => prop_oneof![-3..=3_i64, -500..=500_i64].prop_map(Op::MoveClock),
+        1 => prop_oneof![Just(0), 0..=3_u64, 0..=200_u64].prop_map(Op::MaxBorrow),
+        2 => (0..=300_u64).prop_map(Op::Reserve),
+        1 => (-20..=20_i64).prop_map(Op::Raise),
+    ]
+}
+
+/// The table of states, written down row by row: (tick, sequence) afterwards and the answer.
+fn by_the_table(
+    (tick, sequence): (u64, u32),
+    sequence_bits: u32,
+    horizon: Horizon,
+    wanted: u32,
+) -> ((u64, u32), Answer) {
+    let range = 1_u64 << sequence_bits;
+    let limit = horizon.now.get() + horizon.max_borrow;
+    let start = match range / 16 {
+        0 => 0,
+        sixteenth => ((u64::from(sequence) + 1) % sixteenth) as u32,
+    };
+    let used_up = u64::from(sequence) + 1 == range;
+    let until = |tick: u64| Answer::Wait {
+        until: Tick::new(tick - horizon.max_borrow),
+    };
+    let (new_tick, first) = if tick > limit {
+        let earliest = if used_up { tick + 1 } else { tick };
+        return ((tick, sequence), until(earliest));
+    } else if tick < horizon.now.get() {
+        (horizon.now.get(), start)
+    } else if !used_up {
+        (tick, sequence + 1)
+    } else if tick < limit {
+        (tick + 1, start)
+    } else {
+        return ((tick, sequence), until(tick + 1));
+    };
+    if new_tick >= horizon.reserved.get() {
+        let tick_wanted = Tick::new(new_tick);
+        return ((tick, sequence), Answer::Reserve { tick: tick_wanted });
+    }
+    let count = u64::from(wanted).min(range - u64::from(first)) as u32;
+    (
+        (new_tick, first + (count - 1)),
+        Answer::Issued(Run {
+            tick: Tick::new(new_tick),
+            first,
+            count,
+        }),
+    )
+}
+
+proptest! {
+    #![proptest_config(cases(3_000))]
+
+    /// Random histories of one slot: every answer is the table's, and all that is issued ascends, stays below the
+    /// reserved time, within what may be borrowed and above what was raised.
+    #[test]
+    fn slots_keep_to_the_table(
+        sequence_bits in prop_oneof![1..=6_u32, 1..=31_u32],
+        ops in prop::collection::vec(op(), 1..200),
+    ) {
+        let slot = Slot::new();
+        let mut state = (0, 0);
+        let mut horizon = Horizon {
+            now: Tick::new(1_000),
+            max_borrow: 3,
+            reserved: Tick::new(1_200),
+        };
+        let mut raised = 0;
+        let mut last_word: Option<u64> = None;
+        for op in ops {
+            let (wanted, answer) = match op {
+                Op::Next => (1, slot.next(sequence_bits, horizon)),
+                Op::Run(count) => {
+                    let wanted = NonZeroU32::new(count).unwrap();
+                    (count, slot.next_run(sequence_bits, horizon, wanted))
+                }
+                Op::MoveClock(by) => {
+                    horizon.now = Tick::new(horizon.now.get().saturating_add_signed(by));
+                    continue;
+                }
+                Op::MaxBorrow(ticks) => {
+                    horizon.max_borrow = ticks;
+                    continue;
+                }
+                Op::Reserve(ahead) => {
+                    horizon.reserved = horizon.reserved.max(Tick::new(horizon.now.get() + ahead));
+                    continue;
+                }
+                Op::Raise(by) => {
+                    let to = horizon.now.get().saturating_add_signed(by);
+                    slot.raise_to(sequence_bits, Tick::new(to));
+                    raised = raised.max(to);
+                    let before = (to << sequence_bits).saturating_sub(1);
+                    let word = state.0 << sequence_bits | u64::from(state.1);
+                    let word = word.max(before);
+                    state = (word >> sequence_bits, (word & ((1 << sequence_bits) - 1)) as u32);
+                    prop_assert_eq!(slot.last(sequence_bits), (Tick::new(state.0), state.1));
+                    continue;
+                }
+            };
+            let (after, expected) = by_the_table(state, sequence_bits, horizon, wanted);
+            prop_assert_eq!(answer, expected);
+            prop_assert_eq!(slot.last(sequence_bits), (Tick::new(after.0), after.1));
+            state = after;
+
+            match answer {
+                Answer::Issued(Run { tick, first, count }) => {
+                    prop_assert!(count >= 1 && count <= wanted);
+                    let word = tick.get() << sequence_bits | u64::from(first);
+                    prop_assert!(last_word.is_none_or(|last| last < word));
+                    last_word = Some(word + u64::from(count - 1));
+                    prop_assert_eq!(last_word.unwrap() >> sequence_bits, tick.get(), "one tick only");
+                    prop_assert!(tick < horizon.reserved);
+                    prop_assert!(tick >= horizon.now);
+                    prop_assert!(tick.get() <= horizon.now.get() + horizon.max_borrow);
+                    prop_assert!(tick.get() >= raised);
+                }
+                Answer::Wait { until } => {
+                    // The earliest: it still waits a tick before, and does something else then.
+                    let mut then = horizon;
+                    then.now = Tick::new(until.get() - 1);
+                    let early = by_the_table(state, sequence_bits, then, wanted).1;
+                    prop_assert!(matches!(early, Answer::Wait { .. }), "{:?}", early);
+                    then.now = until;
+                    let due = by_the_table(state, sequence_bits, then, wanted).1;
+                    prop_assert!(!matches!(due, Answer::Wait { .. }), "{:?}", due);
+                }
+                Answer::Reserve { tick } => prop_assert!(tick >= horizon.reserved),
+            }
+        }
+    }
+}
