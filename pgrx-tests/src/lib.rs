@@ -1,1 +1,34 @@
-//! Real servers.
+//! Real PostgreSQL servers for the tests of the snowflake extension, and what
+//! a client needs to count the IDs that come out of them.
+//!
+//! - [`installation`]: the PostgreSQL tree a server is started from
+//! - [`account`]: the operating-system account it runs as
+//! - [`scratch`]: the private directory it lives in, removed whatever happens
+//! - [`processes`]: its processes, and how to kill them
+//! - [`server`]: one data directory and its server: start, stop, crash
+//! - [`cluster`]: a throwaway server for one test
+//! - [`ids`]: IDs as a client receives them: fetching, fields, duplicates
+//! - [`outcome`]: what a statement answered, as SQLSTATE, message, detail, hint
+//!
+//! `PG_CONFIG` names the `pg_config` of the tree under test, in which the
+//! extension is installed, and `SNOWFLAKE_UNPROTECTED_PG_CONFIG` that of a
+//! tree with the build for tests whose protections can be taken away. Nothing
+//! is written into either. `make test` sets both; the tests print what they
+//! counted with `--nocapture`.
+//!
+//! Nothing here uses the extension's own code: the fields of an ID are taken
+//! apart with arithmetic written down a second time, so that a mistake in the
+//! algorithm crate can't hide itself.
+
+pub mod account;
+pub mod cluster;
+pub mod ids;
+pub mod installation;
+pub mod outcome;
+pub mod processes;
+pub mod scratch;
+pub mod server;
+
+pub use cluster::{Cluster, ClusterBuilder};
+pub use installation::Installation;
+pub use server::{Server, Stop};

@@ -1,0 +1,262 @@
+//! IDs as a client receives them: fetching them, taking them apart, counting
+//! the ones that came twice.
+
+use std::fmt;
+use std::io::Read;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail, ensure};
+use postgres::Client;
+
+/// 2025-01-01T00:00:00Z in seconds since 1970.
+const EPOCH_2025: i64 = 1_735_689_600;
+
+/// Where an ID's fields are, counted by hand from the layout's text.
+#[derive(Debug, Clone)]
+pub struct Fields {
+    /// The layout's text, for `snowflake.layout`.
+    pub layout: &'static str,
+    /// Name and bits, from the most significant down, without `timestamp`.
+    pub bits: &'static [(&'static str, u32)],
+    /// The tick in microseconds.
+    pub tick_us: i64,
+    /// The epoch in seconds since 1970.
+    pub epoch: i64,
+}
+
+/// The default layout.
+pub const DEFAULT: Fields = Fields {
+    layout: "default",
+    bits: &[("node", 6), ("backend", 4), ("sequence", 12)],
+    tick_us: 1_000,
+    epoch: EPOCH_2025,
+};
+
+/// A layout whose backends all share one slot.
+pub const ONE_SLOT: Fields = Fields {
+    layout: "timestamp:41 node:6 sequence:12",
+    bits: &[("node", 6), ("sequence", 12)],
+    tick_us: 1_000,
+    epoch: EPOCH_2025,
+};
+
+/// A layout that runs out of sequence numbers quickly: 16 a millisecond and slot.
+pub const SHORT_SEQUENCE: Fields = Fields {
+    layout: "timestamp:41 node:6 backend:4 sequence:4",
+    bits: &[("node", 6), ("backend", 4), ("sequence", 4)],
+    tick_us: 1_000,
+    epoch: EPOCH_2025,
+};
+
+/// One that gets far ahead of the clock quickly: 1,600 a second and slot, and
+/// four slots.
+pub const SLOW_TICK: Fields = Fields {
+    layout: "timestamp:39 node:6 backend:2 sequence:4 tick:10ms",
+    bits: &[("node", 6), ("backend", 2), ("sequence", 4)],
+    tick_us: 10_000,
+    epoch: EPOCH_2025,
+};
+
+impl Fields {
+    /// The value of one field, or 0 where the layout doesn't have it.
+    pub fn field(&self, id: i64, name: &str) -> i64 {
+        let mut shift = 0;
+        for &(field, bits) in self.bits.iter().rev() {
+            if field == name {
+                return (id >> shift) & ((1 << bits) - 1);
+            }
+            shift += bits;
+        }
+        0
+    }
+
+    /// How many values a field has: 1 where the layout doesn't have it.
+    pub fn values(&self, name: &str) -> i64 {
+        self.bits
+            .iter()
+            .find(|(field, _)| *field == name)
+            .map_or(1, |&(_, bits)| 1 << bits)
+    }
+
+    /// The ID's tick since the layout's epoch.
+    pub fn tick(&self, id: i64) -> i64 {
+        id >> self.bits.iter().map(|(_, bits)| bits).sum::<u32>()
+    }
+
+    /// The ID's time in microseconds since 1970.
+    pub fn time_us(&self, id: i64) -> i64 {
+        self.epoch * 1_000_000 + self.tick(id) * self.tick_us
+    }
+
+    /// How far the ID's time is ahead of this process's clock, in milliseconds.
+    pub fn lead_ms(&self, id: i64) -> i64 {
+        (self.time_us(id) - now_us()) / 1_000
+    }
+}
+
+/// The clock, in microseconds since 1970.
+pub fn now_us() -> i64 {
+    let since_1970 = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO);
+    i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX)
+}
+
+/// Runs a query of one bigint column and adds what it gives to `ids`, one by
+/// one as it arrives: when the server dies meanwhile, what the client had
+/// received by then is there. Binary COPY carries four million IDs in a
+/// second or two, in a test built without optimisation too.
+pub fn fetch_into(client: &mut Client, query: &str, ids: &mut Vec<i64>) -> Result<()> {
+    let mut stream = client
+        .copy_out(&format!("COPY ({query}) TO STDOUT (FORMAT binary)"))
+        .with_context(|| format!("running: {query}"))?;
+    // Signature, flags, length of the header's extension.
+    let mut header = [0; 19];
+    stream.read_exact(&mut header)?;
+    ensure!(
+        header.starts_with(b"PGCOPY\n\xff\r\n\0") && header[11..] == [0; 8],
+        "this is not binary COPY"
+    );
+    // How many columns (-1 at the end), then for each its length and bytes.
+    let mut columns = [0; 2];
+    let mut value = [0; 12];
+    loop {
+        stream.read_exact(&mut columns)?;
+        match i16::from_be_bytes(columns) {
+            1 => {
+                stream.read_exact(&mut value)?;
+                ensure!(value[..4] == [0, 0, 0, 8], "this is not one bigint a row");
+                let mut id = [0; 8];
+                id.copy_from_slice(&value[4..]);
+                ids.push(i64::from_be_bytes(id));
+            }
+            -1 => return Ok(()),
+            other => bail!("{other} columns where one was expected"),
+        }
+    }
+}
+
+/// The same as a new list.
+pub fn fetch(client: &mut Client, query: &str) -> Result<Vec<i64>> {
+    let mut ids = Vec::new();
+    fetch_into(client, query, &mut ids)?;
+    Ok(ids)
+}
+
+/// `count` IDs, a call each.
+pub fn nextval(client: &mut Client, count: usize) -> Result<Vec<i64>> {
+    fetch(
+        client,
+        &format!("SELECT snowflake_nextval() FROM generate_series(1, {count})"),
+    )
+}
+
+/// One ID.
+pub fn one(client: &mut Client) -> Result<i64> {
+    Ok(client.query_one("SELECT snowflake_nextval()", &[])?.get(0))
+}
+
+/// The number of the process that serves this client.
+pub fn backend_pid(client: &mut Client) -> Result<i32> {
+    Ok(client.query_one("SELECT pg_backend_pid()", &[])?.get(0))
+}
+
+/// Fails on the first ID that is not above the one before it.
+pub fn assert_increasing(ids: &[i64], whose: &str) {
+    for pair in ids.windows(2) {
+        assert!(
+            pair[0] < pair[1],
+            "{whose}: {} came before {}",
+            pair[0],
+            pair[1]
+        );
+    }
+}
+
+/// How many of a set of processes, two at a time, share a slot.
+pub fn pairs_sharing_a_slot(pids: &[i32], fields: &Fields) -> u64 {
+    let slots = fields.values("backend");
+    let mut live = vec![0_u64; usize::try_from(slots).unwrap_or(1)];
+    let mut pairs = 0;
+    for &pid in pids {
+        let slot = usize::try_from(i64::from(pid) % slots).unwrap_or(0);
+        pairs += live[slot];
+        live[slot] += 1;
+    }
+    pairs
+}
+
+/// What a test of uniqueness counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tally {
+    /// IDs that were checked.
+    pub ids: usize,
+    /// How many of them had come before.
+    pub duplicates: usize,
+    /// One that came twice.
+    pub example: Option<i64>,
+}
+
+impl Tally {
+    /// Counts over everything that was received.
+    pub fn of(mut ids: Vec<i64>) -> Self {
+        // The stable sort finds the runs that are sorted already: each
+        // session's IDs are one.
+        ids.sort();
+        let mut duplicates = 0;
+        let mut example = None;
+        for pair in ids.windows(2) {
+            if pair[0] == pair[1] {
+                duplicates += 1;
+                example = Some(pair[0]);
+            }
+        }
+        Self {
+            ids: ids.len(),
+            duplicates,
+            example,
+        }
+    }
+
+    /// The verdict, where the protection is on.
+    pub fn assert_unique(&self) {
+        assert_eq!(self.duplicates, 0, "an ID came twice: {self}");
+    }
+
+    /// The verdict, where it is off: a test that finds nothing then would
+    /// find nothing ever.
+    pub fn assert_found_duplicates(&self) {
+        assert!(
+            self.duplicates > 0,
+            "without its protection this test must find duplicates: {self}"
+        );
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            formatter,
+            "{} IDs checked, {} duplicates",
+            grouped(self.ids),
+            grouped(self.duplicates)
+        )?;
+        if let Some(example) = self.example {
+            write!(formatter, " ({example} for one)")?;
+        }
+        Ok(())
+    }
+}
+
+/// A number with its thousands apart: 4,000,000.
+pub fn grouped(number: impl TryInto<u64>) -> String {
+    let digits = number.try_into().unwrap_or(u64::MAX).to_string();
+    let mut text = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}

@@ -1,0 +1,105 @@
+//! The PostgreSQL tree that servers are started from.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// The variable that names the `pg_config` of the tree under test.
+pub const PG_CONFIG: &str = "PG_CONFIG";
+
+/// The variable that names the `pg_config` of a tree with the extension built
+/// with the cargo feature `unprotected`.
+pub const UNPROTECTED_PG_CONFIG: &str = "SNOWFLAKE_UNPROTECTED_PG_CONFIG";
+
+/// One PostgreSQL installation, as its `pg_config` describes it.
+#[derive(Debug, Clone)]
+pub struct Installation {
+    /// Where `postgres`, `initdb` and `psql` are.
+    pub bin: PathBuf,
+    /// Where the extensions' control files are (`SHAREDIR/extension`).
+    pub extensions: PathBuf,
+    /// The version as printed, such as `15.14 (Debian 15.14-0+deb12u1)`.
+    pub version: String,
+    /// The major version, such as 15.
+    pub major: u32,
+}
+
+impl Installation {
+    /// Asks a `pg_config`.
+    pub fn from_pg_config(pg_config: &Path) -> Result<Self> {
+        let ask = |option: &str| -> Result<String> {
+            let output = Command::new(pg_config)
+                .arg(option)
+                .output()
+                .with_context(|| format!("running {} {option}", pg_config.display()))?;
+            ensure!(
+                output.status.success(),
+                "{} {option} failed: {}",
+                pg_config.display(),
+                String::from_utf8_lossy(&output.stderr).trim()
+            );
+            Ok(String::from_utf8(output.stdout)?.trim().to_owned())
+        };
+        let version = ask("--version")?
+            .trim_start_matches("PostgreSQL ")
+            .to_owned();
+        let digits: String = version
+            .chars()
+            .take_while(|character| character.is_ascii_digit())
+            .collect();
+        Ok(Self {
+            bin: PathBuf::from(ask("--bindir")?),
+            extensions: Path::new(&ask("--sharedir")?).join("extension"),
+            major: digits
+                .parse()
+                .with_context(|| format!("no major version in {version:?}"))?,
+            version,
+        })
+    }
+
+    /// The tree under test, from `PG_CONFIG`; the extension must be in it.
+    pub fn under_test() -> Result<Self> {
+        let installation = Self::from_variable(PG_CONFIG)?;
+        installation.require_extension()?;
+        Ok(installation)
+    }
+
+    /// The tree with the unprotected build. An error, never a skip, when the
+    /// variable is not set: a test of uniqueness that was not shown to be
+    /// able to fail proves nothing.
+    pub fn unprotected() -> Result<Self> {
+        let installation = Self::from_variable(UNPROTECTED_PG_CONFIG)?;
+        installation.require_extension()?;
+        Ok(installation)
+    }
+
+    /// The tree that a variable names, with or without the extension.
+    pub fn from_variable(variable: &str) -> Result<Self> {
+        let Some(pg_config) = std::env::var_os(variable) else {
+            bail!("{variable} is not set: it names the pg_config to test with (see `make test`)");
+        };
+        Self::from_pg_config(Path::new(&pg_config))
+    }
+
+    /// A client program: of this tree, or where the tree has none (Debian
+    /// packages clients apart), the one on `PATH`.
+    pub fn client_program(&self, name: &str) -> PathBuf {
+        let own = self.bin.join(name);
+        if own.exists() {
+            own
+        } else {
+            PathBuf::from(name)
+        }
+    }
+
+    fn require_extension(&self) -> Result<()> {
+        let control = self.extensions.join("snowflake.control");
+        ensure!(
+            control.exists(),
+            "the extension is not installed: {} does not exist",
+            control.display()
+        );
+        Ok(())
+    }
+}

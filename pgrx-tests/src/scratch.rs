@@ -1,0 +1,113 @@
+//! A private directory that disappears with the test that made it.
+//!
+//! `Drop` is not enough: it doesn't run when a test process is killed (a CI
+//! time limit, Ctrl-C), nor for statics, and would leave servers running. So
+//! each directory has a watchdog, a shell that waits for the end of its
+//! standard input. The other end of that pipe is in this process only, and
+//! the kernel closes it however this process ends. The watchdog then ends the
+//! server in the directory, if there is one, and removes the directory.
+//!
+//! A parent-death signal would be the other way. It is sent when the *thread*
+//! that started the server ends, needs `unsafe`, and removes nothing.
+
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+use crate::account::Account;
+
+/// The longest path of a Unix socket that the kernel takes.
+const LONGEST_SOCKET_PATH: usize = 107;
+
+/// What a directory's own part of such a path takes: `/s/.s.PGSQL.65535`,
+/// and `/snowflake-test.123456` before it.
+const OWN_PART_OF_SOCKET_PATH: usize = 48;
+
+/// The watchdog. `$1` is the directory. A `postmaster.pid` may be stale and
+/// its number taken by a stranger's process, so a process is ended only if
+/// its working directory is the data directory, as a postmaster's is.
+const WATCHDOG: &str = r#"
+trap '' INT TERM HUP
+cat >/dev/null
+for data in "$1"/*/; do
+    data=${data%/}
+    [ -f "$data/postmaster.pid" ] || continue
+    read -r pid <"$data/postmaster.pid" || continue
+    is_ours() { [ "$(readlink "/proc/$pid/cwd")" = "$data" ]; }
+    is_ours || continue
+    kill -CONT "$pid"
+    kill -QUIT "$pid"
+    for attempt in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+        is_ours || break
+        sleep 0.1
+    done
+    is_ours && kill -KILL "$pid"
+done
+rm -rf -- "$1"
+"#;
+
+/// A private directory, owned by the account that runs servers.
+#[derive(Debug)]
+pub struct Scratch {
+    path: PathBuf,
+    watchdog: Child,
+}
+
+impl Scratch {
+    /// Makes one under the system's directory for temporary files, or under
+    /// `/tmp` where that one's path is too long for Unix sockets.
+    pub fn new(account: &Account) -> Result<Self> {
+        let mut base = std::env::temp_dir().canonicalize()?;
+        if base.as_os_str().len() + OWN_PART_OF_SOCKET_PATH > LONGEST_SOCKET_PATH {
+            base = PathBuf::from("/tmp");
+        }
+        let path = tempfile::Builder::new()
+            .prefix("snowflake-test.")
+            .tempdir_in(base)
+            .context("making a private directory")?
+            // From here on the watchdog removes it.
+            .keep();
+        let watchdog = Command::new("/bin/sh")
+            .args(["-c", WATCHDOG, "watchdog"])
+            .arg(&path)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // Ctrl-C goes to the terminal's foreground group.
+            .process_group(0)
+            .spawn()
+            .context("starting the watchdog of a private directory")?;
+        let scratch = Self { path, watchdog };
+        account.own(&scratch.path)?;
+        Ok(scratch)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes a directory in it that only the server's account can enter.
+    pub fn subdirectory(&self, name: &str, account: &Account) -> Result<PathBuf> {
+        use std::os::unix::fs::DirBuilderExt;
+        let path = self.path.join(name);
+        ensure!(!path.exists(), "{} is there already", path.display());
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .with_context(|| format!("making {}", path.display()))?;
+        account.own(&path)?;
+        Ok(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        drop(self.watchdog.stdin.take());
+        // The watchdog's success is no reason to fail a test.
+        let _ = self.watchdog.wait();
+    }
+}

@@ -1,0 +1,432 @@
+//! `snowflake_nextval()` in every kind of statement that calls a volatile
+//! function, as a column default and by hand.
+//!
+//! Each of these is its own path through the executor, and most of them have
+//! been the place of a fault somewhere: a default evaluated once for a whole
+//! `ALTER TABLE` or `COPY`, a call folded into a constant in a cached plan,
+//! a rolled-back savepoint that gave its numbers back, a function that wrote
+//! in a read-only transaction or in a parallel worker.
+
+use std::io::Write;
+
+use anyhow::{Result, ensure};
+use postgres::Client;
+use snowflake_tests::Cluster;
+use snowflake_tests::ids::{self, Tally, assert_increasing};
+use snowflake_tests::outcome::refusal;
+
+/// Everything that was received, and how many of it by what.
+#[derive(Default)]
+struct Received {
+    ids: Vec<i64>,
+    kinds: usize,
+}
+
+impl Received {
+    fn add(&mut self, kind: &str, ids: Vec<i64>, expected: usize) {
+        assert_eq!(ids.len(), expected, "{kind}: rows");
+        let tally = Tally::of(ids.clone());
+        assert_eq!(tally.duplicates, 0, "{kind}: {tally}");
+        self.ids.extend(ids);
+        self.kinds += 1;
+        println!("statements: {kind}: {expected} IDs, all distinct");
+    }
+}
+
+fn table(client: &mut Client, name: &str) -> Result<()> {
+    client.batch_execute(&format!(
+        "CREATE TABLE {name} (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text)"
+    ))?;
+    Ok(())
+}
+
+fn ids_of(client: &mut Client, table: &str) -> Result<Vec<i64>> {
+    ids::fetch(client, &format!("SELECT id FROM {table}"))
+}
+
+fn column(client: &mut Client, sql: &str) -> Result<Vec<i64>> {
+    Ok(client
+        .query(sql, &[])?
+        .iter()
+        .map(|row| row.get(0))
+        .collect())
+}
+
+#[test]
+fn every_kind_of_statement() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    let mut received = Received::default();
+
+    table(client, "copied")?;
+    let mut copy = client.copy_in("COPY copied (note) FROM STDIN")?;
+    for line in 0..5_000 {
+        writeln!(copy, "line {line}")?;
+    }
+    copy.finish()?;
+    received.add("COPY FROM", ids_of(client, "copied")?, 5_000);
+
+    client.batch_execute(
+        "CREATE TABLE measured (id bigint DEFAULT snowflake_nextval(), day int) PARTITION BY RANGE (day);
+         CREATE TABLE measured_low PARTITION OF measured FOR VALUES FROM (0) TO (5);
+         CREATE TABLE measured_high PARTITION OF measured FOR VALUES FROM (5) TO (10)",
+    )?;
+    let mut copy = client.copy_in("COPY measured (day) FROM STDIN")?;
+    for line in 0..2_000 {
+        writeln!(copy, "{}", line % 10)?;
+    }
+    copy.finish()?;
+    received.add(
+        "COPY FROM into partitions",
+        ids_of(client, "measured")?,
+        2_000,
+    );
+
+    table(client, "selected")?;
+    client.batch_execute("INSERT INTO selected (note) SELECT 'n' FROM generate_series(1, 5000)")?;
+    received.add("INSERT ... SELECT", ids_of(client, "selected")?, 5_000);
+
+    table(client, "listed")?;
+    let values = vec!["('n')"; 500].join(", ");
+    let ids = column(
+        client,
+        &format!("INSERT INTO listed (note) VALUES {values} RETURNING id"),
+    )?;
+    assert_increasing(&ids, "rows of one VALUES list");
+    received.add("multi-row VALUES", ids, 500);
+    let values = vec!["(DEFAULT, 'n')"; 100].join(", ");
+    let ids = column(
+        client,
+        &format!("INSERT INTO listed VALUES {values} RETURNING id"),
+    )?;
+    received.add("multi-row VALUES with DEFAULT", ids, 100);
+    let ids = column(client, "INSERT INTO listed DEFAULT VALUES RETURNING id")?;
+    received.add("DEFAULT VALUES", ids, 1);
+
+    for plan_cache_mode in ["auto", "force_generic_plan", "force_custom_plan"] {
+        client.batch_execute(&format!("SET plan_cache_mode = {plan_cache_mode}"))?;
+        let statement = client.prepare("INSERT INTO listed (note) VALUES ($1) RETURNING id")?;
+        let mut ids: Vec<i64> = Vec::new();
+        for _ in 0..50 {
+            ids.push(client.query_one(&statement, &[&"prepared"])?.get(0));
+        }
+        let statement = client.prepare("SELECT snowflake_nextval()")?;
+        for _ in 0..50 {
+            ids.push(client.query_one(&statement, &[])?.get(0));
+        }
+        client.batch_execute("PREPARE again AS SELECT snowflake_nextval()")?;
+        for _ in 0..20 {
+            ids.extend(column(client, "EXECUTE again")?);
+        }
+        client.batch_execute("DEALLOCATE again")?;
+        assert_increasing(&ids, "prepared statements");
+        received.add(
+            &format!("prepared statements, plan_cache_mode = {plan_cache_mode}"),
+            ids,
+            120,
+        );
+    }
+    client.batch_execute("RESET plan_cache_mode")?;
+
+    table(client, "looped")?;
+    client.batch_execute(
+        "DO $$
+         DECLARE given bigint;
+         BEGIN
+             FOR i IN 1..500 LOOP
+                 given := snowflake_nextval();
+                 INSERT INTO looped VALUES (given, 'assigned');
+                 INSERT INTO looped (note) VALUES ('default') RETURNING id INTO given;
+                 IF given <> snowflake_currval() THEN
+                     RAISE 'currval is %, the last ID %', snowflake_currval(), given;
+                 END IF;
+                 EXECUTE 'INSERT INTO looped (note) VALUES ($1)' USING 'dynamic';
+                 BEGIN
+                     INSERT INTO looped (note) VALUES ('lost');
+                     RAISE division_by_zero;
+                 EXCEPTION WHEN division_by_zero THEN NULL;
+                 END;
+             END LOOP;
+         END $$",
+    )?;
+    received.add("PL/pgSQL", ids_of(client, "looped")?, 1_500);
+
+    client.batch_execute("CREATE TABLE old AS SELECT n FROM generate_series(1, 3000) AS n")?;
+    client.batch_execute(
+        "ALTER TABLE old ADD COLUMN id bigint NOT NULL DEFAULT snowflake_nextval()",
+    )?;
+    received.add(
+        "ALTER TABLE ADD COLUMN DEFAULT",
+        ids_of(client, "old")?,
+        3_000,
+    );
+    client
+        .batch_execute("ALTER TABLE old ALTER COLUMN id TYPE bigint USING snowflake_nextval()")?;
+    received.add("ALTER COLUMN TYPE USING", ids_of(client, "old")?, 3_000);
+    client.batch_execute("UPDATE old SET id = snowflake_nextval()")?;
+    received.add("UPDATE SET", ids_of(client, "old")?, 3_000);
+    client.batch_execute("UPDATE old SET id = DEFAULT")?;
+    received.add("UPDATE SET DEFAULT", ids_of(client, "old")?, 3_000);
+
+    client.batch_execute(
+        "CREATE TABLE made AS SELECT snowflake_nextval() AS id FROM generate_series(1, 2000)",
+    )?;
+    received.add("CREATE TABLE AS", ids_of(client, "made")?, 2_000);
+    client.batch_execute(
+        "CREATE MATERIALIZED VIEW seen AS SELECT snowflake_nextval() AS id FROM generate_series(1, 500)",
+    )?;
+    received.add("CREATE MATERIALIZED VIEW", ids_of(client, "seen")?, 500);
+    client.batch_execute("REFRESH MATERIALIZED VIEW seen")?;
+    received.add("REFRESH MATERIALIZED VIEW", ids_of(client, "seen")?, 500);
+
+    table(client, "merged")?;
+    client.batch_execute(
+        "MERGE INTO merged USING generate_series(1, 500) AS n ON false
+         WHEN NOT MATCHED THEN INSERT (note) VALUES (n::text)",
+    )?;
+    received.add("MERGE", ids_of(client, "merged")?, 500);
+    let ids = column(
+        client,
+        "INSERT INTO merged (note) SELECT 'n' FROM generate_series(1, 500)
+         ON CONFLICT DO NOTHING RETURNING id",
+    )?;
+    received.add("ON CONFLICT", ids, 500);
+    let ids = column(
+        client,
+        "WITH fresh AS (INSERT INTO merged (note) SELECT 'n' FROM generate_series(1, 500) RETURNING id)
+         SELECT id FROM fresh UNION ALL SELECT snowflake_nextval() FROM generate_series(1, 500)",
+    )?;
+    received.add("WITH ... INSERT, UNION ALL", ids, 1_000);
+
+    client.batch_execute(
+        "CREATE FUNCTION give() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN NEW.id := snowflake_nextval(); RETURN NEW; END $$;
+         CREATE TABLE triggered (id bigint PRIMARY KEY, note text);
+         CREATE TRIGGER give BEFORE INSERT ON triggered FOR EACH ROW EXECUTE FUNCTION give();
+         INSERT INTO triggered (note) SELECT 'n' FROM generate_series(1, 1000)",
+    )?;
+    received.add("BEFORE INSERT trigger", ids_of(client, "triggered")?, 1_000);
+    let mut copy = client.copy_in("COPY triggered (note) FROM STDIN")?;
+    for line in 0..1_000 {
+        writeln!(copy, "line {line}")?;
+    }
+    copy.finish()?;
+    client.batch_execute("UPDATE triggered SET note = 'before' WHERE note = 'n'")?;
+    let ids = column(client, "SELECT id FROM triggered WHERE note <> 'before'")?;
+    received.add("COPY FROM with a trigger", ids, 1_000);
+
+    client.batch_execute(
+        "CREATE FUNCTION fresh() RETURNS bigint LANGUAGE sql AS 'SELECT snowflake_nextval()';
+         CREATE TEMP TABLE passing (id bigint DEFAULT fresh(), note text);
+         INSERT INTO passing (note) SELECT 'n' FROM generate_series(1, 500)",
+    )?;
+    received.add(
+        "SQL function, temporary table",
+        ids_of(client, "passing")?,
+        500,
+    );
+
+    let ids = column(
+        client,
+        "SELECT given FROM generate_series(1, 300) AS n,
+                LATERAL (SELECT snowflake_nextval() + 0 * n AS given) AS each",
+    )?;
+    received.add("LATERAL", ids, 300);
+    let ids = column(client, "SELECT snowflake_nextvals(500)")?;
+    assert_increasing(&ids, "a run in the SELECT list");
+    received.add("snowflake_nextvals in the SELECT list", ids, 500);
+    let ids = column(
+        client,
+        "SELECT given FROM generate_series(1, 20) AS n, LATERAL snowflake_nextvals(n) AS given",
+    )?;
+    received.add("snowflake_nextvals of growing counts", ids, 210);
+
+    let tally = Tally::of(received.ids);
+    println!("statements: {} kinds: {tally}", received.kinds);
+    tally.assert_unique();
+    Ok(())
+}
+
+#[test]
+fn a_limit_on_a_run_gives_nothing_back() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let first = column(
+        &mut client,
+        "SELECT * FROM snowflake_nextvals(1000) LIMIT 10",
+    )?;
+    assert_eq!(first.len(), 10);
+    assert_increasing(&first, "the run");
+    let in_list = column(&mut client, "SELECT snowflake_nextvals(1000) LIMIT 10")?;
+    assert_eq!(in_list.len(), 10);
+    let next = column(&mut client, "SELECT snowflake_nextval()")?;
+    let second = column(&mut client, "SELECT * FROM snowflake_nextvals(1000)")?;
+    assert_eq!(second.len(), 1_000);
+    let all = [first, in_list, next, second].concat();
+    assert_increasing(&all, "runs one after another");
+    let tally = Tally::of(all);
+    println!("statements: LIMIT on snowflake_nextvals: {tally}");
+    tally.assert_unique();
+    // A run that isn't wanted to its end is left in the middle of a cursor, too.
+    let mut transaction = client.transaction()?;
+    transaction.batch_execute("DECLARE part CURSOR FOR SELECT * FROM snowflake_nextvals(5000)")?;
+    let part = transaction.query("FETCH 7 FROM part", &[])?;
+    assert_eq!(part.len(), 7);
+    transaction.rollback()?;
+    assert!(ids::one(&mut client)? > part[6].get(0));
+    Ok(())
+}
+
+#[test]
+fn what_is_rolled_back_is_not_given_again() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    table(&mut client, "kept")?;
+    let mut received: Vec<i64> = Vec::new();
+    for _ in 0..100 {
+        let mut transaction = client.transaction()?;
+        let insert = "INSERT INTO kept (note) VALUES ('n') RETURNING id";
+        received.push(transaction.query_one(insert, &[])?.get(0));
+        let mut savepoint = transaction.savepoint("here")?;
+        received.push(savepoint.query_one(insert, &[])?.get(0));
+        savepoint.rollback()?;
+        received.push(transaction.query_one(insert, &[])?.get(0));
+        let failed = transaction
+            .savepoint("failing")?
+            .query_one("SELECT 1 / 0 FROM snowflake_nextval()", &[]);
+        assert!(failed.is_err());
+        transaction.commit()?;
+        let mut transaction = client.transaction()?;
+        received.push(transaction.query_one(insert, &[])?.get(0));
+        transaction.rollback()?;
+    }
+    assert_increasing(&received, "the session");
+    assert_eq!(ids_of(&mut client, "kept")?.len(), 200);
+    let tally = Tally::of(received);
+    println!("statements: savepoints and transactions rolled back: {tally}");
+    tally.assert_unique();
+    Ok(())
+}
+
+#[test]
+fn in_a_read_only_transaction() -> Result<()> {
+    let cluster = Cluster::builder().conf("snowflake.node_id", 1).start()?;
+    // The first ID of a database moves its mark: here, in such a transaction.
+    let mut received = Vec::new();
+    for (database, begin) in [
+        ("read_only", "BEGIN READ ONLY"),
+        (
+            "serializable",
+            "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY DEFERRABLE",
+        ),
+        (
+            "repeatable",
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+        ),
+    ] {
+        let mut client = cluster.connect_to_new_database(database)?;
+        client.batch_execute(begin)?;
+        received.extend(ids::nextval(&mut client, 1_000)?);
+        received.extend(column(
+            &mut client,
+            "SELECT * FROM snowflake_nextvals(1000)",
+        )?);
+        let row = client.query_one("SELECT pg_current_xact_id_if_assigned()::text", &[])?;
+        assert_eq!(
+            row.get::<_, Option<&str>>(0),
+            None,
+            "a transaction ID was used"
+        );
+        client.batch_execute("COMMIT")?;
+    }
+    let mut client = cluster.connect_to("read_only")?;
+    client.batch_execute("SET default_transaction_read_only = on")?;
+    received.extend(ids::nextval(&mut client, 1_000)?);
+    let tally = Tally::of(received);
+    println!("statements: read-only transactions in three databases: {tally}");
+    tally.assert_unique();
+    Ok(())
+}
+
+#[test]
+fn in_a_parallel_plan_from_the_first_id_on() -> Result<()> {
+    let cluster = Cluster::builder().conf("snowflake.node_id", 1).start()?;
+    let mut client = cluster.connect_to_new_database("parallel")?;
+    client.batch_execute(
+        "CREATE TABLE many (n int) WITH (parallel_workers = 2);
+         INSERT INTO many SELECT generate_series(1, 20000);
+         SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0;
+         SET min_parallel_table_scan_size = 0; SET max_parallel_workers_per_gather = 2;
+         SET parallel_leader_participation = off",
+    )?;
+    // No ID was made in this database yet: a worker is the first to read and
+    // move the mark, where nothing can be written by ordinary means.
+    let query = "SELECT snowflake_nextval() FROM many";
+    let mut received = ids::fetch(&mut client, query)?;
+    let plan = column_text(
+        &mut client,
+        &format!("EXPLAIN (ANALYZE, COSTS off) {query}"),
+    )?;
+    ensure!(plan.contains("Workers Launched: 2"), "{plan}");
+    received.extend(ids::fetch(&mut client, query)?);
+    let tally = Tally::of(received);
+    assert_eq!(tally.ids, 40_000);
+    println!("statements: a parallel plan, the database's first IDs: {tally}");
+    tally.assert_unique();
+    Ok(())
+}
+
+fn column_text(client: &mut Client, sql: &str) -> Result<String> {
+    let lines: Vec<String> = client
+        .query(sql, &[])?
+        .iter()
+        .map(|row| row.get(0))
+        .collect();
+    Ok(lines.join("\n"))
+}
+
+#[test]
+fn in_a_cursor() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute(
+        "BEGIN;
+         DECLARE walk CURSOR FOR SELECT snowflake_nextval() FROM generate_series(1, 1000);
+         DECLARE kept CURSOR WITH HOLD FOR SELECT snowflake_nextval() FROM generate_series(1, 1000)",
+    )?;
+    let mut received = Vec::new();
+    for _ in 0..10 {
+        received.extend(column(&mut client, "FETCH 50 FROM walk")?);
+        // Between two fetches the session goes on making others.
+        received.extend(column(&mut client, "SELECT snowflake_nextval()")?);
+    }
+    client.batch_execute("COMMIT")?;
+    received.extend(column(&mut client, "FETCH ALL FROM kept")?);
+    assert_eq!(received.len(), 1_510);
+    let tally = Tally::of(received);
+    println!("statements: cursors: {tally}");
+    tally.assert_unique();
+    Ok(())
+}
+
+#[test]
+fn the_default_survives_a_restart_and_is_not_a_constant() -> Result<()> {
+    let mut cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    table(&mut client, "orders")?;
+    client.batch_execute("INSERT INTO orders (note) SELECT 'a' FROM generate_series(1, 100)")?;
+    cluster.restart()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute("INSERT INTO orders (note) SELECT 'b' FROM generate_series(1, 100)")?;
+    assert_eq!(ids_of(&mut client, "orders")?.len(), 200);
+    let refused = refusal(
+        &mut client,
+        "CREATE INDEX ON orders ((id + snowflake_nextval()))",
+    )?;
+    assert_eq!(
+        refused.sqlstate, "42P17",
+        "it must not pass for immutable: {refused}"
+    );
+    Ok(())
+}
