@@ -32,6 +32,31 @@ pub enum Error {
         /// The time up to which IDs may be out already, microseconds since 1970.
         reached: i64,
     },
+    /// The clock has jumped ahead by more than `snowflake.max_clock_step`.
+    ClockAhead {
+        /// What the clock says, microseconds since 1970.
+        wall: i64,
+        /// What it would say had it not jumped, microseconds since 1970.
+        expected: i64,
+    },
+    /// `snowflake_accept_clock` was given another time than the clock's.
+    ClockNotAsExpected {
+        /// What the clock says, microseconds since 1970.
+        wall: i64,
+        /// What it was said to say, microseconds since 1970.
+        expected: i64,
+    },
+    /// `snowflake_start_after` would take IDs too far ahead of the clock.
+    StartTooFarAhead {
+        /// The ID.
+        id: i64,
+        /// What the clock says, microseconds since 1970.
+        wall: i64,
+        /// The time that IDs would start at.
+        start: Time,
+    },
+    /// A function for superusers was called by somebody else.
+    NotSuperuser(&'static str),
     /// A wait is bound to take longer than `snowflake.max_wait`.
     WaitTooLong {
         /// What the clock says, microseconds since 1970.
@@ -148,6 +173,45 @@ impl Error {
                 "Set the clock right; IDs then go on by themselves. Steps up to \
                  snowflake.max_clock_step are ridden out.",
             ),
+            Error::ClockAhead { wall, expected } => new(
+                ERRCODE_SYSTEM_ERROR,
+                "the clock has jumped ahead".into(),
+            )
+            .set_detail(format!(
+                "The clock says {}; by the time since the server's start it should say {}.",
+                time(wall),
+                time(expected)
+            ))
+            .set_hint(format!(
+                "Set the clock right; IDs then go on by themselves. If it is right, a superuser can \
+                 run SELECT snowflake_accept_clock('{}').",
+                time(wall)
+            )),
+            Error::ClockNotAsExpected { wall, expected } => new(
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                "the clock does not say what was expected".into(),
+            )
+            .set_detail(format!(
+                "The clock says {}; expected was {}, which may be off by a minute.",
+                time(wall),
+                time(expected)
+            ))
+            .set_hint("Compare the server's clock with one that you trust."),
+            Error::StartTooFarAhead { id, wall, start } => new(
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("{id} is too far ahead of the clock to start after"),
+            )
+            .set_detail(format!(
+                "IDs would start at {start}; the clock says {}.",
+                time(wall)
+            ))
+            .set_hint("The limit is snowflake.max_clock_step."),
+            Error::NotSuperuser(function) => new(
+                ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("permission denied for function {function}"),
+            )
+            .set_detail("That no ID comes twice rests on it.")
+            .set_hint("Only a superuser may call it."),
             Error::WaitTooLong {
                 wall,
                 next,

@@ -53,8 +53,8 @@ pub struct Request {
     pub now: Tick,
     /// The same instant by the clock that cannot step, microseconds.
     pub boot: i64,
-    /// The tick that has to be below the bound.
-    pub wanted: Tick,
+    /// The tick that has to be below the bound; `None` to read the mark only.
+    pub wanted: Option<Tick>,
     /// The highest tick that slots may be raised to; a mark above it means
     /// that the clock is too far behind.
     pub highest_accepted: Tick,
@@ -69,8 +69,8 @@ pub enum Reserved {
     /// The mark says that IDs may be out up to this tick, which is more than
     /// can be accepted; nothing was changed.
     TooFarAhead(Tick),
-    /// The mark was read and every slot raised to it; what time it is for making
-    /// IDs has changed with it.
+    /// Somebody has set the mark. Every slot was raised to it, and with that
+    /// what time it is for making IDs has changed.
     Raised,
 }
 
@@ -93,6 +93,7 @@ pub fn locate(function: pg_sys::Oid) -> Result<pg_sys::Oid, Error> {
 }
 
 /// Sees to it that `request.wanted` and some time after it are below the mark.
+/// Where this server run has not read the mark before, raises every slot to it.
 ///
 /// # Errors
 /// [`Error::MarkMissing`], [`Error::MarkNotPermanent`], and [`Error::PastEnd`]
@@ -125,13 +126,20 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
                 .pace()
                 .note(clock::micros(layout.time_of(bound)), request.boot);
             raise_slots(shared, layout, bound);
+            let first = entry.bound().is_none();
             entry.set_bound(bound);
-            return Ok(Reserved::Raised);
+            if !first {
+                return Ok(Reserved::Raised);
+            }
+            bound
         }
+    };
+    let Some(wanted) = request.wanted else {
+        return Ok(Reserved::Until(bound));
     };
 
     // Somebody may have moved it while this process came here.
-    if bound.get() > request.wanted.get().saturating_add(request.lease / 2) {
+    if bound.get() > wanted.get().saturating_add(request.lease / 2) {
         return Ok(Reserved::Until(bound));
     }
     let highest = highest_tick(shared, layout);
@@ -139,7 +147,7 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
         request
             .now
             .max(highest)
-            .max(request.wanted)
+            .max(wanted)
             .get()
             .saturating_add(request.lease),
     )
@@ -147,7 +155,7 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
     // tick is never issued.
     .min(layout.last_tick());
     if target <= bound {
-        return if request.wanted < bound {
+        return if wanted < bound {
             Ok(Reserved::Until(bound))
         } else {
             Err(Error::PastEnd {
@@ -168,9 +176,46 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
     Ok(Reserved::Until(target))
 }
 
+/// Sees to it that this database's later IDs have at least this tick.
+/// [`Reserved::Busy`] while another process moves the mark, [`Reserved::Raised`]
+/// where it has to be read again first.
+///
+/// # Errors
+/// As [`reserve`].
+pub fn start_at(shared: Shared, request: &Request, tick: Tick) -> Result<Reserved, Error> {
+    let relation = Relation::open(request.sequence)?;
+    let Some(entry) = shared.try_lock(MarkKey::here(request.sequence)) else {
+        return Ok(Reserved::Busy);
+    };
+    let mut page = Page::lock(&relation);
+    let layout = &request.layout;
+    let Some(known) = entry.bound() else {
+        return Ok(Reserved::Raised);
+    };
+    let bound = known.max(layout.tick_above(page.read().bound));
+    let target = Tick::new(tick.get().saturating_add(request.lease))
+        .min(layout.last_tick())
+        .max(bound);
+    let record = page.write(
+        &relation,
+        Written {
+            bound: layout.first_id_of(target),
+            run: shared.run(),
+        },
+    );
+    drop(page);
+    flush(record);
+    shared
+        .pace()
+        .note(clock::micros(layout.time_of(tick)), request.boot);
+    raise_slots(shared, layout, tick);
+    entry.set_bound(target);
+    Ok(Reserved::Until(target))
+}
+
 fn raise_slots(shared: Shared, layout: &Layout, bound: Tick) {
     #[cfg(feature = "unprotected")]
-    if crate::settings::unprotected("mark") {
+    if crate::unprotected::is("mark") {
         return;
     }
     for slot in shared.slots() {

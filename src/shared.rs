@@ -1,12 +1,13 @@
-//! The shared-memory block: slots, pace, and what is known of the marks.
+//! The shared-memory block: slots, pace, counters, and what is known of the marks.
 //!
 //! ```text
-//! Header            run number, pace
-//! Entry × 256       which database's mark is reserved up to where
-//! Slot × 2^backend  the last ID of each backend number
+//! Header                run number, pace, what was logged when
+//! Entry × 256           which database's mark is reserved up to where
+//! Slot × 2^backend      the last ID of each backend number
+//! Counters × 2^backend  what happened in each slot
 //! ```
 //!
-//! Locking. Slots and the pace are atomics and need none. An entry's key
+//! Locking. Slots, pace and counters are atomics and need none. An entry's key
 //! changes under the table lock held exclusively *and* the entry's own lock;
 //! its bound changes under its own lock. So a key and its bound are read
 //! together under the table lock in shared mode, and an entry whose lock is
@@ -26,12 +27,12 @@ use std::ffi::CStr;
 use std::mem::size_of;
 use std::ptr;
 use std::slice;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
 use pgrx::{pg_guard, pg_sys};
 use snowflake_id::{Pace, Slot, Tick};
 
-use crate::settings;
+use crate::{clock, settings};
 
 const NAME: &CStr = c"snowflake";
 
@@ -43,7 +44,36 @@ struct Header {
     /// A random number for this life of the shared memory; negative.
     run: i64,
     pace: Pace,
+    episodes: Episodes,
     tranche: i32,
+}
+
+/// When the server's log was last told of something that goes on for a while.
+#[derive(Default)]
+pub struct Episodes {
+    /// Whether time goes on at half speed and the log says so.
+    pub slewing: AtomicBool,
+    /// When a wait was last logged, microseconds since boot.
+    pub waiting: AtomicI64,
+}
+
+/// What happened in one slot since the statistics were reset.
+///
+/// A process counts for itself and adds up here now and then
+/// ([`crate::stats`]): counting in shared memory would double the cost of an ID.
+#[derive(Default)]
+#[repr(C, align(64))]
+pub struct Counters {
+    /// IDs issued.
+    pub ids: AtomicU64,
+    /// The last ID issued; 0 before the first. Not reset.
+    pub last_id: AtomicI64,
+    /// Waits for time to catch up.
+    pub waits: AtomicU64,
+    /// How long they took, microseconds.
+    pub wait_micros: AtomicU64,
+    /// Steps of the clock that a process with this slot saw first.
+    pub clock_steps: AtomicU64,
 }
 
 /// What is known of one database's mark.
@@ -92,7 +122,9 @@ fn slot_count() -> usize {
 }
 
 fn size() -> usize {
-    size_of::<Header>() + ENTRIES * size_of::<Entry>() + slot_count() * size_of::<Slot>()
+    size_of::<Header>()
+        + ENTRIES * size_of::<Entry>()
+        + slot_count() * (size_of::<Slot>() + size_of::<Counters>())
 }
 
 #[pg_guard]
@@ -137,7 +169,7 @@ unsafe extern "C-unwind" fn startup() {
 
 /// # Safety
 /// `header` points to `size()` zeroed bytes that nobody else uses yet. Zeroes
-/// are a valid [`Pace`], [`Slot`] and, but for its lock, [`Entry`].
+/// are valid for all that is in it but an [`Entry`]'s lock.
 unsafe fn initialize(header: *mut Header) {
     // SAFETY: per this function's contract; the tranche was requested.
     unsafe {
@@ -145,11 +177,12 @@ unsafe fn initialize(header: *mut Header) {
         // Where there is no randomness, the start's time still tells one life
         // of the memory from the next.
         if !pg_sys::pg_strong_random(random.as_mut_ptr().cast(), random.len()) {
-            random = crate::clock::wall().to_ne_bytes();
+            random = clock::wall().to_ne_bytes();
         }
         let tranche = i32::from((*pg_sys::GetNamedLWLockTranche(NAME.as_ptr())).lock.tranche);
         (*header).run = i64::from_ne_bytes(random) | i64::MIN;
         (*header).tranche = tranche;
+        (*header).pace.begin(clock::at_start());
         for entry in Shared(&*header).entries() {
             pg_sys::LWLockInitialize(entry.lock.get(), tranche);
         }
@@ -187,6 +220,20 @@ impl Shared {
             let first = ptr::from_ref(self.0).add(1).cast::<Entry>().add(ENTRIES);
             slice::from_raw_parts(first.cast::<Slot>(), slot_count())
         }
+    }
+
+    /// What happened in each slot.
+    pub fn counters(self) -> &'static [Counters] {
+        // SAFETY: the counters follow the slots in the block.
+        unsafe {
+            let first = self.slots().as_ptr_range().end.cast::<Counters>();
+            slice::from_raw_parts(first, slot_count())
+        }
+    }
+
+    /// What the server's log was told.
+    pub fn episodes(self) -> &'static Episodes {
+        &self.0.episodes
     }
 
     fn entries(self) -> &'static [Entry] {
