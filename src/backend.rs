@@ -25,6 +25,7 @@ use strength_reduce::StrengthReducedU64;
 
 use crate::clock::Instant;
 use crate::error::Error;
+use crate::floor::Server;
 use crate::mark::{self, Reserved};
 use crate::shared::{self, MarkKey, Shared};
 use crate::wait::{self, Patience};
@@ -33,6 +34,7 @@ use crate::{clock, log, settings, stats};
 /// What stays the same as long as the process lives.
 struct Fixed {
     shared: Shared,
+    server: Server,
     slot: &'static Slot,
     origin: Origin,
     /// The layout again, as plain numbers.
@@ -184,6 +186,18 @@ impl Batch {
     }
 }
 
+/// What time it is.
+#[derive(Clone, Copy)]
+struct Moment {
+    /// By the clocks.
+    at: Instant,
+    /// For making IDs.
+    now: Tick,
+    /// How many microseconds of the boot clock one of its microseconds takes:
+    /// 1, or 2 while the wall clock is behind.
+    speed: u64,
+}
+
 /// The slow path: resolves what is not yet resolved, reserves time, rides out
 /// a step of the clock, waits.
 #[cold]
@@ -197,8 +211,8 @@ fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
         let Some((mut lease, at)) = attached(fixed, function, &mut patience)? else {
             continue;
         };
-        let (now, speed) = match fixed.now(at)? {
-            Some(now) => now,
+        let moment = match fixed.moment(at)? {
+            Some(moment) => moment,
             None => {
                 let reached = fixed.shared.pace().reached();
                 patience.wait_for_clock(at.wall, reached, settings::max_clock_step_micros())?;
@@ -206,7 +220,7 @@ fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
             }
         };
         let horizon = Horizon {
-            now,
+            now: moment.now,
             max_borrow: lease.max_borrow,
             reserved: lease.reserved,
         };
@@ -217,7 +231,7 @@ fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
             Answer::Issued(run) => {
                 saw(at.wall);
                 if run.tick >= lease.refill {
-                    refill(fixed, &mut lease, at, now, run.tick)?;
+                    refill(fixed, &mut lease, moment, run.tick)?;
                 }
                 lease.keep();
                 return Ok(Batch {
@@ -226,8 +240,8 @@ fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
                 });
             }
             Answer::Reserve { tick } => {
-                match reserve(fixed, &lease, at, now, Some(tick))? {
-                    Reserved::Until(bound) => lease.set_reserved(bound),
+                match reserve(fixed, &lease, moment, Some(tick))? {
+                    Reserved::Until(bound) => lease.set_reserved(bound, moment.speed),
                     Reserved::Raised => {}
                     Reserved::Busy => wait::sleep(1),
                     Reserved::TooFarAhead(bound) => fixed.wait_for(bound, at, &mut patience)?,
@@ -235,9 +249,9 @@ fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
                 lease.keep();
             }
             Answer::Wait { until } => {
-                let needed = (until.get() - now.get())
+                let needed = (until.get() - moment.now.get())
                     .saturating_mul(u64::from(fixed.tick_micros))
-                    .saturating_mul(speed);
+                    .saturating_mul(moment.speed);
                 let next = Tick::new(until.get().saturating_add(lease.max_borrow));
                 log::waiting(fixed.shared, at, needed);
                 patience.wait(
@@ -264,8 +278,13 @@ fn attached(
     let mut lease = lease(fixed, function)?;
     let at = clock::both();
     if lease.reserved == Tick::default() {
-        match reserve(fixed, &lease, at, Tick::default(), None)? {
-            Reserved::Until(bound) => lease.set_reserved(bound),
+        let moment = Moment {
+            at,
+            now: Tick::default(),
+            speed: 1,
+        };
+        match reserve(fixed, &lease, moment, None)? {
+            Reserved::Until(bound) => lease.set_reserved(bound, 1),
             Reserved::Raised => return Ok(None),
             Reserved::Busy => {
                 wait::sleep(1);
@@ -281,15 +300,14 @@ fn attached(
 }
 
 impl Fixed {
-    /// What time it is for making IDs, and how many microseconds of the boot
-    /// clock one of its microseconds takes; `None` where the clock is too far
-    /// behind.
-    fn now(&self, at: Instant) -> Result<Option<(Tick, u64)>, Error> {
+    /// What time it is for making IDs; `None` where the clock is too far behind.
+    fn moment(&self, at: Instant) -> Result<Option<Moment>, Error> {
         let pace = self.shared.pace();
         let layout = self.origin.layout();
         #[cfg(feature = "unprotected")]
         if crate::unprotected::is("clock") {
-            return Ok(Some((self.tick_at(at.wall).unwrap_or_default(), 1)));
+            let now = self.tick_at(at.wall).unwrap_or_default();
+            return Ok(Some(Moment { at, now, speed: 1 }));
         }
         // What other processes may not know: the time that this one saw before
         // the clock stepped back.
@@ -322,7 +340,7 @@ impl Fixed {
                     end: layout.expires_at(),
                 },
             })?;
-        Ok(Some((now, speed)))
+        Ok(Some(Moment { at, now, speed }))
     }
 
     /// Waits for the clock to come near to a mark that is far ahead of it.
@@ -347,22 +365,18 @@ impl Fixed {
 
 /// Reserves more while there is some left: whoever comes first does it, the
 /// others go on.
-fn refill(
-    fixed: &Fixed,
-    lease: &mut Lease,
-    at: Instant,
-    now: Tick,
-    wanted: Tick,
-) -> Result<(), Error> {
-    match reserve(fixed, lease, at, now, Some(wanted))? {
-        Reserved::Until(bound) => lease.set_reserved(bound),
+fn refill(fixed: &Fixed, lease: &mut Lease, moment: Moment, wanted: Tick) -> Result<(), Error> {
+    match reserve(fixed, lease, moment, Some(wanted))? {
+        Reserved::Until(bound) => lease.set_reserved(bound, moment.speed),
         // Ask again a little later, not for every ID.
         Reserved::Busy => {
-            let later = wanted.get().saturating_add((lease.length / 8).max(1));
+            let later = wanted
+                .get()
+                .saturating_add((lease.length_at(moment.speed) / 8).max(1));
             lease.refill = Tick::new(later).min(lease.reserved);
         }
         // Somebody has set the mark; the next ID sorts it out.
-        Reserved::TooFarAhead(_) | Reserved::Raised => lease.set_reserved(Tick::default()),
+        Reserved::TooFarAhead(_) | Reserved::Raised => lease.set_reserved(Tick::default(), 1),
     }
     Ok(())
 }
@@ -371,8 +385,7 @@ fn refill(
 fn reserve(
     fixed: &Fixed,
     lease: &Lease,
-    at: Instant,
-    now: Tick,
+    moment: Moment,
     wanted: Option<Tick>,
 ) -> Result<Reserved, Error> {
     let known = fixed.shared.bound_of(MarkKey::here(lease.sequence));
@@ -380,20 +393,15 @@ fn reserve(
     if let Some(bound) = known.filter(|&bound| enough(bound)) {
         return Ok(Reserved::Until(bound));
     }
-    mark::reserve(fixed.shared, &request(fixed, lease, at, now, wanted))
+    mark::reserve(fixed.shared, &request(fixed, lease, moment, wanted))
 }
 
-fn request(
-    fixed: &Fixed,
-    lease: &Lease,
-    at: Instant,
-    now: Tick,
-    wanted: Option<Tick>,
-) -> mark::Request {
+fn request(fixed: &Fixed, lease: &Lease, moment: Moment, wanted: Option<Tick>) -> mark::Request {
+    let Moment { at, now, speed } = moment;
     mark::Request {
         sequence: lease.sequence,
-        layout: *fixed.origin.layout(),
-        lease: lease.length,
+        server: fixed.server,
+        lease: lease.length_at(speed),
         now,
         boot: at.boot,
         wanted,
@@ -431,7 +439,12 @@ pub fn start_after(function: pg_sys::Oid, id: i64) -> Result<(), Error> {
                 start: layout.time_of(tick),
             });
         }
-        let request = request(fixed, &lease, at, tick, None);
+        let moment = Moment {
+            at,
+            now: tick,
+            speed: 1,
+        };
+        let request = request(fixed, &lease, moment, None);
         match mark::start_at(fixed.shared, &request, tick)? {
             Reserved::Until(_) => {
                 // This process looks at the mark again, too.
@@ -474,9 +487,21 @@ pub fn accept_clock(expected: i64) -> Result<(), Error> {
 }
 
 impl Lease {
-    fn set_reserved(&mut self, reserved: Tick) {
+    fn set_reserved(&mut self, reserved: Tick, speed: u64) {
+        let half = self.length_at(speed) / 2;
         self.reserved = reserved;
-        self.refill = Tick::new(reserved.get().saturating_sub(self.length / 2));
+        self.refill = Tick::new(reserved.get().saturating_sub(half));
+    }
+
+    /// How many ticks to reserve ahead. Less while the clock is behind: after a
+    /// crash IDs begin above what was reserved, and with the whole lease each
+    /// time, crashes in quick succession would take them ever further ahead.
+    fn length_at(&self, speed: u64) -> u64 {
+        if speed == 1 {
+            self.length
+        } else {
+            (self.length / 8).max(2)
+        }
     }
 
     /// Keeps it for the next call and for the way to an ID.
@@ -508,6 +533,7 @@ fn fixed() -> Result<&'static Fixed, Error> {
     let backend = my_backend_number(layout.max_backend());
     let fixed = Fixed {
         shared,
+        server: Server { layout, node },
         slot: &shared.slots()[backend as usize],
         origin: Origin::new(layout, node, backend).map_err(Error::FieldOutOfRange)?,
         sequence_bits: layout.sequence_bits(),
@@ -546,7 +572,7 @@ fn lease(fixed: &Fixed, function: pg_sys::Oid) -> Result<Lease, Error> {
     // Where this server run has not read the mark yet nothing is reserved, and
     // the first ID reads it.
     if let Some(bound) = fixed.shared.bound_of(MarkKey::here(sequence)) {
-        lease.set_reserved(bound);
+        lease.set_reserved(bound, 1);
     }
     Ok(lease)
 }

@@ -25,6 +25,15 @@ pub enum Error {
     MarkMissing,
     /// The mark would not survive a crash or would not reach a standby.
     MarkNotPermanent,
+    /// The file that keeps the floor does not say what it should.
+    FloorDamaged(&'static str),
+    /// The file that keeps the floor could not be read or written.
+    FloorIo {
+        /// The file's name.
+        name: &'static str,
+        /// What the system said.
+        error: std::io::Error,
+    },
     /// The clock is behind by more than `snowflake.max_clock_step`.
     ClockBehind {
         /// What the clock says, microseconds since 1970.
@@ -160,6 +169,24 @@ impl Error {
                 "Use ALTER SEQUENCE snowflake_mark SET LOGGED, or create the extension \
                  in a permanent schema.",
             ),
+            Error::FloorDamaged(name) => new(
+                ERRCODE_DATA_CORRUPTED,
+                format!("file \"{name}\" is damaged"),
+            )
+            .set_detail(
+                "It says up to where the databases of this server had reserved time before it \
+                 was started.",
+            )
+            .set_hint(
+                "If the clock has not been set back since then, remove the file from the data \
+                 directory.",
+            ),
+            Error::FloorIo { name, error } => new(
+                ERRCODE_IO_ERROR,
+                format!("could not access file \"{name}\": {error}"),
+            )
+            .set_detail("Nothing is issued that could not be reserved first.")
+            .set_hint("See to it that the server can write the file in its data directory."),
             Error::ClockBehind { wall, reached } => new(
                 ERRCODE_SYSTEM_ERROR,
                 "the clock is behind the IDs that may be out already".into(),

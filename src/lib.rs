@@ -11,6 +11,7 @@ use pgrx::pg_sys;
 mod backend;
 mod clock;
 mod error;
+mod floor;
 mod generate;
 mod inspect;
 mod log;

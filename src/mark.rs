@@ -22,6 +22,8 @@
 //! `setval`) raises every slot. `setval` and `nextval` on the mark write a
 //! `log_cnt` of 0 to 32; run numbers are negative.
 //!
+//! The highest mark of all databases is kept in a file as well ([`crate::floor`]).
+//!
 //! Locking: the relation lock that `nextval()` takes, for as long as the page
 //! is looked at; then the mark's entry in shared memory, so that one process
 //! moves it at a time; then the page. Only the first can be waited for.
@@ -34,6 +36,7 @@ use snowflake_id::{Layout, SnowflakeId, Tick};
 
 use crate::clock;
 use crate::error::Error;
+use crate::floor::{self, Server};
 use crate::shared::{MarkKey, Shared};
 
 const SEQUENCE_NAME: &CStr = c"snowflake_mark";
@@ -45,8 +48,8 @@ const LOCK_MODE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE
 pub struct Request {
     /// The mark's sequence.
     pub sequence: pg_sys::Oid,
-    /// This server's layout.
-    pub layout: Layout,
+    /// Whose IDs they are.
+    pub server: Server,
     /// How far ahead to reserve.
     pub lease: u64,
     /// What time it is for making IDs.
@@ -105,7 +108,7 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
     };
     let mut page = Page::lock(&relation);
     let written = page.read();
-    let layout = &request.layout;
+    let layout = &request.server.layout;
 
     let bound = match entry.bound() {
         // Read before by this run, and nobody else has moved it since.
@@ -116,8 +119,12 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
             entry.set_bound(bound);
             bound
         }
-        _ => {
-            let bound = layout.tick_above(written.bound);
+        known => {
+            let mut bound = layout.tick_above(written.bound);
+            if known.is_none() {
+                let floor = floor::at_start(shared, request.server)?;
+                bound = bound.max(layout.tick_above(floor));
+            }
             if bound > request.highest_accepted {
                 return Ok(Reserved::TooFarAhead(bound));
             }
@@ -126,9 +133,8 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
                 .pace()
                 .note(clock::micros(layout.time_of(bound)), request.boot);
             raise_slots(shared, layout, bound);
-            let first = entry.bound().is_none();
             entry.set_bound(bound);
-            if !first {
+            if known.is_some() {
                 return Ok(Reserved::Raised);
             }
             bound
@@ -172,6 +178,7 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
     );
     drop(page);
     flush(record);
+    floor::raise(shared, request.server, layout.first_id_of(target))?;
     entry.set_bound(target);
     Ok(Reserved::Until(target))
 }
@@ -188,7 +195,7 @@ pub fn start_at(shared: Shared, request: &Request, tick: Tick) -> Result<Reserve
         return Ok(Reserved::Busy);
     };
     let mut page = Page::lock(&relation);
-    let layout = &request.layout;
+    let layout = &request.server.layout;
     let Some(known) = entry.bound() else {
         return Ok(Reserved::Raised);
     };
@@ -205,6 +212,7 @@ pub fn start_at(shared: Shared, request: &Request, tick: Tick) -> Result<Reserve
     );
     drop(page);
     flush(record);
+    floor::raise(shared, request.server, layout.first_id_of(target))?;
     shared
         .pace()
         .note(clock::micros(layout.time_of(tick)), request.boot);
@@ -214,10 +222,6 @@ pub fn start_at(shared: Shared, request: &Request, tick: Tick) -> Result<Reserve
 }
 
 fn raise_slots(shared: Shared, layout: &Layout, bound: Tick) {
-    #[cfg(feature = "unprotected")]
-    if crate::unprotected::is("mark") {
-        return;
-    }
     for slot in shared.slots() {
         slot.raise_to(layout.sequence_bits(), bound);
     }
@@ -296,6 +300,14 @@ impl Page {
     }
 
     fn read(&self) -> Written {
+        #[cfg(feature = "unprotected")]
+        if crate::unprotected::is("mark") {
+            // As on the first day.
+            return Written {
+                bound: SnowflakeId::ZERO,
+                run: 0,
+            };
+        }
         // SAFETY: the buffer is pinned and locked.
         let data = unsafe { &*sequence_data(pg_sys::BufferGetPage(self.0)) };
         Written {

@@ -1,7 +1,7 @@
 //! The shared-memory block: slots, pace, counters, and what is known of the marks.
 //!
 //! ```text
-//! Header                run number, pace, what was logged when
+//! Header                run number, pace, floor, what was logged when
 //! Entry × 256           which database's mark is reserved up to where
 //! Slot × 2^backend      the last ID of each backend number
 //! Counters × 2^backend  what happened in each slot
@@ -12,7 +12,8 @@
 //! its bound changes under its own lock. So a key and its bound are read
 //! together under the table lock in shared mode, and an entry whose lock is
 //! held stays what it is. The order is table, then entry, and entry locks are
-//! only ever tried, never waited for: nothing can deadlock. All are LWLocks,
+//! only ever tried, never waited for; the floor's lock comes last: nothing can
+//! deadlock. All are LWLocks,
 //! which Postgres releases when an error ends the transaction that holds them.
 //!
 //! In a crash all of it is lost, and that is all right: the marks are in the
@@ -30,11 +31,14 @@ use std::slice;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
 use pgrx::{pg_guard, pg_sys};
-use snowflake_id::{Pace, Slot, Tick};
+use snowflake_id::{Pace, Slot, SnowflakeId, Tick};
 
 use crate::{clock, settings};
 
 const NAME: &CStr = c"snowflake";
+
+/// The table's lock and the floor's.
+const LOCKS: i32 = 2;
 
 /// Databases whose marks are known at a time; more take turns.
 const ENTRIES: usize = 256;
@@ -44,8 +48,43 @@ struct Header {
     /// A random number for this life of the shared memory; negative.
     run: i64,
     pace: Pace,
+    floor: Floor,
     episodes: Episodes,
     tranche: i32,
+}
+
+/// What is known of the file that [`crate::floor`] keeps; changed under its
+/// lock.
+#[derive(Default)]
+pub struct Floor {
+    /// What it said at the start, plus 1; 0 while it was not read.
+    at_start: AtomicI64,
+    /// What this run has written.
+    written: AtomicI64,
+}
+
+impl Floor {
+    /// What the file said at the start; `None` while it was not read.
+    pub fn at_start(&self) -> Option<SnowflakeId> {
+        SnowflakeId::new(self.at_start.load(Ordering::Acquire) - 1)
+    }
+
+    /// Keeps what the file said at the start.
+    pub fn started_at(&self, bound: SnowflakeId) {
+        // The greatest bigint is no bound that a mark ever has.
+        self.at_start
+            .store(bound.get().saturating_add(1), Ordering::Release);
+    }
+
+    /// What this run has written to the file.
+    pub fn written(&self) -> SnowflakeId {
+        SnowflakeId::new(self.written.load(Ordering::Acquire)).unwrap_or(SnowflakeId::ZERO)
+    }
+
+    /// Keeps what was written to the file.
+    pub fn set_written(&self, bound: SnowflakeId) {
+        self.written.store(bound.get(), Ordering::Release);
+    }
 }
 
 /// When the server's log was last told of something that goes on for a while.
@@ -137,7 +176,7 @@ unsafe extern "C-unwind" fn request() {
         // Shared memory is aligned to a cache line of Postgres' choosing (128
         // bytes); one line more leaves room to align it to ours.
         pg_sys::RequestAddinShmemSpace(size() + align_of::<Header>());
-        pg_sys::RequestNamedLWLockTranche(NAME.as_ptr(), 1);
+        pg_sys::RequestNamedLWLockTranche(NAME.as_ptr(), LOCKS);
     }
 }
 
@@ -242,8 +281,20 @@ impl Shared {
     }
 
     fn table_lock(self) -> *mut pg_sys::LWLock {
-        // SAFETY: the tranche was requested with one lock.
+        // SAFETY: the tranche was requested with two locks; this is the first.
         unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr())).lock }
+    }
+
+    /// What is known of the floor's file.
+    pub fn floor(self) -> &'static Floor {
+        &self.0.floor
+    }
+
+    /// Keeps other processes from the floor's file until dropped.
+    pub fn lock_floor(self) -> LwLock {
+        // SAFETY: the tranche was requested with two locks; this is the second.
+        let lock = unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr()).add(1)).lock };
+        LwLock::acquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE)
     }
 
     /// The first tick that is not reserved, as far as this server run knows:
@@ -311,7 +362,7 @@ impl Locked {
 }
 
 /// A held LWLock.
-struct LwLock(*mut pg_sys::LWLock);
+pub struct LwLock(*mut pg_sys::LWLock);
 
 impl LwLock {
     fn acquire(lock: *mut pg_sys::LWLock, mode: pg_sys::LWLockMode::Type) -> Self {
@@ -323,7 +374,7 @@ impl LwLock {
     fn try_acquire(lock: *mut pg_sys::LWLock) -> Option<Self> {
         // SAFETY: an initialised lock in shared memory.
         unsafe { pg_sys::LWLockConditionalAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE) }
-            .then_some(LwLock(lock))
+            .then(|| LwLock(lock))
     }
 }
 
