@@ -11,3 +11,36 @@ COMMENT ON FUNCTION snowflake_decode(id bigint, layout text) IS
     'Reads when and where an ID was made, by a layout''s text or preset name';
 COMMENT ON SEQUENCE snowflake_mark IS
     'Reserved time: no ID at or above last_value has been issued in this database. Moved by the extension; not for nextval()';
+
+COMMENT ON FUNCTION snowflake_accept_clock(expected timestamp with time zone) IS
+    'Takes the clock as right though it has jumped ahead by more than snowflake.max_clock_step; expected must match it within a minute';
+COMMENT ON FUNCTION snowflake_start_after(id bigint) IS
+    'Later IDs of this database are greater than this one; never lowers';
+COMMENT ON FUNCTION snowflake_stat_reset() IS
+    'Sets the counters of snowflake_status and snowflake_stat_slots to 0';
+COMMENT ON FUNCTION snowflake_get_status() IS
+    'Behind the view snowflake_status';
+COMMENT ON FUNCTION snowflake_get_stat_slots() IS
+    'Behind the view snowflake_stat_slots';
+
+COMMENT ON VIEW snowflake_status IS 'How this server makes IDs: one row';
+COMMENT ON COLUMN snowflake_status.version IS 'The version of the library';
+COMMENT ON COLUMN snowflake_status.preloaded IS 'Whether the library is in shared_preload_libraries; without, IDs can only be read';
+COMMENT ON COLUMN snowflake_status.layout IS 'The layout of this server''s IDs, in canonical form';
+COMMENT ON COLUMN snowflake_status.node_id IS 'This server''s node number; NULL where not set';
+COMMENT ON COLUMN snowflake_status.last_id_at IS 'The time of the last ID made since the server''s start, in any database';
+COMMENT ON COLUMN snowflake_status.reserved_until IS 'Up to where time is reserved in the write-ahead log for this database; NULL before its first ID since the start';
+COMMENT ON COLUMN snowflake_status.clock_behind IS 'How far the clock is behind the highest time reached';
+COMMENT ON COLUMN snowflake_status.ids IS 'IDs made since the statistics were reset';
+COMMENT ON COLUMN snowflake_status.waits IS 'Calls that waited for time to catch up';
+COMMENT ON COLUMN snowflake_status.expires_at IS 'When the layout''s timestamp bits are used up; NULL past what a timestamptz can hold';
+
+COMMENT ON VIEW snowflake_stat_slots IS 'What happened in each slot: a row for each backend number';
+COMMENT ON COLUMN snowflake_stat_slots.backend_id IS 'The backend number';
+COMMENT ON COLUMN snowflake_stat_slots.pids IS 'The processes that have this number now';
+COMMENT ON COLUMN snowflake_stat_slots.ids IS 'IDs made since the statistics were reset';
+COMMENT ON COLUMN snowflake_stat_slots.last_id_at IS 'The time of the last ID made since the server''s start';
+COMMENT ON COLUMN snowflake_stat_slots.borrowed_ticks IS 'How many ticks the slot is ahead of the clock now';
+COMMENT ON COLUMN snowflake_stat_slots.waits IS 'Calls that waited for time to catch up';
+COMMENT ON COLUMN snowflake_stat_slots.wait_time IS 'How long they waited in all, milliseconds';
+COMMENT ON COLUMN snowflake_stat_slots.clock_steps IS 'Steps of the clock that a process with this number saw first';

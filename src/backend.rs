@@ -15,26 +15,35 @@ use std::num::NonZeroU32;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 use std::sync::{Once, OnceLock};
-use std::time::Instant;
 
 use parking_lot::Mutex;
 use pgrx::{pg_guard, pg_sys};
-use snowflake_id::{Answer, Horizon, Now, Origin, Run, Slot, SnowflakeId, Tick, TimeError};
+use snowflake_id::{
+    Answer, Horizon, Layout, Limits, Now, Origin, Run, Slot, SnowflakeId, Tick, TimeError,
+};
+use strength_reduce::StrengthReducedU64;
 
+use crate::clock::Instant;
 use crate::error::Error;
+use crate::floor::Server;
 use crate::mark::{self, Reserved};
 use crate::shared::{self, MarkKey, Shared};
-use crate::{clock, settings, wait};
+use crate::wait::{self, Patience};
+use crate::{clock, log, settings, stats};
 
 /// What stays the same as long as the process lives.
 struct Fixed {
     shared: Shared,
+    server: Server,
     slot: &'static Slot,
     origin: Origin,
     /// The layout again, as plain numbers.
     sequence_bits: u32,
     epoch: i64,
     tick_micros: u32,
+    /// The same, to divide by: a multiplication, where a division would cost
+    /// half as much as reading the clock.
+    tick_length: StrengthReducedU64,
     last_tick: u64,
 }
 
@@ -51,15 +60,12 @@ struct Hot {
     max_borrow: AtomicU64,
     /// The highest time that the wall clock has shown when an ID was made.
     seen: AtomicI64,
-    /// The last ID that this session got; negative before the first.
-    last: AtomicI64,
 }
 
 static HOT: Hot = Hot {
     refill: AtomicU64::new(0),
     max_borrow: AtomicU64::new(0),
     seen: AtomicI64::new(i64::MIN),
-    last: AtomicI64::new(-1),
 };
 
 /// What [`take`] has resolved and reserved. Unlike the standard library's,
@@ -98,7 +104,7 @@ pub fn next(function: impl FnOnce() -> pg_sys::Oid) -> Result<SnowflakeId, Error
         Some(id) => id,
         None => take(function(), NonZeroU32::MIN)?.id(0),
     };
-    remember(id);
+    stats::issued(id);
     Ok(id)
 }
 
@@ -115,7 +121,7 @@ fn next_at_once() -> Option<SnowflakeId> {
         max_borrow: HOT.max_borrow.load(Relaxed),
         reserved: Tick::new(HOT.refill.load(Relaxed)),
     };
-    match fixed.slot.next(fixed.sequence_bits, horizon) {
+    match fixed.slot(wall).next(fixed.sequence_bits, horizon) {
         Answer::Issued(run) => {
             saw(wall);
             Some(fixed.origin.id(run.tick, run.first))
@@ -125,16 +131,21 @@ fn next_at_once() -> Option<SnowflakeId> {
 }
 
 impl Fixed {
+    /// This backend number's slot.
+    #[inline]
+    fn slot(&self, _wall: i64) -> &'static Slot {
+        #[cfg(feature = "unprotected")]
+        if let Some(slot) = crate::unprotected::slot(_wall) {
+            return slot;
+        }
+        self.slot
+    }
+
     /// The clock's tick; `None` outside of the layout's time.
     #[inline]
     fn tick_at(&self, wall: i64) -> Option<Tick> {
         let elapsed = u64::try_from(wall.wrapping_sub(self.epoch)).ok()?;
-        // A division by a constant is a multiplication, and nearly every
-        // layout has the tick of a millisecond.
-        let tick = match self.tick_micros {
-            1_000 => elapsed / 1_000,
-            micros => elapsed / u64::from(micros),
-        };
+        let tick = elapsed / self.tick_length;
         (tick <= self.last_tick).then_some(Tick::new(tick))
     }
 }
@@ -147,23 +158,12 @@ fn saw(wall: i64) {
 }
 
 /// Up to `count` IDs of one tick, reserved with one shared update; the caller
-/// calls [`remember`] for each that it hands out.
+/// calls [`stats::issued`] for each that it hands out.
 ///
 /// # Errors
 /// Whatever keeps IDs from being issued; see [`Error`].
 pub fn next_batch(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
     take(function, count)
-}
-
-/// Takes note of the last ID that this session got.
-#[inline]
-pub fn remember(id: SnowflakeId) {
-    HOT.last.store(id.get(), Relaxed);
-}
-
-/// The last ID that this session got.
-pub fn last() -> Option<SnowflakeId> {
-    SnowflakeId::new(HOT.last.load(Relaxed))
 }
 
 /// IDs of one tick, ascending.
@@ -186,15 +186,16 @@ impl Batch {
     }
 }
 
-/// One instant by all clocks.
+/// What time it is.
 #[derive(Clone, Copy)]
 struct Moment {
-    /// What time it is for making IDs.
+    /// By the clocks.
+    at: Instant,
+    /// For making IDs.
     now: Tick,
-    /// The wall clock, microseconds since 1970.
-    wall: i64,
-    /// The clock that cannot step, microseconds.
-    boot: i64,
+    /// How many microseconds of the boot clock one of its microseconds takes:
+    /// 1, or 2 while the wall clock is behind.
+    speed: u64,
 }
 
 /// The slow path: resolves what is not yet resolved, reserves time, rides out
@@ -202,47 +203,35 @@ struct Moment {
 #[cold]
 #[inline(never)]
 fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
+    stats::flush();
     let fixed = fixed()?;
-    let pace = fixed.shared.pace();
     let layout = fixed.origin.layout();
     let mut patience = Patience::new();
     loop {
-        let mut lease = lease(fixed, function)?;
-        let wall = clock::wall();
-        let boot = clock::boot();
-        let max_step = settings::max_clock_step_micros();
-        // What other processes may not know: the time that this one saw before
-        // the clock stepped back.
-        pace.note(HOT.seen.load(Relaxed), boot);
-        let (time, speed) = match pace.now(wall, boot, max_step) {
-            Now::Wall(time) => (time, 1),
-            Now::Slewed(time) => (time, 2),
-            Now::Behind { reached } => {
-                patience.wait_for_clock(wall, reached, max_step)?;
+        let Some((mut lease, at)) = attached(fixed, function, &mut patience)? else {
+            continue;
+        };
+        let moment = match fixed.moment(at)? {
+            Some(moment) => moment,
+            None => {
+                let reached = fixed.shared.pace().reached();
+                patience.wait_for_clock(at.wall, reached, settings::max_clock_step_micros())?;
                 continue;
             }
         };
-        let now = layout
-            .tick_at(clock::time(time))
-            .map_err(|error| match error {
-                TimeError::BeforeEpoch { .. } => Error::BeforeEpoch {
-                    wall: clock::time(wall),
-                    epoch: layout.epoch(),
-                },
-                TimeError::AfterEnd { .. } => Error::PastEnd {
-                    end: layout.expires_at(),
-                },
-            })?;
         let horizon = Horizon {
-            now,
+            now: moment.now,
             max_borrow: lease.max_borrow,
             reserved: lease.reserved,
         };
-        match fixed.slot.next_run(fixed.sequence_bits, horizon, count) {
+        match fixed
+            .slot(at.wall)
+            .next_run(fixed.sequence_bits, horizon, count)
+        {
             Answer::Issued(run) => {
-                saw(wall);
+                saw(at.wall);
                 if run.tick >= lease.refill {
-                    refill(fixed, &mut lease, Moment { now, wall, boot }, run.tick)?;
+                    refill(fixed, &mut lease, moment, run.tick)?;
                 }
                 lease.keep();
                 return Ok(Batch {
@@ -251,77 +240,268 @@ fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
                 });
             }
             Answer::Reserve { tick } => {
-                match reserve(fixed, &lease, Moment { now, wall, boot }, tick)? {
-                    Reserved::Until(bound) => lease.set_reserved(bound),
+                match reserve(fixed, &lease, moment, Some(tick))? {
+                    Reserved::Until(bound) => lease.set_reserved(bound, moment.speed),
                     Reserved::Raised => {}
                     Reserved::Busy => wait::sleep(1),
-                    Reserved::TooFarAhead(bound) => {
-                        let reached = clock::micros(layout.time_of(bound));
-                        patience.wait_for_clock(wall, reached, max_step)?;
-                    }
+                    Reserved::TooFarAhead(bound) => fixed.wait_for(bound, at, &mut patience)?,
                 }
                 lease.keep();
             }
             Answer::Wait { until } => {
-                let needed = clock::micros(layout.time_of(until)).saturating_sub(time) * speed;
+                let needed = (until.get() - moment.now.get())
+                    .saturating_mul(u64::from(fixed.tick_micros))
+                    .saturating_mul(moment.speed);
                 let next = Tick::new(until.get().saturating_add(lease.max_borrow));
-                patience.wait(needed, |needed_ms, max_wait_ms| Error::WaitTooLong {
-                    wall,
-                    next: clock::micros(layout.time_of(next)),
-                    needed_ms,
-                    max_wait_ms,
-                })?;
+                log::waiting(fixed.shared, at, needed);
+                patience.wait(
+                    i64::try_from(needed).unwrap_or(i64::MAX),
+                    |needed_ms, max_wait_ms| Error::WaitTooLong {
+                        wall: at.wall,
+                        next: clock::micros(layout.time_of(next)),
+                        needed_ms,
+                        max_wait_ms,
+                    },
+                )?;
             }
+        }
+    }
+}
+
+/// What is reserved, with this database's mark read by this server run, and
+/// the instant; `None` to try again after a wait.
+fn attached(
+    fixed: &Fixed,
+    function: pg_sys::Oid,
+    patience: &mut Patience,
+) -> Result<Option<(Lease, Instant)>, Error> {
+    let mut lease = lease(fixed, function)?;
+    let at = clock::both();
+    if lease.reserved == Tick::default() {
+        let moment = Moment {
+            at,
+            now: Tick::default(),
+            speed: 1,
+        };
+        match reserve(fixed, &lease, moment, None)? {
+            Reserved::Until(bound) => lease.set_reserved(bound, 1),
+            Reserved::Raised => return Ok(None),
+            Reserved::Busy => {
+                wait::sleep(1);
+                return Ok(None);
+            }
+            Reserved::TooFarAhead(bound) => {
+                fixed.wait_for(bound, at, patience)?;
+                return Ok(None);
+            }
+        }
+    }
+    Ok(Some((lease, at)))
+}
+
+impl Fixed {
+    /// What time it is for making IDs; `None` where the clock is too far behind.
+    fn moment(&self, at: Instant) -> Result<Option<Moment>, Error> {
+        let pace = self.shared.pace();
+        let layout = self.origin.layout();
+        #[cfg(feature = "unprotected")]
+        if crate::unprotected::is("clock") {
+            let now = self.tick_at(at.wall).unwrap_or_default();
+            return Ok(Some(Moment { at, now, speed: 1 }));
+        }
+        // What other processes may not know: the time that this one saw before
+        // the clock stepped back.
+        pace.note(HOT.seen.load(Relaxed), at.boot);
+        let limits = Limits {
+            max_step: settings::max_clock_step_micros(),
+            unseen: i64::try_from(settings::lease_micros()).unwrap_or(i64::MAX),
+            earliest: self.epoch,
+        };
+        let (time, speed) = match pace.now(at.wall, at.boot, limits) {
+            Now::Wall(time) => (time, 1),
+            Now::Slewed(time) => (time, 2),
+            Now::Behind { .. } => return Ok(None),
+            Now::Ahead { expected } => {
+                return Err(Error::ClockAhead {
+                    wall: at.wall,
+                    expected,
+                });
+            }
+        };
+        log::clock(self.shared, at, time);
+        let now = layout
+            .tick_at(clock::time(time))
+            .map_err(|error| match error {
+                TimeError::BeforeEpoch { .. } => Error::BeforeEpoch {
+                    wall: clock::time(at.wall),
+                    epoch: layout.epoch(),
+                },
+                TimeError::AfterEnd { .. } => Error::PastEnd {
+                    end: layout.expires_at(),
+                },
+            })?;
+        Ok(Some(Moment { at, now, speed }))
+    }
+
+    /// Waits for the clock to come near to a mark that is far ahead of it.
+    fn wait_for(&self, bound: Tick, at: Instant, patience: &mut Patience) -> Result<(), Error> {
+        let reached = clock::micros(self.origin.layout().time_of(bound));
+        patience.wait_for_clock(at.wall, reached, settings::max_clock_step_micros())
+    }
+
+    /// The highest tick that slots may be raised to.
+    fn highest_accepted(&self, wall: i64) -> Tick {
+        let layout = self.origin.layout();
+        let Some(max_step) = settings::max_clock_step_micros() else {
+            return layout.last_tick();
+        };
+        match layout.tick_at(clock::time(wall.saturating_add(max_step))) {
+            Ok(tick) => tick,
+            Err(TimeError::BeforeEpoch { .. }) => Tick::default(),
+            Err(TimeError::AfterEnd { .. }) => layout.last_tick(),
         }
     }
 }
 
 /// Reserves more while there is some left: whoever comes first does it, the
 /// others go on.
-fn refill(fixed: &Fixed, lease: &mut Lease, at: Moment, wanted: Tick) -> Result<(), Error> {
-    match reserve(fixed, lease, at, wanted)? {
-        Reserved::Until(bound) => lease.set_reserved(bound),
+fn refill(fixed: &Fixed, lease: &mut Lease, moment: Moment, wanted: Tick) -> Result<(), Error> {
+    match reserve(fixed, lease, moment, Some(wanted))? {
+        Reserved::Until(bound) => lease.set_reserved(bound, moment.speed),
         // Ask again a little later, not for every ID.
         Reserved::Busy => {
-            let later = wanted.get().saturating_add((lease.length / 8).max(1));
+            let later = wanted
+                .get()
+                .saturating_add((lease.length_at(moment.speed) / 8).max(1));
             lease.refill = Tick::new(later).min(lease.reserved);
         }
         // Somebody has set the mark; the next ID sorts it out.
-        Reserved::TooFarAhead(_) | Reserved::Raised => lease.set_reserved(Tick::default()),
+        Reserved::TooFarAhead(_) | Reserved::Raised => lease.set_reserved(Tick::default(), 1),
     }
     Ok(())
 }
 
 /// Reserves time beyond `wanted`, or finds that another process has.
-fn reserve(fixed: &Fixed, lease: &Lease, at: Moment, wanted: Tick) -> Result<Reserved, Error> {
+fn reserve(
+    fixed: &Fixed,
+    lease: &Lease,
+    moment: Moment,
+    wanted: Option<Tick>,
+) -> Result<Reserved, Error> {
     let known = fixed.shared.bound_of(MarkKey::here(lease.sequence));
-    if let Some(bound) = known.filter(|&bound| bound > lease.reserved && bound > wanted) {
+    let enough = |bound: Tick| bound > lease.reserved && wanted.is_none_or(|tick| bound > tick);
+    if let Some(bound) = known.filter(|&bound| enough(bound)) {
         return Ok(Reserved::Until(bound));
     }
-    let layout = *fixed.origin.layout();
-    let accepted = settings::max_clock_step_micros()
-        .map(|max| layout.tick_at(clock::time(at.wall.saturating_add(max))));
-    let highest_accepted = match accepted {
-        Some(Ok(tick)) => tick.max(at.now),
-        Some(Err(TimeError::BeforeEpoch { .. })) => at.now,
-        Some(Err(TimeError::AfterEnd { .. })) | None => layout.last_tick(),
-    };
-    let request = mark::Request {
+    mark::reserve(fixed.shared, &request(fixed, lease, moment, wanted))
+}
+
+fn request(fixed: &Fixed, lease: &Lease, moment: Moment, wanted: Option<Tick>) -> mark::Request {
+    let Moment { at, now, speed } = moment;
+    mark::Request {
         sequence: lease.sequence,
-        layout,
-        lease: lease.length,
-        now: at.now,
+        server: fixed.server,
+        lease: lease.length_at(speed),
+        now,
         boot: at.boot,
         wanted,
-        highest_accepted,
-    };
-    mark::reserve(fixed.shared, &request)
+        highest_accepted: fixed.highest_accepted(at.wall).max(now),
+    }
+}
+
+/// Sees to it that later IDs of this database are greater than `id`.
+///
+/// # Errors
+/// [`Error::StartTooFarAhead`] where that is more than `max_clock_step` ahead of
+/// the clock; else as [`next`].
+pub fn start_after(function: pg_sys::Oid, id: i64) -> Result<(), Error> {
+    let fixed = fixed()?;
+    let layout: &Layout = fixed.origin.layout();
+    let parts = SnowflakeId::new(id).ok_or(Error::NegativeId(id))?;
+    layout
+        .decode(parts)
+        .map_err(|error| Error::IdOutsideLayout {
+            id,
+            bits: error.total_bits,
+        })?;
+    // The next tick: within the same one, slots of smaller numbers would still
+    // make smaller IDs.
+    let tick = Tick::new(layout.tick_of(parts).get() + 1);
+    let mut patience = Patience::new();
+    loop {
+        let Some((lease, at)) = attached(fixed, function, &mut patience)? else {
+            continue;
+        };
+        if tick > fixed.highest_accepted(at.wall) || tick > layout.last_tick() {
+            return Err(Error::StartTooFarAhead {
+                id,
+                wall: at.wall,
+                start: layout.time_of(tick),
+            });
+        }
+        let moment = Moment {
+            at,
+            now: tick,
+            speed: 1,
+        };
+        let request = request(fixed, &lease, moment, None);
+        match mark::start_at(fixed.shared, &request, tick)? {
+            Reserved::Until(_) => {
+                // This process looks at the mark again, too.
+                HOT.refill.store(0, Relaxed);
+                return Ok(());
+            }
+            Reserved::Busy => wait::sleep(1),
+            Reserved::Raised | Reserved::TooFarAhead(_) => *GENERATOR.lock() = None,
+        }
+    }
+}
+
+/// Takes what the wall clock says as right, however far it has jumped ahead.
+/// `expected` is what the caller takes it to say, microseconds since 1970.
+///
+/// # Errors
+/// [`Error::ClockNotAsExpected`] where the clock says something else by more
+/// than a minute; [`Error::ClockBehind`] where it is IDs that are out that stand
+/// in the way, which no acceptance can change.
+pub fn accept_clock(expected: i64) -> Result<(), Error> {
+    const CLOSE: i64 = 60_000_000;
+    let shared = shared::get().ok_or(Error::NotPreloaded)?;
+    let at = clock::both();
+    if (i128::from(at.wall) - i128::from(expected)).unsigned_abs() > CLOSE as u128 {
+        return Err(Error::ClockNotAsExpected {
+            wall: at.wall,
+            expected,
+        });
+    }
+    let reached = shared.pace().reached();
+    let behind = reached.saturating_sub(at.wall);
+    if settings::max_clock_step_micros().is_some_and(|max| behind > max) {
+        return Err(Error::ClockBehind {
+            wall: at.wall,
+            reached,
+        });
+    }
+    shared.pace().begin(at.wall - at.boot);
+    Ok(())
 }
 
 impl Lease {
-    fn set_reserved(&mut self, reserved: Tick) {
+    fn set_reserved(&mut self, reserved: Tick, speed: u64) {
+        let half = self.length_at(speed) / 2;
         self.reserved = reserved;
-        self.refill = Tick::new(reserved.get().saturating_sub(self.length / 2));
+        self.refill = Tick::new(reserved.get().saturating_sub(half));
+    }
+
+    /// How many ticks to reserve ahead. Less while the clock is behind: after a
+    /// crash IDs begin above what was reserved, and with the whole lease each
+    /// time, crashes in quick succession would take them ever further ahead.
+    fn length_at(&self, speed: u64) -> u64 {
+        if speed == 1 {
+            self.length
+        } else {
+            (self.length / 8).max(2)
+        }
     }
 
     /// Keeps it for the next call and for the way to an ID.
@@ -353,14 +533,17 @@ fn fixed() -> Result<&'static Fixed, Error> {
     let backend = my_backend_number(layout.max_backend());
     let fixed = Fixed {
         shared,
-        slot: slot(shared, backend),
+        server: Server { layout, node },
+        slot: &shared.slots()[backend as usize],
         origin: Origin::new(layout, node, backend).map_err(Error::FieldOutOfRange)?,
         sequence_bits: layout.sequence_bits(),
         epoch: clock::micros(layout.epoch()),
         tick_micros: layout.tick_micros(),
+        tick_length: StrengthReducedU64::new(layout.tick_micros().into()),
         last_tick: layout.last_tick().get(),
     };
     watch_the_relation_cache();
+    stats::init(&shared.counters()[backend as usize]);
     Ok(FIXED.get_or_init(|| fixed))
 }
 
@@ -389,7 +572,7 @@ fn lease(fixed: &Fixed, function: pg_sys::Oid) -> Result<Lease, Error> {
     // Where this server run has not read the mark yet nothing is reserved, and
     // the first ID reads it.
     if let Some(bound) = fixed.shared.bound_of(MarkKey::here(sequence)) {
-        lease.set_reserved(bound);
+        lease.set_reserved(bound, 1);
     }
     Ok(lease)
 }
@@ -399,22 +582,6 @@ fn my_backend_number(max_backend: u32) -> u32 {
     // SAFETY: set once when the process started.
     let pid = unsafe { pg_sys::MyProcPid };
     pid as u32 & max_backend
-}
-
-#[cfg(not(feature = "unprotected"))]
-fn slot(shared: Shared, backend: u32) -> &'static Slot {
-    &shared.slots()[backend as usize]
-}
-
-/// Where a test says so, as other generators have it: in this process alone.
-#[cfg(feature = "unprotected")]
-fn slot(shared: Shared, backend: u32) -> &'static Slot {
-    static MINE: Slot = Slot::new();
-    if settings::unprotected("slot") {
-        &MINE
-    } else {
-        &shared.slots()[backend as usize]
-    }
 }
 
 fn watch_the_relation_cache() {
@@ -433,50 +600,5 @@ unsafe extern "C-unwind" fn relation_changed(_argument: pg_sys::Datum, relation:
     if relation == pg_sys::InvalidOid || relation.to_u32() == MARK.load(Relaxed) {
         MARK_CHANGED.store(true, Relaxed);
         HOT.refill.store(0, Relaxed);
-    }
-}
-
-/// How often a long wait looks at the clocks again, milliseconds.
-const LONGEST_SLEEP_MS: i64 = 100;
-
-/// How long one call may still wait.
-struct Patience {
-    since: Instant,
-    max_wait_ms: i32,
-}
-
-impl Patience {
-    fn new() -> Self {
-        Patience {
-            since: Instant::now(),
-            max_wait_ms: settings::max_wait_ms(),
-        }
-    }
-
-    /// Waits a while for something that takes `needed` microseconds, or fails
-    /// at once where that is bound to take too long.
-    fn wait(&mut self, needed: i64, error: impl FnOnce(i64, i32) -> Error) -> Result<(), Error> {
-        let needed_ms = needed.max(0).saturating_add(999) / 1_000;
-        let waited = i64::try_from(self.since.elapsed().as_micros()).unwrap_or(i64::MAX);
-        let limit = i64::from(self.max_wait_ms) * 1_000;
-        if waited.saturating_add(needed) > limit {
-            return Err(error(needed_ms, self.max_wait_ms));
-        }
-        // Not in one piece: what is waited for may come earlier.
-        wait::sleep(needed_ms.min(LONGEST_SLEEP_MS));
-        Ok(())
-    }
-
-    /// Waits for a wall clock that is behind by more than may be ridden out.
-    fn wait_for_clock(
-        &mut self,
-        wall: i64,
-        reached: i64,
-        max_step: Option<i64>,
-    ) -> Result<(), Error> {
-        let needed = reached
-            .saturating_sub(wall)
-            .saturating_sub(max_step.unwrap_or(0));
-        self.wait(needed, |_, _| Error::ClockBehind { wall, reached })
     }
 }

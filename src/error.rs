@@ -25,6 +25,15 @@ pub enum Error {
     MarkMissing,
     /// The mark would not survive a crash or would not reach a standby.
     MarkNotPermanent,
+    /// The file that keeps the floor does not say what it should.
+    FloorDamaged(&'static str),
+    /// The file that keeps the floor could not be read or written.
+    FloorIo {
+        /// The file's name.
+        name: &'static str,
+        /// What the system said.
+        error: std::io::Error,
+    },
     /// The clock is behind by more than `snowflake.max_clock_step`.
     ClockBehind {
         /// What the clock says, microseconds since 1970.
@@ -32,6 +41,31 @@ pub enum Error {
         /// The time up to which IDs may be out already, microseconds since 1970.
         reached: i64,
     },
+    /// The clock has jumped ahead by more than `snowflake.max_clock_step`.
+    ClockAhead {
+        /// What the clock says, microseconds since 1970.
+        wall: i64,
+        /// What it would say had it not jumped, microseconds since 1970.
+        expected: i64,
+    },
+    /// `snowflake_accept_clock` was given another time than the clock's.
+    ClockNotAsExpected {
+        /// What the clock says, microseconds since 1970.
+        wall: i64,
+        /// What it was said to say, microseconds since 1970.
+        expected: i64,
+    },
+    /// `snowflake_start_after` would take IDs too far ahead of the clock.
+    StartTooFarAhead {
+        /// The ID.
+        id: i64,
+        /// What the clock says, microseconds since 1970.
+        wall: i64,
+        /// The time that IDs would start at.
+        start: Time,
+    },
+    /// A function for superusers was called by somebody else.
+    NotSuperuser(&'static str),
     /// A wait is bound to take longer than `snowflake.max_wait`.
     WaitTooLong {
         /// What the clock says, microseconds since 1970.
@@ -135,6 +169,24 @@ impl Error {
                 "Use ALTER SEQUENCE snowflake_mark SET LOGGED, or create the extension \
                  in a permanent schema.",
             ),
+            Error::FloorDamaged(name) => new(
+                ERRCODE_DATA_CORRUPTED,
+                format!("file \"{name}\" is damaged"),
+            )
+            .set_detail(
+                "It says up to where the databases of this server had reserved time before it \
+                 was started.",
+            )
+            .set_hint(
+                "If the clock has not been set back since then, remove the file from the data \
+                 directory.",
+            ),
+            Error::FloorIo { name, error } => new(
+                ERRCODE_IO_ERROR,
+                format!("could not access file \"{name}\": {error}"),
+            )
+            .set_detail("Nothing is issued that could not be reserved first.")
+            .set_hint("See to it that the server can write the file in its data directory."),
             Error::ClockBehind { wall, reached } => new(
                 ERRCODE_SYSTEM_ERROR,
                 "the clock is behind the IDs that may be out already".into(),
@@ -148,6 +200,45 @@ impl Error {
                 "Set the clock right; IDs then go on by themselves. Steps up to \
                  snowflake.max_clock_step are ridden out.",
             ),
+            Error::ClockAhead { wall, expected } => new(
+                ERRCODE_SYSTEM_ERROR,
+                "the clock has jumped ahead".into(),
+            )
+            .set_detail(format!(
+                "The clock says {}; by the time since the server's start it should say {}.",
+                time(wall),
+                time(expected)
+            ))
+            .set_hint(format!(
+                "Set the clock right; IDs then go on by themselves. If it is right, a superuser can \
+                 run SELECT snowflake_accept_clock('{}').",
+                time(wall)
+            )),
+            Error::ClockNotAsExpected { wall, expected } => new(
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                "the clock does not say what was expected".into(),
+            )
+            .set_detail(format!(
+                "The clock says {}; expected was {}, which may be off by a minute.",
+                time(wall),
+                time(expected)
+            ))
+            .set_hint("Compare the server's clock with one that you trust."),
+            Error::StartTooFarAhead { id, wall, start } => new(
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("{id} is too far ahead of the clock to start after"),
+            )
+            .set_detail(format!(
+                "IDs would start at {start}; the clock says {}.",
+                time(wall)
+            ))
+            .set_hint("The limit is snowflake.max_clock_step."),
+            Error::NotSuperuser(function) => new(
+                ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("permission denied for function {function}"),
+            )
+            .set_detail("That no ID comes twice rests on it.")
+            .set_hint("Only a superuser may call it."),
             Error::WaitTooLong {
                 wall,
                 next,

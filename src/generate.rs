@@ -1,4 +1,4 @@
-//! SQL: making IDs.
+//! SQL: making IDs, and what only an administrator may do to them.
 #![allow(unsafe_code)] // the name of the called function
 
 use std::num::NonZeroU32;
@@ -8,9 +8,10 @@ use pgrx::prelude::*;
 
 use crate::backend::{self, Batch};
 use crate::error::Error;
+use crate::{inspect, stats};
 
 /// The OID of the SQL function that is running.
-fn called_function(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
+pub fn called_function(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
     // SAFETY: Postgres calls SQL functions with a valid call frame, whose
     // `flinfo` is null only where C code calls the function directly.
     unsafe {
@@ -66,15 +67,35 @@ impl Iterator for Batches {
         };
         self.batch = Some((batch, index + 1));
         let id = batch.id(index);
-        backend::remember(id);
+        stats::issued(id);
         Some(id.get())
     }
 }
 
 #[pg_extern(volatile, parallel_restricted)]
 fn snowflake_currval() -> i64 {
-    match backend::last() {
+    match stats::last() {
         Some(id) => id.get(),
         None => Error::NothingIssued.report(),
+    }
+}
+
+#[pg_extern(volatile, parallel_unsafe)]
+fn snowflake_start_after(id: i64, fcinfo: pg_sys::FunctionCallInfo) {
+    superusers_only("snowflake_start_after");
+    backend::start_after(called_function(fcinfo), id).unwrap_or_else(|error| error.report());
+}
+
+#[pg_extern(volatile, parallel_unsafe)]
+fn snowflake_accept_clock(expected: TimestampWithTimeZone) {
+    superusers_only("snowflake_accept_clock");
+    backend::accept_clock(inspect::unix_micros(expected)).unwrap_or_else(|error| error.report());
+}
+
+/// Uniqueness rests on these, so a grant is not enough.
+fn superusers_only(function: &'static str) {
+    // SAFETY: reads the current user's properties.
+    if !unsafe { pg_sys::superuser() } {
+        Error::NotSuperuser(function).report();
     }
 }

@@ -91,9 +91,15 @@ fn decode(id: i64, layout: &Layout) -> Result<Row, Error> {
 
 /// A time as Postgres holds it, microseconds since 2000; `None` outside of its
 /// range.
-fn timestamptz(time: Time) -> Option<pg_sys::TimestampTz> {
+pub fn timestamptz(time: Time) -> Option<pg_sys::TimestampTz> {
     let micros = i64::try_from(time.unix_micros() - POSTGRES_EPOCH).ok()?;
     TIMESTAMPTZ_RANGE.contains(&micros).then_some(micros)
+}
+
+/// A timestamptz in microseconds since 1970; its infinities stay far outside
+/// of any clock's reach.
+pub fn unix_micros(at: TimestampWithTimeZone) -> i64 {
+    i64::from(at).saturating_add(POSTGRES_EPOCH as i64)
 }
 
 /// The row that `snowflake_decode` returns. It is a plain record, not a set of

@@ -11,11 +11,17 @@ use pgrx::pg_sys;
 mod backend;
 mod clock;
 mod error;
+mod floor;
 mod generate;
 mod inspect;
+mod log;
 mod mark;
+mod monitor;
 mod settings;
 mod shared;
+mod stats;
+#[cfg(feature = "unprotected")]
+mod unprotected;
 mod wait;
 
 #[cfg(test)]
@@ -26,6 +32,15 @@ mod tests;
 pgrx::pg_module_magic!(name, version);
 
 pgrx::extension_sql_file!("../sql/mark.sql", name = "mark");
+pgrx::extension_sql_file!(
+    "../sql/monitor.sql",
+    name = "monitor",
+    requires = [
+        monitor::snowflake_get_status,
+        monitor::snowflake_get_stat_slots,
+        monitor::snowflake_stat_reset
+    ]
+);
 pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 
 /// Called when the library is loaded. Settings and shared memory come into
@@ -38,6 +53,7 @@ pub extern "C-unwind" fn _PG_init() {
     #[allow(unsafe_code)]
     let preloading = unsafe { pg_sys::process_shared_preload_libraries_in_progress };
     if preloading {
+        clock::init();
         settings::init();
         shared::init();
     }

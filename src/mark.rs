@@ -22,6 +22,8 @@
 //! `setval`) raises every slot. `setval` and `nextval` on the mark write a
 //! `log_cnt` of 0 to 32; run numbers are negative.
 //!
+//! The highest mark of all databases is kept in a file as well ([`crate::floor`]).
+//!
 //! Locking: the relation lock that `nextval()` takes, for as long as the page
 //! is looked at; then the mark's entry in shared memory, so that one process
 //! moves it at a time; then the page. Only the first can be waited for.
@@ -34,6 +36,7 @@ use snowflake_id::{Layout, SnowflakeId, Tick};
 
 use crate::clock;
 use crate::error::Error;
+use crate::floor::{self, Server};
 use crate::shared::{MarkKey, Shared};
 
 const SEQUENCE_NAME: &CStr = c"snowflake_mark";
@@ -45,16 +48,16 @@ const LOCK_MODE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE
 pub struct Request {
     /// The mark's sequence.
     pub sequence: pg_sys::Oid,
-    /// This server's layout.
-    pub layout: Layout,
+    /// Whose IDs they are.
+    pub server: Server,
     /// How far ahead to reserve.
     pub lease: u64,
     /// What time it is for making IDs.
     pub now: Tick,
     /// The same instant by the clock that cannot step, microseconds.
     pub boot: i64,
-    /// The tick that has to be below the bound.
-    pub wanted: Tick,
+    /// The tick that has to be below the bound; `None` to read the mark only.
+    pub wanted: Option<Tick>,
     /// The highest tick that slots may be raised to; a mark above it means
     /// that the clock is too far behind.
     pub highest_accepted: Tick,
@@ -69,8 +72,8 @@ pub enum Reserved {
     /// The mark says that IDs may be out up to this tick, which is more than
     /// can be accepted; nothing was changed.
     TooFarAhead(Tick),
-    /// The mark was read and every slot raised to it; what time it is for making
-    /// IDs has changed with it.
+    /// Somebody has set the mark. Every slot was raised to it, and with that
+    /// what time it is for making IDs has changed.
     Raised,
 }
 
@@ -93,6 +96,7 @@ pub fn locate(function: pg_sys::Oid) -> Result<pg_sys::Oid, Error> {
 }
 
 /// Sees to it that `request.wanted` and some time after it are below the mark.
+/// Where this server run has not read the mark before, raises every slot to it.
 ///
 /// # Errors
 /// [`Error::MarkMissing`], [`Error::MarkNotPermanent`], and [`Error::PastEnd`]
@@ -104,7 +108,7 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
     };
     let mut page = Page::lock(&relation);
     let written = page.read();
-    let layout = &request.layout;
+    let layout = &request.server.layout;
 
     let bound = match entry.bound() {
         // Read before by this run, and nobody else has moved it since.
@@ -115,8 +119,12 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
             entry.set_bound(bound);
             bound
         }
-        _ => {
-            let bound = layout.tick_above(written.bound);
+        known => {
+            let mut bound = layout.tick_above(written.bound);
+            if known.is_none() {
+                let floor = floor::at_start(shared, request.server)?;
+                bound = bound.max(layout.tick_above(floor));
+            }
             if bound > request.highest_accepted {
                 return Ok(Reserved::TooFarAhead(bound));
             }
@@ -126,12 +134,18 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
                 .note(clock::micros(layout.time_of(bound)), request.boot);
             raise_slots(shared, layout, bound);
             entry.set_bound(bound);
-            return Ok(Reserved::Raised);
+            if known.is_some() {
+                return Ok(Reserved::Raised);
+            }
+            bound
         }
+    };
+    let Some(wanted) = request.wanted else {
+        return Ok(Reserved::Until(bound));
     };
 
     // Somebody may have moved it while this process came here.
-    if bound.get() > request.wanted.get().saturating_add(request.lease / 2) {
+    if bound.get() > wanted.get().saturating_add(request.lease / 2) {
         return Ok(Reserved::Until(bound));
     }
     let highest = highest_tick(shared, layout);
@@ -139,7 +153,7 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
         request
             .now
             .max(highest)
-            .max(request.wanted)
+            .max(wanted)
             .get()
             .saturating_add(request.lease),
     )
@@ -147,7 +161,7 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
     // tick is never issued.
     .min(layout.last_tick());
     if target <= bound {
-        return if request.wanted < bound {
+        return if wanted < bound {
             Ok(Reserved::Until(bound))
         } else {
             Err(Error::PastEnd {
@@ -164,15 +178,50 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
     );
     drop(page);
     flush(record);
+    floor::raise(shared, request.server, layout.first_id_of(target))?;
+    entry.set_bound(target);
+    Ok(Reserved::Until(target))
+}
+
+/// Sees to it that this database's later IDs have at least this tick.
+/// [`Reserved::Busy`] while another process moves the mark, [`Reserved::Raised`]
+/// where it has to be read again first.
+///
+/// # Errors
+/// As [`reserve`].
+pub fn start_at(shared: Shared, request: &Request, tick: Tick) -> Result<Reserved, Error> {
+    let relation = Relation::open(request.sequence)?;
+    let Some(entry) = shared.try_lock(MarkKey::here(request.sequence)) else {
+        return Ok(Reserved::Busy);
+    };
+    let mut page = Page::lock(&relation);
+    let layout = &request.server.layout;
+    let Some(known) = entry.bound() else {
+        return Ok(Reserved::Raised);
+    };
+    let bound = known.max(layout.tick_above(page.read().bound));
+    let target = Tick::new(tick.get().saturating_add(request.lease))
+        .min(layout.last_tick())
+        .max(bound);
+    let record = page.write(
+        &relation,
+        Written {
+            bound: layout.first_id_of(target),
+            run: shared.run(),
+        },
+    );
+    drop(page);
+    flush(record);
+    floor::raise(shared, request.server, layout.first_id_of(target))?;
+    shared
+        .pace()
+        .note(clock::micros(layout.time_of(tick)), request.boot);
+    raise_slots(shared, layout, tick);
     entry.set_bound(target);
     Ok(Reserved::Until(target))
 }
 
 fn raise_slots(shared: Shared, layout: &Layout, bound: Tick) {
-    #[cfg(feature = "unprotected")]
-    if crate::settings::unprotected("mark") {
-        return;
-    }
     for slot in shared.slots() {
         slot.raise_to(layout.sequence_bits(), bound);
     }
@@ -251,6 +300,14 @@ impl Page {
     }
 
     fn read(&self) -> Written {
+        #[cfg(feature = "unprotected")]
+        if crate::unprotected::is("mark") {
+            // As on the first day.
+            return Written {
+                bound: SnowflakeId::ZERO,
+                run: 0,
+            };
+        }
         // SAFETY: the buffer is pinned and locked.
         let data = unsafe { &*sequence_data(pg_sys::BufferGetPage(self.0)) };
         Written {

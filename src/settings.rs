@@ -236,7 +236,7 @@ fn define_texts() {
     #[cfg(feature = "unprotected")]
     GucRegistry::define_string_guc(
         c"snowflake.unprotected",
-        c"Takes one protection away, for tests that must notice: \"slot\" or \"mark\".",
+        c"Takes one protection away, for tests that must notice: \"slot\", \"mark\" or \"clock\".",
         c"Exists only in builds for tests. IDs will repeat.",
         &UNPROTECTED,
         GucContext::Postmaster,
@@ -407,10 +407,10 @@ pub fn lease_micros() -> u64 {
     u64::from(LEASE.get().unsigned_abs()) * 1_000
 }
 
-/// Whether a test has taken this protection away.
+/// The protection that a test has taken away; empty where none.
 #[cfg(feature = "unprotected")]
-pub fn unprotected(what: &str) -> bool {
+pub fn unprotected() -> String {
     UNPROTECTED
         .get()
-        .is_some_and(|text| text.to_bytes() == what.as_bytes())
+        .map_or_else(String::new, |text| text.to_string_lossy().into_owned())
 }

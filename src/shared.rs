@@ -1,17 +1,19 @@
-//! The shared-memory block: slots, pace, and what is known of the marks.
+//! The shared-memory block: slots, pace, counters, and what is known of the marks.
 //!
 //! ```text
-//! Header            run number, pace
-//! Entry × 256       which database's mark is reserved up to where
-//! Slot × 2^backend  the last ID of each backend number
+//! Header                run number, pace, floor, what was logged when
+//! Entry × 256           which database's mark is reserved up to where
+//! Slot × 2^backend      the last ID of each backend number
+//! Counters × 2^backend  what happened in each slot
 //! ```
 //!
-//! Locking. Slots and the pace are atomics and need none. An entry's key
+//! Locking. Slots, pace and counters are atomics and need none. An entry's key
 //! changes under the table lock held exclusively *and* the entry's own lock;
 //! its bound changes under its own lock. So a key and its bound are read
 //! together under the table lock in shared mode, and an entry whose lock is
 //! held stays what it is. The order is table, then entry, and entry locks are
-//! only ever tried, never waited for: nothing can deadlock. All are LWLocks,
+//! only ever tried, never waited for; the floor's lock comes last: nothing can
+//! deadlock. All are LWLocks,
 //! which Postgres releases when an error ends the transaction that holds them.
 //!
 //! In a crash all of it is lost, and that is all right: the marks are in the
@@ -26,14 +28,17 @@ use std::ffi::CStr;
 use std::mem::size_of;
 use std::ptr;
 use std::slice;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
 use pgrx::{pg_guard, pg_sys};
-use snowflake_id::{Pace, Slot, Tick};
+use snowflake_id::{Pace, Slot, SnowflakeId, Tick};
 
-use crate::settings;
+use crate::{clock, settings};
 
 const NAME: &CStr = c"snowflake";
+
+/// The table's lock and the floor's.
+const LOCKS: i32 = 2;
 
 /// Databases whose marks are known at a time; more take turns.
 const ENTRIES: usize = 256;
@@ -43,7 +48,71 @@ struct Header {
     /// A random number for this life of the shared memory; negative.
     run: i64,
     pace: Pace,
+    floor: Floor,
+    episodes: Episodes,
     tranche: i32,
+}
+
+/// What is known of the file that [`crate::floor`] keeps; changed under its
+/// lock.
+#[derive(Default)]
+pub struct Floor {
+    /// What it said at the start, plus 1; 0 while it was not read.
+    at_start: AtomicI64,
+    /// What this run has written.
+    written: AtomicI64,
+}
+
+impl Floor {
+    /// What the file said at the start; `None` while it was not read.
+    pub fn at_start(&self) -> Option<SnowflakeId> {
+        SnowflakeId::new(self.at_start.load(Ordering::Acquire) - 1)
+    }
+
+    /// Keeps what the file said at the start.
+    pub fn started_at(&self, bound: SnowflakeId) {
+        // The greatest bigint is no bound that a mark ever has.
+        self.at_start
+            .store(bound.get().saturating_add(1), Ordering::Release);
+    }
+
+    /// What this run has written to the file.
+    pub fn written(&self) -> SnowflakeId {
+        SnowflakeId::new(self.written.load(Ordering::Acquire)).unwrap_or(SnowflakeId::ZERO)
+    }
+
+    /// Keeps what was written to the file.
+    pub fn set_written(&self, bound: SnowflakeId) {
+        self.written.store(bound.get(), Ordering::Release);
+    }
+}
+
+/// When the server's log was last told of something that goes on for a while.
+#[derive(Default)]
+pub struct Episodes {
+    /// Whether time goes on at half speed and the log says so.
+    pub slewing: AtomicBool,
+    /// When a wait was last logged, microseconds since boot.
+    pub waiting: AtomicI64,
+}
+
+/// What happened in one slot since the statistics were reset.
+///
+/// A process counts for itself and adds up here now and then
+/// ([`crate::stats`]): counting in shared memory would double the cost of an ID.
+#[derive(Default)]
+#[repr(C, align(64))]
+pub struct Counters {
+    /// IDs issued.
+    pub ids: AtomicU64,
+    /// The last ID issued; 0 before the first. Not reset.
+    pub last_id: AtomicI64,
+    /// Waits for time to catch up.
+    pub waits: AtomicU64,
+    /// How long they took, microseconds.
+    pub wait_micros: AtomicU64,
+    /// Steps of the clock that a process with this slot saw first.
+    pub clock_steps: AtomicU64,
 }
 
 /// What is known of one database's mark.
@@ -92,7 +161,9 @@ fn slot_count() -> usize {
 }
 
 fn size() -> usize {
-    size_of::<Header>() + ENTRIES * size_of::<Entry>() + slot_count() * size_of::<Slot>()
+    size_of::<Header>()
+        + ENTRIES * size_of::<Entry>()
+        + slot_count() * (size_of::<Slot>() + size_of::<Counters>())
 }
 
 #[pg_guard]
@@ -105,7 +176,7 @@ unsafe extern "C-unwind" fn request() {
         // Shared memory is aligned to a cache line of Postgres' choosing (128
         // bytes); one line more leaves room to align it to ours.
         pg_sys::RequestAddinShmemSpace(size() + align_of::<Header>());
-        pg_sys::RequestNamedLWLockTranche(NAME.as_ptr(), 1);
+        pg_sys::RequestNamedLWLockTranche(NAME.as_ptr(), LOCKS);
     }
 }
 
@@ -137,7 +208,7 @@ unsafe extern "C-unwind" fn startup() {
 
 /// # Safety
 /// `header` points to `size()` zeroed bytes that nobody else uses yet. Zeroes
-/// are a valid [`Pace`], [`Slot`] and, but for its lock, [`Entry`].
+/// are valid for all that is in it but an [`Entry`]'s lock.
 unsafe fn initialize(header: *mut Header) {
     // SAFETY: per this function's contract; the tranche was requested.
     unsafe {
@@ -145,11 +216,12 @@ unsafe fn initialize(header: *mut Header) {
         // Where there is no randomness, the start's time still tells one life
         // of the memory from the next.
         if !pg_sys::pg_strong_random(random.as_mut_ptr().cast(), random.len()) {
-            random = crate::clock::wall().to_ne_bytes();
+            random = clock::wall().to_ne_bytes();
         }
         let tranche = i32::from((*pg_sys::GetNamedLWLockTranche(NAME.as_ptr())).lock.tranche);
         (*header).run = i64::from_ne_bytes(random) | i64::MIN;
         (*header).tranche = tranche;
+        (*header).pace.begin(clock::at_start());
         for entry in Shared(&*header).entries() {
             pg_sys::LWLockInitialize(entry.lock.get(), tranche);
         }
@@ -189,14 +261,40 @@ impl Shared {
         }
     }
 
+    /// What happened in each slot.
+    pub fn counters(self) -> &'static [Counters] {
+        // SAFETY: the counters follow the slots in the block.
+        unsafe {
+            let first = self.slots().as_ptr_range().end.cast::<Counters>();
+            slice::from_raw_parts(first, slot_count())
+        }
+    }
+
+    /// What the server's log was told.
+    pub fn episodes(self) -> &'static Episodes {
+        &self.0.episodes
+    }
+
     fn entries(self) -> &'static [Entry] {
         // SAFETY: the entries follow the header in the block.
         unsafe { slice::from_raw_parts(ptr::from_ref(self.0).add(1).cast::<Entry>(), ENTRIES) }
     }
 
     fn table_lock(self) -> *mut pg_sys::LWLock {
-        // SAFETY: the tranche was requested with one lock.
+        // SAFETY: the tranche was requested with two locks; this is the first.
         unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr())).lock }
+    }
+
+    /// What is known of the floor's file.
+    pub fn floor(self) -> &'static Floor {
+        &self.0.floor
+    }
+
+    /// Keeps other processes from the floor's file until dropped.
+    pub fn lock_floor(self) -> LwLock {
+        // SAFETY: the tranche was requested with two locks; this is the second.
+        let lock = unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr()).add(1)).lock };
+        LwLock::acquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE)
     }
 
     /// The first tick that is not reserved, as far as this server run knows:
@@ -264,7 +362,7 @@ impl Locked {
 }
 
 /// A held LWLock.
-struct LwLock(*mut pg_sys::LWLock);
+pub struct LwLock(*mut pg_sys::LWLock);
 
 impl LwLock {
     fn acquire(lock: *mut pg_sys::LWLock, mode: pg_sys::LWLockMode::Type) -> Self {
@@ -276,7 +374,7 @@ impl LwLock {
     fn try_acquire(lock: *mut pg_sys::LWLock) -> Option<Self> {
         // SAFETY: an initialised lock in shared memory.
         unsafe { pg_sys::LWLockConditionalAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE) }
-            .then_some(LwLock(lock))
+            .then(|| LwLock(lock))
     }
 }
 

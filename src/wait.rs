@@ -4,7 +4,79 @@
 //! `statement_timeout`, termination or the postmaster's death.
 #![allow(unsafe_code)] // latch waits are Postgres' API
 
+use std::time::Instant;
+
 use pgrx::{check_for_interrupts, pg_sys};
+
+use crate::error::Error;
+use crate::{settings, stats};
+
+/// How often a long wait looks at the clocks again, milliseconds.
+const LONGEST_SLEEP_MS: i64 = 100;
+
+/// How long one call may still wait.
+pub struct Patience {
+    since: Instant,
+    max_wait_ms: i32,
+    waiting: bool,
+}
+
+impl Patience {
+    /// `snowflake.max_wait` from now on.
+    pub fn new() -> Self {
+        Patience {
+            since: Instant::now(),
+            max_wait_ms: settings::max_wait_ms(),
+            waiting: false,
+        }
+    }
+
+    /// Waits a while for something that takes `needed` microseconds.
+    ///
+    /// # Errors
+    /// What `error` makes of the milliseconds needed and allowed, at once,
+    /// where that is bound to take too long.
+    pub fn wait(
+        &mut self,
+        needed: i64,
+        error: impl FnOnce(i64, i32) -> Error,
+    ) -> Result<(), Error> {
+        let needed_ms = needed.max(0).saturating_add(999) / 1_000;
+        let waited = i64::try_from(self.since.elapsed().as_micros()).unwrap_or(i64::MAX);
+        let limit = i64::from(self.max_wait_ms) * 1_000;
+        if waited.saturating_add(needed) > limit {
+            return Err(error(needed_ms, self.max_wait_ms));
+        }
+        self.waiting = true;
+        // Not in one piece: what is waited for may come earlier.
+        sleep(needed_ms.min(LONGEST_SLEEP_MS));
+        Ok(())
+    }
+
+    /// Waits for a wall clock that is behind by more than may be ridden out.
+    ///
+    /// # Errors
+    /// [`Error::ClockBehind`] where that is bound to take too long.
+    pub fn wait_for_clock(
+        &mut self,
+        wall: i64,
+        reached: i64,
+        max_step: Option<i64>,
+    ) -> Result<(), Error> {
+        let needed = reached
+            .saturating_sub(wall)
+            .saturating_sub(max_step.unwrap_or(0));
+        self.wait(needed, |_, _| Error::ClockBehind { wall, reached })
+    }
+}
+
+impl Drop for Patience {
+    fn drop(&mut self) {
+        if self.waiting {
+            stats::waited(u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX));
+        }
+    }
+}
 
 /// Waits for `ms` milliseconds, or less when the latch is set for some other
 /// reason: callers look again at what they wait for.

@@ -61,6 +61,6 @@ pub use layout::{
     ComposeError, DecodeError, FieldError, Layout, LayoutError, Origin, Parts, Preset, TimeError,
     presets,
 };
-pub use pace::{Now, Pace};
+pub use pace::{Limits, Now, Pace};
 pub use slot::{Answer, Horizon, Run, Slot};
 pub use time::{Tick, Time};

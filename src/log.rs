@@ -1,0 +1,93 @@
+//! What the server's log is told: once an episode, not once a call.
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+
+use crate::clock::{self, Instant};
+use crate::shared::Shared;
+use crate::{settings, stats};
+
+/// A step of the wall clock below this is not worth a line, microseconds.
+const NOTABLE: i64 = 250_000;
+
+/// Waits within this of the last one that was logged belong to its episode,
+/// microseconds.
+const EPISODE: i64 = 60_000_000;
+
+fn line(message: String, detail: String) {
+    ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        message,
+        "snowflake",
+    )
+    .set_detail(detail)
+    .report(PgLogLevel::LOG);
+}
+
+fn seconds(micros: i64) -> String {
+    format!("{}.{:03} s", micros / 1_000_000, micros % 1_000_000 / 1_000)
+}
+
+/// A clock that is believed, and the time that IDs are made with: says whether
+/// the clock has stepped, and when time begins and ends to go on at half speed.
+pub fn clock(shared: Shared, at: Instant, time: i64) {
+    let pace = shared.pace();
+    let step = pace.step(at.wall, at.boot);
+    if step.abs() >= NOTABLE && pace.believe(at.wall, at.boot) {
+        stats::clock_stepped();
+        let way = if step < 0 { "back" } else { "forward" };
+        line(
+            format!(
+                "snowflake: the clock was set {way} by {}",
+                seconds(step.abs())
+            ),
+            format!("It now says {}.", clock::time(at.wall)),
+        );
+    }
+    let slewing = &shared.episodes().slewing;
+    let behind = time - at.wall;
+    // After each start the clock is behind by what was reserved: no news.
+    let news = NOTABLE.max(i64::try_from(settings::lease_micros()).unwrap_or(i64::MAX));
+    if behind > news && !slewing.load(Relaxed) && !slewing.swap(true, AcqRel) {
+        line(
+            format!(
+                "snowflake: the clock is behind by {}; time for IDs goes on at half speed",
+                seconds(behind)
+            ),
+            format!(
+                "The clock says {}; IDs go on from {}.",
+                clock::time(at.wall),
+                clock::time(time)
+            ),
+        );
+    }
+    if behind <= 0 && slewing.load(Relaxed) && slewing.swap(false, AcqRel) {
+        line(
+            "snowflake: the clock has caught up".into(),
+            format!("It says {}.", clock::time(at.wall)),
+        );
+    }
+}
+
+/// A wait begins.
+pub fn waiting(shared: Shared, at: Instant, needed: u64) {
+    let last = &shared.episodes().waiting;
+    let before = last.load(Relaxed);
+    if (before != 0 && at.boot - before < EPISODE)
+        || last
+            .compare_exchange(before, at.boot, AcqRel, Acquire)
+            .is_err()
+    {
+        return;
+    }
+    line(
+        "snowflake: IDs are asked for faster than they can be made; calls wait".into(),
+        format!(
+            "This one waits {} ms. IDs have run ahead of the clock by snowflake.max_borrow; more \
+             backend or sequence bits in the layout make more of them.",
+            needed.div_ceil(1_000)
+        ),
+    );
+}

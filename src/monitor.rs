@@ -1,0 +1,140 @@
+//! SQL: how it is going. The views over these functions are in
+//! `sql/monitor.sql`.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use pgrx::prelude::*;
+use snowflake_id::{Layout, SnowflakeId, Tick, Time};
+
+use crate::shared::{self, Counters, MarkKey, Shared};
+use crate::{clock, inspect, mark, settings, stats};
+
+/// A time as a timestamptz; NULL outside of its range.
+fn timestamptz(time: Time) -> Option<TimestampWithTimeZone> {
+    TimestampWithTimeZone::try_from(inspect::timestamptz(time)?).ok()
+}
+
+fn last_id_at(layout: &Layout, counters: &Counters) -> Option<TimestampWithTimeZone> {
+    let id = SnowflakeId::new(counters.last_id.load(Relaxed)).filter(|id| id.get() > 0)?;
+    timestamptz(layout.time_of(layout.tick_of(id)))
+}
+
+#[allow(clippy::type_complexity)] // the columns of a view
+#[pg_extern(volatile, parallel_restricted)]
+fn snowflake_get_status(
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> TableIterator<
+    'static,
+    (
+        name!(version, &'static str),
+        name!(preloaded, bool),
+        name!(layout, Option<String>),
+        name!(node_id, Option<i32>),
+        name!(last_id_at, Option<TimestampWithTimeZone>),
+        name!(reserved_until, Option<TimestampWithTimeZone>),
+        name!(clock_behind, Option<f64>),
+        name!(ids, Option<i64>),
+        name!(waits, Option<i64>),
+        name!(expires_at, Option<TimestampWithTimeZone>),
+    ),
+> {
+    stats::flush();
+    let layout = settings::layout_for_reading().ok();
+    let shared = shared::get();
+    let node = settings::fixed().and_then(|identity| identity.node);
+    let sum = |of: fn(&Counters) -> u64| {
+        shared.map(|shared| shared.counters().iter().map(of).sum::<u64>() as i64)
+    };
+    let row = (
+        env!("CARGO_PKG_VERSION"),
+        shared.is_some(),
+        layout.map(|layout| layout.to_string()),
+        node.map(|node| node as i32),
+        shared.zip(layout).and_then(|(shared, layout)| {
+            let last = |counters: &&Counters| counters.last_id.load(Relaxed);
+            last_id_at(&layout, shared.counters().iter().max_by_key(last)?)
+        }),
+        shared.zip(layout).and_then(|(shared, layout)| {
+            let sequence = mark::locate(crate::generate::called_function(fcinfo)).ok()?;
+            timestamptz(layout.time_of(shared.bound_of(MarkKey::here(sequence))?))
+        }),
+        shared.map(|shared| (shared.pace().reached() - clock::wall()).max(0) as f64 / 1e6),
+        sum(|counters| counters.ids.load(Relaxed)),
+        sum(|counters| counters.waits.load(Relaxed)),
+        layout.and_then(|layout| timestamptz(layout.expires_at())),
+    );
+    TableIterator::once(row)
+}
+
+#[allow(clippy::type_complexity)] // the columns of a view
+#[pg_extern(volatile, parallel_restricted)]
+fn snowflake_get_stat_slots() -> TableIterator<
+    'static,
+    (
+        name!(backend_id, i32),
+        name!(slots, i32),
+        name!(ids, i64),
+        name!(last_id_at, Option<TimestampWithTimeZone>),
+        name!(borrowed_ticks, i64),
+        name!(waits, i64),
+        name!(wait_time, f64),
+        name!(clock_steps, i64),
+    ),
+> {
+    stats::flush();
+    let rows = match shared::get().zip(settings::fixed()) {
+        Some((shared, identity)) => slots(shared, identity.layout),
+        None => Vec::new(),
+    };
+    TableIterator::new(rows)
+}
+
+#[allow(clippy::type_complexity)] // the columns of a view
+fn slots(
+    shared: Shared,
+    layout: Layout,
+) -> Vec<(
+    i32,
+    i32,
+    i64,
+    Option<TimestampWithTimeZone>,
+    i64,
+    i64,
+    f64,
+    i64,
+)> {
+    let now = layout
+        .tick_at(clock::time(clock::wall()))
+        .map_or(0, Tick::get);
+    (0..)
+        .zip(shared.slots().iter().zip(shared.counters()))
+        .map(|(backend_id, (slot, counters))| {
+            let (last, _) = slot.last(layout.sequence_bits());
+            (
+                backend_id,
+                shared.slots().len() as i32,
+                counters.ids.load(Relaxed) as i64,
+                last_id_at(&layout, counters),
+                last.get().saturating_sub(now) as i64,
+                counters.waits.load(Relaxed) as i64,
+                counters.wait_micros.load(Relaxed) as f64 / 1e3,
+                counters.clock_steps.load(Relaxed) as i64,
+            )
+        })
+        .collect()
+}
+
+#[pg_extern(volatile, parallel_restricted)]
+fn snowflake_stat_reset() {
+    stats::flush();
+    for counters in shared::get().iter().flat_map(|shared| shared.counters()) {
+        for counter in [
+            &counters.ids,
+            &counters.waits,
+            &counters.wait_micros,
+            &counters.clock_steps,
+        ] {
+            counter.store(0, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Counting: in the process, added to shared memory now and then.
+//!
+//! An ID costs one addition in the process's own memory. What was counted goes
+//! to the slot's [`Counters`] at the end of each transaction, whenever time is
+//! reserved (about once a second), and when the process ends.
+#![allow(unsafe_code)] // Postgres' callbacks
+
+use std::ffi::c_void;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicI64, AtomicU64};
+
+use pgrx::{pg_guard, pg_sys};
+use snowflake_id::SnowflakeId;
+
+use crate::shared::Counters;
+
+static COUNTERS: OnceLock<&'static Counters> = OnceLock::new();
+
+/// IDs that this process has issued and not yet added up.
+static IDS: AtomicU64 = AtomicU64::new(0);
+
+/// The last ID that this session got; negative before the first.
+static LAST: AtomicI64 = AtomicI64::new(-1);
+
+/// Begins to add up to this slot's counters; once a process.
+pub fn init(counters: &'static Counters) {
+    COUNTERS.get_or_init(|| {
+        // SAFETY: registered once a process; the callbacks only add to atomics
+        // in shared memory, which is still mapped when they run.
+        unsafe {
+            pg_sys::RegisterXactCallback(Some(at_transaction_end), std::ptr::null_mut());
+            pg_sys::before_shmem_exit(Some(at_exit), pg_sys::Datum::from(0));
+        }
+        counters
+    });
+}
+
+/// Counts an ID, which is now the last one that this session got.
+#[inline]
+pub fn issued(id: SnowflakeId) {
+    // One thread: a load and a store do what a locked addition would.
+    IDS.store(IDS.load(Relaxed) + 1, Relaxed);
+    LAST.store(id.get(), Relaxed);
+}
+
+/// The last ID that this session got.
+pub fn last() -> Option<SnowflakeId> {
+    SnowflakeId::new(LAST.load(Relaxed))
+}
+
+/// Counts a wait.
+pub fn waited(micros: u64) {
+    if let Some(counters) = COUNTERS.get() {
+        counters.waits.fetch_add(1, Relaxed);
+        counters.wait_micros.fetch_add(micros, Relaxed);
+    }
+}
+
+/// Counts a step of the clock.
+pub fn clock_stepped() {
+    if let Some(counters) = COUNTERS.get() {
+        counters.clock_steps.fetch_add(1, Relaxed);
+    }
+}
+
+/// Adds up what this process has counted.
+pub fn flush() {
+    let ids = IDS.load(Relaxed);
+    if ids == 0 {
+        return;
+    }
+    if let Some(counters) = COUNTERS.get() {
+        IDS.store(0, Relaxed);
+        counters.ids.fetch_add(ids, Relaxed);
+        counters.last_id.fetch_max(LAST.load(Relaxed), Relaxed);
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn at_transaction_end(
+    _event: pg_sys::XactEvent::Type,
+    _argument: *mut c_void,
+) {
+    flush();
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
+    flush();
+}
