@@ -80,13 +80,13 @@ fn snowflake_currval() -> i64 {
     }
 }
 
-#[pg_extern(volatile, parallel_unsafe)]
+#[pg_extern(volatile, parallel_safe)]
 fn snowflake_start_after(id: i64, fcinfo: pg_sys::FunctionCallInfo) {
     superusers_only("snowflake_start_after");
     backend::start_after(called_function(fcinfo), id).unwrap_or_else(|error| error.report());
 }
 
-#[pg_extern(volatile, parallel_unsafe)]
+#[pg_extern(volatile, parallel_safe)]
 fn snowflake_accept_clock(expected: TimestampWithTimeZone) {
     superusers_only("snowflake_accept_clock");
     backend::accept_clock(inspect::unix_micros(expected)).unwrap_or_else(|error| error.report());

@@ -124,7 +124,7 @@ fn slots(
         .collect()
 }
 
-#[pg_extern(volatile, parallel_restricted)]
+#[pg_extern(volatile, parallel_safe)]
 fn snowflake_stat_reset() {
     stats::flush();
     for counters in shared::get().iter().flat_map(|shared| shared.counters()) {

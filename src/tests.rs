@@ -54,12 +54,19 @@ mod tests {
              ORDER BY 1",
         );
         let expected = [
+            "function snowflake_accept_clock(timestamp with time zone)",
             "function snowflake_currval()",
             "function snowflake_decode(bigint)",
             "function snowflake_decode(bigint,text)",
+            "function snowflake_get_stat_slots()",
+            "function snowflake_get_status()",
             "function snowflake_nextval()",
             "function snowflake_nextvals(integer)",
+            "function snowflake_start_after(bigint)",
+            "function snowflake_stat_reset()",
             "sequence snowflake_mark",
+            "view snowflake_stat_slots",
+            "view snowflake_status",
         ];
         assert_eq!(objects, expected);
     }
@@ -71,11 +78,16 @@ mod tests {
              FROM pg_proc WHERE proname ~ '^snowflake_' ORDER BY 1",
         );
         let expected = [
+            "snowflake_accept_clock(timestamp with time zone) v s t",
             "snowflake_currval() v r t",
             "snowflake_decode(bigint) s s t",
             "snowflake_decode(bigint,text) i s t",
+            "snowflake_get_stat_slots() v r t",
+            "snowflake_get_status() v r t",
             "snowflake_nextval() v s t",
             "snowflake_nextvals(integer) v s t",
+            "snowflake_start_after(bigint) v s t",
+            "snowflake_stat_reset() v s t",
         ];
         assert_eq!(marks, expected);
     }
@@ -90,6 +102,12 @@ mod tests {
                AND coalesce(obj_description(objid, classid::regclass::name), '') = ''",
         );
         assert_eq!(bare, Vec::<String>::new());
+        let bare_columns = texts(
+            "SELECT format('%s.%s', attrelid::regclass, attname) FROM pg_attribute
+             WHERE attrelid IN ('snowflake_status'::regclass, 'snowflake_stat_slots'::regclass)
+               AND attnum > 0 AND coalesce(col_description(attrelid, attnum), '') = ''",
+        );
+        assert_eq!(bare_columns, Vec::<String>::new());
         let settings = texts(
             "SELECT name FROM pg_settings WHERE name LIKE 'snowflake.%'
                AND short_desc <> '' AND extra_desc <> '' ORDER BY 1",
@@ -321,5 +339,110 @@ mod tests {
              FROM pg_class WHERE relname = 'snowflake_mark'",
         );
         assert_eq!(allowed, "t f f");
+    }
+
+    #[pg_test]
+    fn status_tells_how_it_goes() {
+        Spi::run("SELECT count(snowflake_nextval()) FROM generate_series(1, 1000)")
+            .expect("makes IDs");
+        let told: String = one(
+            "SELECT concat_ws(' ', preloaded, node_id, ids >= 1000, waits >= 0,
+                              abs(extract(epoch FROM last_id_at - clock_timestamp())) < 10,
+                              reserved_until > last_id_at, clock_behind < interval '10 s',
+                              expires_at)
+             FROM snowflake_status",
+        );
+        assert!(told.starts_with("t 5 t t t t t 2094-09-"), "{told}");
+    }
+
+    #[pg_test]
+    fn each_slot_tells_what_happened_in_it() {
+        Spi::run("SELECT snowflake_stat_reset()").expect("a superuser may");
+        Spi::run("SELECT count(snowflake_nextval()) FROM generate_series(1, 1000)")
+            .expect("makes IDs");
+        let rows: i64 = one("SELECT count(*) FROM snowflake_stat_slots");
+        assert_eq!(rows, 16);
+        let mine: String = one(
+            "SELECT concat_ws(' ', ids >= 1000, pg_backend_pid() = ANY (pids), last_id_at IS NOT NULL)
+             FROM snowflake_stat_slots WHERE backend_id = pg_backend_pid() % 16",
+        );
+        assert_eq!(mine, "t t t");
+    }
+
+    #[pg_test]
+    fn start_after_raises_and_never_lowers() {
+        // Some seconds, not more: the other tests' IDs begin there as well.
+        let start: i64 = one("SELECT snowflake_nextval() + (3000::bigint << 22)");
+        Spi::run(&format!("SELECT snowflake_start_after({start})")).expect("a superuser may");
+        let after: i64 = one("SELECT snowflake_nextval()");
+        assert!(after > start, "{after} after {start}");
+        Spi::run("SELECT snowflake_start_after(1)").expect("lowers nothing");
+        let later: i64 = one("SELECT snowflake_nextval()");
+        assert!(later > after, "{later} after {after}");
+
+        let [state, message, detail, hint] =
+            outcome("SELECT snowflake_start_after(9000000000000000000)");
+        assert_eq!(state, "22023");
+        assert!(
+            message.ends_with("is too far ahead of the clock to start after"),
+            "{message}"
+        );
+        assert!(detail.starts_with("IDs would start at 2"), "{detail}");
+        assert_eq!(hint, "The limit is snowflake.max_clock_step.");
+        assert_eq!(outcome("SELECT snowflake_start_after(-1)")[0], "22003");
+    }
+
+    #[pg_test]
+    fn accept_clock_wants_to_know_the_time() {
+        assert_eq!(
+            outcome("SELECT snowflake_accept_clock(clock_timestamp())")[0],
+            "00000"
+        );
+        for wrong in [
+            "clock_timestamp() + interval '2 min'",
+            "'2001-01-01'",
+            "'infinity'",
+            "'-infinity'",
+        ] {
+            let [state, message, ..] = outcome(&format!("SELECT snowflake_accept_clock({wrong})"));
+            assert_eq!(state, "22023", "{wrong}");
+            assert_eq!(message, "the clock does not say what was expected");
+        }
+    }
+
+    #[pg_test]
+    fn what_only_an_administrator_may_do_is_refused_to_others() {
+        Spi::run(
+            "CREATE ROLE somebody; GRANT EXECUTE ON FUNCTION snowflake_stat_reset() TO somebody",
+        )
+        .expect("a superuser may");
+        for (call, state) in [
+            ("snowflake_start_after(1)", "42501"),
+            ("snowflake_accept_clock(now())", "42501"),
+            ("snowflake_stat_reset()", "00000"),
+            ("snowflake_nextval()", "00000"),
+        ] {
+            let [got, ..] = outcome(&format!(
+                "DO $do$ BEGIN SET LOCAL ROLE somebody; PERFORM {call}; END $do$"
+            ));
+            Spi::run("RESET ROLE").expect("back");
+            assert_eq!(got, state, "{call}");
+        }
+        Spi::run(
+            "GRANT EXECUTE ON FUNCTION snowflake_start_after(bigint),
+                 snowflake_accept_clock(timestamptz) TO somebody",
+        )
+        .expect("a superuser may");
+        for call in ["snowflake_start_after(1)", "snowflake_accept_clock(now())"] {
+            let [got, message, _, hint] = outcome(&format!(
+                "DO $do$ BEGIN SET LOCAL ROLE somebody; PERFORM {call}; END $do$"
+            ));
+            assert_eq!(got, "42501", "{call}");
+            assert!(
+                message.starts_with("permission denied for function"),
+                "{message}"
+            );
+            assert_eq!(hint, "Only a superuser may call it.");
+        }
     }
 }
