@@ -128,11 +128,7 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
             if bound > request.highest_accepted {
                 return Ok(Reserved::TooFarAhead(bound));
             }
-            // The time first: who finds a raised slot finds out why.
-            shared
-                .pace()
-                .note(clock::micros(layout.time_of(bound)), request.boot);
-            raise_slots(shared, layout, bound);
+            raise_slots(shared, layout, bound, request.boot);
             entry.set_bound(bound);
             if known.is_some() {
                 return Ok(Reserved::Raised);
@@ -213,15 +209,21 @@ pub fn start_at(shared: Shared, request: &Request, tick: Tick) -> Result<Reserve
     drop(page);
     flush(record);
     floor::raise(shared, request.server, layout.first_id_of(target))?;
-    shared
-        .pace()
-        .note(clock::micros(layout.time_of(tick)), request.boot);
-    raise_slots(shared, layout, tick);
+    raise_slots(shared, layout, tick, request.boot);
     entry.set_bound(target);
     Ok(Reserved::Until(target))
 }
 
-fn raise_slots(shared: Shared, layout: &Layout, bound: Tick) {
+/// Raises every slot to a time that has been reached by now.
+fn raise_slots(shared: Shared, layout: &Layout, bound: Tick, boot: i64) {
+    if bound == Tick::default() {
+        // Nothing is out yet; the epoch may lie in the future.
+        return;
+    }
+    // The time first: who finds a raised slot finds out why.
+    shared
+        .pace()
+        .note(clock::micros(layout.time_of(bound)), boot);
     for slot in shared.slots() {
         slot.raise_to(layout.sequence_bits(), bound);
     }
@@ -311,9 +313,11 @@ impl Page {
         // SAFETY: the buffer is pinned and locked.
         let data = unsafe { &*sequence_data(pg_sys::BufferGetPage(self.0)) };
         Written {
-            // A sequence somebody gave a negative value says that nothing is
-            // out yet.
-            bound: SnowflakeId::new(data.last_value).unwrap_or(SnowflakeId::ZERO),
+            // As created it is 1 and not called; a negative value somebody
+            // gave it says that nothing is out yet, too.
+            bound: SnowflakeId::new(data.last_value)
+                .filter(|bound| data.is_called || bound.get() > 1)
+                .unwrap_or(SnowflakeId::ZERO),
             run: data.log_cnt,
         }
     }
