@@ -1,8 +1,10 @@
 //! What one ID costs, beside `nextval()` and a function that does nothing:
 //! the same query in the same server, in turn, so that whatever else the
-//! machine does meets all three alike. Reports; fails on no time.
+//! machine does meets all alike. Then what moving the mark costs, by a lease
+//! that never runs out meanwhile, and the longest of a minute's single calls.
+//! Reports; fails on no time.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use postgres::Client;
@@ -10,6 +12,9 @@ use snowflake_tests::Cluster;
 
 const CALLS: u32 = 3_000_000;
 const ROUNDS: usize = 5;
+
+/// How long single calls are timed.
+const STEADY: Duration = Duration::from_secs(60);
 
 struct Contender {
     what: &'static str,
@@ -53,37 +58,27 @@ impl Contender {
     }
 }
 
-fn main() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
-    let mut client = cluster.connect()?;
-    client.batch_execute(
-        "CREATE SEQUENCE plain;
-         SET jit = off;
-         SET max_parallel_workers_per_gather = 0",
-    )?;
-    let mut contenders = [
-        Contender::new("a function that returns a constant", "pg_backend_pid()"),
-        Contender::new("snowflake_nextval()", "snowflake_nextval()"),
-        Contender::new("nextval() of a plain sequence", "nextval('plain')"),
-    ];
-    println!(
-        "PostgreSQL {}: SELECT count(...) FROM generate_series(1, {CALLS}), {ROUNDS} rounds in turn",
-        cluster.installation().version
-    );
-    for contender in &contenders {
-        contender.run(&mut client)?;
-    }
-    for _ in 0..ROUNDS {
-        for contender in &mut contenders {
-            let took = contender.run(&mut client)?;
-            contender.milliseconds.push(took);
+/// Runs them in turn, as often as `ROUNDS` says, after one round to warm up.
+/// `before` gets the contender's number and prepares the server for it.
+fn in_turn(
+    client: &mut Client,
+    contenders: &mut [Contender],
+    mut before: impl FnMut(&mut Client, usize) -> Result<()>,
+) -> Result<()> {
+    for round in 0..=ROUNDS {
+        for (number, contender) in contenders.iter_mut().enumerate() {
+            before(client, number)?;
+            let took = contender.run(client)?;
+            if round > 0 {
+                contender.milliseconds.push(took);
+            }
         }
     }
     println!(
         "{:36} {:>10} {:>22} {:>9}",
         "", "median ms", "from - to", "ns a call"
     );
-    for contender in &contenders {
+    for contender in contenders {
         println!(
             "{:36} {:>10.0} {:>22} {:>9.1}",
             contender.what,
@@ -96,11 +91,83 @@ fn main() -> Result<()> {
             contender.median() * 1e6 / f64::from(CALLS)
         );
     }
+    Ok(())
+}
+
+fn set_lease(client: &mut Client, lease: &str) -> Result<()> {
+    client.batch_execute(&format!("ALTER SYSTEM SET snowflake.lease = '{lease}'"))?;
+    client.batch_execute("SELECT pg_reload_conf()")?;
+    loop {
+        let shown: String = client.query_one("SHOW snowflake.lease", &[])?.get(0);
+        if shown == lease {
+            // The first ID with the new lease resolves and reserves anew.
+            client.query_one("SELECT snowflake_nextval()", &[])?;
+            return Ok(());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn main() -> Result<()> {
+    // Flushes are part of what moving the mark costs.
+    let cluster = Cluster::builder()
+        .conf("snowflake.node_id", 1)
+        .conf("fsync", "on")
+        .start_with_extension()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute(
+        "CREATE SEQUENCE plain;
+         SET jit = off;
+         SET max_parallel_workers_per_gather = 0",
+    )?;
+    println!(
+        "PostgreSQL {}: SELECT count(...) FROM generate_series(1, {CALLS}), {ROUNDS} rounds in turn",
+        cluster.installation().version
+    );
+    let mut contenders = [
+        Contender::new("a function that returns a constant", "pg_backend_pid()"),
+        Contender::new("snowflake_nextval()", "snowflake_nextval()"),
+        Contender::new("nextval() of a plain sequence", "nextval('plain')"),
+    ];
+    in_turn(&mut client, &mut contenders, |_, _| Ok(()))?;
     let [constant, snowflake, sequence] = contenders.each_ref().map(Contender::median);
     println!(
-        "snowflake_nextval() takes {:.2} of nextval()'s time, {:.2} of the constant function's",
+        "snowflake_nextval() takes {:.2} of nextval()'s time, {:.2} of the constant function's\n",
         snowflake / sequence,
         snowflake / constant
+    );
+
+    let leases = ["2s", "1h"];
+    let mut contenders = [
+        Contender::new("with snowflake.lease = '2s'", "snowflake_nextval()"),
+        Contender::new("with snowflake.lease = '1h'", "snowflake_nextval()"),
+    ];
+    in_turn(&mut client, &mut contenders, |client, number| {
+        set_lease(client, leases[number])
+    })?;
+    let [moving, still] = contenders.each_ref().map(Contender::median);
+    println!(
+        "moving the mark: {:.3} of the time of the same without\n",
+        moving / still
+    );
+
+    set_lease(&mut client, "2s")?;
+    let statement = client.prepare("SELECT snowflake_nextval()")?;
+    let mut calls = Vec::new();
+    let begun = Instant::now();
+    while begun.elapsed() < STEADY {
+        let call = Instant::now();
+        client.query_one(&statement, &[])?;
+        calls.push(call.elapsed());
+    }
+    calls.sort_unstable();
+    println!(
+        "{} single calls in {} s, round trip included: median {:?}, 99.9 % within {:?}, longest {:?}",
+        calls.len(),
+        STEADY.as_secs(),
+        calls[calls.len() / 2],
+        calls[calls.len() * 999 / 1000],
+        calls[calls.len() - 1]
     );
     Ok(())
 }
