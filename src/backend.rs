@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 use std::sync::{Once, OnceLock};
 
 use parking_lot::Mutex;
-use pgrx::{pg_guard, pg_sys};
+use pgrx::{check_for_interrupts, pg_guard, pg_sys};
 use snowflake_id::{
     Answer, Horizon, Layout, Limits, Now, Origin, Run, Slot, SnowflakeId, Tick, TimeError,
 };
@@ -242,7 +242,9 @@ fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
             Answer::Reserve { tick } => {
                 match reserve(fixed, &lease, moment, Some(tick))? {
                     Reserved::Until(bound) => lease.set_reserved(bound, moment.speed),
-                    Reserved::Raised => {}
+                    Reserved::Raised => {
+                        check_for_interrupts!();
+                    }
                     Reserved::Busy => wait::sleep(1),
                     Reserved::TooFarAhead(bound) => fixed.wait_for(bound, at, &mut patience)?,
                 }
@@ -285,7 +287,10 @@ fn attached(
         };
         match reserve(fixed, &lease, moment, None)? {
             Reserved::Until(bound) => lease.set_reserved(bound, 1),
-            Reserved::Raised => return Ok(None),
+            Reserved::Raised => {
+                check_for_interrupts!();
+                return Ok(None);
+            }
             Reserved::Busy => {
                 wait::sleep(1);
                 return Ok(None);
@@ -452,7 +457,10 @@ pub fn start_after(function: pg_sys::Oid, id: i64) -> Result<(), Error> {
                 return Ok(());
             }
             Reserved::Busy => wait::sleep(1),
-            Reserved::Raised | Reserved::TooFarAhead(_) => *GENERATOR.lock() = None,
+            Reserved::Raised | Reserved::TooFarAhead(_) => {
+                check_for_interrupts!();
+                *GENERATOR.lock() = None;
+            }
         }
     }
 }

@@ -357,7 +357,11 @@ impl Locked {
 
     /// Announces that the mark's page holds (and the log has) this bound.
     pub fn set_bound(&self, bound: Tick) {
-        self.entry.bound.store(bound.get(), Ordering::Release);
+        // 0 stands for a page that was not read. A mark that was never moved
+        // reserves nothing, and tick 0 was over when the layout was new.
+        self.entry
+            .bound
+            .store(bound.get().max(1), Ordering::Release);
     }
 }
 
