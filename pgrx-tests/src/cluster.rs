@@ -21,6 +21,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 
 use crate::account::Account;
+use crate::clock::Clock;
 use crate::installation::Installation;
 use crate::scratch::Scratch;
 use crate::server::{Server, Stop, tail};
@@ -48,8 +49,9 @@ const BASE: &[(&str, &str)] = &[
 /// out of scope, also when the test panics or its process is killed.
 #[derive(Debug)]
 pub struct Cluster {
-    // The order matters: the server ends before its directory.
+    // The order matters: the server ends before its clock and its directory.
     server: Server,
+    clock: Option<Clock>,
     _scratch: Scratch,
 }
 
@@ -61,6 +63,7 @@ pub struct ClusterBuilder {
     conf: Vec<(String, String)>,
     environment: Vec<(String, String)>,
     arguments: Vec<String>,
+    movable_clock: bool,
 }
 
 impl Cluster {
@@ -72,6 +75,7 @@ impl Cluster {
             conf: Vec::new(),
             environment: Vec::new(),
             arguments: Vec::new(),
+            movable_clock: false,
         }
     }
 
@@ -81,6 +85,17 @@ impl Cluster {
         Self::builder()
             .conf("snowflake.node_id", 1)
             .start_with_extension()
+    }
+
+    /// The clock of a server that was built with
+    /// [`movable_clock`](ClusterBuilder::movable_clock).
+    ///
+    /// # Panics
+    /// Where it was not.
+    pub fn clock(&self) -> &Clock {
+        self.clock
+            .as_ref()
+            .expect("this server was built without a movable clock")
     }
 
     /// Connects to a database that is made for it, with the extension.
@@ -101,7 +116,7 @@ impl ClusterBuilder {
     }
 
     /// A server of the tree with the unprotected build, with one protection
-    /// taken away: `slot` or `mark`.
+    /// taken away: `slot`, `mark` or `clock`.
     pub fn without_protection(self, protection: &str) -> Result<Self> {
         Ok(self
             .installation(Installation::unprotected()?)
@@ -132,6 +147,12 @@ impl ClusterBuilder {
         self
     }
 
+    /// A server whose clock the test moves, through [`Cluster::clock`].
+    pub fn movable_clock(mut self) -> Self {
+        self.movable_clock = true;
+        self
+    }
+
     /// Makes the data directory and starts the server.
     pub fn start(self) -> Result<Cluster> {
         let mut cluster = self.prepare()?;
@@ -150,6 +171,16 @@ impl ClusterBuilder {
 
     /// Makes the data directory with its configuration, and starts nothing.
     pub fn prepare(self) -> Result<Cluster> {
+        self.prepare_with(copy_template)
+    }
+
+    /// The same with a data directory that `fill` makes: a copy of another
+    /// server's, say. The path it is given does not exist yet. Settings of
+    /// this builder come after what its `postgresql.conf` says.
+    pub fn prepare_with(
+        self,
+        fill: impl FnOnce(&Installation, &Account, &Path) -> Result<()>,
+    ) -> Result<Cluster> {
         let installation = match self.installation {
             Some(installation) => installation,
             None => Installation::under_test()?,
@@ -158,7 +189,7 @@ impl ClusterBuilder {
         let scratch = Scratch::new(&account)?;
         let sockets = scratch.subdirectory("s", &account)?;
         let data = scratch.path().join("data");
-        copy_template(&installation, &account, &data)?;
+        fill(&installation, &account, &data)?;
         let mut server = Server::new(
             installation,
             account,
@@ -181,8 +212,16 @@ impl ClusterBuilder {
         }
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
         server.set_arguments(&arguments);
+        let clock = if self.movable_clock {
+            let clock = Clock::new(scratch.path(), server.account())?;
+            clock.drive(&mut server);
+            Some(clock)
+        } else {
+            None
+        };
         Ok(Cluster {
             server,
+            clock,
             _scratch: scratch,
         })
     }

@@ -6,7 +6,11 @@
 //! - [`scratch`]: the private directory it lives in, removed whatever happens
 //! - [`processes`]: its processes, and how to kill them
 //! - [`server`]: one data directory and its server: start, stop, crash
+//! - [`clock`]: a server's clock that a test moves
 //! - [`cluster`]: a throwaway server for one test
+//! - [`replica`]: standbys, base backups, point-in-time recovery, dumps
+//! - [`demand`]: sessions that never stop asking for IDs
+//! - [`soak`]: a random mix of faults against sessions that never stop
 //! - [`ids`]: IDs as a client receives them: fetching, fields, duplicates
 //! - [`outcome`]: what a statement answered, as SQLSTATE, message, detail, hint
 //!
@@ -21,13 +25,17 @@
 //! algorithm crate can't hide itself.
 
 pub mod account;
+pub mod clock;
 pub mod cluster;
+pub mod demand;
 pub mod ids;
 pub mod installation;
 pub mod outcome;
 pub mod processes;
+pub mod replica;
 pub mod scratch;
 pub mod server;
+pub mod soak;
 
 pub use cluster::{Cluster, ClusterBuilder};
 pub use installation::Installation;
