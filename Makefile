@@ -8,7 +8,7 @@ export PG_CONFIG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop test install bench clean clean-cache
+.PHONY: help demo demo-stop test install soak bench clean clean-cache
 
 help: ## this list
 	@echo "snowflake: primary keys for PostgreSQL that never come twice"
@@ -28,6 +28,9 @@ test: ## every check and test, on private copies of the server (from nothing: ab
 
 install: ## install into a real server: make install PG_CONFIG=/path/to/pg_config
 	@scripts/install
+
+soak: ## faults of all kinds against 8 sessions: make soak SECONDS=600 SEED=1
+	@scripts/soak $(SECONDS) $(SEED)
 
 bench: ## benchmarks
 	@scripts/bench

@@ -131,6 +131,11 @@ impl Server {
         self.environment.insert(name.to_owned(), value.to_owned());
     }
 
+    /// Takes all of them back, from its next start on.
+    pub fn clear_environment(&mut self) {
+        self.environment.clear();
+    }
+
     /// Replaces the options on `postgres`'s command line from the next start on.
     pub fn set_arguments(&mut self, arguments: &[&str]) {
         self.arguments = arguments.iter().map(ToString::to_string).collect();

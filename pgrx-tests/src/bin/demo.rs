@@ -1,6 +1,6 @@
 //! The main job, shown to a person: `demo start` sets up a throwaway server,
-//! lets 8 clients insert at once, kills the server in the middle of it, and
-//! leaves it running to play with; `demo stop` ends and removes it.
+//! lets 8 clients insert at once, kills the server in the middle of it, sets its
+//! clock back, and leaves it running to play with; `demo stop` ends and removes it.
 //!
 //! The server lives in `$SNOWFLAKE_CACHE/demo`, outlives this program, and is
 //! the only one it ever ends: the process in that directory's own
@@ -19,6 +19,7 @@ use postgres::Client;
 use rand::RngExt;
 use rand::distr::Alphanumeric;
 use snowflake_tests::account::Account;
+use snowflake_tests::clock::{Clock, Offset};
 use snowflake_tests::ids::grouped;
 use snowflake_tests::server::tail;
 use snowflake_tests::{Installation, Server, Stop};
@@ -27,6 +28,9 @@ const CLIENTS: &str = "8";
 const SECONDS: &str = "5";
 const DATABASE: &str = "demo";
 const INSERT: &str = "INSERT INTO orders (note) VALUES ('by pgbench');";
+
+/// How far the clock is set back before the restart, where libfaketime is there.
+const STEP: Duration = Duration::from_secs(10);
 
 /// The longest path of a Unix socket that the kernel takes.
 const LONGEST_SOCKET_PATH: usize = 107;
@@ -171,6 +175,8 @@ fn show(server: &mut Server) -> Result<()> {
     )?;
 
     heading("kill -9 of the whole server, in the middle of the next inserts");
+    let directory = server.data().with_file_name("");
+    let clock = Clock::new(&directory, server.account()).ok();
     let mut pgbench = pgbench(server, "30")?
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -181,10 +187,18 @@ fn show(server: &mut Server) -> Result<()> {
     let killed = server.kill9_all()?;
     // Its clients have lost their server: that it fails is the point.
     pgbench.wait()?;
+    let clock_said = match &clock {
+        Some(clock) => {
+            clock.set_offset(Offset::back(STEP))?;
+            clock.drive(server);
+            format!("its clock set {} s back; ", STEP.as_secs())
+        }
+        None => String::new(),
+    };
     let begun = Instant::now();
     server.start()?;
     println!(
-        "{killed} processes killed; restarted, with crash recovery, in {:.1} s",
+        "{killed} processes killed; {clock_said}restarted, with crash recovery, in {:.1} s",
         begun.elapsed().as_secs_f64()
     );
     let mut client = server.connect_to(DATABASE)?;
@@ -203,6 +217,22 @@ fn show(server: &mut Server) -> Result<()> {
     ]);
     println!();
     report(&mut client, &[])?;
+    if clock.is_some() {
+        let behind: String = client
+            .query_one(
+                "SELECT round(extract(epoch FROM clock_behind), 1)::text FROM snowflake_status",
+                &[],
+            )?
+            .get(0);
+        println!(
+            "\nThe clock is {behind} s behind the IDs; they go on above the last one, at half speed,\n\
+             until it has caught up. Now the server is restarted with the right time."
+        );
+        drop(client);
+        server.stop(Stop::Fast)?;
+        server.clear_environment();
+        server.start()?;
+    }
 
     heading("Play on");
     let psql = server.installation().client_program("psql");
