@@ -197,8 +197,9 @@ impl Error {
                 time(reached)
             ))
             .set_hint(
-                "Set the clock right; IDs then go on by themselves. If snowflake.layout was \
-                 changed, set it back, or take one whose IDs are greater.",
+                "Set the clock right; IDs then go on by themselves. Steps up to \
+                 snowflake.max_clock_step are ridden out. If snowflake.layout was changed, set \
+                 it back, or take one whose IDs are greater.",
             ),
             Error::ClockAhead { wall, expected } => new(
                 ERRCODE_SYSTEM_ERROR,

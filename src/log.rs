@@ -5,6 +5,8 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
+use snowflake_id::Pace;
+
 use crate::clock::{self, Instant};
 use crate::shared::Shared;
 use crate::{settings, stats};
@@ -32,25 +34,30 @@ fn seconds(micros: i64) -> String {
 
 /// A clock that is believed, and the time that IDs are made with: says whether
 /// the clock has stepped, and when time begins and ends to go on at half speed.
+///
+/// What `at` and `time` suggest is looked at again with fresh clocks: a process
+/// that lost its processor since it read them would report a step that others
+/// have reported, the wrong way round.
 pub fn clock(shared: Shared, at: Instant, time: i64) {
     let pace = shared.pace();
-    let step = pace.step(at.wall, at.boot);
-    if step.abs() >= NOTABLE && pace.believe(at.wall, at.boot) {
-        stats::clock_stepped();
-        let way = if step < 0 { "back" } else { "forward" };
-        line(
-            format!(
-                "snowflake: the clock was set {way} by {}",
-                seconds(step.abs())
-            ),
-            format!("It now says {}.", clock::time(at.wall)),
-        );
+    if pace.step(at.wall, at.boot).abs() >= NOTABLE {
+        step(pace);
     }
     let slewing = &shared.episodes().slewing;
-    let behind = time - at.wall;
     // After each start the clock is behind by what was reserved: no news.
     let news = NOTABLE.max(i64::try_from(settings::lease_micros()).unwrap_or(i64::MAX));
-    if behind > news && !slewing.load(Relaxed) && !slewing.swap(true, AcqRel) {
+    let behind = time - at.wall;
+    let (begins, ends) = (|behind| behind > news, |behind| behind < NOTABLE);
+    if !(if slewing.load(Relaxed) {
+        ends(behind)
+    } else {
+        begins(behind)
+    }) {
+        return;
+    }
+    let at = clock::both();
+    let behind = pace.reached() - at.wall;
+    if begins(behind) && !slewing.swap(true, AcqRel) {
         line(
             format!(
                 "snowflake: the clock is behind by {}; time for IDs goes on at half speed",
@@ -62,13 +69,31 @@ pub fn clock(shared: Shared, at: Instant, time: i64) {
                 clock::time(time)
             ),
         );
-    }
-    if behind <= 0 && slewing.load(Relaxed) && slewing.swap(false, AcqRel) {
+    } else if ends(behind) && slewing.swap(false, AcqRel) {
         line(
             "snowflake: the clock has caught up".into(),
             format!("It says {}.", clock::time(at.wall)),
         );
     }
+}
+
+/// The clock seems to have stepped.
+fn step(pace: &Pace) {
+    let before = pace.offset();
+    let at = clock::both();
+    let step = at.wall - at.boot - before;
+    if step.abs() < NOTABLE || !pace.believe(before, at.wall, at.boot) {
+        return;
+    }
+    stats::clock_stepped();
+    let way = if step < 0 { "back" } else { "forward" };
+    line(
+        format!(
+            "snowflake: the clock was set {way} by {}",
+            seconds(step.abs())
+        ),
+        format!("It now says {}.", clock::time(at.wall)),
+    );
 }
 
 /// A wait begins.

@@ -37,7 +37,7 @@ use snowflake_id::{Layout, SnowflakeId, Tick};
 use crate::clock;
 use crate::error::Error;
 use crate::floor::{self, Server};
-use crate::shared::{MarkKey, Shared};
+use crate::shared::{Locked, MarkKey, Shared};
 
 const SEQUENCE_NAME: &CStr = c"snowflake_mark";
 
@@ -106,7 +106,7 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
     let Some(entry) = shared.try_lock(MarkKey::here(request.sequence)) else {
         return Ok(Reserved::Busy);
     };
-    let mut page = Page::lock(&relation);
+    let page = Page::lock(&relation);
     let written = page.read();
     let layout = &request.server.layout;
 
@@ -165,18 +165,7 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
             })
         };
     }
-    let record = page.write(
-        &relation,
-        Written {
-            bound: layout.first_id_of(target),
-            run: shared.run(),
-        },
-    );
-    drop(page);
-    flush(record);
-    floor::raise(shared, request.server, layout.first_id_of(target))?;
-    entry.set_bound(target);
-    Ok(Reserved::Until(target))
+    page.move_to(shared, request, &relation, &entry, target)
 }
 
 /// Sees to it that this database's later IDs have at least this tick.
@@ -190,7 +179,7 @@ pub fn start_at(shared: Shared, request: &Request, tick: Tick) -> Result<Reserve
     let Some(entry) = shared.try_lock(MarkKey::here(request.sequence)) else {
         return Ok(Reserved::Busy);
     };
-    let mut page = Page::lock(&relation);
+    let page = Page::lock(&relation);
     let layout = &request.server.layout;
     let Some(known) = entry.bound() else {
         return Ok(Reserved::Raised);
@@ -199,19 +188,8 @@ pub fn start_at(shared: Shared, request: &Request, tick: Tick) -> Result<Reserve
     let target = Tick::new(tick.get().saturating_add(request.lease))
         .min(layout.last_tick())
         .max(bound);
-    let record = page.write(
-        &relation,
-        Written {
-            bound: layout.first_id_of(target),
-            run: shared.run(),
-        },
-    );
-    drop(page);
-    flush(record);
-    floor::raise(shared, request.server, layout.first_id_of(target))?;
     raise_slots(shared, layout, tick, request.boot);
-    entry.set_bound(target);
-    Ok(Reserved::Until(target))
+    page.move_to(shared, request, &relation, &entry, target)
 }
 
 /// Raises every slot to a time that has been reached by now.
@@ -322,8 +300,28 @@ impl Page {
         }
     }
 
+    /// Moves the mark and, once that is durable, tells who looks for it.
+    fn move_to(
+        self,
+        shared: Shared,
+        request: &Request,
+        relation: &Relation,
+        entry: &Locked,
+        target: Tick,
+    ) -> Result<Reserved, Error> {
+        let bound = request.server.layout.first_id_of(target);
+        let run = shared.run();
+        let record = self.write(relation, Written { bound, run });
+        // Others may read the page while this process waits for the disk.
+        drop(self);
+        flush(record);
+        floor::raise(shared, request.server, bound)?;
+        entry.set_bound(target);
+        Ok(Reserved::Until(target))
+    }
+
     /// Changes the page and its log together; answers up to where to flush.
-    fn write(&mut self, relation: &Relation, new: Written) -> pg_sys::XLogRecPtr {
+    fn write(&self, relation: &Relation, new: Written) -> pg_sys::XLogRecPtr {
         // SAFETY: the buffer is locked exclusively; generic WAL hands out a
         // copy of the page and applies and logs the difference in a critical
         // section of its own.

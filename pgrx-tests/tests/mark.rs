@@ -644,6 +644,23 @@ fn start_after_raises_ids_and_never_lowers() -> Result<()> {
     Ok(())
 }
 
+/// A database that has made no ID yet has a mark that was never moved: asking
+/// it to start somewhere once went on for ever, deaf to a cancel.
+#[test]
+fn start_after_is_the_first_call_in_a_database() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let start = (ids::now_us() / 1_000 - DEFAULT.epoch * 1_000 + 10_000) << 22;
+    let mut client = cluster.connect()?;
+    client.batch_execute("SET statement_timeout = '10s'")?;
+    client.batch_execute(&format!("SELECT snowflake_start_after({start})"))?;
+    let received = ids::nextval(&mut client, 1_000)?;
+    assert!(received[0] > start, "{} is not above {start}", received[0]);
+    let tally = Tally::of(received);
+    println!("mark: start_after as a database's first call: {tally}");
+    tally.assert_unique();
+    Ok(())
+}
+
 #[test]
 fn status_and_statistics_count() -> Result<()> {
     let cluster = Cluster::with_extension()?;

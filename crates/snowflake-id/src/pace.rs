@@ -102,21 +102,28 @@ impl Pace {
         self.reached.load(Ordering::Acquire)
     }
 
+    /// `wall - boot` when the wall clock was last believed.
+    pub fn offset(&self) -> i64 {
+        self.offset.load(Ordering::Acquire)
+    }
+
     /// By how much the wall clock has stepped (forward, or, negative, back)
     /// since it was last believed.
     pub fn step(&self, wall: i64, boot: i64) -> i64 {
-        wall.saturating_sub(boot)
-            .saturating_sub(self.offset.load(Ordering::Acquire))
+        wall.saturating_sub(boot).saturating_sub(self.offset())
     }
 
-    /// Believes a step of the wall clock; `true` for the one of several callers
-    /// that saw it first. Call it for a time that [`Pace::now`] did not refuse.
-    pub fn believe(&self, wall: i64, boot: i64) -> bool {
+    /// Believes a step of the wall clock, which [`Pace::now`] did not refuse.
+    /// `true` for the one of several callers that saw it first.
+    ///
+    /// `before` is an [`offset`](Pace::offset) that was read before the clocks
+    /// were: then a caller who is late, with clocks read before the step, finds
+    /// that the offset has changed, and does not take it back.
+    pub fn believe(&self, before: i64, wall: i64, boot: i64) -> bool {
         let offset = wall.saturating_sub(boot);
-        let before = self.offset.load(Ordering::Acquire);
         self.offset
             .compare_exchange(before, offset, Ordering::AcqRel, Ordering::Acquire)
-            .is_ok_and(|before| before != offset)
+            .is_ok()
     }
 
     /// The time at the instant when the clocks say `wall` and `boot`, which it
@@ -268,8 +275,16 @@ mod tests {
         let jumped = wall + 86_400 * S;
         assert_eq!(pace.now(jumped, boot, day), Now::Wall(jumped));
         assert_eq!(pace.step(jumped, boot), 86_400 * S);
-        assert!(pace.believe(jumped, boot));
-        assert!(!pace.believe(jumped, boot), "one caller sees it first");
+        let before = pace.offset();
+        assert!(pace.believe(before, jumped, boot));
+        assert!(
+            !pace.believe(before, jumped, boot),
+            "one caller sees it first"
+        );
+        assert!(
+            !pace.believe(before, wall, boot),
+            "one who is late changes nothing"
+        );
         assert_eq!(pace.step(jumped, boot), 0);
     }
 

@@ -1,10 +1,10 @@
-//! Every SQL block of the README runs, in order, as a reader would paste them
-//! into psql. A README whose functions don't exist, or whose third example
+//! Every SQL block of the README, and after it of each document in docs/, runs
+//! in order, as a reader would paste them into psql. A README whose functions don't exist, or whose third example
 //! needs a table that none of them makes, has been shipped often enough.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
@@ -41,12 +41,27 @@ fn blocks(markdown: &str) -> Vec<Block> {
     blocks
 }
 
+/// The documents in docs/, by name.
+fn documents(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut documents = Vec::new();
+    for entry in std::fs::read_dir(root.join("docs")).context("reading docs/")? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|it| it == "md") {
+            documents.push(path);
+        }
+    }
+    documents.sort();
+    Ok(documents)
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
+}
+
 #[test]
-fn every_sql_block_of_the_readme_runs() -> Result<()> {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../README.md");
-    let markdown = std::fs::read_to_string(&readme)
-        .with_context(|| format!("reading {}", readme.display()))?;
-    let blocks = blocks(&markdown);
+fn every_sql_block_of_the_documents_runs() -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let blocks = blocks(&read(&root.join("README.md"))?);
     let sql: Vec<&Block> = blocks
         .iter()
         .filter(|block| block.language == "sql")
@@ -77,12 +92,22 @@ fn every_sql_block_of_the_readme_runs() -> Result<()> {
     cluster.connect()?.batch_execute("CREATE DATABASE readme")?;
 
     let mut script = String::new();
+    let mut add = |document: &str, block: &Block| {
+        let Block { line, text, .. } = block;
+        let _ = writeln!(script, "\\echo {document} line {line}\n{text}");
+    };
     for block in &sql {
-        let _ = writeln!(
-            script,
-            "\\echo README.md line {}\n{}",
-            block.line, block.text
-        );
+        add("README.md", block);
+    }
+    let mut more = 0;
+    for document in documents(&root)? {
+        let name = document.file_name().unwrap_or_default().to_string_lossy();
+        for block in self::blocks(&read(&document)?) {
+            if block.language == "sql" {
+                add(&name, &block);
+                more += 1;
+            }
+        }
     }
     let mut psql = cluster
         .client_command("psql", "readme")
@@ -101,9 +126,12 @@ fn every_sql_block_of_the_readme_runs() -> Result<()> {
     println!("{shown}");
     ensure!(
         output.status.success(),
-        "a block of the README fails; it is the last of these:\n{shown}\n{}",
+        "a block fails; it is the last of these:\n{shown}\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    println!("readme: {} sql blocks, all run", sql.len());
+    println!(
+        "documents: {} sql blocks of the README and {more} of docs/, all run",
+        sql.len()
+    );
     Ok(())
 }
