@@ -10,7 +10,6 @@ use pgrx::prelude::*;
 use snowflake_id::{FieldError, LayoutError, Time, presets};
 
 use crate::clock::time;
-use crate::settings::{LAYOUT_NAME, MAX_WAIT_NAME, NODE_ID_NAME};
 
 /// A reason why a call cannot be answered.
 #[derive(Debug)]
@@ -139,13 +138,13 @@ impl Error {
             ),
             Error::NodeNotSet => new(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("{NODE_ID_NAME} is not set"),
+                "snowflake.node_id is not set".into(),
             )
             .set_detail("IDs carry the number of the server that made them.")
-            .set_hint(format!(
-                "Add \"{NODE_ID_NAME} = 0\" to postgresql.conf and restart the server; \
+            .set_hint(
+                "Add \"snowflake.node_id = 0\" to postgresql.conf and restart the server; \
                  where several servers make IDs, give each its own number."
-            )),
+            ),
             Error::InRecovery => new(
                 ERRCODE_READ_ONLY_SQL_TRANSACTION,
                 "cannot make snowflake IDs during recovery".into(),
@@ -250,24 +249,24 @@ impl Error {
                 format!("the next snowflake ID is free only in {needed_ms} ms"),
             )
             .set_detail(format!(
-                "The clock says {}; the IDs before {} are used up; {MAX_WAIT_NAME} is \
+                "The clock says {}; the IDs before {} are used up; snowflake.max_wait is \
                  {max_wait_ms} ms.",
                 time(wall),
                 time(next)
             ))
-            .set_hint(format!(
-                "Raise snowflake.max_borrow or {MAX_WAIT_NAME}, or use a layout with more \
+            .set_hint(
+                "Raise snowflake.max_borrow or snowflake.max_wait, or use a layout with more \
                  backend or sequence bits."
-            )),
+            ),
             Error::BeforeEpoch { wall, epoch } => new(
                 ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
-                format!("the clock is before the epoch of {LAYOUT_NAME}"),
+                "the clock is before the epoch of snowflake.layout".into(),
             )
             .set_detail(format!("The clock says {wall}; the epoch is {epoch}."))
             .set_hint("Set the clock right, or use a layout with an earlier epoch."),
             Error::PastEnd { end } => new(
                 ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
-                format!("the timestamp bits of {LAYOUT_NAME} are used up"),
+                "the timestamp bits of snowflake.layout are used up".into(),
             )
             .set_detail(format!("The layout holds times before {end}."))
             .set_hint(

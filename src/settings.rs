@@ -22,9 +22,8 @@ use snowflake_id::{Layout, LayoutError};
 
 use crate::error::{Error, layout_hint, refuse_to_start};
 
-pub const LAYOUT_NAME: &str = "snowflake.layout";
-pub const NODE_ID_NAME: &str = "snowflake.node_id";
-pub const MAX_WAIT_NAME: &str = "snowflake.max_wait";
+const LAYOUT_NAME: &str = "snowflake.layout";
+const NODE_ID_NAME: &str = "snowflake.node_id";
 
 static LAYOUT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"default"));
 static NODE_ID: GucSetting<i32> = GucSetting::<i32>::new(-1);
