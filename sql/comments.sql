@@ -44,3 +44,60 @@ COMMENT ON COLUMN snowflake_stat_slots.borrowed_ticks IS 'How many ticks the slo
 COMMENT ON COLUMN snowflake_stat_slots.waits IS 'Calls that waited for time to catch up';
 COMMENT ON COLUMN snowflake_stat_slots.wait_time IS 'How long they waited in all, milliseconds';
 COMMENT ON COLUMN snowflake_stat_slots.clock_steps IS 'Steps of the clock that a process with this number saw first';
+
+COMMENT ON FUNCTION snowflake_timestamp(id bigint) IS
+    'When an ID was made, by this server''s layout';
+COMMENT ON FUNCTION snowflake_timestamp(id bigint, layout text) IS
+    'When an ID was made, by a layout''s text or preset name';
+COMMENT ON FUNCTION snowflake_node_id(id bigint) IS
+    'The number of the server that made an ID, by this server''s layout';
+COMMENT ON FUNCTION snowflake_node_id(id bigint, layout text) IS
+    'The number of the server that made an ID, by a layout''s text or preset name';
+COMMENT ON FUNCTION snowflake_backend_id(id bigint) IS
+    'The number of the backend slot that made an ID, by this server''s layout';
+COMMENT ON FUNCTION snowflake_backend_id(id bigint, layout text) IS
+    'The number of the backend slot that made an ID, by a layout''s text or preset name';
+COMMENT ON FUNCTION snowflake_sequence(id bigint) IS
+    'The sequence number of an ID within its tick and slot, by this server''s layout';
+COMMENT ON FUNCTION snowflake_sequence(id bigint, layout text) IS
+    'The sequence number of an ID within its tick and slot, by a layout''s text or preset name';
+COMMENT ON FUNCTION snowflake_compose(created_at timestamp with time zone, node_id integer, backend_id integer, sequence integer) IS
+    'The ID with these fields, by this server''s layout: the inverse of snowflake_decode. Makes no new ID';
+COMMENT ON FUNCTION snowflake_compose(created_at timestamp with time zone, node_id integer, backend_id integer, sequence integer, layout text) IS
+    'The ID with these fields, by a layout''s text or preset name: the inverse of snowflake_decode. Makes no new ID';
+COMMENT ON FUNCTION snowflake_min_id(at timestamp with time zone) IS
+    'The smallest ID whose time is at or after a time, by this server''s layout; 0 before the epoch';
+COMMENT ON FUNCTION snowflake_min_id(at timestamp with time zone, layout text) IS
+    'The smallest ID whose time is at or after a time, by a layout''s text or preset name; 0 before the epoch';
+COMMENT ON FUNCTION snowflake_max_id(at timestamp with time zone) IS
+    'The largest ID whose time is at or before a time, by this server''s layout; -1 before the epoch';
+COMMENT ON FUNCTION snowflake_max_id(at timestamp with time zone, layout text) IS
+    'The largest ID whose time is at or before a time, by a layout''s text or preset name; -1 before the epoch';
+COMMENT ON FUNCTION snowflake_max_id_before(at timestamp with time zone) IS
+    'The largest ID whose time is before a time, by this server''s layout; behind snowflake_between. Never fails';
+COMMENT ON FUNCTION snowflake_max_id_before(at timestamp with time zone, layout text) IS
+    'The largest ID whose time is before a time, by a layout''s text or preset name; behind snowflake_between. Never fails';
+COMMENT ON FUNCTION snowflake_between(id bigint, since timestamp with time zone, until timestamp with time zone) IS
+    'Whether an ID was made at or after since and before until, by this server''s layout; uses an index on id';
+COMMENT ON FUNCTION snowflake_between(id bigint, since timestamp with time zone, until timestamp with time zone, layout text) IS
+    'Whether an ID was made at or after since and before until, by a layout''s text or preset name; uses an index on id';
+COMMENT ON FUNCTION snowflake_explain(id bigint) IS
+    'Draws the bits of an ID, field by field, by this server''s layout';
+COMMENT ON FUNCTION snowflake_explain(id bigint, layout text) IS
+    'Draws the bits of an ID, field by field, by a layout''s text or preset name';
+COMMENT ON FUNCTION snowflake_to_text(id bigint, encoding text) IS
+    'An ID as text of fixed width, base32 (13 characters) or base62 (11), which sorts as the ID does';
+COMMENT ON FUNCTION snowflake_from_text(text text, encoding text) IS
+    'The ID that snowflake_to_text gave this text';
+COMMENT ON FUNCTION snowflake_partition_ddl(parent regclass, since timestamp with time zone, until timestamp with time zone, step interval) IS
+    'The CREATE TABLE statements of the partitions that are missing from since to until, one for each step; for \gexec';
+COMMENT ON FUNCTION snowflake_get_layouts() IS
+    'Behind the view snowflake_layouts';
+
+COMMENT ON VIEW snowflake_layouts IS 'The layouts that have a name';
+COMMENT ON COLUMN snowflake_layouts.name IS 'What may stand for the layout''s text';
+COMMENT ON COLUMN snowflake_layouts.layout IS 'The layout in canonical form';
+COMMENT ON COLUMN snowflake_layouts.expires_at IS 'When the timestamp bits are used up';
+COMMENT ON COLUMN snowflake_layouts.ids_per_second IS 'How many IDs a second one node makes in the long run, all its backend slots together';
+COMMENT ON COLUMN snowflake_layouts.nodes IS 'How many node numbers there are';
+COMMENT ON COLUMN snowflake_layouts.backends IS 'How many backend slots a node has';

@@ -7,9 +7,10 @@
 
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_id::{FieldError, LayoutError, Time, presets};
+use snowflake_id::{FieldError, Layout, LayoutError, TextError, Time, presets};
 
 use crate::clock::time;
+use crate::datum::Instant;
 
 /// A reason why a call cannot be answered.
 #[derive(Debug)]
@@ -112,6 +113,22 @@ pub enum Error {
     },
     /// An ID whose time a timestamptz cannot hold.
     TimeOutOfRange(i64),
+    /// A time of which the layout has no ID.
+    TimeOutsideLayout {
+        /// The time.
+        at: Instant,
+        /// The layout.
+        layout: Layout,
+    },
+    /// A name that is no encoding's.
+    InvalidEncoding(String),
+    /// A text that is no ID.
+    InvalidText {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        reason: TextError,
+    },
 }
 
 impl Error {
@@ -308,6 +325,31 @@ impl Error {
             )
             .set_detail(format!("IDs of this layout have {bits} bits."))
             .set_hint("Name the layout that the ID was made with."),
+            Error::TimeOutsideLayout { at, layout } => new(
+                ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+                format!("{at} is out of range for the layout"),
+            )
+            .set_detail(format!(
+                "The layout \"{layout}\" has IDs from {} to {}.",
+                layout.epoch(),
+                layout.time_of(layout.last_tick())
+            )),
+            Error::InvalidEncoding(name) => new(
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("invalid encoding of snowflake IDs: \"{name}\""),
+            )
+            .set_hint("Write \"base32\" or \"base62\"."),
+            Error::InvalidText { text, reason } => new(
+                match reason {
+                    TextError::TooLarge { .. } => ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
+                    _ => ERRCODE_INVALID_TEXT_REPRESENTATION,
+                },
+                match reason {
+                    TextError::TooLarge { .. } => format!("\"{text}\" is out of range for a snowflake ID"),
+                    _ => format!("invalid text of a snowflake ID: \"{text}\""),
+                },
+            )
+            .set_detail(sentence(&reason.to_string())),
             Error::TimeOutOfRange(id) => new(
                 ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
                 format!("the time of {id} is out of range for timestamp with time zone"),
@@ -315,6 +357,14 @@ impl Error {
             .set_hint("Name the layout that the ID was made with."),
         }
     }
+}
+
+/// A reason of the algorithm crate as a DETAIL: "it has 5 characters" becomes
+/// "It has 5 characters."
+fn sentence(reason: &str) -> String {
+    let mut rest = reason.chars();
+    let first = rest.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(rest).chain(['.']).collect()
 }
 
 /// What a layout looks like, for whoever wrote one that is not.

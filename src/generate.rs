@@ -8,7 +8,7 @@ use pgrx::prelude::*;
 
 use crate::backend::{self, Batch};
 use crate::error::Error;
-use crate::{inspect, stats};
+use crate::{datum, stats};
 
 /// The OID of the SQL function that is running.
 pub fn called_function(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
@@ -89,7 +89,7 @@ fn snowflake_start_after(id: i64, fcinfo: pg_sys::FunctionCallInfo) {
 #[pg_extern(volatile, parallel_safe)]
 fn snowflake_accept_clock(expected: TimestampWithTimeZone) {
     superusers_only("snowflake_accept_clock");
-    backend::accept_clock(inspect::unix_micros(expected)).unwrap_or_else(|error| error.report());
+    backend::accept_clock(datum::unix_micros(expected)).unwrap_or_else(|error| error.report());
 }
 
 /// Uniqueness rests on these, so a grant is not enough.

@@ -1,4 +1,8 @@
-//! SQL: reading IDs.
+//! SQL: reading IDs, and putting one together.
+//!
+//! Each function comes twice: without a layout it reads this server's, which a
+//! restart can change, so it is STABLE; with one it is IMMUTABLE, and can
+//! stand in an index, a generated column or a partition key.
 #![allow(unsafe_code)] // rows are built by Postgres
 
 use parking_lot::Mutex;
@@ -8,17 +12,11 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
 use pgrx::prelude::*;
-use snowflake_id::{Layout, Parts, SnowflakeId, Time};
+use snowflake_id::{ComposeError, FieldError, Layout, Parts, SnowflakeId};
 
+use crate::datum::{Instant, LayoutArgument, timestamptz};
 use crate::error::Error;
 use crate::settings;
-
-/// 2000-01-01T00:00:00Z, Postgres' epoch, in microseconds since 1970.
-const POSTGRES_EPOCH: i128 = 946_684_800_000_000;
-
-/// What a timestamptz can hold (`MIN_TIMESTAMP` and `END_TIMESTAMP` of
-/// datatype/timestamp.h): from 4713 BC, before 294277 AD.
-const TIMESTAMPTZ_RANGE: std::ops::Range<i64> = -211_813_488_000_000_000..9_223_371_331_200_000_000;
 
 #[pg_extern(
     stable,
@@ -34,9 +32,7 @@ CREATE FUNCTION snowflake_decode(
 "#
 )]
 fn snowflake_decode(id: i64) -> Row {
-    settings::layout_for_reading()
-        .and_then(|layout| decode(id, &layout))
-        .unwrap_or_else(|error| error.report())
+    by_this_server(|layout| decode(id, layout))
 }
 
 #[pg_extern(
@@ -53,59 +49,151 @@ CREATE FUNCTION snowflake_decode(
 ) IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 "#
 )]
-fn snowflake_decode_with_layout(id: i64, layout: &str) -> Row {
-    parse_layout(layout)
-        .and_then(|layout| decode(id, &layout))
-        .unwrap_or_else(|error| error.report())
+fn snowflake_decode_by(id: i64, layout: LayoutArgument) -> Row {
+    or_report(decode(id, &layout.0))
 }
 
-/// Parses a layout argument. The one parsed last is kept: a query names the
-/// same layout for every row.
-fn parse_layout(text: &str) -> Result<Layout, Error> {
-    static KEPT: Mutex<Option<(String, Layout)>> = Mutex::new(None);
-    if let Some((kept, layout)) = KEPT.lock().as_ref()
-        && kept == text
-    {
-        return Ok(*layout);
-    }
-    let layout: Layout = text.parse().map_err(|reason| Error::InvalidLayout {
-        text: text.to_owned(),
-        reason,
-    })?;
-    *KEPT.lock() = Some((text.to_owned(), layout));
-    Ok(layout)
+#[pg_extern(stable, parallel_safe)]
+fn snowflake_timestamp(id: i64) -> TimestampWithTimeZone {
+    by_this_server(|layout| created_at(id, layout))
 }
 
-fn decode(id: i64, layout: &Layout) -> Result<Row, Error> {
-    let parts = SnowflakeId::new(id)
+#[pg_extern(name = "snowflake_timestamp", immutable, parallel_safe)]
+fn snowflake_timestamp_by(id: i64, layout: LayoutArgument) -> TimestampWithTimeZone {
+    or_report(created_at(id, &layout.0))
+}
+
+// Fields have at most 31 bits, so they fit an integer.
+
+#[pg_extern(stable, parallel_safe)]
+fn snowflake_node_id(id: i64) -> i32 {
+    by_this_server(|layout| parts(id, layout)).node as i32
+}
+
+#[pg_extern(name = "snowflake_node_id", immutable, parallel_safe)]
+fn snowflake_node_id_by(id: i64, layout: LayoutArgument) -> i32 {
+    or_report(parts(id, &layout.0)).node as i32
+}
+
+#[pg_extern(stable, parallel_safe)]
+fn snowflake_backend_id(id: i64) -> i32 {
+    by_this_server(|layout| parts(id, layout)).backend as i32
+}
+
+#[pg_extern(name = "snowflake_backend_id", immutable, parallel_safe)]
+fn snowflake_backend_id_by(id: i64, layout: LayoutArgument) -> i32 {
+    or_report(parts(id, &layout.0)).backend as i32
+}
+
+#[pg_extern(stable, parallel_safe)]
+fn snowflake_sequence(id: i64) -> i32 {
+    by_this_server(|layout| parts(id, layout)).sequence as i32
+}
+
+#[pg_extern(name = "snowflake_sequence", immutable, parallel_safe)]
+fn snowflake_sequence_by(id: i64, layout: LayoutArgument) -> i32 {
+    or_report(parts(id, &layout.0)).sequence as i32
+}
+
+#[pg_extern(stable, parallel_safe)]
+fn snowflake_compose(
+    created_at: TimestampWithTimeZone,
+    node_id: i32,
+    backend_id: i32,
+    sequence: i32,
+) -> i64 {
+    by_this_server(|layout| compose(created_at, [node_id, backend_id, sequence], layout))
+}
+
+#[pg_extern(name = "snowflake_compose", immutable, parallel_safe)]
+fn snowflake_compose_by(
+    created_at: TimestampWithTimeZone,
+    node_id: i32,
+    backend_id: i32,
+    sequence: i32,
+    layout: LayoutArgument,
+) -> i64 {
+    or_report(compose(
+        created_at,
+        [node_id, backend_id, sequence],
+        &layout.0,
+    ))
+}
+
+/// The answer by this server's layout, or the error raised.
+pub fn by_this_server<T>(read: impl FnOnce(&Layout) -> Result<T, Error>) -> T {
+    or_report(settings::layout_for_reading().and_then(|layout| read(&layout)))
+}
+
+/// The answer, or the error raised.
+pub fn or_report<T>(answer: Result<T, Error>) -> T {
+    answer.unwrap_or_else(|error| error.report())
+}
+
+/// The fields of an ID.
+///
+/// # Errors
+/// [`Error::NegativeId`], [`Error::IdOutsideLayout`].
+pub fn parts(id: i64, layout: &Layout) -> Result<Parts, Error> {
+    SnowflakeId::new(id)
         .ok_or(Error::NegativeId(id))
         .and_then(|it| {
             layout.decode(it).map_err(|error| Error::IdOutsideLayout {
                 id,
                 bits: error.total_bits,
             })
-        })?;
+        })
+}
+
+fn created_at(id: i64, layout: &Layout) -> Result<TimestampWithTimeZone, Error> {
+    timestamptz(parts(id, layout)?.time).ok_or(Error::TimeOutOfRange(id))
+}
+
+fn decode(id: i64, layout: &Layout) -> Result<Row, Error> {
+    let parts = parts(id, layout)?;
     let created_at = timestamptz(parts.time).ok_or(Error::TimeOutOfRange(id))?;
     Ok(Row { created_at, parts })
 }
 
-/// A time as Postgres holds it, microseconds since 2000; `None` outside of its
-/// range.
-pub fn timestamptz(time: Time) -> Option<pg_sys::TimestampTz> {
-    let micros = i64::try_from(time.unix_micros() - POSTGRES_EPOCH).ok()?;
-    TIMESTAMPTZ_RANGE.contains(&micros).then_some(micros)
-}
-
-/// A timestamptz in microseconds since 1970; its infinities stay far outside
-/// of any clock's reach.
-pub fn unix_micros(at: TimestampWithTimeZone) -> i64 {
-    i64::from(at).saturating_add(POSTGRES_EPOCH as i64)
+fn compose(
+    created_at: TimestampWithTimeZone,
+    [node, backend, sequence]: [i32; 3],
+    layout: &Layout,
+) -> Result<i64, Error> {
+    let at = Instant::from(created_at);
+    let outside = Error::TimeOutsideLayout {
+        at,
+        layout: *layout,
+    };
+    let Instant::Finite(time) = at else {
+        return Err(outside);
+    };
+    let unsigned = |name, value: i32, max| {
+        u32::try_from(value).map_err(|_| {
+            Error::FieldOutOfRange(FieldError {
+                name,
+                value: value.into(),
+                max,
+            })
+        })
+    };
+    let parts = Parts {
+        time,
+        node: unsigned("node", node, layout.max_node())?,
+        backend: unsigned("backend", backend, layout.max_backend())?,
+        sequence: unsigned("sequence", sequence, layout.max_sequence())?,
+    };
+    match layout.compose(parts) {
+        Ok(id) => Ok(id.get()),
+        Err(ComposeError::Field(error)) => Err(Error::FieldOutOfRange(error)),
+        Err(ComposeError::Time(_)) => Err(outside),
+    }
 }
 
 /// The row that `snowflake_decode` returns. It is a plain record, not a set of
 /// rows, so that it can stand wherever an expression can.
 struct Row {
-    created_at: pg_sys::TimestampTz,
+    created_at: TimestampWithTimeZone,
     parts: Parts,
 }
 
@@ -149,8 +237,7 @@ impl Row {
 unsafe impl BoxRet for Row {
     unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> pgrx::datum::Datum<'fcx> {
         let mut values = [
-            pg_sys::Datum::from(self.created_at),
-            // Fields have at most 31 bits.
+            pg_sys::Datum::from(i64::from(self.created_at)),
             pg_sys::Datum::from(self.parts.node as i32),
             pg_sys::Datum::from(self.parts.backend as i32),
             pg_sys::Datum::from(self.parts.sequence as i32),

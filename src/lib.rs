@@ -9,17 +9,22 @@ use pgrx::pg_guard;
 use pgrx::pg_sys;
 
 mod backend;
+mod bounds;
 mod clock;
+mod datum;
 mod error;
+mod explain;
 mod floor;
 mod generate;
 mod inspect;
+mod layouts;
 mod log;
 mod mark;
 mod monitor;
 mod settings;
 mod shared;
 mod stats;
+mod text;
 #[cfg(feature = "unprotected")]
 mod unprotected;
 mod wait;
@@ -40,6 +45,24 @@ pgrx::extension_sql_file!(
         monitor::snowflake_get_stat_slots,
         monitor::snowflake_stat_reset
     ]
+);
+pgrx::extension_sql_file!(
+    "../sql/layouts.sql",
+    name = "layouts",
+    requires = [layouts::snowflake_get_layouts]
+);
+pgrx::extension_sql_file!(
+    "../sql/bounds.sql",
+    name = "bounds",
+    requires = [
+        bounds::snowflake_max_id_before,
+        bounds::snowflake_max_id_before_by
+    ]
+);
+pgrx::extension_sql_file!(
+    "../sql/partitions.sql",
+    name = "partitions",
+    requires = [bounds::snowflake_min_id]
 );
 pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 

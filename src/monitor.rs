@@ -4,15 +4,11 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use pgrx::prelude::*;
-use snowflake_id::{Layout, SnowflakeId, Tick, Time};
+use snowflake_id::{Layout, SnowflakeId, Tick};
 
+use crate::datum::timestamptz;
 use crate::shared::{self, Counters, MarkKey, Shared};
-use crate::{clock, inspect, mark, settings, stats};
-
-/// A time as a timestamptz; NULL outside of its range.
-fn timestamptz(time: Time) -> Option<TimestampWithTimeZone> {
-    TimestampWithTimeZone::try_from(inspect::timestamptz(time)?).ok()
-}
+use crate::{clock, mark, settings, stats};
 
 fn last_id_at(layout: &Layout, counters: &Counters) -> Option<TimestampWithTimeZone> {
     let id = SnowflakeId::new(counters.last_id.load(Relaxed)).filter(|id| id.get() > 0)?;

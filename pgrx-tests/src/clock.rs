@@ -116,12 +116,16 @@ impl Clock {
     }
 
     /// The environment of a process that goes by this clock.
-    pub fn environment(&self) -> [(&'static str, String); 4] {
+    pub fn environment(&self) -> [(&'static str, String); 5] {
         [
             ("LD_PRELOAD", self.library.display().to_string()),
             ("FAKETIME_TIMESTAMP_FILE", self.file.display().to_string()),
             ("FAKETIME_NO_CACHE", "1".to_owned()),
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
+            // The times of files stay as they are, too. To change those,
+            // libfaketime takes a semaphore that all processes of the server
+            // share: one that is killed in there would stop all others.
+            ("NO_FAKE_STAT", "1".to_owned()),
         ]
     }
 

@@ -16,6 +16,7 @@ use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -25,6 +26,7 @@ use crate::clock::Clock;
 use crate::installation::Installation;
 use crate::scratch::Scratch;
 use crate::server::{Server, Stop, tail};
+use crate::watchdog::{self, Watchdog};
 
 /// What every test's server has, before the test's own settings.
 const BASE: &[(&str, &str)] = &[
@@ -46,9 +48,11 @@ const BASE: &[(&str, &str)] = &[
 ];
 
 /// A running server in a private directory. Stopped and removed when it goes
-/// out of scope, also when the test panics or its process is killed.
+/// out of scope, also when the test panics or its process is killed. One that
+/// lives too long is ended, and its test fails.
 #[derive(Debug)]
 pub struct Cluster {
+    watchdog: Watchdog,
     // The order matters: the server ends before its clock and its directory.
     server: Server,
     clock: Option<Clock>,
@@ -64,6 +68,7 @@ pub struct ClusterBuilder {
     environment: Vec<(String, String)>,
     arguments: Vec<String>,
     movable_clock: bool,
+    time_limit: Duration,
 }
 
 impl Cluster {
@@ -76,6 +81,7 @@ impl Cluster {
             environment: Vec::new(),
             arguments: Vec::new(),
             movable_clock: false,
+            time_limit: watchdog::USUAL_LIMIT,
         }
     }
 
@@ -153,6 +159,12 @@ impl ClusterBuilder {
         self
     }
 
+    /// How long it may live, where the usual time is not enough.
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        self.time_limit = limit;
+        self
+    }
+
     /// Makes the data directory and starts the server.
     pub fn start(self) -> Result<Cluster> {
         let mut cluster = self.prepare()?;
@@ -189,13 +201,15 @@ impl ClusterBuilder {
         let scratch = Scratch::new(&account)?;
         let sockets = scratch.subdirectory("s", &account)?;
         let data = scratch.path().join("data");
+        let log = scratch.path().join("log");
+        let watchdog = Watchdog::new(self.time_limit, &data, &log);
         fill(&installation, &account, &data)?;
         let mut server = Server::new(
             installation,
             account,
             data,
             sockets,
-            scratch.path().join("log"),
+            log,
             5432,
         );
         for (name, value) in BASE {
@@ -220,6 +234,7 @@ impl ClusterBuilder {
             None
         };
         Ok(Cluster {
+            watchdog,
             server,
             clock,
             _scratch: scratch,
@@ -243,6 +258,7 @@ impl DerefMut for Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
+        let lived_too_long = self.watchdog.end();
         if std::thread::panicking()
             && let Ok(log) = self.log()
         {
@@ -258,6 +274,10 @@ impl Drop for Cluster {
             // What doesn't stop in time, the directory's watchdog ends.
             let _ = self.stop(Stop::Immediate);
         }
+        assert!(
+            !lived_too_long || std::thread::panicking(),
+            "the server lived too long and was ended; what it was doing is above"
+        );
     }
 }
 

@@ -6,6 +6,7 @@
 //! - [`scratch`]: the private directory it lives in, removed whatever happens
 //! - [`processes`]: its processes, and how to kill them
 //! - [`server`]: one data directory and its server: start, stop, crash
+//! - [`watchdog`]: an end for servers that live too long
 //! - [`clock`]: a server's clock that a test moves
 //! - [`cluster`]: a throwaway server for one test
 //! - [`replica`]: standbys, base backups, point-in-time recovery, dumps
@@ -36,6 +37,7 @@ pub mod replica;
 pub mod scratch;
 pub mod server;
 pub mod soak;
+pub mod watchdog;
 
 pub use cluster::{Cluster, ClusterBuilder};
 pub use installation::Installation;

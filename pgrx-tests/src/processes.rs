@@ -24,14 +24,39 @@ pub fn works_in(pid: i32, data_directory: &Path) -> bool {
     fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|directory| directory == data_directory)
 }
 
-/// The processes whose parent is `pid`, and theirs.
-pub fn descendants(pid: i32) -> Vec<i32> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    let pairs: Vec<(i32, i32)> = entries
+/// All processes of the server that works in this data directory, also where
+/// its postmaster has gone, and of the commands that it has started.
+pub fn in_directory(data_directory: &Path) -> Vec<i32> {
+    all()
+        .filter(|&pid| works_in(pid, data_directory) && is_alive(pid))
+        .collect()
+}
+
+/// A process for a person to read: its number, its state, what it waits for
+/// in the kernel, and what it calls itself. A server's processes say there
+/// what they are doing.
+pub fn description(pid: i32) -> String {
+    let of = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).replace('\0', " ");
+    format!(
+        "{pid} {} [{}] {}",
+        status_field(pid, "State:").unwrap_or_default(),
+        text(of("wchan")).trim(),
+        text(of("cmdline")).trim()
+    )
+}
+
+fn all() -> impl Iterator<Item = i32> {
+    fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The processes whose parent is `pid`, and theirs.
+pub fn descendants(pid: i32) -> Vec<i32> {
+    let pairs: Vec<(i32, i32)> = all()
         .filter_map(|child| Some((child, status_field(child, "PPid:")?.parse().ok()?)))
         .collect();
     let mut found = vec![pid];

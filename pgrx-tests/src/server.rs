@@ -90,7 +90,9 @@ impl Server {
     pub fn initdb(&self, arguments: &[&str]) -> Result<()> {
         let output = self
             .account
-            .command(self.installation.bin.join("initdb"), self.parent())
+            .command("timeout", self.parent())
+            .args(["--kill-after=10", &PATIENCE.as_secs().to_string()])
+            .arg(self.installation.bin.join("initdb"))
             .args(["--username=postgres", "--encoding=UTF8", "--locale=C"])
             .args(["--auth=trust", "--no-sync", "--no-instructions"])
             .args(arguments)

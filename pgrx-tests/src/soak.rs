@@ -20,6 +20,7 @@ use crate::demand::{Demand, FOUR_SLOTS, Habit, ROWS, Window};
 use crate::ids::{Tally, grouped};
 use crate::processes;
 use crate::server::Stop;
+use crate::watchdog;
 
 const DATABASES: [&str; 2] = ["first", "second"];
 
@@ -202,6 +203,7 @@ pub fn run(
         .conf("snowflake.node_id", 1)
         .conf("snowflake.layout", FOUR_SLOTS.layout)
         .movable_clock()
+        .time_limit(length + watchdog::USUAL_LIMIT)
         .start()?;
     for database in DATABASES {
         cluster

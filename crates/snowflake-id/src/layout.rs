@@ -128,6 +128,26 @@ impl Layout {
         )
     }
 
+    /// The fields that the layout has, from the most significant bit down: the timestamp first, the last one's lowest bit
+    /// being bit 0.
+    pub fn fields(&self) -> impl Iterator<Item = FieldBits> + use<> {
+        let mut fields = [
+            ("timestamp", self.timestamp),
+            ("node", self.node),
+            ("backend", self.backend),
+            ("sequence", self.sequence),
+        ];
+        fields.sort_unstable_by_key(|(_, field)| std::cmp::Reverse(field.shift));
+        fields
+            .into_iter()
+            .filter(|(_, field)| field.bits > 0)
+            .map(|(name, field)| FieldBits {
+                name,
+                bits: field.bits.into(),
+                shift: field.shift.into(),
+            })
+    }
+
     /// The length of a tick in microseconds, 1 to 1,000,000.
     pub const fn tick_micros(&self) -> u32 {
         self.tick_micros
@@ -265,6 +285,15 @@ impl Layout {
         }
     }
 
+    /// The largest ID whose time (its tick's beginning) is strictly before `time`: the layout's last ID for a time past
+    /// its end. `None` for a time at or before the epoch: there is no such ID.
+    ///
+    /// Together with [`min_id`](Self::min_id) of its beginning it bounds a half-open range of time.
+    pub fn last_id_before(&self, time: Time) -> Option<SnowflakeId> {
+        // Ticks begin at whole microseconds.
+        self.max_id(Time::from_unix_micros(time.unix_micros().saturating_sub(1)))
+    }
+
     /// The smallest ID of `tick`, all other fields 0. For a tick past the last one, where that is more than an ID
     /// can be, [`SnowflakeId::MAX`].
     pub fn first_id_of(&self, tick: Tick) -> SnowflakeId {
@@ -318,17 +347,8 @@ impl Default for Layout {
 /// The canonical text: every field that there is, the tick in its largest unit, the epoch in UTC.
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut fields = [
-            ("timestamp", self.timestamp),
-            ("node", self.node),
-            ("backend", self.backend),
-            ("sequence", self.sequence),
-        ];
-        fields.sort_by_key(|(_, field)| std::cmp::Reverse(field.shift));
-        for (name, field) in fields {
-            if field.bits > 0 {
-                write!(f, "{name}:{} ", field.bits)?;
-            }
+        for field in self.fields() {
+            write!(f, "{}:{} ", field.name, field.bits)?;
         }
         let (count, unit) = match self.tick_micros {
             micros if micros % 1_000_000 == 0 => (micros / 1_000_000, "s"),
@@ -337,6 +357,17 @@ impl fmt::Display for Layout {
         };
         write!(f, "tick:{count}{unit} epoch:{}", self.epoch())
     }
+}
+
+/// Where in an ID a field is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FieldBits {
+    /// `timestamp`, `node`, `backend` or `sequence`.
+    pub name: &'static str,
+    /// How many bits wide it is, at least 1.
+    pub bits: u32,
+    /// The number of its lowest bit, 0 being the ID's least significant one.
+    pub shift: u32,
 }
 
 /// The fields of an ID, read.
@@ -664,6 +695,59 @@ mod tests {
     }
 
     #[test]
+    fn the_open_end_of_a_range_of_time() {
+        let layout = Layout::DEFAULT;
+        let before = |text| layout.last_id_before(time(text));
+        let last_of = |tick: i64| Some(id((tick << 22) - 1));
+
+        assert_eq!(before("2024-12-31T23:59:59.999999Z"), None);
+        assert_eq!(layout.last_id_before(layout.epoch()), None);
+        assert_eq!(before("2025-01-01T00:00:00.000001Z"), last_of(1));
+        assert_eq!(before("2025-01-01T00:00:00.001Z"), last_of(1));
+        assert_eq!(before("2025-01-01T00:00:00.001001Z"), last_of(2));
+
+        let last = layout.last_id();
+        assert_eq!(
+            before("2094-09-07T15:47:35.551Z"),
+            id(layout.first_id_of(layout.last_tick()).get() - 1).into()
+        );
+        assert_eq!(before("2094-09-07T15:47:35.551001Z"), Some(last));
+        assert_eq!(before("9999-01-01T00:00:00Z"), Some(last));
+
+        // Days meet without a gap and without an ID in both.
+        let midnight = time("2026-03-29T00:00:00Z");
+        assert_eq!(
+            layout.last_id_before(midnight).unwrap().get() + 1,
+            layout.min_id(midnight).unwrap().get()
+        );
+    }
+
+    #[test]
+    fn fields_from_the_top_down() {
+        let fields = |text| -> Vec<_> {
+            let fields = layout(text).fields();
+            fields.map(|f| (f.name, f.bits, f.shift)).collect()
+        };
+        assert_eq!(
+            fields("default"),
+            [
+                ("timestamp", 41, 22),
+                ("node", 6, 16),
+                ("backend", 4, 12),
+                ("sequence", 12, 0)
+            ]
+        );
+        assert_eq!(
+            fields("sonyflake"),
+            [("timestamp", 39, 24), ("sequence", 8, 16), ("node", 16, 0)]
+        );
+        assert_eq!(
+            fields("timestamp:1 sequence:1"),
+            [("timestamp", 1, 1), ("sequence", 1, 0)]
+        );
+    }
+
+    #[test]
     fn ticks_and_bounds_that_are_ids() {
         let layout = Layout::DEFAULT;
         for (bound, floor, ceiling) in [
@@ -700,6 +784,7 @@ mod tests {
                 assert!(layout.tick_at(time).is_err());
                 assert_eq!(layout.min_id(time).is_ok(), micros < 0);
                 assert_eq!(layout.max_id(time).is_some(), micros > 0);
+                assert_eq!(layout.last_id_before(time).is_some(), micros > 0);
             }
         }
     }

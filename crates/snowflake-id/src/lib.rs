@@ -2,9 +2,10 @@
 //!
 //! - [`Layout`]: what the bits of an ID mean, parsed from one line of text or taken from a [preset](presets()); reads IDs
 //!   ([`Layout::decode`]), makes single ones ([`Layout::compose`]) and the bounds of a range of time
-//!   ([`Layout::min_id`], [`Layout::max_id`]).
+//!   ([`Layout::min_id`], [`Layout::max_id`], [`Layout::last_id_before`]).
 //! - [`Slot`]: one atomic word that hands out sequence numbers, each once, to any number of threads or processes.
 //! - [`Origin`]: a layout with node and backend number filled in; turns what a slot issued into IDs.
+//! - [`Encoding`]: an ID as text of fixed width that sorts as the IDs do, and back.
 //!
 //! The caller brings the time and does the waiting. A slot never sleeps and never reads a clock: it is told the time and
 //! answers with sequence numbers, or with the time until which to wait, or with the tick that has to be
@@ -54,13 +55,15 @@ mod id;
 mod layout;
 mod pace;
 mod slot;
+mod text;
 mod time;
 
 pub use id::SnowflakeId;
 pub use layout::{
-    ComposeError, DecodeError, FieldError, Layout, LayoutError, Origin, Parts, Preset, TimeError,
-    presets,
+    ComposeError, DecodeError, FieldBits, FieldError, Layout, LayoutError, Origin, Parts, Preset,
+    TimeError, presets,
 };
 pub use pace::{Limits, Now, Pace};
 pub use slot::{Answer, Horizon, Run, Slot};
+pub use text::{Encoding, IdText, TextError, UnknownEncoding};
 pub use time::{Tick, Time};

@@ -7,8 +7,8 @@ use std::num::NonZeroU32;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use snowflake_id::{
-    Answer, ComposeError, Horizon, Layout, Origin, Parts, Run, Slot, SnowflakeId, Tick, Time,
-    TimeError,
+    Answer, ComposeError, Encoding, FieldError, Horizon, Layout, Origin, Parts, Run, Slot,
+    SnowflakeId, TextError, Tick, Time, TimeError,
 };
 
 const MICROS_PER_YEAR: i64 = 31_556_952_000_000;
@@ -85,6 +85,124 @@ fn layout_and_time() -> impl Strategy<Value = (Layout, Time)> {
             (layout, Time::from_unix_micros(begins + i128::from(shift)))
         })
     })
+}
+
+/// A layout, an ID of it and an instant: near the ID's time, near the beginning of any tick, before the epoch or past the
+/// end, often one microsecond off.
+fn layout_id_and_time() -> impl Strategy<Value = (Layout, SnowflakeId, Time)> {
+    layout_and_id().prop_flat_map(|(layout, id)| {
+        let begin_of = move |tick| layout.time_of(Tick::new(tick)).unix_micros();
+        let (own, last) = (layout.tick_of(id).get(), layout.last_tick().get());
+        let (epoch, end) = (
+            layout.epoch().unix_micros(),
+            layout.expires_at().unix_micros(),
+        );
+        let micros = i128::from(layout.tick_micros());
+        let around = prop_oneof![
+            6 => Just(begin_of(own)),
+            2 => (own.saturating_sub(2)..=own + 2).prop_map(begin_of),
+            2 => (0..=last).prop_map(begin_of),
+            1 => Just(epoch),
+            1 => Just(begin_of(last)),
+            1 => Just(end),
+            1 => i128::MIN / 2..epoch,
+            1 => end..i128::MAX / 2,
+        ];
+        let beside = prop_oneof![
+            Just(-1),
+            Just(0),
+            Just(1),
+            Just(micros - 1),
+            -2 * micros..=2 * micros,
+        ];
+        (Just(layout), Just(id), around, beside).prop_map(|(layout, id, around, beside)| {
+            (layout, id, Time::from_unix_micros(around + beside))
+        })
+    })
+}
+
+/// Any ID, as many of each magnitude, and those around the powers of both bases.
+fn any_id() -> impl Strategy<Value = SnowflakeId> {
+    let beside = |base: u64, powers: u32| {
+        (0..powers, -2..=2_i64).prop_map(move |(power, step)| {
+            base.pow(power).saturating_add_signed(step) as i64 & i64::MAX
+        })
+    };
+    prop_oneof![
+        4 => 0..=i64::MAX,
+        4 => (0..=i64::MAX, 0..63_u32).prop_map(|(id, shift)| id >> shift),
+        1 => beside(32, 13),
+        1 => beside(62, 11),
+        1 => i64::MAX - 70..=i64::MAX,
+        1 => 0..=70_i64,
+    ]
+    .prop_map(|id| SnowflakeId::new(id).unwrap())
+}
+
+/// A pair of IDs, often close together.
+fn two_ids() -> impl Strategy<Value = (SnowflakeId, SnowflakeId)> {
+    let near = (any_id(), -100..=100_i64).prop_map(|(id, step)| {
+        let other = SnowflakeId::new(id.get().saturating_add(step));
+        (id, other.unwrap_or(SnowflakeId::ZERO))
+    });
+    prop_oneof![(any_id(), any_id()), near]
+}
+
+fn encoding() -> impl Strategy<Value = Encoding> {
+    prop::sample::select(&Encoding::ALL[..])
+}
+
+/// Any characters, mostly such as an ID has and about as many of them.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        2 => "[0-9A-Za-z]{11}|[0-9A-Za-z]{13}",
+        2 => "[0-9A-TV-Za-tv-z]{13}",
+        2 => "[0-9A-Ba-z][0-9A-Za-z]{10}|[0-8][0-9A-TV-Za-tv-z]{12}",
+        1 => "[0-9A-Za-z]{0,15}",
+        1 => "[0-9A-Za-z -]{10,14}",
+        1 => "[0-9A-TV-Z]{5}.[0-9A-TV-Z]{5,7}",
+        1 => ".{0,15}",
+    ]
+}
+
+/// Crockford's table of symbols and what it says of decoding, and the ASCII order of letters and digits, with the width and
+/// the value of a text worked out the long way.
+fn decode_by_the_table(encoding: Encoding, text: &str) -> Result<SnowflakeId, TextError> {
+    let value = |character: char| match encoding {
+        Encoding::Base32 => match character {
+            '0' | 'O' | 'o' => Some(0),
+            '1' | 'I' | 'i' | 'L' | 'l' => Some(1),
+            'U' | 'u' => None,
+            _ => "0123456789ABCDEFGHJKMNPQRSTVWXYZ".find(character.to_ascii_uppercase()),
+        },
+        Encoding::Base62 => ('0'..='9')
+            .chain('A'..='Z')
+            .chain('a'..='z')
+            .position(|digit| digit == character),
+    };
+    let (base, width) = match encoding {
+        Encoding::Base32 => (32_u128, 13),
+        Encoding::Base62 => (62, 11),
+    };
+    let mut number = 0_u128;
+    for (index, character) in text.chars().enumerate() {
+        let Some(value) = value(character) else {
+            return Err(TextError::Character {
+                encoding,
+                character,
+                position: index + 1,
+            });
+        };
+        number = number * base + value as u128;
+    }
+    let found = text.chars().count();
+    if found != width {
+        return Err(TextError::Length { encoding, found });
+    }
+    if number > i64::MAX as u128 {
+        return Err(TextError::TooLarge { encoding });
+    }
+    Ok(SnowflakeId::new(number as i64).unwrap())
 }
 
 /// Failures found are kept beside this file and tried first in the next run.
@@ -171,17 +289,64 @@ proptest! {
             }
             Err(ComposeError::Field(error)) => prop_assert!(false, "{error}"),
         }
-        for (field, parts) in [
-            ("node", Parts { node: layout.max_node() + 1, ..parts }),
-            ("backend", Parts { backend: layout.max_backend() + 1, ..parts }),
-            ("sequence", Parts { sequence: layout.max_sequence() + 1, ..parts }),
+    }
+
+    #[test]
+    fn a_number_too_large_for_its_field_is_refused(
+        (layout, id) in layout_and_id(),
+        beyond in prop_oneof![Just(0), Just(u32::MAX), 0..=3_u32, any::<u32>()],
+    ) {
+        let parts = layout.decode(id).unwrap();
+        for (name, max) in [
+            ("node", layout.max_node()),
+            ("backend", layout.max_backend()),
+            ("sequence", layout.max_sequence()),
         ] {
-            match layout.compose(parts) {
-                Err(ComposeError::Field(error)) => prop_assert_eq!(error.name, field),
-                other => prop_assert!(
-                    matches!(other, Err(ComposeError::Time(_))), "{:?}", other
-                ),
+            let value = (max + 1).saturating_add(beyond);
+            let parts = match name {
+                "node" => Parts { node: value, ..parts },
+                "backend" => Parts { backend: value, ..parts },
+                _ => Parts { sequence: value, ..parts },
+            };
+            let error = FieldError { name, value: value.into(), max };
+            prop_assert_eq!(layout.compose(parts), Err(ComposeError::Field(error)));
+            if name != "sequence" {
+                prop_assert_eq!(Origin::new(layout, parts.node, parts.backend), Err(error));
             }
+        }
+    }
+
+    #[test]
+    fn fields_are_the_bits_of_the_id((layout, id) in layout_and_id()) {
+        let parts = layout.decode(id).unwrap();
+        let mut above = layout.total_bits();
+        let mut names = Vec::new();
+        for field in layout.fields() {
+            prop_assert!(field.bits > 0);
+            // Without a gap, down to bit 0.
+            prop_assert_eq!(field.shift + field.bits, above);
+            above = field.shift;
+            names.push(field.name);
+
+            let value = id.get() as u64 >> field.shift & ((1 << field.bits) - 1);
+            let expected = match field.name {
+                "timestamp" => layout.tick_of(id).get(),
+                "node" => parts.node.into(),
+                "backend" => parts.backend.into(),
+                "sequence" => parts.sequence.into(),
+                other => panic!("{other}"),
+            };
+            prop_assert_eq!(value, expected, "{}", field.name);
+        }
+        prop_assert_eq!(above, 0);
+        prop_assert_eq!(names[0], "timestamp");
+        for (name, bits) in [
+            ("node", layout.node_bits()),
+            ("backend", layout.backend_bits()),
+            ("sequence", layout.sequence_bits()),
+        ] {
+            let times = names.iter().filter(|field| **field == name).count();
+            prop_assert_eq!(times, usize::from(bits > 0), "{}", name);
         }
     }
 
@@ -217,6 +382,15 @@ proptest! {
             }
             None => prop_assert!(time < layout.epoch()),
         }
+        match layout.last_id_before(time) {
+            Some(last) => {
+                prop_assert!(time_of(last) < time);
+                if let Some(above) = neighbour(last, 1) {
+                    prop_assert!(time_of(above) >= time);
+                }
+            }
+            None => prop_assert!(time <= layout.epoch()),
+        }
     }
 
     #[test]
@@ -230,6 +404,57 @@ proptest! {
         }
         prop_assert!(layout.first_id_of(layout.tick_of(bound)) <= bound);
         prop_assert!(above.get() - layout.tick_of(bound).get() <= 1);
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(30_000))]
+
+    /// A comparison with a bound selects the IDs that their times select.
+    #[test]
+    fn bounds_select_what_times_select((layout, id, time) in layout_id_and_time()) {
+        let own = layout.decode(id).unwrap().time;
+        // No ID of the layout is as late where there is no `min_id`, none as early where there is no `max_id`.
+        let at_or_after = layout.min_id(time).is_ok_and(|min| id >= min);
+        prop_assert_eq!(at_or_after, own >= time);
+        let at_or_before = layout.max_id(time).is_some_and(|max| id <= max);
+        prop_assert_eq!(at_or_before, own <= time);
+        let before = layout.last_id_before(time).is_some_and(|last| id <= last);
+        prop_assert_eq!(before, own < time);
+    }
+
+    #[test]
+    fn texts_are_the_inverse_of_ids(encoding in encoding(), id in any_id()) {
+        let text = encoding.encode(id);
+        prop_assert_eq!(text.as_str().len(), encoding.width());
+        prop_assert_eq!(encoding.decode(text.as_str()), Ok(id));
+        prop_assert_eq!(decode_by_the_table(encoding, text.as_str()), Ok(id));
+        if encoding == Encoding::Base32 {
+            prop_assert_eq!(encoding.decode(&text.as_str().to_lowercase()), Ok(id));
+        }
+    }
+
+    #[test]
+    fn texts_sort_as_ids(encoding in encoding(), (a, b) in two_ids()) {
+        let (text_a, text_b) = (encoding.encode(a), encoding.encode(b));
+        prop_assert_eq!(text_a.as_bytes().cmp(text_b.as_bytes()), a.cmp(&b));
+        prop_assert_eq!(text_a.cmp(&text_b), a.cmp(&b));
+    }
+
+    #[test]
+    fn any_text_is_an_id_or_an_error(encoding in encoding(), text in text()) {
+        let decoded = encoding.decode(&text);
+        prop_assert_eq!(decoded, decode_by_the_table(encoding, &text));
+        match decoded {
+            Ok(id) => {
+                let normalised = match encoding {
+                    Encoding::Base32 => text.to_ascii_uppercase().replace(['I', 'L'], "1").replace('O', "0"),
+                    Encoding::Base62 => text,
+                };
+                prop_assert_eq!(encoding.encode(id).to_string(), normalised);
+            }
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+        }
     }
 }
 

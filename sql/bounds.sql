@@ -1,0 +1,19 @@
+-- A range of time as a range of IDs. Written so that the planner can replace
+-- the call by its body, which is what makes an index on `id` usable: neither
+-- STRICT nor with a SET clause. The body is parsed here and now, so no search
+-- path of a caller can change what it means.
+
+CREATE FUNCTION snowflake_between(
+    id bigint,
+    since timestamp with time zone,
+    until timestamp with time zone
+) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+    RETURN id > snowflake_max_id_before(since) AND id <= snowflake_max_id_before(until);
+
+CREATE FUNCTION snowflake_between(
+    id bigint,
+    since timestamp with time zone,
+    until timestamp with time zone,
+    layout text
+) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN id > snowflake_max_id_before(since, layout) AND id <= snowflake_max_id_before(until, layout);

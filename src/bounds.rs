@@ -1,0 +1,79 @@
+//! SQL: the IDs at which a time begins and ends, so that a range of time is a
+//! range of the primary key. `snowflake_between` is in `sql/bounds.sql`.
+
+use pgrx::prelude::*;
+use snowflake_id::{Layout, SnowflakeId};
+
+use crate::datum::{Instant, LayoutArgument};
+use crate::error::Error;
+use crate::inspect::{by_this_server, or_report};
+
+/// What stands for an ID before the first one: nothing is at or below it.
+const BEFORE_ALL: i64 = -1;
+
+#[pg_extern(stable, parallel_safe)]
+fn snowflake_min_id(at: TimestampWithTimeZone) -> i64 {
+    by_this_server(|layout| min_id(at.into(), layout))
+}
+
+#[pg_extern(name = "snowflake_min_id", immutable, parallel_safe)]
+fn snowflake_min_id_by(at: TimestampWithTimeZone, layout: LayoutArgument) -> i64 {
+    or_report(min_id(at.into(), &layout.0))
+}
+
+#[pg_extern(stable, parallel_safe)]
+fn snowflake_max_id(at: TimestampWithTimeZone) -> i64 {
+    by_this_server(|layout| Ok(max_id(at.into(), layout)))
+}
+
+#[pg_extern(name = "snowflake_max_id", immutable, parallel_safe)]
+fn snowflake_max_id_by(at: TimestampWithTimeZone, layout: LayoutArgument) -> i64 {
+    max_id(at.into(), &layout.0)
+}
+
+#[pg_extern(stable, parallel_safe)]
+fn snowflake_max_id_before(at: TimestampWithTimeZone) -> i64 {
+    by_this_server(|layout| Ok(max_id_before(at.into(), layout)))
+}
+
+#[pg_extern(name = "snowflake_max_id_before", immutable, parallel_safe)]
+fn snowflake_max_id_before_by(at: TimestampWithTimeZone, layout: LayoutArgument) -> i64 {
+    max_id_before(at.into(), &layout.0)
+}
+
+/// The smallest ID whose time is at or after `at`.
+fn min_id(at: Instant, layout: &Layout) -> Result<i64, Error> {
+    let found = match at {
+        Instant::NegativeInfinity => Some(SnowflakeId::ZERO),
+        Instant::Finite(time) => layout.min_id(time).ok(),
+        Instant::Infinity => None,
+    };
+    found.map(SnowflakeId::get).ok_or(Error::TimeOutsideLayout {
+        at,
+        layout: *layout,
+    })
+}
+
+/// The largest ID whose time is at or before `at`.
+fn max_id(at: Instant, layout: &Layout) -> i64 {
+    let found = match at {
+        Instant::NegativeInfinity => None,
+        Instant::Finite(time) => layout.max_id(time),
+        Instant::Infinity => Some(layout.last_id()),
+    };
+    found.map_or(BEFORE_ALL, SnowflakeId::get)
+}
+
+/// The largest ID whose time is before `at`: both ends of a half-open range,
+/// the lower one as the last ID that is not in it. It never fails, so a range
+/// may reach past the layout's end. The infinities bound nothing: not even
+/// numbers that are no IDs of this layout.
+fn max_id_before(at: Instant, layout: &Layout) -> i64 {
+    match at {
+        Instant::NegativeInfinity => i64::MIN,
+        Instant::Finite(time) => layout
+            .last_id_before(time)
+            .map_or(BEFORE_ALL, SnowflakeId::get),
+        Instant::Infinity => i64::MAX,
+    }
+}

@@ -1,0 +1,95 @@
+//! SQL: an ID's bits, field by field, for a person to read.
+#![allow(unsafe_code)] // Postgres prints the time
+
+use std::ffi::CStr;
+
+use pgrx::prelude::*;
+use pgrx::{IntoDatum, direct_function_call, pg_sys};
+use snowflake_id::{Layout, Time};
+
+use crate::datum::{LayoutArgument, timestamptz};
+use crate::error::Error;
+use crate::inspect::{by_this_server, or_report, parts};
+
+/// The bits of an ID; the sign bit is always 0 and not shown.
+const ID_BITS: u32 = 63;
+
+// STABLE with a layout too: the time is printed in the session's time zone.
+
+#[pg_extern(stable, parallel_safe)]
+fn snowflake_explain(id: i64) -> String {
+    by_this_server(|layout| explain(id, layout))
+}
+
+#[pg_extern(name = "snowflake_explain", stable, parallel_safe)]
+fn snowflake_explain_by(id: i64, layout: LayoutArgument) -> String {
+    or_report(explain(id, &layout.0))
+}
+
+/// A field as it is drawn: what is one under the other.
+struct Column {
+    lines: [String; 4],
+}
+
+impl Column {
+    fn width(&self) -> usize {
+        let widths = self.lines.iter().map(|line| line.chars().count());
+        widths.max().unwrap_or(0)
+    }
+}
+
+fn explain(id: i64, layout: &Layout) -> Result<String, Error> {
+    let parts = parts(id, layout)?;
+    let mut columns = Vec::new();
+    let unused = ID_BITS - layout.total_bits();
+    if unused > 0 {
+        columns.push(Column {
+            lines: [
+                format!("unused:{unused}"),
+                "0".repeat(unused as usize),
+                String::new(),
+                String::new(),
+            ],
+        });
+    }
+    columns.extend(layout.fields().map(|field| {
+        let value = (id as u64 >> field.shift) & ((1 << field.bits) - 1);
+        let (width, is_timestamp) = (field.bits as usize, field.name == "timestamp");
+        Column {
+            lines: [
+                format!("{}:{}", field.name, field.bits),
+                format!("{value:0width$b}"),
+                value.to_string(),
+                if is_timestamp {
+                    printed(parts.time)
+                } else {
+                    String::new()
+                },
+            ],
+        }
+    }));
+    let mut drawn = String::new();
+    for number in 0..4 {
+        let line: Vec<String> = columns
+            .iter()
+            .map(|column| format!("{:width$}", column.lines[number], width = column.width()))
+            .collect();
+        drawn.push_str(line.join("  ").trim_end());
+        drawn.push('\n');
+    }
+    drawn.push_str(&format!("layout {layout}"));
+    Ok(drawn)
+}
+
+/// As Postgres prints it in this session; in ISO 8601 where the year is past
+/// what a timestamptz can hold.
+fn printed(time: Time) -> String {
+    let Some(at) = timestamptz(time) else {
+        return time.to_string();
+    };
+    // SAFETY: the output function of the argument's type; its text is copied
+    // at once.
+    let text: Option<&CStr> =
+        unsafe { direct_function_call(pg_sys::timestamptz_out, &[at.into_datum()]) };
+    text.map_or_else(String::new, |text| text.to_string_lossy().into_owned())
+}

@@ -1,0 +1,34 @@
+//! SQL: the layouts that have a name. The view over the function is in
+//! `sql/layouts.sql`.
+
+use pgrx::prelude::*;
+use snowflake_id::presets;
+
+use crate::datum::timestamptz;
+
+#[allow(clippy::type_complexity)] // the columns of a view
+#[pg_extern(immutable, parallel_safe)]
+fn snowflake_get_layouts() -> TableIterator<
+    'static,
+    (
+        name!(name, &'static str),
+        name!(layout, &'static str),
+        name!(expires_at, Option<TimestampWithTimeZone>),
+        name!(ids_per_second, i64),
+        name!(nodes, i64),
+        name!(backends, i64),
+    ),
+> {
+    TableIterator::new(presets().iter().map(|preset| {
+        let layout = preset.layout();
+        let backends = i64::from(layout.max_backend()) + 1;
+        (
+            preset.name,
+            preset.text,
+            timestamptz(layout.expires_at()),
+            layout.ids_per_second() as i64 * backends,
+            i64::from(layout.max_node()) + 1,
+            backends,
+        )
+    }))
+}
