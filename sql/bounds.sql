@@ -1,14 +1,18 @@
 -- A range of time as a range of IDs. Written so that the planner can replace
 -- the call by its body, which is what makes an index on `id` usable: neither
--- STRICT nor with a SET clause. The body is parsed here and now, so no search
+-- STRICT nor with a SET clause, and each time used once, so that an expensive
+-- one or a subquery is no obstacle. The body is parsed here and now: no search
 -- path of a caller can change what it means.
+--
+-- The lower end is >=, because partitions have such bounds: `id > n - 1` would
+-- not keep the planner from the partition that ends at n.
 
 CREATE FUNCTION snowflake_between(
     id bigint,
     since timestamp with time zone,
     until timestamp with time zone
 ) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN id > snowflake_max_id_before(since) AND id <= snowflake_max_id_before(until);
+    RETURN id >= snowflake_min_id(since) AND id <= snowflake_max_id_before(until);
 
 CREATE FUNCTION snowflake_between(
     id bigint,
@@ -16,4 +20,4 @@ CREATE FUNCTION snowflake_between(
     until timestamp with time zone,
     layout text
 ) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN id > snowflake_max_id_before(since, layout) AND id <= snowflake_max_id_before(until, layout);
+    RETURN id >= snowflake_min_id(since, layout) AND id <= snowflake_max_id_before(until, layout);

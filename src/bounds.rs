@@ -4,7 +4,7 @@
 use pgrx::prelude::*;
 use snowflake_id::{Layout, SnowflakeId};
 
-use crate::datum::{Instant, LayoutArgument};
+use crate::datum::{Instant, TextArgument, layout_named};
 use crate::error::Error;
 use crate::inspect::{by_this_server, or_report};
 
@@ -17,8 +17,12 @@ fn snowflake_min_id(at: TimestampWithTimeZone) -> i64 {
 }
 
 #[pg_extern(name = "snowflake_min_id", immutable, parallel_safe)]
-fn snowflake_min_id_by(at: TimestampWithTimeZone, layout: LayoutArgument) -> i64 {
-    or_report(min_id(at.into(), &layout.0))
+fn snowflake_min_id_by(
+    at: TimestampWithTimeZone,
+    layout: TextArgument<'_>,
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> i64 {
+    or_report(min_id(at.into(), &layout_named(layout, fcinfo)))
 }
 
 #[pg_extern(stable, parallel_safe)]
@@ -27,8 +31,12 @@ fn snowflake_max_id(at: TimestampWithTimeZone) -> i64 {
 }
 
 #[pg_extern(name = "snowflake_max_id", immutable, parallel_safe)]
-fn snowflake_max_id_by(at: TimestampWithTimeZone, layout: LayoutArgument) -> i64 {
-    max_id(at.into(), &layout.0)
+fn snowflake_max_id_by(
+    at: TimestampWithTimeZone,
+    layout: TextArgument<'_>,
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> i64 {
+    max_id(at.into(), &layout_named(layout, fcinfo))
 }
 
 #[pg_extern(stable, parallel_safe)]
@@ -37,8 +45,12 @@ fn snowflake_max_id_before(at: TimestampWithTimeZone) -> i64 {
 }
 
 #[pg_extern(name = "snowflake_max_id_before", immutable, parallel_safe)]
-fn snowflake_max_id_before_by(at: TimestampWithTimeZone, layout: LayoutArgument) -> i64 {
-    max_id_before(at.into(), &layout.0)
+fn snowflake_max_id_before_by(
+    at: TimestampWithTimeZone,
+    layout: TextArgument<'_>,
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> i64 {
+    max_id_before(at.into(), &layout_named(layout, fcinfo))
 }
 
 /// The smallest ID whose time is at or after `at`.
@@ -48,10 +60,13 @@ fn min_id(at: Instant, layout: &Layout) -> Result<i64, Error> {
         Instant::Finite(time) => layout.min_id(time).ok(),
         Instant::Infinity => None,
     };
-    found.map(SnowflakeId::get).ok_or(Error::TimeOutsideLayout {
-        at,
-        layout: *layout,
-    })
+    match found {
+        Some(id) => Ok(id.get()),
+        None => Err(Error::TimeOutsideLayout {
+            at,
+            layout: *layout,
+        }),
+    }
 }
 
 /// The largest ID whose time is at or before `at`.
@@ -64,13 +79,12 @@ fn max_id(at: Instant, layout: &Layout) -> i64 {
     found.map_or(BEFORE_ALL, SnowflakeId::get)
 }
 
-/// The largest ID whose time is before `at`: both ends of a half-open range,
-/// the lower one as the last ID that is not in it. It never fails, so a range
-/// may reach past the layout's end. The infinities bound nothing: not even
-/// numbers that are no IDs of this layout.
+/// The largest ID whose time is before `at`: the upper end of a half-open
+/// range. It never fails, so that a range may reach past the layout's end.
+/// `infinity` bounds nothing, not even numbers that are no IDs of this layout.
 fn max_id_before(at: Instant, layout: &Layout) -> i64 {
     match at {
-        Instant::NegativeInfinity => i64::MIN,
+        Instant::NegativeInfinity => BEFORE_ALL,
         Instant::Finite(time) => layout
             .last_id_before(time)
             .map_or(BEFORE_ALL, SnowflakeId::get),

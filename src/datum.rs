@@ -3,13 +3,14 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
+use std::marker::PhantomData;
 
 use pgrx::callconv::{Arg, ArgAbi};
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
 use pgrx::prelude::*;
-use pgrx::{FromDatum, pg_sys, varlena};
+use pgrx::{FromDatum, PgList, pg_sys, varlena};
 use snowflake_id::{Layout, Time};
 
 use crate::error::Error;
@@ -65,24 +66,28 @@ impl std::fmt::Display for Instant {
     }
 }
 
-/// The bytes of a `text` argument, in the database's encoding: pgrx's `&str`
+/// A `text` argument. Its bytes are in the database's encoding: pgrx's `&str`
 /// takes them for UTF-8 unchecked.
 #[derive(Clone, Copy)]
-pub struct TextArgument<'a>(&'a [u8]);
+pub struct TextArgument<'a> {
+    value: *mut pg_sys::varlena,
+    lifetime: PhantomData<&'a [u8]>,
+}
 
 impl<'a> TextArgument<'a> {
     /// The bytes as they are.
     pub fn bytes(self) -> &'a [u8] {
-        self.0
+        // SAFETY: a text is a varlena, and lives as long as the call.
+        unsafe { varlena::varlena_to_byte_slice(pg_sys::pg_detoast_datum_packed(self.value)) }
     }
 
     /// The text for reading and for messages. What could not be sent back in
     /// the database's encoding becomes a question mark.
     pub fn readable(self) -> Cow<'a, str> {
-        match str::from_utf8(self.0) {
+        let bytes = self.bytes();
+        match str::from_utf8(bytes) {
             Ok(text) if text.is_ascii() || is_utf8_database() => Cow::Borrowed(text),
-            _ => self
-                .0
+            _ => bytes
                 .iter()
                 .map(|&byte| if byte.is_ascii() { byte as char } else { '?' })
                 .collect(),
@@ -95,95 +100,106 @@ fn is_utf8_database() -> bool {
     unsafe { pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 }
 }
 
-impl<'a> FromDatum for TextArgument<'a> {
+impl FromDatum for TextArgument<'_> {
+    #[inline]
     unsafe fn from_polymorphic_datum(
         datum: pg_sys::Datum,
         is_null: bool,
         _: pg_sys::Oid,
     ) -> Option<Self> {
-        if is_null {
-            return None;
-        }
-        let value: *mut pg_sys::varlena = datum.cast_mut_ptr();
-        // SAFETY: a text that is not null is a varlena. One that lies in place
-        // uncompressed is read there, which spares the guarded call; the bytes
-        // live as long as the function's call.
-        unsafe {
-            let in_place = varlena::varatt_is_4b_u(value)
-                || (varlena::varatt_is_1b(value) && !varlena::varatt_is_1b_e(value));
-            let plain = if in_place {
-                value
-            } else {
-                pg_sys::pg_detoast_datum_packed(value)
-            };
-            Some(Self(varlena::varlena_to_byte_slice(plain)))
-        }
+        (!is_null).then(|| Self {
+            value: datum.cast_mut_ptr(),
+            lifetime: PhantomData,
+        })
     }
 }
 
 // SAFETY: reads a `text`, which is what its SQL type says.
 unsafe impl<'fcx> ArgAbi<'fcx> for TextArgument<'fcx> {
+    #[inline]
     unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
         // SAFETY: the caller's.
         unsafe { arg.unbox_arg_using_from_datum() }.expect("functions of texts are STRICT")
     }
 }
 
-/// The layout that a `text` argument names.
-#[derive(Clone, Copy)]
-pub struct LayoutArgument(pub Layout);
+// SAFETY: `text` is what its `ArgAbi` reads.
+unsafe impl SqlTranslatable for TextArgument<'_> {
+    const TYPE_IDENT: &'static str = "text";
+    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::As("text"));
+    const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Err(ReturnsError::Datum);
+}
+
+/// The layout that a function's last argument names.
+///
+/// Where that is a constant, it is parsed at the first call and kept with the
+/// call's place in the query (`fn_extra`), so the other rows don't look at it.
+#[inline]
+pub fn layout_named(text: TextArgument<'_>, fcinfo: pg_sys::FunctionCallInfo) -> Layout {
+    // SAFETY: Postgres calls SQL functions with a valid call frame, whose
+    // `flinfo` is null only where C code calls the function directly. What is
+    // kept there is ours, and a layout.
+    let kept = unsafe {
+        let flinfo = (*fcinfo).flinfo.as_ref();
+        flinfo.and_then(|flinfo| flinfo.fn_extra.cast::<Layout>().as_ref())
+    };
+    match kept {
+        Some(layout) => *layout,
+        None => parse_layout(text, fcinfo).unwrap_or_else(|error| error.report()),
+    }
+}
 
 thread_local! {
-    /// The text that was parsed last: a query names the same layout for every
-    /// row.
-    static KEPT: RefCell<Option<(Vec<u8>, Layout)>> = const { RefCell::new(None) };
+    /// The text that was parsed last, for where it is no constant: rows that
+    /// follow each other name the same one mostly.
+    static PARSED: RefCell<Option<(Vec<u8>, Layout)>> = const { RefCell::new(None) };
 }
 
-impl LayoutArgument {
-    fn parse(text: TextArgument<'_>) -> Result<Self, Error> {
-        let kept = KEPT.with_borrow(|kept| match kept {
-            Some((bytes, layout)) if bytes == text.bytes() => Some(*layout),
-            _ => None,
-        });
-        match kept {
-            Some(layout) => Ok(Self(layout)),
-            None => Self::parse_anew(text),
+#[inline(never)]
+fn parse_layout(text: TextArgument<'_>, fcinfo: pg_sys::FunctionCallInfo) -> Result<Layout, Error> {
+    let bytes = text.bytes();
+    let parsed = PARSED.with_borrow(|parsed| match parsed {
+        Some((before, layout)) if before == bytes => Some(*layout),
+        _ => None,
+    });
+    let layout = match parsed {
+        Some(layout) => layout,
+        None => {
+            let readable = text.readable();
+            let layout = readable.parse().map_err(|reason| Error::InvalidLayout {
+                text: readable.into_owned(),
+                reason,
+            })?;
+            PARSED.replace(Some((bytes.to_owned(), layout)));
+            layout
+        }
+    };
+    keep_if_constant(layout, fcinfo);
+    Ok(layout)
+}
+
+/// Only a true constant: a parameter's value may change while the call's place
+/// in the query stays, as in a loop of PL/pgSQL.
+fn keep_if_constant(layout: Layout, fcinfo: pg_sys::FunctionCallInfo) {
+    // SAFETY: as in `layout_named`. The expression, where there is one, is the
+    // call's; the memory lives as long as `flinfo`.
+    unsafe {
+        let Some(flinfo) = (*fcinfo).flinfo.as_mut() else {
+            return;
+        };
+        let call = flinfo.fn_expr;
+        if call.is_null() || !pgrx::is_a(call, pg_sys::NodeTag::T_FuncExpr) {
+            return;
+        }
+        let arguments = PgList::<pg_sys::Node>::from_pg((*call.cast::<pg_sys::FuncExpr>()).args);
+        let is_constant = arguments
+            .tail()
+            .is_some_and(|last| pgrx::is_a(last, pg_sys::NodeTag::T_Const));
+        if is_constant {
+            let kept = pg_sys::MemoryContextAlloc(flinfo.fn_mcxt, size_of::<Layout>());
+            kept.cast::<Layout>().write(layout);
+            flinfo.fn_extra = kept;
         }
     }
-
-    #[cold]
-    fn parse_anew(text: TextArgument<'_>) -> Result<Self, Error> {
-        let readable = text.readable();
-        let layout: Layout = readable.parse().map_err(|reason| Error::InvalidLayout {
-            text: readable.into_owned(),
-            reason,
-        })?;
-        KEPT.replace(Some((text.bytes().to_owned(), layout)));
-        Ok(Self(layout))
-    }
 }
-
-// SAFETY: reads a `text`, which is what its SQL type says.
-unsafe impl<'fcx> ArgAbi<'fcx> for LayoutArgument {
-    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
-        // SAFETY: the caller's.
-        let text = unsafe { TextArgument::unbox_arg_unchecked(arg) };
-        Self::parse(text).unwrap_or_else(|error| error.report())
-    }
-}
-
-/// For types that are read from a `text`.
-macro_rules! argument_is_text {
-    ($($type:ty),*) => {$(
-        // SAFETY: `text` is what its `ArgAbi` reads.
-        unsafe impl SqlTranslatable for $type {
-            const TYPE_IDENT: &'static str = "text";
-            const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
-            const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::As("text"));
-            const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Err(ReturnsError::Datum);
-        }
-    )*};
-}
-pub(crate) use argument_is_text;
-
-argument_is_text!(TextArgument<'_>, LayoutArgument);

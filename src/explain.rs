@@ -7,7 +7,7 @@ use pgrx::prelude::*;
 use pgrx::{IntoDatum, direct_function_call, pg_sys};
 use snowflake_id::{Layout, Time};
 
-use crate::datum::{LayoutArgument, timestamptz};
+use crate::datum::{TextArgument, layout_named, timestamptz};
 use crate::error::Error;
 use crate::inspect::{by_this_server, or_report, parts};
 
@@ -22,8 +22,12 @@ fn snowflake_explain(id: i64) -> String {
 }
 
 #[pg_extern(name = "snowflake_explain", stable, parallel_safe)]
-fn snowflake_explain_by(id: i64, layout: LayoutArgument) -> String {
-    or_report(explain(id, &layout.0))
+fn snowflake_explain_by(
+    id: i64,
+    layout: TextArgument<'_>,
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> String {
+    or_report(explain(id, &layout_named(layout, fcinfo)))
 }
 
 /// A field as it is drawn: what is one under the other.

@@ -14,7 +14,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 use pgrx::prelude::*;
 use snowflake_id::{ComposeError, FieldError, Layout, Parts, SnowflakeId};
 
-use crate::datum::{Instant, LayoutArgument, timestamptz};
+use crate::datum::{Instant, TextArgument, layout_named, timestamptz};
 use crate::error::Error;
 use crate::settings;
 
@@ -49,8 +49,8 @@ CREATE FUNCTION snowflake_decode(
 ) IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 "#
 )]
-fn snowflake_decode_by(id: i64, layout: LayoutArgument) -> Row {
-    or_report(decode(id, &layout.0))
+fn snowflake_decode_by(id: i64, layout: TextArgument<'_>, fcinfo: pg_sys::FunctionCallInfo) -> Row {
+    or_report(decode(id, &layout_named(layout, fcinfo)))
 }
 
 #[pg_extern(stable, parallel_safe)]
@@ -59,8 +59,12 @@ fn snowflake_timestamp(id: i64) -> TimestampWithTimeZone {
 }
 
 #[pg_extern(name = "snowflake_timestamp", immutable, parallel_safe)]
-fn snowflake_timestamp_by(id: i64, layout: LayoutArgument) -> TimestampWithTimeZone {
-    or_report(created_at(id, &layout.0))
+fn snowflake_timestamp_by(
+    id: i64,
+    layout: TextArgument<'_>,
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> TimestampWithTimeZone {
+    or_report(created_at(id, &layout_named(layout, fcinfo)))
 }
 
 // Fields have at most 31 bits, so they fit an integer.
@@ -71,8 +75,12 @@ fn snowflake_node_id(id: i64) -> i32 {
 }
 
 #[pg_extern(name = "snowflake_node_id", immutable, parallel_safe)]
-fn snowflake_node_id_by(id: i64, layout: LayoutArgument) -> i32 {
-    or_report(parts(id, &layout.0)).node as i32
+fn snowflake_node_id_by(
+    id: i64,
+    layout: TextArgument<'_>,
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> i32 {
+    or_report(parts(id, &layout_named(layout, fcinfo))).node as i32
 }
 
 #[pg_extern(stable, parallel_safe)]
@@ -81,8 +89,12 @@ fn snowflake_backend_id(id: i64) -> i32 {
 }
 
 #[pg_extern(name = "snowflake_backend_id", immutable, parallel_safe)]
-fn snowflake_backend_id_by(id: i64, layout: LayoutArgument) -> i32 {
-    or_report(parts(id, &layout.0)).backend as i32
+fn snowflake_backend_id_by(
+    id: i64,
+    layout: TextArgument<'_>,
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> i32 {
+    or_report(parts(id, &layout_named(layout, fcinfo))).backend as i32
 }
 
 #[pg_extern(stable, parallel_safe)]
@@ -91,8 +103,12 @@ fn snowflake_sequence(id: i64) -> i32 {
 }
 
 #[pg_extern(name = "snowflake_sequence", immutable, parallel_safe)]
-fn snowflake_sequence_by(id: i64, layout: LayoutArgument) -> i32 {
-    or_report(parts(id, &layout.0)).sequence as i32
+fn snowflake_sequence_by(
+    id: i64,
+    layout: TextArgument<'_>,
+    fcinfo: pg_sys::FunctionCallInfo,
+) -> i32 {
+    or_report(parts(id, &layout_named(layout, fcinfo))).sequence as i32
 }
 
 #[pg_extern(stable, parallel_safe)]
@@ -111,21 +127,27 @@ fn snowflake_compose_by(
     node_id: i32,
     backend_id: i32,
     sequence: i32,
-    layout: LayoutArgument,
+    layout: TextArgument<'_>,
+    fcinfo: pg_sys::FunctionCallInfo,
 ) -> i64 {
     or_report(compose(
         created_at,
         [node_id, backend_id, sequence],
-        &layout.0,
+        &layout_named(layout, fcinfo),
     ))
 }
 
 /// The answer by this server's layout, or the error raised.
+#[inline]
 pub fn by_this_server<T>(read: impl FnOnce(&Layout) -> Result<T, Error>) -> T {
-    or_report(settings::layout_for_reading().and_then(|layout| read(&layout)))
+    match settings::fixed() {
+        Some(identity) => or_report(read(&identity.layout)),
+        None => or_report(read(&or_report(settings::layout_for_reading()))),
+    }
 }
 
 /// The answer, or the error raised.
+#[inline]
 pub fn or_report<T>(answer: Result<T, Error>) -> T {
     answer.unwrap_or_else(|error| error.report())
 }
@@ -134,25 +156,38 @@ pub fn or_report<T>(answer: Result<T, Error>) -> T {
 ///
 /// # Errors
 /// [`Error::NegativeId`], [`Error::IdOutsideLayout`].
+#[inline]
 pub fn parts(id: i64, layout: &Layout) -> Result<Parts, Error> {
-    SnowflakeId::new(id)
-        .ok_or(Error::NegativeId(id))
-        .and_then(|it| {
-            layout.decode(it).map_err(|error| Error::IdOutsideLayout {
-                id,
-                bits: error.total_bits,
-            })
-        })
+    let Some(it) = SnowflakeId::new(id) else {
+        return Err(Error::NegativeId(id));
+    };
+    match layout.decode(it) {
+        Ok(parts) => Ok(parts),
+        Err(error) => Err(Error::IdOutsideLayout {
+            id,
+            bits: error.total_bits,
+        }),
+    }
 }
 
 fn created_at(id: i64, layout: &Layout) -> Result<TimestampWithTimeZone, Error> {
-    timestamptz(parts(id, layout)?.time).ok_or(Error::TimeOutOfRange(id))
+    time_of(id, parts(id, layout)?)
 }
 
 fn decode(id: i64, layout: &Layout) -> Result<Row, Error> {
     let parts = parts(id, layout)?;
-    let created_at = timestamptz(parts.time).ok_or(Error::TimeOutOfRange(id))?;
-    Ok(Row { created_at, parts })
+    Ok(Row {
+        created_at: time_of(id, parts)?,
+        parts,
+    })
+}
+
+#[inline]
+fn time_of(id: i64, parts: Parts) -> Result<TimestampWithTimeZone, Error> {
+    match timestamptz(parts.time) {
+        Some(at) => Ok(at),
+        None => Err(Error::TimeOutOfRange(id)),
+    }
 }
 
 fn compose(
@@ -161,12 +196,12 @@ fn compose(
     layout: &Layout,
 ) -> Result<i64, Error> {
     let at = Instant::from(created_at);
-    let outside = Error::TimeOutsideLayout {
+    let outside = || Error::TimeOutsideLayout {
         at,
         layout: *layout,
     };
     let Instant::Finite(time) = at else {
-        return Err(outside);
+        return Err(outside());
     };
     let unsigned = |name, value: i32, max| {
         u32::try_from(value).map_err(|_| {
@@ -186,7 +221,7 @@ fn compose(
     match layout.compose(parts) {
         Ok(id) => Ok(id.get()),
         Err(ComposeError::Field(error)) => Err(Error::FieldOutOfRange(error)),
-        Err(ComposeError::Time(_)) => Err(outside),
+        Err(ComposeError::Time(_)) => Err(outside()),
     }
 }
 

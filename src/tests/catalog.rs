@@ -1,0 +1,221 @@
+//! What the extension owns, and how it is marked, described and allowed.
+
+use pgrx::prelude::*;
+
+#[pg_schema]
+mod tests {
+    use super::super::{one, outcome, texts};
+    use super::*;
+
+    #[pg_test]
+    fn the_extension_owns_what_the_contract_lists_and_nothing_else() {
+        // The tests themselves are members of the extension here; so are, from
+        // PostgreSQL 17 on, the row types of its views.
+        let objects = texts(
+            "SELECT pg_describe_object(classid, objid, 0) FROM pg_depend
+             WHERE deptype = 'e' AND classid <> 'pg_type'::regclass AND refclassid = 'pg_extension'::regclass
+               AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
+               AND pg_describe_object(classid, objid, 0) !~ 'tests'
+             ORDER BY 1",
+        );
+        let expected = [
+            "function snowflake_accept_clock(timestamp with time zone)",
+            "function snowflake_backend_id(bigint)",
+            "function snowflake_backend_id(bigint,text)",
+            "function snowflake_between(bigint,timestamp with time zone,timestamp with time zone)",
+            "function snowflake_between(bigint,timestamp with time zone,timestamp with time zone,text)",
+            "function snowflake_compose(timestamp with time zone,integer,integer,integer)",
+            "function snowflake_compose(timestamp with time zone,integer,integer,integer,text)",
+            "function snowflake_currval()",
+            "function snowflake_decode(bigint)",
+            "function snowflake_decode(bigint,text)",
+            "function snowflake_explain(bigint)",
+            "function snowflake_explain(bigint,text)",
+            "function snowflake_from_text(text,text)",
+            "function snowflake_get_layouts()",
+            "function snowflake_get_stat_slots()",
+            "function snowflake_get_status()",
+            "function snowflake_max_id(timestamp with time zone)",
+            "function snowflake_max_id(timestamp with time zone,text)",
+            "function snowflake_max_id_before(timestamp with time zone)",
+            "function snowflake_max_id_before(timestamp with time zone,text)",
+            "function snowflake_min_id(timestamp with time zone)",
+            "function snowflake_min_id(timestamp with time zone,text)",
+            "function snowflake_nextval()",
+            "function snowflake_nextvals(integer)",
+            "function snowflake_node_id(bigint)",
+            "function snowflake_node_id(bigint,text)",
+            "function snowflake_partition_ddl(regclass,timestamp with time zone,timestamp with time zone,interval)",
+            "function snowflake_sequence(bigint)",
+            "function snowflake_sequence(bigint,text)",
+            "function snowflake_start_after(bigint)",
+            "function snowflake_stat_reset()",
+            "function snowflake_timestamp(bigint)",
+            "function snowflake_timestamp(bigint,text)",
+            "function snowflake_to_text(bigint,text)",
+            "sequence snowflake_mark",
+            "view snowflake_layouts",
+            "view snowflake_stat_slots",
+            "view snowflake_status",
+        ];
+        assert_eq!(objects, expected);
+    }
+
+    #[pg_test]
+    fn functions_are_marked_as_the_contract_says() {
+        let marks = texts(
+            "SELECT format('%s %s %s %s', oid::regprocedure, provolatile, proparallel, proisstrict)
+             FROM pg_proc WHERE proname ~ '^snowflake_' ORDER BY 1",
+        );
+        let expected = [
+            "snowflake_accept_clock(timestamp with time zone) v s t",
+            "snowflake_backend_id(bigint) s s t",
+            "snowflake_backend_id(bigint,text) i s t",
+            "snowflake_between(bigint,timestamp with time zone,timestamp with time zone) s s f",
+            "snowflake_between(bigint,timestamp with time zone,timestamp with time zone,text) i s f",
+            "snowflake_compose(timestamp with time zone,integer,integer,integer) s s t",
+            "snowflake_compose(timestamp with time zone,integer,integer,integer,text) i s t",
+            "snowflake_currval() v r t",
+            "snowflake_decode(bigint) s s t",
+            "snowflake_decode(bigint,text) i s t",
+            "snowflake_explain(bigint) s s t",
+            "snowflake_explain(bigint,text) s s t",
+            "snowflake_from_text(text,text) i s t",
+            "snowflake_get_layouts() i s t",
+            "snowflake_get_stat_slots() v r t",
+            "snowflake_get_status() v r t",
+            "snowflake_max_id(timestamp with time zone) s s t",
+            "snowflake_max_id(timestamp with time zone,text) i s t",
+            "snowflake_max_id_before(timestamp with time zone) s s t",
+            "snowflake_max_id_before(timestamp with time zone,text) i s t",
+            "snowflake_min_id(timestamp with time zone) s s t",
+            "snowflake_min_id(timestamp with time zone,text) i s t",
+            "snowflake_nextval() v s t",
+            "snowflake_nextvals(integer) v s t",
+            "snowflake_node_id(bigint) s s t",
+            "snowflake_node_id(bigint,text) i s t",
+            "snowflake_partition_ddl(regclass,timestamp with time zone,timestamp with time zone,interval) s s t",
+            "snowflake_sequence(bigint) s s t",
+            "snowflake_sequence(bigint,text) i s t",
+            "snowflake_start_after(bigint) v s t",
+            "snowflake_stat_reset() v s t",
+            "snowflake_timestamp(bigint) s s t",
+            "snowflake_timestamp(bigint,text) i s t",
+            "snowflake_to_text(bigint,text) i s t",
+        ];
+        assert_eq!(marks, expected);
+    }
+
+    #[pg_test]
+    fn everything_a_person_meets_has_a_description() {
+        let bare = texts(
+            "SELECT pg_describe_object(classid, objid, 0) FROM pg_depend
+             WHERE deptype = 'e' AND classid <> 'pg_type'::regclass AND refclassid = 'pg_extension'::regclass
+               AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
+               AND pg_describe_object(classid, objid, 0) !~ 'tests'
+               AND coalesce(obj_description(objid, classid::regclass::name), '') = ''",
+        );
+        assert_eq!(bare, Vec::<String>::new());
+        let bare_columns = texts(
+            "SELECT format('%s.%s', attrelid::regclass, attname) FROM pg_attribute
+             WHERE attrelid IN ('snowflake_status'::regclass, 'snowflake_stat_slots'::regclass,
+                                'snowflake_layouts'::regclass)
+               AND attnum > 0 AND coalesce(col_description(attrelid, attnum), '') = ''",
+        );
+        assert_eq!(bare_columns, Vec::<String>::new());
+        let settings = texts(
+            "SELECT name FROM pg_settings WHERE name LIKE 'snowflake.%'
+               AND short_desc <> '' AND extra_desc <> '' ORDER BY 1",
+        );
+        let expected = [
+            "layout",
+            "lease",
+            "max_borrow",
+            "max_clock_step",
+            "max_wait",
+            "node_id",
+        ];
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|it| format!("snowflake.{it}"))
+            .collect();
+        let settings: Vec<_> = settings
+            .into_iter()
+            .filter(|it| it != "snowflake.unprotected")
+            .collect();
+        assert_eq!(settings, expected);
+    }
+
+    #[pg_test]
+    fn settings_have_the_contexts_and_defaults_of_the_contract() {
+        let settings = texts(
+            "SELECT concat_ws(' ', name, context, boot_val, unit) FROM pg_settings
+             WHERE name LIKE 'snowflake.%' AND name <> 'snowflake.unprotected' ORDER BY 1",
+        );
+        let expected = [
+            "snowflake.layout postmaster default",
+            "snowflake.lease sighup 2000 ms",
+            "snowflake.max_borrow sighup 1000 ms",
+            "snowflake.max_clock_step sighup 86400000 ms",
+            "snowflake.max_wait user 5000 ms",
+            "snowflake.node_id postmaster -1",
+        ];
+        assert_eq!(settings, expected);
+    }
+
+    #[pg_test]
+    fn shared_memory_stays_small() {
+        let size: i64 = one(
+            "SELECT sum(allocated_size)::bigint FROM pg_shmem_allocations
+             WHERE name = 'snowflake'",
+        );
+        assert!(size <= 64 * 1024, "{size} bytes");
+    }
+
+    #[pg_test]
+    fn the_public_may_read_the_mark_and_not_move_it() {
+        let allowed: String = one(
+            "SELECT concat_ws(' ', has_sequence_privilege('pg_monitor', oid, 'SELECT'),
+                              has_sequence_privilege('pg_monitor', oid, 'USAGE'),
+                              has_sequence_privilege('pg_monitor', oid, 'UPDATE'))
+             FROM pg_class WHERE relname = 'snowflake_mark'",
+        );
+        assert_eq!(allowed, "t f f");
+    }
+
+    #[pg_test]
+    fn what_only_an_administrator_may_do_is_refused_to_others() {
+        Spi::run(
+            "CREATE ROLE somebody; GRANT EXECUTE ON FUNCTION snowflake_stat_reset() TO somebody",
+        )
+        .expect("a superuser may");
+        for (call, state) in [
+            ("snowflake_start_after(1)", "42501"),
+            ("snowflake_accept_clock(now())", "42501"),
+            ("snowflake_stat_reset()", "00000"),
+            ("snowflake_nextval()", "00000"),
+        ] {
+            let [got, ..] = outcome(&format!(
+                "DO $do$ BEGIN SET LOCAL ROLE somebody; PERFORM {call}; END $do$"
+            ));
+            Spi::run("RESET ROLE").expect("back");
+            assert_eq!(got, state, "{call}");
+        }
+        Spi::run(
+            "GRANT EXECUTE ON FUNCTION snowflake_start_after(bigint),
+                 snowflake_accept_clock(timestamptz) TO somebody",
+        )
+        .expect("a superuser may");
+        for call in ["snowflake_start_after(1)", "snowflake_accept_clock(now())"] {
+            let [got, message, _, hint] = outcome(&format!(
+                "DO $do$ BEGIN SET LOCAL ROLE somebody; PERFORM {call}; END $do$"
+            ));
+            assert_eq!(got, "42501", "{call}");
+            assert!(
+                message.starts_with("permission denied for function"),
+                "{message}"
+            );
+            assert_eq!(hint, "Only a superuser may call it.");
+        }
+    }
+}

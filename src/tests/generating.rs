@@ -1,0 +1,129 @@
+//! Making IDs, and how it is going.
+
+use pgrx::prelude::*;
+
+#[pg_schema]
+mod tests {
+    use super::super::{one, outcome};
+    use super::*;
+
+    #[pg_test]
+    fn nextval_ascends_and_currval_follows() {
+        let mut last = 0;
+        for _ in 0..10_000 {
+            let id: i64 = one("SELECT snowflake_nextval()");
+            assert!(id > last, "{id} after {last}");
+            last = id;
+        }
+        assert_eq!(one::<i64>("SELECT snowflake_currval()"), last);
+    }
+
+    #[pg_test]
+    fn nextvals_makes_as_many_as_asked_ascending() {
+        for count in [0, 1, 2, 4_095, 4_096, 4_097, 100_000] {
+            let ordered: String = one(&format!(
+                "SELECT concat_ws(' ', count(*), count(DISTINCT id),
+                                  coalesce(bool_and(id > before OR before IS NULL), true))
+                 FROM (SELECT id, lag(id) OVER (ORDER BY n) AS before
+                       FROM snowflake_nextvals({count}) WITH ORDINALITY AS t(id, n)) AS t"
+            ));
+            assert_eq!(ordered, format!("{count} {count} t"));
+        }
+        assert_eq!(
+            one::<i64>("SELECT count(*) FROM snowflake_nextvals(NULL)"),
+            0
+        );
+    }
+
+    #[pg_test]
+    fn currval_is_the_last_id_handed_out_not_the_last_reserved() {
+        let last: i64 =
+            one("SELECT max(id) FROM (SELECT snowflake_nextvals(1000) AS id LIMIT 3) AS t");
+        assert_eq!(one::<i64>("SELECT snowflake_currval()"), last);
+    }
+
+    #[pg_test]
+    fn a_negative_count_is_refused() {
+        let [state, message, _, hint] = outcome("SELECT * FROM snowflake_nextvals(-1)");
+        assert_eq!(state, "22023");
+        assert_eq!(message, "count must not be negative, but is -1");
+        assert_eq!(hint, "Ask for 0 or more IDs.");
+    }
+
+    #[pg_test]
+    fn the_mark_is_above_every_id() {
+        let below: bool = one(
+            "SELECT bool_and(id < last_value) FROM snowflake_nextvals(100000) AS id, snowflake_mark",
+        );
+        assert!(below);
+    }
+
+    #[pg_test]
+    fn status_tells_how_it_goes() {
+        Spi::run("SELECT count(snowflake_nextval()) FROM generate_series(1, 1000)")
+            .expect("makes IDs");
+        let told: String = one(
+            "SELECT concat_ws(' ', preloaded, node_id, ids >= 1000, waits >= 0,
+                              abs(extract(epoch FROM last_id_at - clock_timestamp())) < 10,
+                              reserved_until > last_id_at, clock_behind < interval '10 s',
+                              expires_at)
+             FROM snowflake_status",
+        );
+        assert!(told.starts_with("t 5 t t t t t 2094-09-"), "{told}");
+    }
+
+    #[pg_test]
+    fn each_slot_tells_what_happened_in_it() {
+        Spi::run("SELECT snowflake_stat_reset()").expect("a superuser may");
+        Spi::run("SELECT count(snowflake_nextval()) FROM generate_series(1, 1000)")
+            .expect("makes IDs");
+        let rows: i64 = one("SELECT count(*) FROM snowflake_stat_slots");
+        assert_eq!(rows, 16);
+        let mine: String = one(
+            "SELECT concat_ws(' ', ids >= 1000, pg_backend_pid() = ANY (pids), last_id_at IS NOT NULL)
+             FROM snowflake_stat_slots WHERE backend_id = pg_backend_pid() % 16",
+        );
+        assert_eq!(mine, "t t t");
+    }
+
+    #[pg_test]
+    fn start_after_raises_and_never_lowers() {
+        // Some seconds, not more: the other tests' IDs begin there as well.
+        let start: i64 = one("SELECT snowflake_nextval() + (3000::bigint << 22)");
+        Spi::run(&format!("SELECT snowflake_start_after({start})")).expect("a superuser may");
+        let after: i64 = one("SELECT snowflake_nextval()");
+        assert!(after > start, "{after} after {start}");
+        Spi::run("SELECT snowflake_start_after(1)").expect("lowers nothing");
+        let later: i64 = one("SELECT snowflake_nextval()");
+        assert!(later > after, "{later} after {after}");
+
+        let [state, message, detail, hint] =
+            outcome("SELECT snowflake_start_after(9000000000000000000)");
+        assert_eq!(state, "22023");
+        assert!(
+            message.ends_with("is too far ahead of the clock to start after"),
+            "{message}"
+        );
+        assert!(detail.starts_with("IDs would start at 2"), "{detail}");
+        assert_eq!(hint, "The limit is snowflake.max_clock_step.");
+        assert_eq!(outcome("SELECT snowflake_start_after(-1)")[0], "22003");
+    }
+
+    #[pg_test]
+    fn accept_clock_wants_to_know_the_time() {
+        assert_eq!(
+            outcome("SELECT snowflake_accept_clock(clock_timestamp())")[0],
+            "00000"
+        );
+        for wrong in [
+            "clock_timestamp() + interval '2 min'",
+            "'2001-01-01'",
+            "'infinity'",
+            "'-infinity'",
+        ] {
+            let [state, message, ..] = outcome(&format!("SELECT snowflake_accept_clock({wrong})"));
+            assert_eq!(state, "22023", "{wrong}");
+            assert_eq!(message, "the clock does not say what was expected");
+        }
+    }
+}
