@@ -128,8 +128,8 @@ impl Layout {
         )
     }
 
-    /// The fields that the layout has, from the most significant bit down: the timestamp first, the last one's lowest bit
-    /// being bit 0.
+    /// The fields that the layout has, from the most significant bit down: the timestamp first. They lie side by side;
+    /// the lowest bit of the last one is bit 0.
     pub fn fields(&self) -> impl Iterator<Item = FieldBits> + use<> {
         let mut fields = [
             ("timestamp", self.timestamp),

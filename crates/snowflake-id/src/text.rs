@@ -7,13 +7,13 @@ use thiserror::Error;
 
 use crate::id::SnowflakeId;
 
-/// How an ID is written as text: one width for all IDs, and the order of the texts, byte by byte (the collation `C`), is
-/// the order of the IDs.
+/// How an ID is written as text: one width for all IDs, and the order of the texts, byte by byte (the collation `C`),
+/// is the order of the IDs.
 ///
 /// `Base32` is Douglas Crockford's (<https://www.crockford.com/base32.html>) without hyphens and check symbol: no
-/// letter looks like a digit, and case doesn't matter on the way in. Its order also survives collations that have digits
-/// before letters and the letters as in the alphabet. `Base62` is shorter by two characters; its case matters, and it
-/// sorts right in `C` only.
+/// letter looks like a digit, and case doesn't matter on the way in. Its order also survives collations that have
+/// digits before letters and the letters as in the alphabet. `Base62` is shorter by two characters; its case matters,
+/// and it sorts right in `C` only.
 ///
 /// ```
 /// use snowflake_id::{Encoding, SnowflakeId};
@@ -26,8 +26,8 @@ use crate::id::SnowflakeId;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Encoding {
-    /// 13 characters of `0123456789ABCDEFGHJKMNPQRSTVWXYZ`. Read as well: lower case, `I`, `i`, `L` and `l` as 1, `O` and
-    /// `o` as 0. `U` is no digit.
+    /// 13 characters of `0123456789ABCDEFGHJKMNPQRSTVWXYZ`. Read as well: lower case, `I`, `i`, `L` and `l` as 1, `O`
+    /// and `o` as 0. `U` is no digit.
     #[default]
     Base32,
     /// 11 characters of `0-9`, `A-Z` and `a-z`, in this order, which is ASCII's.
@@ -124,8 +124,8 @@ impl Encoding {
             .ok_or(TextError::TooLarge { encoding: self })
     }
 
-    /// What is wrong with a text that isn't `width` digits. The character comes first: a text with a hyphen too many also
-    /// has a wrong length, and the hyphen is what to look for.
+    /// What is wrong with a text that isn't `width` digits. The character comes first: a text with a hyphen too many
+    /// also has a wrong length, and the hyphen is what to look for.
     #[cold]
     fn malformed(self, text: &str) -> TextError {
         let mut found = 0;
@@ -165,19 +165,11 @@ fn base32(number: u64) -> [u8; BASE32_WIDTH] {
 }
 
 fn base62(number: u64) -> [u8; BASE62_WIDTH] {
-    // Each division waits for the one before. In two halves of 32 bits, which 5 digits fit, two of them go on at the
-    // same time, and each takes less.
-    const HALF: u64 = 62_u64.pow(5);
-    let upper = number / HALF;
     let mut text = [0; BASE62_WIDTH];
-    // At most 10: 2^63 / 62^10.
-    text[0] = BASE62_DIGITS[(upper / HALF % 62) as usize];
-    for (first, half) in [(1, upper % HALF), (6, number % HALF)] {
-        let mut rest = half as u32;
-        for byte in text[first..first + 5].iter_mut().rev() {
-            *byte = BASE62_DIGITS[(rest % 62) as usize];
-            rest /= 62;
-        }
+    let mut rest = number;
+    for byte in text.iter_mut().rev() {
+        *byte = BASE62_DIGITS[(rest % 62) as usize];
+        rest /= 62;
     }
     text
 }

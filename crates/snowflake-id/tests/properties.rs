@@ -87,8 +87,8 @@ fn layout_and_time() -> impl Strategy<Value = (Layout, Time)> {
     })
 }
 
-/// A layout, an ID of it and an instant: near the ID's time, near the beginning of any tick, before the epoch or past the
-/// end, often one microsecond off.
+/// A layout, an ID of it and an instant: near the ID's time, near the beginning of any tick, before the epoch or past
+/// the end, often one microsecond off.
 fn layout_id_and_time() -> impl Strategy<Value = (Layout, SnowflakeId, Time)> {
     layout_and_id().prop_flat_map(|(layout, id)| {
         let begin_of = move |tick| layout.time_of(Tick::new(tick)).unix_micros();
@@ -165,8 +165,8 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Crockford's table of symbols and what it says of decoding, and the ASCII order of letters and digits, with the width and
-/// the value of a text worked out the long way.
+/// What decoding should give, the long way: Crockford's table with what it says of look-alikes, or digits and letters
+/// in the order of ASCII.
 fn decode_by_the_table(encoding: Encoding, text: &str) -> Result<SnowflakeId, TextError> {
     let value = |character: char| match encoding {
         Encoding::Base32 => match character {
@@ -408,7 +408,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases(30_000))]
+    #![proptest_config(cases(20_000))]
 
     /// A comparison with a bound selects the IDs that their times select.
     #[test]
