@@ -30,7 +30,9 @@ fn snowflake_from_text(
 }
 
 fn encoding_named(name: TextArgument<'_>) -> Result<Encoding, Error> {
-    let name = name.readable();
-    let encoding = name.parse();
-    encoding.map_err(|_| Error::InvalidEncoding(name.into_owned()))
+    let named = |it: &Encoding| it.name().as_bytes() == name.bytes();
+    match Encoding::ALL.into_iter().find(named) {
+        Some(encoding) => Ok(encoding),
+        None => Err(Error::InvalidEncoding(name.readable().into_owned())),
+    }
 }

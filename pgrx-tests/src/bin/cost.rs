@@ -1,6 +1,6 @@
 //! What one ID costs, beside `nextval()` and a function that does nothing:
 //! the same query in the same server, in turn, so that whatever else the
-//! machine does meets all alike. Then what moving the mark costs, by a lease
+//! machine does meets all alike. Then what reading an ID costs, what moving the mark costs, by a lease
 //! that never runs out meanwhile, and the longest of a minute's single calls.
 //! Reports; fails on no time.
 
@@ -11,6 +11,7 @@ use postgres::Client;
 use snowflake_tests::Cluster;
 
 const CALLS: u32 = 3_000_000;
+const SERIES: &str = "generate_series(1, 3000000)";
 const ROUNDS: usize = 5;
 
 /// How long single calls are timed.
@@ -19,6 +20,7 @@ const STEADY: Duration = Duration::from_secs(60);
 struct Contender {
     what: &'static str,
     call: &'static str,
+    from: &'static str,
     milliseconds: Vec<f64>,
 }
 
@@ -27,19 +29,25 @@ impl Contender {
         Self {
             what,
             call,
+            from: SERIES,
             milliseconds: Vec::new(),
         }
     }
 
+    /// A function of the column `id` of a table of as many rows.
+    fn of_rows(what: &'static str, call: &'static str) -> Self {
+        Self {
+            from: "made",
+            ..Self::new(what, call)
+        }
+    }
+
     fn run(&self, client: &mut Client) -> Result<f64> {
-        let query = format!(
-            "SELECT count({}) FROM generate_series(1, {CALLS})",
-            self.call
-        );
+        let query = format!("SELECT count({}) FROM {}", self.call, self.from);
         let begun = Instant::now();
         let count: i64 = client.query_one(&query, &[])?.get(0);
         let took = begun.elapsed().as_secs_f64() * 1e3;
-        assert_eq!(count, i64::from(CALLS));
+        assert_eq!(count, i64::from(CALLS), "{query}");
         Ok(took)
     }
 
@@ -113,6 +121,7 @@ fn main() -> Result<()> {
     let cluster = Cluster::builder()
         .conf("snowflake.node_id", 1)
         .conf("fsync", "on")
+        .time_limit(Duration::from_secs(3_600))
         .start_with_extension()?;
     let mut client = cluster.connect()?;
     client.batch_execute(
@@ -121,7 +130,7 @@ fn main() -> Result<()> {
          SET max_parallel_workers_per_gather = 0",
     )?;
     println!(
-        "PostgreSQL {}: SELECT count(...) FROM generate_series(1, {CALLS}), {ROUNDS} rounds in turn",
+        "PostgreSQL {}: SELECT count(...) FROM {SERIES}, {ROUNDS} rounds in turn",
         cluster.installation().version
     );
     let mut contenders = [
@@ -136,6 +145,41 @@ fn main() -> Result<()> {
         snowflake / sequence,
         snowflake / constant
     );
+
+    client.batch_execute(&format!(
+        "CREATE TABLE made AS SELECT snowflake_nextval() AS id FROM {SERIES}"
+    ))?;
+    client.batch_execute("VACUUM ANALYZE made")?;
+    println!("SELECT count(...) FROM made, a table of as many IDs");
+    let mut contenders = [
+        Contender::of_rows("a function that returns a constant", "pg_backend_pid()"),
+        Contender::of_rows("int8abs(id), a C function of core", "int8abs(id)"),
+        Contender::of_rows("snowflake_timestamp(id)", "snowflake_timestamp(id)"),
+        Contender::of_rows(
+            "snowflake_timestamp(id, 'default')",
+            "snowflake_timestamp(id, 'default')",
+        ),
+        Contender::of_rows("snowflake_node_id(id)", "snowflake_node_id(id)"),
+        Contender::of_rows(
+            "snowflake_node_id(id, 'default')",
+            "snowflake_node_id(id, 'default')",
+        ),
+        Contender::of_rows(
+            "snowflake_decode(id, 'default')",
+            "snowflake_decode(id, 'default')",
+        ),
+        Contender::of_rows("snowflake_to_text(id)", "snowflake_to_text(id)"),
+    ];
+    in_turn(&mut client, &mut contenders, |_, _| Ok(()))?;
+    let constant = contenders[0].median();
+    for accessor in &contenders[1..] {
+        println!(
+            "{} takes {:.2} of the constant function's time",
+            accessor.what,
+            accessor.median() / constant
+        );
+    }
+    println!();
 
     let leases = ["2s", "1h"];
     let mut contenders = [
