@@ -8,6 +8,15 @@
 //! they are (`FAKETIME_DONT_FAKE_MONOTONIC` covers both in libfaketime 0.9.10),
 //! as they do when a real clock is set. The machine's own clock is not touched.
 //!
+//! Postgres asks for the time in its handler of SIGALRM too, while any time limit
+//! is under way; a session at work has one every ten seconds. It must not
+//! interrupt a look at the clock: `fopen` in `fopen` waits for a lock that nobody
+//! will release, and `malloc` in `malloc` spoils the heap. So it is
+//! `libfaketimeMT`, for programs with threads, that is preloaded: it blocks
+//! signals while it reads the file. What is left is a handler in the middle of
+//! Postgres' own `malloc`. [`SETTINGS`] keeps time limits out of statements, and
+//! LLVM, whose loading is one long `malloc`, out of the server.
+//!
 //! The postmaster of PostgreSQL 15 starts some of its children from a signal
 //! handler in the middle of a call that libfaketime has taken over, and in
 //! those the clock stays the machine's for good: background workers (parallel
@@ -29,6 +38,15 @@ use crate::account::Account;
 use crate::ids;
 use crate::processes;
 use crate::server::Server;
+
+/// What a server by such a clock has, before the test's own settings.
+pub const SETTINGS: &[(&str, &str)] = &[
+    // See above.
+    ("jit", "off"),
+    // See above; and it would go by the clock that the test moves, and end a
+    // statement when that is set forward. What hangs, the watchdog ends.
+    ("statement_timeout", "0"),
+];
 
 /// How far a clock is off, or is moved, forward or back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -203,10 +221,10 @@ fn library() -> Result<PathBuf> {
     }
     places
         .iter()
-        .map(|place| place.join("faketime/libfaketime.so.1"))
+        .map(|place| place.join("faketime/libfaketimeMT.so.1"))
         .find(|file| file.exists())
         .context(
-            "libfaketime.so.1 is not there, with which tests move a server's clock: \
+            "libfaketimeMT.so.1 is not there, with which tests move a server's clock: \
              install it (Debian's package is called \"faketime\")",
         )
 }

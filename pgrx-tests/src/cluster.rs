@@ -22,7 +22,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 
 use crate::account::Account;
-use crate::clock::Clock;
+use crate::clock::{self, Clock};
 use crate::installation::Installation;
 use crate::scratch::Scratch;
 use crate::server::{Server, Stop, tail};
@@ -204,16 +204,14 @@ impl ClusterBuilder {
         let log = scratch.path().join("log");
         let watchdog = Watchdog::new(self.time_limit, &data, &log);
         fill(&installation, &account, &data)?;
-        let mut server = Server::new(
-            installation,
-            account,
-            data,
-            sockets,
-            log,
-            5432,
-        );
+        let mut server = Server::new(installation, account, data, sockets, log, 5432);
         for (name, value) in BASE {
             server.set_conf(name, value)?;
+        }
+        if self.movable_clock {
+            for (name, value) in clock::SETTINGS {
+                server.set_conf(name, value)?;
+            }
         }
         if let Some(library) = self.preload {
             server.set_conf("shared_preload_libraries", library)?;

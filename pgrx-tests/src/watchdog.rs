@@ -7,7 +7,7 @@
 //! SIGKILL, as often as some are started: calls that waited for the server
 //! return with an error. Whatever the test makes of that, it fails, as the
 //! cluster panics when it is dropped. A test that hangs elsewhere is ended with
-//! its process.
+//! its process. (What becomes of servers then is [`scratch`](crate::scratch)'s.)
 
 use std::fmt::Write as _;
 use std::fs::{self, File};

@@ -3,8 +3,11 @@
 //! XX000 (an internal error, which DBAs take for a bug and monitoring for an
 //! alarm) or costs the connection.
 
-use anyhow::Result;
-use postgres::Client;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use postgres::{Client, NoTls};
 use snowflake_tests::Cluster;
 use snowflake_tests::ids;
 use snowflake_tests::outcome::{Refusal, refusal, text};
@@ -387,6 +390,71 @@ fn an_odd_mark_is_no_internal_error() -> Result<()> {
                 println!("errors: mark = {value}: IDs go on");
             }
         }
+    }
+    Ok(())
+}
+
+/// An error of Postgres' that passes through the extension is shown as it is,
+/// also where the server's environment asks Rust for backtraces: to the client
+/// and in the log. Other programs and libraries find that environment as it was.
+#[test]
+fn nobody_sees_a_backtrace() -> Result<()> {
+    let builder = || {
+        Cluster::builder()
+            .conf("snowflake.node_id", 1)
+            .environment("RUST_BACKTRACE", "1")
+            .environment("RUST_LIB_BACKTRACE", "full")
+    };
+
+    // The first ID of a session, cancelled in the middle of a move of the mark,
+    // which somebody else's lock holds up.
+    let cluster = builder().start_with_extension()?;
+    let mut blocker = cluster.connect()?;
+    blocker.batch_execute("BEGIN; ALTER SEQUENCE snowflake_mark CACHE 1")?;
+    let mut client = cluster.connect()?;
+    let (pid, token) = (ids::backend_pid(&mut client)?, client.cancel_token());
+    let call = std::thread::spawn(move || refusal(&mut client, "SELECT snowflake_nextval()"));
+    let waits = "SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'";
+    let mut observer = cluster.connect()?;
+    let begun = Instant::now();
+    while observer.query_opt(waits, &[&pid])?.is_none() {
+        ensure!(
+            begun.elapsed() < Duration::from_secs(20),
+            "the call is not seen to wait"
+        );
+        sleep(Duration::from_millis(5));
+    }
+    token.cancel_query(NoTls)?;
+    let cancelled = call.join().expect("the thread of the call")?;
+    println!("errors: with RUST_BACKTRACE=1: {cancelled}");
+    assert_eq!(cancelled.sqlstate, "57014", "{cancelled}");
+    assert_eq!(cancelled.detail, "", "{cancelled}");
+    assert_no_backtrace(&cluster)?;
+
+    // Loaded late, by a session.
+    let cluster = builder().without_preload().start_with_extension()?;
+    let refused = refusal(&mut cluster.connect()?, "SELECT snowflake_nextval()")?;
+    assert_eq!(refused.sqlstate, "55000", "{refused}");
+    assert_no_backtrace(&cluster)
+}
+
+fn assert_no_backtrace(cluster: &Cluster) -> Result<()> {
+    let mut client = cluster.connect()?;
+    let variables = text(
+        &mut client,
+        "LOAD 'snowflake'; \
+         CREATE TEMP TABLE environment (line text); \
+         COPY environment FROM PROGRAM 'env'; \
+         SELECT string_agg(line, ' ' ORDER BY line) FROM environment \
+         WHERE line ~ '^RUST_(LIB_)?BACKTRACE='",
+    )?;
+    assert_eq!(
+        variables.as_deref(),
+        Some("RUST_BACKTRACE=1 RUST_LIB_BACKTRACE=full")
+    );
+    let log = cluster.log()?;
+    for trace in ["pgrx_pg_sys::", "rust_end_short_backtrace"] {
+        assert!(!log.contains(trace), "\"{trace}\" in the log:\n{log}");
     }
     Ok(())
 }

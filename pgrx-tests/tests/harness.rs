@@ -14,6 +14,9 @@ use snowflake_tests::{Cluster, ClusterBuilder, Stop, processes};
 /// Set in the child of [`a_killed_test_leaves_nothing`].
 const CHILD: &str = "SNOWFLAKE_HARNESS_CHILD";
 
+/// Set in the children of [`a_test_that_hangs_fails`].
+const HANGING_CHILD: &str = "SNOWFLAKE_HARNESS_HANGING_CHILD";
+
 fn plain() -> Result<ClusterBuilder> {
     Ok(Cluster::builder()
         .installation(Installation::from_variable(PG_CONFIG)?)
@@ -137,6 +140,83 @@ fn child_that_waits_to_be_killed() -> Result<()> {
     std::fs::write(marks.join("new"), text)?;
     std::fs::rename(marks.join("new"), marks.join("server"))?;
     std::thread::sleep(Duration::from_secs(120));
+    Ok(())
+}
+
+/// Runs this test binary again as children that hang: in a statement, and
+/// where the end of its server wakes nobody.
+#[test]
+fn a_test_that_hangs_fails() -> Result<()> {
+    let marks = tempfile::tempdir()?;
+    let cases = [
+        ("statement", "the server lived too long"),
+        ("elsewhere", "goes on without its server"),
+    ];
+    let begun = Instant::now();
+    let mut children = Vec::new();
+    for (place, verdict) in cases {
+        let errors = marks.path().join(place);
+        let child = Command::new(std::env::current_exe()?)
+            .args(["--exact", "child_that_hangs", "--nocapture"])
+            .env(HANGING_CHILD, place)
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(&errors)?)
+            .spawn()?;
+        children.push((place, verdict, errors, child));
+    }
+    for (place, verdict, errors, mut child) in children {
+        let mut status = None;
+        // Collecting stacks takes a while.
+        while status.is_none() && begun.elapsed() < Duration::from_secs(180) {
+            std::thread::sleep(Duration::from_millis(50));
+            status = child.try_wait()?;
+        }
+        let took = begun.elapsed();
+        child.kill()?;
+        child.wait()?;
+        let said = std::fs::read_to_string(&errors)?;
+        let code = status.and_then(|status| status.code());
+        assert_eq!(code, Some(101), "{place}, after {took:?}:\n{said}");
+        for part in [
+            "The server of the test \"child_that_hangs\" was there for longer than 8s",
+            "postgres: postgres postgres [local] SELECT",
+            "ready to accept connections",
+            verdict,
+        ] {
+            assert!(said.contains(part), "\"{part}\" is not in:\n{said}");
+        }
+        println!(
+            "harness: a test that hangs ({place}) with a limit of 8 s failed within {} s, {}",
+            took.as_secs(),
+            if said.contains("stack of") {
+                "with stacks"
+            } else {
+                "without stacks: gdb is not there, or may not look"
+            }
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn child_that_hangs() -> Result<()> {
+    let Some(place) = std::env::var_os(HANGING_CHILD) else {
+        // Run as an ordinary test it has nothing to wait for.
+        return Ok(());
+    };
+    // What `initdb` takes is not to count.
+    drop(plain()?.prepare()?);
+    let cluster = plain()?.time_limit(Duration::from_secs(8)).start()?;
+    let mut client = cluster.connect()?;
+    // What the client makes of the server's end is nobody's concern: the test
+    // fails though it forgets about it.
+    let call = std::thread::spawn(move || {
+        let _ = client.simple_query("SELECT pg_sleep(600)");
+    });
+    if place == "elsewhere" {
+        std::thread::sleep(Duration::from_secs(600));
+    }
+    let _ = call.join();
     Ok(())
 }
 

@@ -6,7 +6,9 @@
 //! clock back where the IDs were made; on a build that doesn't obey the mark
 //! (`snowflake.unprotected = 'mark'`) the same must show duplicates.
 
+use std::error::Error as _;
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -14,7 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
-use postgres::{Client, NoTls};
+use postgres::{CancelToken, Client, NoTls};
 use rand::RngExt;
 use snowflake_tests::clock::Offset;
 use snowflake_tests::demand::{Demand, Habit};
@@ -267,6 +269,29 @@ fn a_move_that_is_blocked_is_cancelled_or_times_out() -> Result<()> {
     )
 }
 
+/// Set when it is dropped: whichever way a scope is left, its threads see it.
+/// Without, an error between their start and their end would wait for ever.
+struct SetOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Asks the server to cancel; says whether it could be asked. The client
+/// doesn't wait for an answer, so its requests pile up in the socket's queue
+/// where the postmaster gets little of the processor, until the queue is full.
+fn cancel(token: &CancelToken) -> Result<bool> {
+    let Err(error) = token.cancel_query(NoTls) else {
+        return Ok(true);
+    };
+    let cause = error.source().and_then(|cause| cause.downcast_ref());
+    let full = cause.is_some_and(|cause: &io::Error| cause.kind() == io::ErrorKind::WouldBlock);
+    ensure!(full, error);
+    Ok(false)
+}
+
 /// Cancels at any moment, with a lease so short that sessions spend much of
 /// their time in moves: no lock or flag stays behind, and no ID below the mark
 /// comes again.
@@ -281,6 +306,7 @@ fn moves_are_cancelled_at_random() -> Result<()> {
         let mut received = Vec::new();
         let (mut cancels, hits) = (0, AtomicUsize::new(0));
         std::thread::scope(|scope| -> Result<()> {
+            let over = SetOnDrop(&stop);
             let threads: Vec<_> = sessions
                 .iter_mut()
                 .map(|client| {
@@ -304,15 +330,20 @@ fn moves_are_cancelled_at_random() -> Result<()> {
                 })
                 .collect();
             let begun = Instant::now();
-            while begun.elapsed() < 4 * SECOND
-                || (hits.load(Ordering::SeqCst) < 50 && begun.elapsed() < 30 * SECOND)
+            // A session that has given up says why when it is joined.
+            while !threads.iter().any(|thread| thread.is_finished())
+                && (begun.elapsed() < 4 * SECOND
+                    || (hits.load(Ordering::SeqCst) < 50 && begun.elapsed() < 30 * SECOND))
             {
                 let pause = rand::rng().random_range(0..4_000);
                 std::thread::sleep(Duration::from_micros(pause));
-                tokens[cancels % tokens.len()].cancel_query(NoTls)?;
-                cancels += 1;
+                if cancel(&tokens[cancels % tokens.len()])? {
+                    cancels += 1;
+                } else {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
             }
-            stop.store(true, Ordering::SeqCst);
+            drop(over);
             for thread in threads {
                 received.extend(thread.join().expect("a session's thread")?);
             }
