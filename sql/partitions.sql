@@ -21,6 +21,7 @@ DECLARE
     label_zone text := current_setting('TimeZone');
     label text;
     bounds text;
+    existing text[];
 BEGIN
     IF NOT isfinite(since) OR NOT isfinite(until) OR until < since THEN
         RAISE EXCEPTION 'invalid range of partitions: from % to %', since, until
@@ -69,6 +70,10 @@ BEGIN
         label_format := 'YYYY';
     END IF;
 
+    existing := ARRAY(
+        SELECT pg_get_expr(c.relpartbound, c.oid)
+        FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+        WHERE i.inhparent = parent);
     WHILE begins < until LOOP
         count := count + 1;
         -- Not begins + step: after 28 February, the 31st would not come back.
@@ -83,9 +88,7 @@ BEGIN
         -- Nothing is before the epoch; and what is there already is left out,
         -- so that a job can run again and again.
         IF @extschema@.snowflake_min_id(ends) > @extschema@.snowflake_min_id(begins)
-           AND NOT EXISTS (
-               SELECT FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
-               WHERE i.inhparent = parent AND pg_get_expr(c.relpartbound, c.oid) = bounds)
+           AND bounds <> ALL (existing)
         THEN
             label := '_p' || to_char(begins AT TIME ZONE label_zone, label_format);
             -- What would be cut off is the end, which tells them apart.

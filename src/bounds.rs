@@ -63,7 +63,7 @@ fn min_id(at: Instant, layout: &Layout) -> Result<i64, Error> {
     match found {
         Some(id) => Ok(id.get()),
         None => Err(Error::TimeOutsideLayout {
-            at,
+            at: at.to_string(),
             layout: *layout,
         }),
     }

@@ -13,6 +13,7 @@ use pgrx::prelude::*;
 use pgrx::{FromDatum, PgList, pg_sys, varlena};
 use snowflake_id::{Layout, Time};
 
+use crate::encoding::readable;
 use crate::error::Error;
 
 /// 2000-01-01T00:00:00Z, Postgres' epoch, in microseconds since 1970.
@@ -91,23 +92,10 @@ impl<'a> TextArgument<'a> {
         }
     }
 
-    /// The text for reading and for messages. What could not be sent back in
-    /// the database's encoding becomes a question mark.
+    /// The text for reading and for messages.
     pub fn readable(self) -> Cow<'a, str> {
-        let bytes = self.bytes();
-        match str::from_utf8(bytes) {
-            Ok(text) if text.is_ascii() || is_utf8_database() => Cow::Borrowed(text),
-            _ => bytes
-                .iter()
-                .map(|&byte| if byte.is_ascii() { byte as char } else { '?' })
-                .collect(),
-        }
+        readable(self.bytes())
     }
-}
-
-fn is_utf8_database() -> bool {
-    // SAFETY: reads a number that is fixed for the session.
-    unsafe { pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 }
 }
 
 impl FromDatum for TextArgument<'_> {

@@ -197,7 +197,7 @@ fn compose(
 ) -> Result<i64, Error> {
     let at = Instant::from(created_at);
     let outside = || Error::TimeOutsideLayout {
-        at,
+        at: at.to_string(),
         layout: *layout,
     };
     let Instant::Finite(time) = at else {

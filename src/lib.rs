@@ -12,6 +12,7 @@ mod backend;
 mod bounds;
 mod clock;
 mod datum;
+mod encoding;
 mod error;
 mod explain;
 mod floor;
@@ -74,7 +75,7 @@ pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 #[allow(non_snake_case)]
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
-    forgo_backtraces();
+    error::forgo_backtraces();
     // SAFETY: a flag that Postgres sets before it loads libraries.
     #[allow(unsafe_code)]
     let preloading = unsafe { pg_sys::process_shared_preload_libraries_in_progress };
@@ -82,28 +83,5 @@ pub extern "C-unwind" fn _PG_init() {
         clock::init();
         settings::init();
         shared::init();
-    }
-}
-
-/// Keeps backtraces out of errors. pgrx appends one to the DETAIL of each error
-/// of Postgres that passes through, a cancel included, where the server happens
-/// to have `RUST_BACKTRACE` in its environment. The standard library decides
-/// once, at the first capture, whether to make any; so the first is made here,
-/// without that variable's leave.
-fn forgo_backtraces() {
-    const NAME: &str = "RUST_LIB_BACKTRACE";
-    let before = std::env::var_os(NAME);
-    // SAFETY: nobody reads the environment meanwhile. A server process runs one
-    // thread where it loads libraries: the postmaster at its start, or a session
-    // between two calls of Postgres, which sets variables there itself.
-    #[allow(unsafe_code)]
-    unsafe {
-        std::env::set_var(NAME, "0");
-        let _ = std::backtrace::Backtrace::capture();
-        // Other libraries and programs that the server starts have it as it was.
-        match before {
-            Some(before) => std::env::set_var(NAME, before),
-            None => std::env::remove_var(NAME),
-        }
     }
 }

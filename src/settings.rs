@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_guard, pg_sys};
 use snowflake_id::{Layout, LayoutError};
 
+use crate::encoding::readable;
 use crate::error::{Error, layout_hint, refuse_to_start};
 
 const LAYOUT_NAME: &str = "snowflake.layout";
@@ -367,7 +368,7 @@ pub fn layout_for_reading() -> Result<Layout, Error> {
     let Some(text) = written(c"snowflake.layout") else {
         return Ok(Layout::DEFAULT);
     };
-    let text = text.to_string_lossy().into_owned();
+    let text = readable(text.to_bytes()).into_owned();
     text.parse()
         .map_err(|reason| Error::InvalidLayout { text, reason })
 }
