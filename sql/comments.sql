@@ -101,3 +101,58 @@ COMMENT ON COLUMN snowflake_layouts.expires_at IS 'When the timestamp bits are u
 COMMENT ON COLUMN snowflake_layouts.ids_per_second IS 'How many IDs a second one node makes in the long run, all its backend slots together';
 COMMENT ON COLUMN snowflake_layouts.nodes IS 'How many node numbers there are';
 COMMENT ON COLUMN snowflake_layouts.backends IS 'How many backend slots a node has';
+
+COMMENT ON VIEW snowflake_serial_columns IS 'Every column that a sequence feeds';
+COMMENT ON COLUMN snowflake_serial_columns.schema_name IS 'The table''s schema';
+COMMENT ON COLUMN snowflake_serial_columns.table_name IS 'The table; partitions and inheritance children are their parent''s matter';
+COMMENT ON COLUMN snowflake_serial_columns.column_name IS 'The column';
+COMMENT ON COLUMN snowflake_serial_columns.data_type IS 'The column''s type';
+COMMENT ON COLUMN snowflake_serial_columns.kind IS 'serial, identity always, identity by default, or default: a sequence that the column does not own';
+COMMENT ON COLUMN snowflake_serial_columns.sequence IS 'The sequence';
+COMMENT ON COLUMN snowflake_serial_columns.last_value IS 'The last number that was taken from it; NULL before the first, and for who may not read it';
+COMMENT ON COLUMN snowflake_serial_columns.percent_used IS 'How much of the type''s range that is, in percent';
+COMMENT ON COLUMN snowflake_serial_columns.referenced_by IS 'The columns that reference it';
+
+COMMENT ON TABLE snowflake_origins IS 'What fed the columns that were migrated, for snowflake_migrate_revert(); written by the extension only';
+COMMENT ON COLUMN snowflake_origins.target IS 'The table';
+COMMENT ON COLUMN snowflake_origins.column_name IS 'The column';
+COMMENT ON COLUMN snowflake_origins.kind IS 'As in snowflake_serial_columns; none for a column that no sequence fed';
+COMMENT ON COLUMN snowflake_origins.data_type IS 'The type before it was widened';
+COMMENT ON COLUMN snowflake_origins.default_expression IS 'The default it had';
+COMMENT ON COLUMN snowflake_origins.sequence_schema IS 'The sequence''s schema';
+COMMENT ON COLUMN snowflake_origins.sequence_name IS 'The sequence''s name';
+COMMENT ON COLUMN snowflake_origins.sequence_options IS 'The sequence''s start, increment, ends, cache and cycle';
+COMMENT ON COLUMN snowflake_origins.sequence_last_value IS 'The last number that was taken from it';
+COMMENT ON COLUMN snowflake_origins.sequence_privileges IS 'Who had which privileges on it';
+COMMENT ON COLUMN snowflake_origins.sequence_comment IS 'The comment on it';
+COMMENT ON COLUMN snowflake_origins.first_id_ever IS 'No snowflake ID of the column is smaller';
+COMMENT ON COLUMN snowflake_origins.first_id IS 'No snowflake ID since this migration is smaller, and every row before it is';
+COMMENT ON COLUMN snowflake_origins.remembered_at IS 'When the migration began';
+COMMENT ON COLUMN snowflake_origins.reverted_at IS 'When it was reverted';
+
+COMMENT ON FUNCTION snowflake_migration_plan(target regclass, column_name name, online boolean) IS
+    'The statements that are left to give a column snowflake IDs, in their order, with what each locks and rewrites; for \gexec';
+COMMENT ON PROCEDURE snowflake_migrate(target regclass, column_name name) IS
+    'Gives a column snowflake IDs in one transaction: what snowflake_migration_plan shows';
+COMMENT ON PROCEDURE snowflake_migrate_revert(target regclass, column_name name) IS
+    'Puts the sequence back that fed the column before it was migrated';
+COMMENT ON FUNCTION snowflake_migration_column(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the column that is meant';
+COMMENT ON FUNCTION snowflake_migration_is_switched(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: whether the column''s default is snowflake_nextval()';
+COMMENT ON FUNCTION snowflake_migration_reach(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the columns that hold the same IDs, on any number of levels';
+COMMENT ON FUNCTION snowflake_migration_obstacles(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: what stands in the way, and what to do about it';
+COMMENT ON FUNCTION snowflake_migration_require_owner(target regclass) IS
+    'Behind snowflake_migration_plan: fails unless the caller owns the table';
+COMMENT ON FUNCTION snowflake_migration_remember(target regclass, column_name name) IS
+    'A step of snowflake_migration_plan: keeps what feeds the column, for the way back';
+COMMENT ON FUNCTION snowflake_migration_check(target regclass, column_name name) IS
+    'A step of snowflake_migration_plan: fails unless the default can be switched';
+COMMENT ON FUNCTION snowflake_migration_put_back(target regclass, column_name name) IS
+    'Behind snowflake_migrate_revert: notes that it was done';
+COMMENT ON FUNCTION snowflake_migration_block(body text) IS
+    'Behind snowflake_migration_plan: several statements as one';
+COMMENT ON FUNCTION snowflake_migration_limit_locks() IS
+    'Behind snowflake_migrate: waits for locks a few seconds at most, unless lock_timeout says otherwise';

@@ -67,6 +67,17 @@ pgrx::extension_sql_file!(
     name = "partitions",
     requires = [bounds::snowflake_min_id]
 );
+pgrx::extension_sql_file!("../sql/serial_columns.sql", name = "serial_columns");
+pgrx::extension_sql_file!(
+    "../sql/migration.sql",
+    name = "migration",
+    requires = [
+        "serial_columns",
+        "monitor",
+        bounds::snowflake_min_id,
+        generate::snowflake_nextval
+    ]
+);
 pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 
 /// Called when the library is loaded. Settings and shared memory come into

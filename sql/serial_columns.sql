@@ -1,0 +1,64 @@
+-- Columns that a sequence feeds: what there is to migrate.
+
+CREATE VIEW snowflake_serial_columns AS
+    WITH fed AS (
+        -- Identity columns own their sequence internally.
+        SELECT a.attrelid, a.attnum, d.objid AS sequence,
+               CASE a.attidentity WHEN 'a' THEN 'identity always' ELSE 'identity by default' END AS kind
+        FROM pg_catalog.pg_attribute AS a
+        JOIN pg_catalog.pg_depend AS d
+          ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+         AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
+         AND d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND d.deptype = 'i'
+        JOIN pg_catalog.pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
+        WHERE a.attidentity <> ''
+      UNION ALL
+        -- Defaults depend on the sequences that they name.
+        SELECT f.adrelid, f.adnum, d.refobjid,
+               CASE WHEN owned.objid IS NOT NULL THEN 'serial' ELSE 'default' END
+        FROM pg_catalog.pg_attrdef AS f
+        JOIN pg_catalog.pg_depend AS d
+          ON d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass AND d.objid = f.oid
+         AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+        JOIN pg_catalog.pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
+        LEFT JOIN pg_catalog.pg_depend AS owned
+          ON owned.classid = 'pg_catalog.pg_class'::pg_catalog.regclass AND owned.objid = s.oid
+         AND owned.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass
+         AND owned.refobjid = f.adrelid AND owned.refobjsubid = f.adnum AND owned.deptype = 'a'
+    )
+    SELECT n.nspname AS schema_name,
+           c.relname AS table_name,
+           a.attname AS column_name,
+           pg_catalog.format_type(a.atttypid, a.atttypmod) AS data_type,
+           fed.kind,
+           fed.sequence::pg_catalog.regclass AS sequence,
+           used.last_value,
+           pg_catalog.round(100.0 * used.last_value
+               / CASE a.atttypid
+                     WHEN 'pg_catalog.int2'::pg_catalog.regtype THEN 32767
+                     WHEN 'pg_catalog.int4'::pg_catalog.regtype THEN 2147483647
+                     WHEN 'pg_catalog.int8'::pg_catalog.regtype THEN 9223372036854775807
+                 END, 2) AS percent_used,
+           ARRAY(SELECT pg_catalog.format('%s.%I', k.conrelid::pg_catalog.regclass, ra.attname)
+                 FROM pg_catalog.pg_constraint AS k
+                 CROSS JOIN LATERAL ROWS FROM (pg_catalog.unnest(k.conkey), pg_catalog.unnest(k.confkey))
+                     AS key (referencing, referenced)
+                 JOIN pg_catalog.pg_attribute AS ra ON ra.attrelid = k.conrelid AND ra.attnum = key.referencing
+                 WHERE k.contype = 'f' AND k.conparentid = 0
+                   AND k.confrelid = c.oid AND key.referenced = a.attnum
+                 ORDER BY 1) AS referenced_by
+    FROM fed
+    JOIN pg_catalog.pg_class AS c ON c.oid = fed.attrelid
+    JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+    JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = fed.attnum
+    CROSS JOIN LATERAL (
+        -- Reading a sequence takes a privilege; without it, the view still shows the column.
+        SELECT CASE WHEN pg_catalog.has_sequence_privilege(fed.sequence, 'USAGE, SELECT')
+                    THEN pg_catalog.pg_sequence_last_value(fed.sequence) END AS last_value
+    ) AS used
+    -- Partitions and inheritance children are their parent's matter.
+    WHERE a.attinhcount = 0
+      AND NOT pg_catalog.pg_is_other_temp_schema(n.oid)
+      AND n.nspname NOT IN ('pg_catalog', 'information_schema');
+
+GRANT SELECT ON snowflake_serial_columns TO PUBLIC;
