@@ -104,7 +104,7 @@ COMMENT ON COLUMN snowflake_layouts.backends IS 'How many backend slots a node h
 
 COMMENT ON VIEW snowflake_serial_columns IS 'Every column that a sequence feeds';
 COMMENT ON COLUMN snowflake_serial_columns.schema_name IS 'The table''s schema';
-COMMENT ON COLUMN snowflake_serial_columns.table_name IS 'The table; partitions and inheritance children are their parent''s matter';
+COMMENT ON COLUMN snowflake_serial_columns.table_name IS 'The table; partitions and inheritance children that their parent''s sequence feeds are its matter';
 COMMENT ON COLUMN snowflake_serial_columns.column_name IS 'The column';
 COMMENT ON COLUMN snowflake_serial_columns.data_type IS 'The column''s type';
 COMMENT ON COLUMN snowflake_serial_columns.kind IS 'serial, identity always, identity by default, or default: a sequence that the column does not own';
@@ -125,6 +125,7 @@ COMMENT ON COLUMN snowflake_origins.sequence_options IS 'The sequence''s start, 
 COMMENT ON COLUMN snowflake_origins.sequence_last_value IS 'The last number that was taken from it';
 COMMENT ON COLUMN snowflake_origins.sequence_privileges IS 'Who had which privileges on it';
 COMMENT ON COLUMN snowflake_origins.sequence_comment IS 'The comment on it';
+COMMENT ON COLUMN snowflake_origins.child_defaults IS 'The defaults of partitions and children that had another one';
 COMMENT ON COLUMN snowflake_origins.first_id_ever IS 'No snowflake ID of the column is smaller';
 COMMENT ON COLUMN snowflake_origins.first_id IS 'No snowflake ID since this migration is smaller, and every row before it is';
 COMMENT ON COLUMN snowflake_origins.remembered_at IS 'When the migration began';
@@ -144,6 +145,44 @@ COMMENT ON FUNCTION snowflake_migration_reach(target regclass, column_name name)
     'Behind snowflake_migration_plan: the columns that hold the same IDs, on any number of levels';
 COMMENT ON FUNCTION snowflake_migration_obstacles(target regclass, column_name name) IS
     'Behind snowflake_migration_plan: what stands in the way, and what to do about it';
+COMMENT ON FUNCTION snowflake_migration_server_obstacles() IS
+    'Behind snowflake_migration_obstacles: a server that makes no IDs';
+COMMENT ON FUNCTION snowflake_migration_owner_obstacles(target regclass, column_name name) IS
+    'Behind snowflake_migration_obstacles: tables of other owners';
+COMMENT ON FUNCTION snowflake_migration_column_obstacles(target regclass, column_name name) IS
+    'Behind snowflake_migration_obstacles: what the column itself is';
+COMMENT ON FUNCTION snowflake_migration_row_obstacles(target regclass, column_name name) IS
+    'Behind snowflake_migration_obstacles: IDs that are not below the first snowflake ID';
+COMMENT ON FUNCTION snowflake_migration_type_obstacles(target regclass, column_name name) IS
+    'Behind snowflake_migration_obstacles: what a column''s type cannot be changed under';
+COMMENT ON FUNCTION snowflake_migration_base_type(type_oid oid) IS
+    'Behind snowflake_serial_columns: the type under a domain';
+COMMENT ON FUNCTION snowflake_migration_first_id() IS
+    'Behind snowflake_migration_plan: no ID that is made from now on is smaller';
+COMMENT ON FUNCTION snowflake_migration_name(target regclass) IS
+    'Behind snowflake_migration_plan: a table''s name for statements that run under any search path';
+COMMENT ON FUNCTION snowflake_migration_family(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: a table, its partitions and its children';
+COMMENT ON FUNCTION snowflake_migration_source(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: what feeds a column now';
+COMMENT ON FUNCTION snowflake_migration_is_remembered(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: whether what feeds a column now is what is kept of it';
+COMMENT ON FUNCTION snowflake_migration_lacks_statistics(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: whether a column has to be analyzed';
+COMMENT ON FUNCTION snowflake_migration_sequence_options(options jsonb) IS
+    'Behind snowflake_migrate_revert: the options of a sequence as CREATE SEQUENCE has them';
+COMMENT ON FUNCTION snowflake_migration_dress_sequence(sequence regclass, origin snowflake_origins) IS
+    'Behind snowflake_migrate_revert: gives a new sequence the privileges and the comment of the old one';
+COMMENT ON FUNCTION snowflake_migration_restore_identity(origin snowflake_origins) IS
+    'Behind snowflake_migrate_revert: makes the column an identity column again';
+COMMENT ON FUNCTION snowflake_migration_restore_sequence(origin snowflake_origins) IS
+    'Behind snowflake_migrate_revert: makes a serial column''s sequence again that was dropped';
+COMMENT ON FUNCTION snowflake_migration_restore_default(origin snowflake_origins, sequence regclass) IS
+    'Behind snowflake_migrate_revert: puts the default back';
+COMMENT ON FUNCTION snowflake_migration_restore_children(origin snowflake_origins) IS
+    'Behind snowflake_migrate_revert: puts the defaults of partitions and children back';
+COMMENT ON FUNCTION snowflake_migration_continue_sequence(sequence regclass, is_new boolean, origin snowflake_origins) IS
+    'Behind snowflake_migrate_revert: lets the sequence go on after the old IDs';
 COMMENT ON FUNCTION snowflake_migration_require_owner(target regclass) IS
     'Behind snowflake_migration_plan: fails unless the caller owns the table';
 COMMENT ON FUNCTION snowflake_migration_remember(target regclass, column_name name) IS
@@ -156,3 +195,12 @@ COMMENT ON FUNCTION snowflake_migration_block(body text) IS
     'Behind snowflake_migration_plan: several statements as one';
 COMMENT ON FUNCTION snowflake_migration_limit_locks() IS
     'Behind snowflake_migrate: waits for locks a few seconds at most, unless lock_timeout says otherwise';
+
+COMMENT ON FUNCTION snowflake_audit(target regclass, column_name name, expected_nodes integer[], first_id bigint) IS
+    'What is wrong with the numbers in a column of IDs: each finding with how many numbers and the largest of them; no rows where all is well';
+COMMENT ON FUNCTION snowflake_origins_stay() IS
+    'Keeps what is replicated from another server''s snowflake_origins out of this one''s';
+COMMENT ON FUNCTION snowflake_migration_locked_too(target regclass, attributes smallint[]) IS
+    'Behind snowflake_migration_plan: the tables that are locked with a table whose columns are widened';
+COMMENT ON FUNCTION snowflake_migration_publications(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the publications that a table is in';

@@ -67,15 +67,45 @@ pgrx::extension_sql_file!(
     name = "partitions",
     requires = [bounds::snowflake_min_id]
 );
-pgrx::extension_sql_file!("../sql/serial_columns.sql", name = "serial_columns");
 pgrx::extension_sql_file!(
-    "../sql/migration.sql",
-    name = "migration",
+    "../sql/migration/serial_columns.sql",
+    name = "migration_serial_columns"
+);
+pgrx::extension_sql_file!(
+    "../sql/migration/columns.sql",
+    name = "migration_columns",
+    requires = ["migration_serial_columns", generate::snowflake_nextval]
+);
+pgrx::extension_sql_file!(
+    "../sql/migration/obstacles.sql",
+    name = "migration_obstacles",
+    requires = ["migration_columns", "monitor"]
+);
+pgrx::extension_sql_file!(
+    "../sql/migration/origins.sql",
+    name = "migration_origins",
+    requires = ["migration_columns", bounds::snowflake_min_id]
+);
+pgrx::extension_sql_file!(
+    "../sql/migration/plan.sql",
+    name = "migration_plan",
+    requires = ["migration_obstacles", "migration_origins"]
+);
+pgrx::extension_sql_file!(
+    "../sql/migration/revert.sql",
+    name = "migration_revert",
+    requires = ["migration_plan"]
+);
+pgrx::extension_sql_file!(
+    "../sql/audit.sql",
+    name = "audit",
     requires = [
-        "serial_columns",
+        "mark",
+        "migration_columns",
         "monitor",
-        bounds::snowflake_min_id,
-        generate::snowflake_nextval
+        bounds::snowflake_max_id,
+        inspect::snowflake_node_id,
+        inspect::snowflake_backend_id
     ]
 );
 pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);

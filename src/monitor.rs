@@ -4,9 +4,11 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use pgrx::prelude::*;
-use snowflake_id::{Layout, SnowflakeId, Tick};
+use snowflake_id::{Layout, Origin, Slot, SnowflakeId, Tick};
 
 use crate::datum::timestamptz;
+use crate::floor::{self, Server};
+use crate::settings::Identity;
 use crate::shared::{self, Counters, MarkKey, Shared};
 use crate::{clock, mark, settings, stats};
 
@@ -75,11 +77,12 @@ fn snowflake_get_stat_slots() -> TableIterator<
         name!(waits, i64),
         name!(wait_time, f64),
         name!(clock_steps, i64),
+        name!(bound, Option<i64>),
     ),
 > {
     stats::flush();
     let rows = match shared::get().zip(settings::fixed()) {
-        Some((shared, identity)) => slots(shared, identity.layout),
+        Some((shared, identity)) => slots(shared, *identity),
         None => Vec::new(),
     };
     TableIterator::new(rows)
@@ -88,7 +91,7 @@ fn snowflake_get_stat_slots() -> TableIterator<
 #[allow(clippy::type_complexity)] // the columns of a view
 fn slots(
     shared: Shared,
-    layout: Layout,
+    identity: Identity,
 ) -> Vec<(
     i32,
     i32,
@@ -98,7 +101,10 @@ fn slots(
     i64,
     f64,
     i64,
+    Option<i64>,
 )> {
+    let layout = identity.layout;
+    let before = bound_at_start(shared, identity);
     let now = layout
         .tick_at(clock::time(clock::wall()))
         .map_or(0, Tick::get);
@@ -115,9 +121,38 @@ fn slots(
                 counters.waits.load(Relaxed) as i64,
                 counters.wait_micros.load(Relaxed) as f64 / 1e3,
                 counters.clock_steps.load(Relaxed) as i64,
+                bound_of_slot(slot, identity, backend_id).or(before),
             )
         })
         .collect()
+}
+
+/// The ID of the slot's word: no greater one of this backend number has been
+/// made here since the start. `None` where the slot was neither used nor raised,
+/// and where this server has no node number.
+fn bound_of_slot(slot: &Slot, identity: Identity, backend_id: i32) -> Option<i64> {
+    let Identity { layout, node } = identity;
+    let (tick, sequence) = slot.last(layout.sequence_bits());
+    if (tick.get(), sequence) == (0, 0) {
+        return None;
+    }
+    let origin = Origin::new(layout, node?, backend_id.unsigned_abs()).ok()?;
+    Some(origin.id(tick.min(layout.last_tick()), sequence).get())
+}
+
+/// The greatest ID that the floor leaves to the time before the start, to which
+/// the first ID raises every slot. A damaged file is that ID's matter.
+fn bound_at_start(shared: Shared, identity: Identity) -> Option<i64> {
+    let Identity { layout, node } = identity;
+    let floor = floor::at_start(
+        shared,
+        Server {
+            layout,
+            node: node?,
+        },
+    )
+    .ok()?;
+    (floor > SnowflakeId::ZERO).then(|| floor.get() - 1)
 }
 
 #[pg_extern(volatile, parallel_safe)]

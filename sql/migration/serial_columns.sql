@@ -1,5 +1,18 @@
 -- Columns that a sequence feeds: what there is to migrate.
 
+-- The type under a domain, or under domains over domains.
+CREATE FUNCTION snowflake_migration_base_type(type_oid oid)
+RETURNS oid LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE layer (oid, typbasetype) AS (
+        SELECT t.oid, t.typbasetype FROM pg_type AS t WHERE t.oid = type_oid
+      UNION ALL
+        SELECT t.oid, t.typbasetype FROM layer JOIN pg_type AS t ON t.oid = layer.typbasetype
+    )
+    SELECT layer.oid FROM layer WHERE layer.typbasetype = 0
+$function$;
+
 CREATE VIEW snowflake_serial_columns AS
     WITH fed AS (
         -- Identity columns own their sequence internally.
@@ -33,8 +46,9 @@ CREATE VIEW snowflake_serial_columns AS
            fed.kind,
            fed.sequence::pg_catalog.regclass AS sequence,
            used.last_value,
-           pg_catalog.round(100.0 * used.last_value
-               / CASE a.atttypid
+           -- Some sequences go down.
+           pg_catalog.round(pg_catalog.abs(100.0 * used.last_value)
+               / CASE @extschema@.snowflake_migration_base_type(a.atttypid)
                      WHEN 'pg_catalog.int2'::pg_catalog.regtype THEN 32767
                      WHEN 'pg_catalog.int4'::pg_catalog.regtype THEN 2147483647
                      WHEN 'pg_catalog.int8'::pg_catalog.regtype THEN 9223372036854775807
@@ -56,8 +70,13 @@ CREATE VIEW snowflake_serial_columns AS
         SELECT CASE WHEN pg_catalog.has_sequence_privilege(fed.sequence, 'USAGE, SELECT')
                     THEN pg_catalog.pg_sequence_last_value(fed.sequence) END AS last_value
     ) AS used
-    -- Partitions and inheritance children are their parent's matter.
-    WHERE a.attinhcount = 0
+    -- Partitions and inheritance children are their parent's matter, unless a
+    -- sequence of their own feeds them.
+    WHERE NOT EXISTS (
+            SELECT FROM pg_catalog.pg_inherits AS i
+            JOIN fed AS above ON above.attrelid = i.inhparent AND above.sequence = fed.sequence
+            JOIN pg_catalog.pg_attribute AS pa ON pa.attrelid = above.attrelid AND pa.attnum = above.attnum
+            WHERE i.inhrelid = c.oid AND pa.attname = a.attname)
       AND NOT pg_catalog.pg_is_other_temp_schema(n.oid)
       AND n.nspname NOT IN ('pg_catalog', 'information_schema');
 

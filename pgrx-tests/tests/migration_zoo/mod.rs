@@ -1,0 +1,211 @@
+//! What the tests of migrations share: scripts through psql, dumps of the
+//! schema, checksums of the rows.
+
+// Each test binary uses a part of it.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::process::Stdio;
+
+use anyhow::{Context, Result, ensure};
+use postgres::Client;
+use snowflake_tests::Server;
+use snowflake_tests::outcome::text;
+
+/// What psql wrote, and whether it was content.
+pub struct Written {
+    pub output: String,
+    pub errors: String,
+    pub success: bool,
+}
+
+/// A script through psql as somebody would type it, with or without
+/// `ON_ERROR_STOP`.
+pub fn psql(
+    server: &Server,
+    user: &str,
+    database: &str,
+    script: &str,
+    on_error_stop: bool,
+) -> Result<Written> {
+    let mut child = server
+        .client_command("psql", database)
+        .args(["-X", "-At", "-v"])
+        .arg(format!("ON_ERROR_STOP={}", u8::from(on_error_stop)))
+        .env("PGUSER", user)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("running psql")?;
+    // Nothing but a script that psql stopped at closes the pipe early.
+    let _ = child
+        .stdin
+        .take()
+        .context("no pipe")?
+        .write_all(script.as_bytes());
+    let output = child.wait_with_output()?;
+    Ok(Written {
+        output: String::from_utf8(output.stdout)?,
+        errors: String::from_utf8_lossy(&output.stderr).into_owned(),
+        success: output.status.success(),
+    })
+}
+
+/// The plan through psql's `\gexec`, which must not meet an error.
+pub fn migrate_by_psql(server: &Server, user: &str, database: &str, arguments: &str) -> Result<()> {
+    let script = format!("SELECT statement FROM snowflake_migration_plan({arguments}) \\gexec\n");
+    let written = psql(server, user, database, &script, true)?;
+    ensure!(
+        written.success && written.errors.is_empty(),
+        "psql failed:\n{script}\n{}{}",
+        written.output,
+        written.errors
+    );
+    Ok(())
+}
+
+/// `pg_dump`, as a superuser.
+pub fn dump(server: &Server, database: &str, arguments: &[&str]) -> Result<String> {
+    let output = server
+        .client_command("pg_dump", database)
+        .args(arguments)
+        .output()
+        .context("running pg_dump")?;
+    ensure!(
+        output.status.success(),
+        "pg_dump failed: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// `pg_dump --schema-only`, without the lines that differ from run to run.
+pub fn schema(server: &Server, database: &str) -> Result<String> {
+    Ok(dump(server, database, &["--schema-only"])?
+        .lines()
+        .filter(|line| !line.starts_with("\\restrict") && !line.starts_with("\\unrestrict"))
+        .flat_map(|line| [line, "\n"])
+        .collect())
+}
+
+/// Fails with the lines that differ.
+pub fn assert_same_schema(expected: &str, found: &str, when: &str) {
+    if expected == found {
+        return;
+    }
+    let count = |text: &str| {
+        let mut lines: BTreeMap<String, i64> = BTreeMap::new();
+        for line in text.lines() {
+            *lines.entry(line.to_owned()).or_default() += 1;
+        }
+        lines
+    };
+    let (before, after) = (count(expected), count(found));
+    let mut report = String::new();
+    for (line, number) in &before {
+        if after.get(line).unwrap_or(&0) < number {
+            report += &format!("- {line}\n");
+        }
+    }
+    for (line, number) in &after {
+        if before.get(line).unwrap_or(&0) < number {
+            report += &format!("+ {line}\n");
+        }
+    }
+    panic!("{when}: the schema is another one:\n{report}");
+}
+
+/// A dump in which columns are bigint that were narrower: all that a
+/// migration and its way back may leave behind. Each is a table and a column
+/// as `pg_dump` writes them.
+pub fn widened(dump: &str, columns: &[(&str, &str)]) -> Result<String> {
+    let mut lines: Vec<String> = dump.lines().map(str::to_owned).collect();
+    for (table, column) in columns {
+        let heads = [
+            format!("CREATE TABLE {table} ("),
+            format!("CREATE UNLOGGED TABLE {table} ("),
+        ];
+        let head = lines
+            .iter()
+            .position(|line| heads.contains(line))
+            .with_context(|| format!("no table {table} in the dump"))?;
+        let line = lines[head..]
+            .iter_mut()
+            .take_while(|line| !line.starts_with(')'))
+            .find(|line| {
+                ["integer", "smallint"]
+                    .iter()
+                    .any(|narrow| line.starts_with(&format!("    {column} {narrow}")))
+            })
+            .with_context(|| format!("no narrow column {column} of {table} in the dump"))?;
+        *line = line
+            .replacen(" integer", " bigint", 1)
+            .replacen(" smallint", " bigint", 1);
+    }
+    Ok(lines
+        .iter()
+        .flat_map(|line| [line.as_str(), "\n"])
+        .collect())
+}
+
+/// How many rows a table has, and a checksum of them.
+pub type Contents = BTreeMap<String, (i64, String)>;
+
+/// The rows of every table that is not the extension's, by its own name.
+pub fn contents(client: &mut Client) -> Result<Contents> {
+    let tables = client.query(
+        "SELECT format('%I.%I', n.nspname, c.relname)
+         FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+         WHERE c.relkind = 'r' AND n.nspname NOT IN ('pg_catalog', 'information_schema')
+           AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass
+                             AND d.objid = c.oid AND d.deptype = 'e')
+         ORDER BY 1",
+        &[],
+    )?;
+    let mut contents = Contents::new();
+    for table in tables {
+        let table: String = table.get(0);
+        let row = client.query_one(
+            &format!(
+                "SELECT count(*), coalesce(md5(string_agg(t::text, ',' ORDER BY t::text)), '') FROM ONLY {table} AS t"
+            ),
+            &[],
+        )?;
+        contents.insert(table, (row.get(0), row.get(1)));
+    }
+    Ok(contents)
+}
+
+/// Foreign keys, and how many of them are validated.
+pub fn foreign_keys(client: &mut Client) -> Result<(i64, i64)> {
+    let row = client.query_one(
+        "SELECT count(*), count(*) FILTER (WHERE convalidated) FROM pg_constraint WHERE contype = 'f'",
+        &[],
+    )?;
+    Ok((row.get(0), row.get(1)))
+}
+
+/// A single value that is not NULL.
+pub fn value(client: &mut Client, query: &str) -> Result<String> {
+    text(client, query)?.with_context(|| format!("NULL came from: {query}"))
+}
+
+/// The same as a number.
+pub fn number(client: &mut Client, query: &str) -> Result<i64> {
+    let found = value(client, query)?;
+    found.parse().with_context(|| format!("{found}: {query}"))
+}
+
+/// The statements of a plan.
+pub fn plan(client: &mut Client, arguments: &str) -> Result<Vec<String>> {
+    let query =
+        format!("SELECT statement FROM snowflake_migration_plan({arguments}) ORDER BY step");
+    Ok(client
+        .query(&query, &[])
+        .with_context(|| format!("running: {query}"))?
+        .iter()
+        .map(|row| row.get(0))
+        .collect())
+}

@@ -1,0 +1,270 @@
+-- The statements that are left to do, and running them.
+
+-- Fails unless everything is ready for the default to be switched: what the
+-- plan's last statement asks first, as psql goes on after an error.
+CREATE FUNCTION snowflake_migration_check(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    narrow text;
+    obstacles text;
+BEGIN
+    IF @extschema@.snowflake_migration_is_switched(target, column_name) THEN
+        RAISE EXCEPTION 'column "%" of % has snowflake IDs already', column_name, target
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Ask for the plan again.';
+    END IF;
+    IF NOT @extschema@.snowflake_migration_is_remembered(target, column_name) THEN
+        RAISE EXCEPTION 'what feeds column "%" of % is not remembered yet', column_name, target
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Run the statements of snowflake_migration_plan() in their order.';
+    END IF;
+    SELECT string_agg(format('%s.%I', r.relation, a.attname), ', ') INTO narrow
+    FROM @extschema@.snowflake_migration_reach(target, column_name) AS r
+    JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+    WHERE r.is_narrow;
+    IF narrow IS NOT NULL THEN
+        RAISE EXCEPTION 'columns are still too narrow for snowflake IDs: %', narrow
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Run the statements of snowflake_migration_plan() in their order.';
+    END IF;
+    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
+    FROM @extschema@.snowflake_migration_row_obstacles(target, column_name) AS o;
+    IF obstacles IS NOT NULL THEN
+        RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
+                  HINT = 'Nothing was changed by this statement.';
+    END IF;
+    -- The sequence has gone on since it was remembered.
+    PERFORM @extschema@.snowflake_migration_remember(target, column_name);
+END
+$function$;
+
+-- The statement as a text that does all of it or nothing.
+CREATE FUNCTION snowflake_migration_block(body text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN strpos(body, '$do$') = 0 THEN format(E'DO $do$\nBEGIN\n%sEND\n$do$', body)
+                ELSE format('DO %L', format(E'\nBEGIN\n%sEND\n', body)) END
+$function$;
+
+-- The tables at the other end of the foreign keys that are made anew with a
+-- column: they are locked as the table itself is.
+CREATE FUNCTION snowflake_migration_locked_too(target regclass, attributes smallint[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT string_agg(DISTINCT other.relation::text, ', ')
+    FROM (SELECT k.conrelid::regclass FROM pg_constraint AS k
+          WHERE k.contype = 'f' AND k.conparentid = 0 AND k.confrelid = target AND k.confkey && attributes
+        UNION
+          SELECT k.confrelid::regclass FROM pg_constraint AS k
+          WHERE k.contype = 'f' AND k.conparentid = 0 AND k.conrelid = target AND k.conkey && attributes) AS other (relation)
+    WHERE other.relation <> target
+$function$;
+
+-- The publications that send a table's rows to subscribers.
+CREATE FUNCTION snowflake_migration_publications(target regclass, column_name name)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ')
+    FROM @extschema@.snowflake_migration_family(target, column_name) AS f
+    JOIN pg_class AS c ON c.oid = f.relation
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    JOIN pg_publication_tables AS p ON p.schemaname = n.nspname AND p.tablename = c.relname
+$function$;
+
+-- Whether a column has no statistics, though it is to have some, there are
+-- rows for them, and the caller could see them.
+CREATE FUNCTION snowflake_migration_lacks_statistics(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM pg_class AS c
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = snowflake_migration_lacks_statistics.column_name
+        WHERE c.oid = target AND a.attstattarget IS DISTINCT FROM 0
+          AND has_column_privilege(c.oid, a.attnum, 'SELECT') AND NOT row_security_active(c.oid)
+          AND NOT EXISTS (SELECT FROM pg_stats AS s
+                          WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname)
+          AND EXISTS (SELECT FROM @extschema@.snowflake_migration_family(target, a.attname) AS f
+                      JOIN pg_class AS m ON m.oid = f.relation
+                      -- -1 is not known, as after some rewrites; 0 was counted.
+                      WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
+$function$;
+
+CREATE FUNCTION snowflake_migration_plan(
+    target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    meant CONSTANT name := @extschema@.snowflake_migration_column(target, column_name);
+    is_switched CONSTANT boolean := @extschema@.snowflake_migration_is_switched(target, meant);
+    named CONSTANT text := @extschema@.snowflake_migration_name(target);
+    -- With their types: no other function of the name is nearer to that.
+    arguments CONSTANT text := format('%L::pg_catalog.regclass, %L::pg_catalog.name', named, meant);
+    -- Not in the format strings themselves: a schema's name may hold a %.
+    here CONSTANT text := '@extschema@';
+    is_narrow CONSTANT boolean := EXISTS (
+        SELECT FROM @extschema@.snowflake_migration_reach(target, meant) AS r WHERE r.is_narrow);
+    is_widening CONSTANT boolean := is_narrow OR EXISTS (
+        SELECT FROM @extschema@.snowflake_origins AS o
+        WHERE o.target = snowflake_migration_plan.target AND o.column_name = meant
+          AND o.reverted_at IS NULL AND o.data_type IN ('smallint', 'integer'));
+    obstacles text;
+    code text;
+    identity text;
+    notes text;
+    it record;
+BEGIN
+    IF online THEN
+        RAISE EXCEPTION 'online migration is not supported yet'
+            USING ERRCODE = 'feature_not_supported', HINT = 'Use the plan for a maintenance window: online => false.';
+    END IF;
+    IF is_narrow OR NOT is_switched THEN
+        SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code)
+        INTO obstacles, code
+        FROM @extschema@.snowflake_migration_obstacles(target, meant) AS o;
+        IF obstacles IS NOT NULL THEN
+            RAISE EXCEPTION 'cannot migrate column "%" of %', meant, target
+                USING ERRCODE = code, DETAIL = obstacles,
+                      HINT = 'Nothing was changed. Remove what stands in the way, then ask for the plan again.';
+        END IF;
+    END IF;
+    step := 0;
+    in_transaction := true;
+
+    IF NOT is_switched AND NOT @extschema@.snowflake_migration_is_remembered(target, meant) THEN
+        step := step + 1;
+        statement := format('SELECT %s.snowflake_migration_remember(%s)', here, arguments);
+        lock_level := 'SHARE UPDATE EXCLUSIVE';
+        rewrites := false;
+        note := 'remembers what feeds the column, for snowflake_migrate_revert()';
+        RETURN NEXT;
+    END IF;
+
+    FOR it IN
+        SELECT @extschema@.snowflake_migration_name(r.relation) AS relation,
+               @extschema@.snowflake_migration_locked_too(r.relation, array_agg(a.attnum)) AS locked_too,
+               @extschema@.snowflake_migration_publications(r.relation, min(a.attname::text)::name) AS publications,
+               string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum) AS actions,
+               string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) AS names,
+               pg_size_pretty((SELECT sum(pg_total_relation_size(t.relid)) FROM (
+                   WITH RECURSIVE tree (relid) AS (
+                       SELECT r.relation::oid UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid)
+                   SELECT tree.relid FROM tree) AS t)) AS size,
+               EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = r.relation) AS is_partitioned
+        FROM @extschema@.snowflake_migration_reach(target, meant) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        WHERE r.is_narrow
+        GROUP BY r.relation
+        ORDER BY r.relation = target DESC, r.relation::text
+    LOOP
+        step := step + 1;
+        statement := format('ALTER TABLE %s %s', it.relation, it.actions);
+        lock_level := 'ACCESS EXCLUSIVE';
+        rewrites := true;
+        note := format('widens %s; rewrites the table and its indexes (%s now, needed once more while it runs, and in the WAL), and checks its foreign keys anew',
+                       it.names, it.size)
+                || coalesce('. Also locked: ' || it.locked_too, '')
+                || coalesce('. Published by ' || it.publications || ': widen the column at the subscribers first', '')
+                || CASE WHEN it.is_partitioned THEN '. Indexes and not-null constraints of partitions that belong to one of the table are made anew as if the table''s were '
+                                                    'created now: with the names that they get then, its comment, and no mark of CLUSTER' ELSE '' END;
+        RETURN NEXT;
+    END LOOP;
+
+    IF NOT is_switched THEN
+        SELECT a.attidentity INTO identity FROM pg_attribute AS a WHERE a.attrelid = target AND a.attname = meant;
+        step := step + 1;
+        statement := @extschema@.snowflake_migration_block(
+            format(E'    LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;\n', named)
+            || format(E'    PERFORM %s.snowflake_migration_check(%s);\n', here, arguments)
+            || CASE WHEN identity <> '' THEN format(E'    ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;\n', named, meant) ELSE '' END
+            || format(E'    ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval();\n', named, meant, here));
+        lock_level := 'ACCESS EXCLUSIVE';
+        rewrites := false;
+        -- Who else draws from the sequence goes on doing so.
+        SELECT string_agg(format('%s.%I', f.adrelid::regclass, a.attname), ', ') INTO notes
+        FROM pg_depend AS mine
+        JOIN pg_attrdef AS own ON mine.classid = 'pg_attrdef'::regclass AND mine.objid = own.oid AND own.adrelid = target
+        JOIN pg_attribute AS me ON me.attrelid = own.adrelid AND me.attnum = own.adnum AND me.attname = meant
+        JOIN pg_class AS s ON s.oid = mine.refobjid AND mine.refclassid = 'pg_class'::regclass AND s.relkind = 'S'
+        JOIN pg_depend AS theirs ON theirs.refclassid = 'pg_class'::regclass AND theirs.refobjid = s.oid
+                                AND theirs.classid = 'pg_attrdef'::regclass AND theirs.objid <> own.oid
+        JOIN pg_attrdef AS f ON f.oid = theirs.objid
+        JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum;
+        note := format('new rows get snowflake IDs, from %s on: more than an integer or a JavaScript Number (2^53) holds. Rows that are there keep theirs, which read as the first moments after the epoch',
+                       @extschema@.snowflake_migration_first_id())
+                || coalesce('. The sequence goes on feeding ' || notes, '');
+        SELECT string_agg(k.conname, ', ' ORDER BY k.conname) INTO notes
+        FROM pg_constraint AS k JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
+        WHERE k.conrelid = target AND k.contype = 'c' AND a.attname = meant;
+        note := note || coalesce('. They have to pass the check constraints ' || notes, '');
+        RETURN NEXT;
+    END IF;
+
+    -- A rewritten column has no statistics until the table is analyzed. Which
+    -- ones were rewritten already is not known: those are meant that have none.
+    -- ANALYZE goes on to partitions, and to other children in PostgreSQL 18.
+    FOR it IN
+        SELECT @extschema@.snowflake_migration_name(f.relation) AS relation,
+               string_agg(DISTINCT quote_ident(r.attname), ', ') AS names
+        FROM (SELECT r.relation, a.attname, bool_or(r.is_narrow) OVER (PARTITION BY r.relation) AS is_rewritten
+              FROM @extschema@.snowflake_migration_reach(target, meant) AS r
+              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute) AS r
+        CROSS JOIN LATERAL @extschema@.snowflake_migration_family(r.relation, r.attname) AS f
+        JOIN pg_class AS c ON c.oid = f.relation AND NOT c.relispartition AND c.relkind <> 'f'
+        WHERE pg_has_role(c.relowner, 'USAGE')
+          AND (r.is_rewritten
+               OR is_widening AND @extschema@.snowflake_migration_lacks_statistics(f.relation, r.attname))
+        GROUP BY f.relation
+        ORDER BY f.relation = target DESC, f.relation::text
+    LOOP
+        step := step + 1;
+        statement := format('ANALYZE %s (%s)', it.relation, it.names);
+        lock_level := 'SHARE UPDATE EXCLUSIVE';
+        rewrites := false;
+        note := 'a rewritten column has no statistics';
+        RETURN NEXT;
+    END LOOP;
+END
+$function$;
+
+-- Waits for a lock no longer than a few seconds, where the caller has not said
+-- how long: whoever waits for ACCESS EXCLUSIVE makes everybody behind it wait.
+CREATE FUNCTION snowflake_migration_limit_locks()
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    IF current_setting('lock_timeout') = '0' THEN
+        PERFORM set_config('lock_timeout', '5s', true);
+    END IF;
+END
+$function$;
+
+CREATE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $procedure$
+DECLARE
+    it record;
+    done integer := 0;
+BEGIN
+    PERFORM @extschema@.snowflake_migration_limit_locks();
+    FOR it IN SELECT * FROM @extschema@.snowflake_migration_plan(target, column_name) LOOP
+        RAISE NOTICE 'step %: %', it.step, it.note;
+        EXECUTE it.statement;
+        done := done + 1;
+    END LOOP;
+    IF done = 0 THEN
+        RAISE NOTICE 'nothing to do: % is migrated', target;
+    END IF;
+END
+$procedure$;

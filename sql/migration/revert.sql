@@ -1,0 +1,225 @@
+-- The way back to the sequence that fed a column.
+
+-- The options of a sequence as CREATE SEQUENCE has them. The ends of a small
+-- type are no choice of anybody's, and a widened column's are wider.
+CREATE FUNCTION snowflake_migration_sequence_options(options jsonb)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('START WITH %s INCREMENT BY %s %s %s CACHE %s %s', options ->> 'start', options ->> 'increment',
+        CASE WHEN (options ->> 'type', options ->> 'minimum') IN (('smallint', '-32768'), ('integer', '-2147483648'))
+             THEN 'NO MINVALUE' ELSE 'MINVALUE ' || (options ->> 'minimum') END,
+        CASE WHEN (options ->> 'type', options ->> 'maximum') IN (('smallint', '32767'), ('integer', '2147483647'))
+             THEN 'NO MAXVALUE' ELSE 'MAXVALUE ' || (options ->> 'maximum') END,
+        options ->> 'cache', CASE WHEN (options ->> 'cycle')::boolean THEN 'CYCLE' ELSE 'NO CYCLE' END)
+$function$;
+
+-- Gives a new sequence the privileges and the comment that its predecessor
+-- had, in place of what ALTER DEFAULT PRIVILEGES gave it.
+CREATE FUNCTION snowflake_migration_dress_sequence(sequence regclass, origin snowflake_origins)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    named CONSTANT text := @extschema@.snowflake_migration_name(sequence);
+    it record;
+BEGIN
+    FOR it IN
+        SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END AS grantee
+        FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+        WHERE c.oid = sequence AND a.grantee <> c.relowner
+    LOOP
+        EXECUTE format('REVOKE ALL ON SEQUENCE %s FROM %s', named, it.grantee);
+    END LOOP;
+    FOR it IN
+        SELECT p ->> 'grantee' AS grantee, p ->> 'privilege' AS privilege, (p ->> 'grantable')::boolean AS grantable
+        FROM jsonb_array_elements(origin.sequence_privileges) AS p
+        -- A role may be gone, or not have come along to another server.
+        WHERE p ->> 'grantee' IS NULL OR to_regrole(quote_ident(p ->> 'grantee')) IS NOT NULL
+    LOOP
+        EXECUTE format('GRANT %s ON SEQUENCE %s TO %s%s', it.privilege, named,
+            coalesce(quote_ident(it.grantee), 'PUBLIC'), CASE WHEN it.grantable THEN ' WITH GRANT OPTION' ELSE '' END);
+    END LOOP;
+    IF origin.sequence_comment IS NOT NULL THEN
+        EXECUTE format('COMMENT ON SEQUENCE %s IS %L', named, origin.sequence_comment);
+    END IF;
+END
+$function$;
+
+-- Makes the column an identity column again. Its sequence is where the table
+-- is now: it has to be.
+CREATE FUNCTION snowflake_migration_restore_identity(origin snowflake_origins)
+RETURNS regclass LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    named CONSTANT text := @extschema@.snowflake_migration_name(origin.target);
+    sequence regclass;
+BEGIN
+    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', named, origin.column_name);
+    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %I.%I %s)',
+        named, origin.column_name,
+        CASE origin.kind WHEN 'identity always' THEN 'ALWAYS' ELSE 'BY DEFAULT' END,
+        (SELECT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = origin.target),
+        origin.sequence_name, @extschema@.snowflake_migration_sequence_options(origin.sequence_options));
+    sequence := pg_get_serial_sequence(named, origin.column_name)::regclass;
+    PERFORM @extschema@.snowflake_migration_dress_sequence(sequence, origin);
+    RETURN sequence;
+END
+$function$;
+
+-- Makes the sequence of a serial column again, which was dropped since.
+CREATE FUNCTION snowflake_migration_restore_sequence(origin snowflake_origins)
+RETURNS regclass LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    named CONSTANT text := format('%I.%I', origin.sequence_schema, origin.sequence_name);
+BEGIN
+    EXECUTE format('CREATE SEQUENCE %s AS %s %s', named, origin.sequence_options ->> 'type',
+                   @extschema@.snowflake_migration_sequence_options(origin.sequence_options));
+    EXECUTE format('ALTER SEQUENCE %s OWNER TO %I', named,
+                   (SELECT pg_get_userbyid(c.relowner) FROM pg_class AS c WHERE c.oid = origin.target));
+    IF origin.kind = 'serial' THEN
+        EXECUTE format('ALTER SEQUENCE %s OWNED BY %s.%I', named,
+                       @extschema@.snowflake_migration_name(origin.target), origin.column_name);
+    END IF;
+    PERFORM @extschema@.snowflake_migration_dress_sequence(named::regclass, origin);
+    RETURN named::regclass;
+END
+$function$;
+
+-- Puts the default back that the column had. A serial column's sequence is
+-- found under another name, too.
+CREATE FUNCTION snowflake_migration_restore_default(origin snowflake_origins, sequence regclass)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    named CONSTANT text := @extschema@.snowflake_migration_name(origin.target);
+    plain CONSTANT text := CASE WHEN origin.sequence_name IS NOT NULL
+        THEN format('nextval(%L::regclass)', format('%I.%I', origin.sequence_schema, origin.sequence_name)) END;
+BEGIN
+    IF origin.default_expression IS NULL THEN
+        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', named, origin.column_name);
+    ELSE
+        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', named, origin.column_name,
+            CASE WHEN origin.default_expression = plain AND sequence IS NOT NULL
+                 THEN format('nextval(%L::regclass)', @extschema@.snowflake_migration_name(sequence))
+                 ELSE origin.default_expression END);
+    END IF;
+END
+$function$;
+
+-- Partitions and children that had another default than their parent.
+CREATE FUNCTION snowflake_migration_restore_children(origin snowflake_origins)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    it record;
+BEGIN
+    FOR it IN
+        SELECT f.relation, d ->> 'default' AS expression
+        FROM jsonb_array_elements(origin.child_defaults) AS d
+        JOIN @extschema@.snowflake_migration_family(origin.target, origin.column_name) AS f
+          ON f.relation = to_regclass(format('%I.%I', d ->> 'schema', d ->> 'name'))
+    LOOP
+        EXECUTE format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', @extschema@.snowflake_migration_name(it.relation),
+                       origin.column_name, coalesce('SET DEFAULT ' || it.expression, 'DROP DEFAULT'));
+    END LOOP;
+END
+$function$;
+
+-- The sequence goes on after the old IDs: those below the first snowflake ID,
+-- also ones that were inserted since. It keeps its step: of two servers, one
+-- may give the odd numbers and the other one the even ones.
+CREATE FUNCTION snowflake_migration_continue_sequence(sequence regclass, is_new boolean, origin snowflake_origins)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    options pg_sequence;
+    present CONSTANT bigint := CASE WHEN is_new THEN NULL ELSE pg_sequence_last_value(sequence) END;
+    -- Scripts that set sequences to max(id) may have set it to a snowflake ID.
+    taken CONSTANT bigint := coalesce(CASE WHEN present < origin.first_id_ever THEN present END, origin.sequence_last_value);
+    base bigint;
+    reached bigint;
+    landing numeric;
+BEGIN
+    SELECT s.* INTO options FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    IF NOT EXISTS (SELECT FROM pg_attribute AS a
+                   WHERE a.attrelid = origin.target AND a.attname = origin.column_name
+                     AND @extschema@.snowflake_migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype))
+    THEN
+        RAISE EXCEPTION 'column "%" of % is of another type now', origin.column_name, origin.target
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    base := coalesce(taken, (origin.sequence_options ->> 'next')::bigint, options.seqstart);
+    EXECUTE format('SELECT %1$s(%2$I) FROM %3$s WHERE %2$I < $1 AND %2$I BETWEEN $2 AND $3',
+                   CASE WHEN options.seqincrement > 0 THEN 'max' ELSE 'min' END,
+                   origin.column_name, @extschema@.snowflake_migration_name(origin.target))
+        INTO reached USING origin.first_id_ever, options.seqmin, options.seqmax;
+    IF sign(reached::numeric - base) = sign(options.seqincrement) OR reached = base AND taken IS NULL THEN
+        landing := base + ceil((reached::numeric - base) / options.seqincrement) * options.seqincrement;
+        PERFORM setval(sequence, CASE WHEN landing BETWEEN options.seqmin AND options.seqmax THEN landing ELSE reached END::bigint);
+    ELSIF taken IS NOT NULL AND taken IS DISTINCT FROM present THEN
+        PERFORM setval(sequence, taken);
+    ELSIF taken IS NULL AND (present IS NOT NULL OR is_new AND base <> options.seqstart) THEN
+        PERFORM setval(sequence, base, false);
+    END IF;
+END
+$function$;
+
+CREATE PROCEDURE snowflake_migrate_revert(target regclass, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $procedure$
+DECLARE
+    meant CONSTANT name := @extschema@.snowflake_migration_column(target, column_name);
+    origin @extschema@.snowflake_origins;
+    sequence regclass;
+    is_new boolean := false;
+BEGIN
+    PERFORM @extschema@.snowflake_migration_require_owner(target);
+    PERFORM @extschema@.snowflake_migration_limit_locks();
+    EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', @extschema@.snowflake_migration_name(target));
+    SELECT o.* INTO origin FROM @extschema@.snowflake_origins AS o
+    WHERE o.target = snowflake_migrate_revert.target AND o.column_name = meant AND o.reverted_at IS NULL;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'nothing is known of what column "%" of % had before', meant, target
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Only what snowflake_migrate() or its plan has migrated can be reverted. If the column was renamed since, rename it back first; else give it a default of its own.';
+    END IF;
+
+    IF NOT @extschema@.snowflake_migration_is_switched(target, meant) THEN
+        RAISE NOTICE 'column "%" of % does not have snowflake_nextval() as its default: it keeps what it has', meant, target;
+    ELSE
+        IF origin.kind LIKE 'identity %' THEN
+            sequence := @extschema@.snowflake_migration_restore_identity(origin);
+            is_new := true;
+        ELSE
+            IF origin.sequence_name IS NOT NULL THEN
+                sequence := coalesce(to_regclass(format('%I.%I', origin.sequence_schema, origin.sequence_name)),
+                    pg_get_serial_sequence(@extschema@.snowflake_migration_name(target), meant)::regclass);
+                is_new := sequence IS NULL;
+                IF is_new THEN
+                    sequence := @extschema@.snowflake_migration_restore_sequence(origin);
+                ELSIF origin.kind = 'serial'
+                      AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence
+                                        AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a')
+                THEN
+                    EXECUTE format('ALTER SEQUENCE %s OWNED BY %s.%I', @extschema@.snowflake_migration_name(sequence),
+                                   @extschema@.snowflake_migration_name(target), meant);
+                END IF;
+            END IF;
+            PERFORM @extschema@.snowflake_migration_restore_default(origin, sequence);
+        END IF;
+        PERFORM @extschema@.snowflake_migration_restore_children(origin);
+        IF sequence IS NOT NULL THEN
+            PERFORM @extschema@.snowflake_migration_continue_sequence(sequence, is_new, origin);
+        END IF;
+    END IF;
+    PERFORM @extschema@.snowflake_migration_put_back(target, meant);
+END
+$procedure$;
