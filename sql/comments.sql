@@ -5,6 +5,10 @@ COMMENT ON FUNCTION snowflake_nextvals(count integer) IS
     'Makes that many IDs, ascending; reserves whole runs at a time';
 COMMENT ON FUNCTION snowflake_currval() IS
     'The last ID that this session got';
+COMMENT ON FUNCTION snowflake_copy_nextval() IS
+    'What COPY calls in the place of snowflake_nextval(), so that it can insert rows in batches';
+COMMENT ON FUNCTION snowflake_nextval_support(request internal) IS
+    'Tells the planner what may stand for snowflake_nextval()';
 COMMENT ON FUNCTION snowflake_decode(id bigint) IS
     'Reads when and where an ID was made, by this server''s layout';
 COMMENT ON FUNCTION snowflake_decode(id bigint, layout text) IS

@@ -88,6 +88,8 @@ pub enum Error {
         /// The first instant that the layout cannot hold.
         end: Time,
     },
+    /// COPY's function was called by somebody else.
+    OnlyInCopy,
     /// No ID was made in this session yet.
     NothingIssued,
     /// A count below zero.
@@ -289,6 +291,11 @@ impl Error {
                 "Use a layout with more timestamp bits, a longer tick or a later epoch, \
                  whose IDs are greater than those that are out.",
             ),
+            Error::OnlyInCopy => new(
+                ERRCODE_FEATURE_NOT_SUPPORTED,
+                "snowflake_copy_nextval is called by COPY only".into(),
+            )
+            .set_hint("Call snowflake_nextval."),
             Error::NothingIssued => new(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "snowflake_currval is not yet defined in this session".into(),

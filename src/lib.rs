@@ -11,6 +11,7 @@ use pgrx::pg_sys;
 mod backend;
 mod bounds;
 mod clock;
+mod copy;
 mod datum;
 mod encoding;
 mod error;
@@ -38,6 +39,11 @@ mod tests;
 pgrx::pg_module_magic!(name, version);
 
 pgrx::extension_sql_file!("../sql/mark.sql", name = "mark");
+pgrx::extension_sql_file!(
+    "../sql/copy.sql",
+    name = "copy",
+    requires = [generate::snowflake_nextval, copy::snowflake_nextval_support]
+);
 pgrx::extension_sql_file!(
     "../sql/monitor.sql",
     name = "monitor",
@@ -124,5 +130,6 @@ pub extern "C-unwind" fn _PG_init() {
         clock::init();
         settings::init();
         shared::init();
+        copy::init();
     }
 }

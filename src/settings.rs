@@ -32,6 +32,7 @@ static MAX_BORROW: GucSetting<i32> = GucSetting::<i32>::new(1_000);
 static MAX_CLOCK_STEP: GucSetting<i32> = GucSetting::<i32>::new(24 * 60 * 60 * 1_000);
 static MAX_WAIT: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 static LEASE: GucSetting<i32> = GucSetting::<i32>::new(2_000);
+static COPY_MULTI_INSERT: GucSetting<bool> = GucSetting::<bool>::new(true);
 #[cfg(feature = "unprotected")]
 static UNPROTECTED: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
 
@@ -144,6 +145,7 @@ pub fn init() {
         })
     });
     define_texts();
+    define_copy_multi_insert();
     for integer in integers() {
         let text = written(integer.name);
         integer.define();
@@ -242,6 +244,31 @@ fn define_texts() {
         GucContext::Postmaster,
         GucFlags::empty(),
     );
+}
+
+fn define_copy_multi_insert() {
+    let text = written(c"snowflake.copy_multi_insert");
+    GucRegistry::define_bool_guc(
+        c"snowflake.copy_multi_insert",
+        c"Lets COPY insert rows in batches though snowflake_nextval() is a default.",
+        c"Core does so for nextval() alone. Off: rows are inserted one by one.",
+        &COPY_MULTI_INSERT,
+        GucContext::Userset,
+        GucFlags::empty(),
+    );
+    let Some(text) = text else { return };
+    let mut value = false;
+    // SAFETY: a nul-terminated text and a valid out-pointer.
+    if !unsafe { pg_sys::parse_bool(text.as_ptr(), &mut value) } {
+        refuse_to_start(
+            format!(
+                "invalid value for parameter \"snowflake.copy_multi_insert\": \"{}\"",
+                text.to_string_lossy()
+            ),
+            "The value is on or off.".into(),
+            "Correct the value, or take the line out.".into(),
+        );
+    }
 }
 
 /// Refuses a text that is no layout when somebody writes one with ALTER SYSTEM,
@@ -395,6 +422,11 @@ pub fn max_borrow_micros() -> u64 {
 pub fn max_clock_step_micros() -> Option<i64> {
     let ms = MAX_CLOCK_STEP.get();
     (ms >= 0).then(|| i64::from(ms) * 1_000)
+}
+
+/// Whether COPY may insert rows in batches.
+pub fn copy_multi_insert() -> bool {
+    COPY_MULTI_INSERT.get()
 }
 
 /// How long a call may wait, milliseconds.

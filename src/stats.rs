@@ -49,6 +49,12 @@ pub fn last() -> Option<SnowflakeId> {
     SnowflakeId::new(LAST.load(Relaxed))
 }
 
+/// Forgets the last ID, as DISCARD does.
+pub fn forget() {
+    flush();
+    LAST.store(-1, Relaxed);
+}
+
 /// Counts a wait.
 pub fn waited(micros: u64) {
     if let Some(counters) = COUNTERS.get() {

@@ -58,6 +58,11 @@ const BAD: &[(&str, &str, &[&str])] = &[
         "5 fortnights",
         &["snowflake.max_wait", "5 fortnights"],
     ),
+    (
+        "snowflake.copy_multi_insert",
+        "sometimes",
+        &["snowflake.copy_multi_insert", "sometimes"],
+    ),
     // A slip in the name leaves the setting itself at its default.
     ("snowflake.layuot", "twitter", &["snowflake.layuot"]),
     ("snowflake.nodeid", "2", &["snowflake.nodeid"]),
@@ -191,6 +196,7 @@ fn good_values_show_and_both_can_change_together() -> Result<()> {
         ("max_borrow", "1s"),
         ("max_clock_step", "1d"),
         ("max_wait", "5s"),
+        ("copy_multi_insert", "on"),
         ("lease", "2s"),
     ] {
         let shown = text(&mut client, &format!("SHOW snowflake.{name}"))?;

@@ -27,6 +27,7 @@ mod tests {
             "function snowflake_between(bigint,timestamp with time zone,timestamp with time zone,text)",
             "function snowflake_compose(timestamp with time zone,integer,integer,integer)",
             "function snowflake_compose(timestamp with time zone,integer,integer,integer,text)",
+            "function snowflake_copy_nextval()",
             "function snowflake_currval()",
             "function snowflake_decode(bigint)",
             "function snowflake_decode(bigint,text)",
@@ -77,6 +78,7 @@ mod tests {
             "function snowflake_min_id(timestamp with time zone)",
             "function snowflake_min_id(timestamp with time zone,text)",
             "function snowflake_nextval()",
+            "function snowflake_nextval_support(internal)",
             "function snowflake_nextvals(integer)",
             "function snowflake_node_id(bigint)",
             "function snowflake_node_id(bigint,text)",
@@ -114,6 +116,7 @@ mod tests {
             "snowflake_between(bigint,timestamp with time zone,timestamp with time zone,text) i s f",
             "snowflake_compose(timestamp with time zone,integer,integer,integer) s s t",
             "snowflake_compose(timestamp with time zone,integer,integer,integer,text) i s t",
+            "snowflake_copy_nextval() s r t",
             "snowflake_currval() v r t",
             "snowflake_decode(bigint) s s t",
             "snowflake_decode(bigint,text) i s t",
@@ -164,6 +167,7 @@ mod tests {
             "snowflake_min_id(timestamp with time zone) s s t",
             "snowflake_min_id(timestamp with time zone,text) i s t",
             "snowflake_nextval() v s t",
+            "snowflake_nextval_support(internal) i s t",
             "snowflake_nextvals(integer) v s t",
             "snowflake_node_id(bigint) s s t",
             "snowflake_node_id(bigint,text) i s t",
@@ -204,6 +208,7 @@ mod tests {
                AND short_desc <> '' AND extra_desc <> '' ORDER BY 1",
         );
         let expected = [
+            "copy_multi_insert",
             "layout",
             "lease",
             "max_borrow",
@@ -229,6 +234,7 @@ mod tests {
              WHERE name LIKE 'snowflake.%' AND name <> 'snowflake.unprotected' ORDER BY 1",
         );
         let expected = [
+            "snowflake.copy_multi_insert user on",
             "snowflake.layout postmaster default",
             "snowflake.lease sighup 2000 ms",
             "snowflake.max_borrow sighup 1000 ms",
