@@ -56,7 +56,7 @@ DECLARE
     meant_type oid;
     numbers text;
     start CONSTANT bigint := coalesce(first_id, -highest_possible - 1);
-    last_of_layout CONSTANT bigint := @extschema@.snowflake_max_id('infinity');
+    last_of_layout CONSTANT bigint := @extschema@.snowflake_max_id(timestamptz 'infinity');
     own_node integer;
     is_generating boolean;
     not_known text;

@@ -586,3 +586,33 @@ fn a_search_path_with_traps() -> Result<()> {
     );
     Ok(())
 }
+
+/// Whoever may create functions in the extension's schema has one of the same
+/// name there, for texts, which literals without a type would prefer.
+#[test]
+fn functions_of_the_same_name_in_the_extensions_schema() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    for name in [
+        "snowflake_min_id",
+        "snowflake_max_id",
+        "snowflake_max_id_before",
+    ] {
+        client.batch_execute(&format!(
+            "CREATE FUNCTION {name}(text) RETURNS bigint LANGUAGE plpgsql AS
+             $$ BEGIN RAISE EXCEPTION 'sprung by %', current_user; END $$"
+        ))?;
+    }
+    let sprung = refusal(&mut client, "SELECT snowflake_min_id('2026-01-01')")?;
+    assert!(sprung.message.starts_with("sprung by"), "{sprung}");
+    client.batch_execute(
+        "CREATE TABLE t (id serial PRIMARY KEY); INSERT INTO t SELECT FROM generate_series(1, 10);
+         CALL snowflake_migrate('t'); INSERT INTO t DEFAULT VALUES;
+         SELECT * FROM snowflake_audit('t'); CALL snowflake_migrate_revert('t');
+         CREATE TABLE p (id bigint) PARTITION BY RANGE (id);
+         SELECT * FROM snowflake_partition_ddl('p', '2026-01-01', '2026-02-01', '1 day');
+         SELECT snowflake_between(1, '2026-01-01', '2026-02-01')",
+    )?;
+    println!("migration refused: nothing called 3 functions of the same name for texts");
+    Ok(())
+}

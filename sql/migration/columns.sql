@@ -1,8 +1,9 @@
 -- Replacing a sequence by snowflake_nextval(): what a column is, what stands
 -- in the way, the plan, and the way back. DDL that the tables' owner may run.
 --
--- The functions have a search path of their own, and quote every name, so
--- neither a name nor a caller's search path changes what they do.
+-- The functions have a search path of their own, quote every name and give
+-- every literal its type, so neither a name, nor a caller's search path, nor a
+-- function of the same name beside the extension's changes what they do.
 --
 -- Here: which column is meant, what it is now, and which columns hold the same
 -- IDs.

@@ -102,7 +102,7 @@ DECLARE
     first CONSTANT bigint := @extschema@.snowflake_migration_first_id();
     -- Nothing is older than this extension: rows that have come from other
     -- servers have snowflake IDs too. 0 where the layout begins later.
-    oldest CONSTANT bigint := @extschema@.snowflake_min_id('2026-01-01 00:00:00+00');
+    oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
     first_ever bigint;
     fed record;
     taken bigint;
