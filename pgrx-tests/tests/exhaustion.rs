@@ -213,7 +213,7 @@ fn a_timeout_and_a_cancel_end_a_wait_at_once() -> Result<()> {
             let (refused, ended) = waiter.join().expect("the waiting session's thread");
             let error = refused.context("the wait came to an end by itself")?;
             // The server hangs up after it said why, which the client may see first.
-            let refused = if error.is_closed() {
+            let refused = if sqlstate == "57P01" && error.is_closed() {
                 format!("{sqlstate}: the connection is closed")
             } else {
                 Refusal::from_error(error)?.to_string()
