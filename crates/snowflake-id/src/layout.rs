@@ -106,6 +106,12 @@ impl Layout {
         self.backend.max() as u32
     }
 
+    /// Whether of two IDs of one tick and node, the one with the greater backend number is the greater one. Not where the
+    /// sequence stands above the backend number, nor where there is none.
+    pub const fn backend_is_above_sequence(&self) -> bool {
+        self.backend.bits > 0 && self.backend.shift > self.sequence.shift
+    }
+
     /// The largest sequence number.
     pub const fn max_sequence(&self) -> u32 {
         self.sequence.max() as u32
@@ -387,7 +393,8 @@ pub struct Parts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     layout: Layout,
-    /// Node and backend, where they belong.
+    /// The node number where it belongs, and with the backend number.
+    node: u64,
     base: u64,
     /// The layout's, at hand: working them out would take longer than comparing with them.
     last_tick: Tick,
@@ -401,9 +408,11 @@ impl Origin {
     pub fn new(layout: Layout, node: u32, backend: u32) -> Result<Self, FieldError> {
         layout.check_field("node", node, layout.node)?;
         layout.check_field("backend", backend, layout.backend)?;
+        let node = layout.node.put(node.into());
         Ok(Self {
             layout,
-            base: layout.node.put(node.into()) | layout.backend.put(backend.into()),
+            node,
+            base: node | layout.backend.put(backend.into()),
             last_tick: layout.last_tick(),
             max_sequence: layout.max_sequence(),
         })
@@ -418,12 +427,31 @@ impl Origin {
     /// is somebody else's ID.
     #[inline]
     pub fn id(&self, tick: Tick, sequence: u32) -> SnowflakeId {
+        self.fill(self.base, tick, sequence)
+    }
+
+    /// The same of another backend number: of the slot in which a [`Burst`](crate::Burst) went on.
+    ///
+    /// # Panics
+    ///
+    /// As [`id`](Self::id), and if the layout doesn't hold the number.
+    #[inline]
+    pub fn id_at(&self, backend: u32, tick: Tick, sequence: u32) -> SnowflakeId {
+        if backend > self.layout.max_backend() {
+            outside_the_layout(tick, backend);
+        }
+        let base = self.node | self.layout.backend.put(backend.into());
+        self.fill(base, tick, sequence)
+    }
+
+    #[inline]
+    fn fill(&self, base: u64, tick: Tick, sequence: u32) -> SnowflakeId {
         if tick > self.last_tick || sequence > self.max_sequence {
             outside_the_layout(tick, sequence);
         }
         SnowflakeId::from_bits(
             self.layout.timestamp.put(tick.get())
-                | self.base
+                | base
                 | self.layout.sequence.put(sequence.into()),
         )
     }
@@ -444,8 +472,8 @@ impl Origin {
 /// memory there, and stores before the next ID's compare-and-swap delay it.
 #[cold]
 #[inline(never)]
-fn outside_the_layout(tick: Tick, sequence: u32) -> ! {
-    panic!("tick {tick} and sequence {sequence} are outside the layout");
+fn outside_the_layout(tick: Tick, number: u32) -> ! {
+    panic!("tick {tick} and number {number} are outside the layout");
 }
 
 /// A number that is too large for its field, or negative.

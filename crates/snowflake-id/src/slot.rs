@@ -31,6 +31,7 @@ pub struct Slot {
     /// | now ≤ tick ≤ limit, sequence not used up | tick, sequence + 1 | `Issued` |
     /// | now ≤ tick < limit, sequence used up | tick + 1, 0 (which is start) | `Issued` |
     /// | tick = limit, sequence used up | the same | `Wait` |
+    /// | now ≤ tick, sequence used up, asked for IDs `within` the tick | the same | `Wait` for the next tick |
     /// | any whose next tick is not reserved | the same | `Reserve` |
     /// | any, `raise_to(t)` | max of it and (t - 1, sequence used up) | |
     ///
@@ -116,19 +117,42 @@ impl Slot {
     /// One load and one compare-and-swap, again only if another caller came first.
     #[inline]
     pub fn next(&self, sequence_bits: u32, horizon: Horizon) -> Answer {
-        self.advance(sequence_bits, horizon, |_left| 1)
+        self.advance(sequence_bits, horizon, true, |_left| 1)
+    }
+
+    /// The same without going on into the following tick: where the sequence is used up, the answer is to wait for that
+    /// tick, whatever might be borrowed. A session with other slots goes on there first ([`Burst`](crate::Burst)).
+    #[inline]
+    pub fn next_within(&self, sequence_bits: u32, horizon: Horizon) -> Answer {
+        self.advance(sequence_bits, horizon, false, |_left| 1)
     }
 
     /// Asks for up to `count` sequence numbers of one tick, with one compare-and-swap.
     ///
     /// Fewer come where the tick has fewer left; the caller asks again for the rest.
     pub fn next_run(&self, sequence_bits: u32, horizon: Horizon, count: NonZeroU32) -> Answer {
-        self.advance(sequence_bits, horizon, |left| left.min(count.get()))
+        self.advance(sequence_bits, horizon, true, |left| left.min(count.get()))
+    }
+
+    /// The same without going on into the following tick, as [`Slot::next_within`].
+    pub fn next_run_within(
+        &self,
+        sequence_bits: u32,
+        horizon: Horizon,
+        count: NonZeroU32,
+    ) -> Answer {
+        self.advance(sequence_bits, horizon, false, |left| left.min(count.get()))
     }
 
     /// The transition. `take` says how many of the sequence numbers left in the tick (at least one) are wanted.
     #[inline(always)]
-    fn advance(&self, sequence_bits: u32, horizon: Horizon, take: impl Fn(u32) -> u32) -> Answer {
+    fn advance(
+        &self,
+        sequence_bits: u32,
+        horizon: Horizon,
+        goes_on: bool,
+        take: impl Fn(u32) -> u32,
+    ) -> Answer {
         let max_sequence = max_sequence(sequence_bits);
         // What remains of `following` is `(sequence + 1) mod (range / 16)`, and 0 below 4 bits.
         let start_mask = max_sequence >> 4;
@@ -151,6 +175,10 @@ impl Slot {
                 }
                 tick = now;
                 first = now << sequence_bits | following & start_mask;
+            } else if !goes_on && following & max_sequence == 0 && tick > now {
+                return Answer::Wait {
+                    until: Tick::new(tick),
+                };
             }
             if tick - now > horizon.max_borrow || tick >= horizon.reserved.get() {
                 return refusal(tick, horizon);
