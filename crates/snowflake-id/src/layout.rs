@@ -2,6 +2,7 @@
 
 mod parse;
 mod presets;
+mod tick;
 
 use std::fmt;
 
@@ -13,6 +14,7 @@ pub use presets::{Preset, presets};
 use crate::id::SnowflakeId;
 use crate::slot::Run;
 use crate::time::{Tick, Time};
+use tick::TickLength;
 
 /// An ID is a `bigint` that is never negative.
 const MAX_TOTAL_BITS: u32 = 63;
@@ -55,7 +57,7 @@ pub struct Layout {
     node: Field,
     backend: Field,
     sequence: Field,
-    tick_micros: u32,
+    tick: TickLength,
     epoch_micros: i64,
 }
 
@@ -67,7 +69,7 @@ impl Layout {
         node: Field::new(6, 16),
         backend: Field::new(4, 12),
         sequence: Field::new(12, 0),
-        tick_micros: parse::DEFAULT_TICK_MICROS,
+        tick: TickLength::from_micros(parse::DEFAULT_TICK_MICROS),
         epoch_micros: parse::DEFAULT_EPOCH_MICROS,
     };
 
@@ -156,7 +158,7 @@ impl Layout {
 
     /// The length of a tick in microseconds, 1 to 1,000,000.
     pub const fn tick_micros(&self) -> u32 {
-        self.tick_micros
+        self.tick.micros()
     }
 
     /// The beginning of tick 0.
@@ -171,7 +173,7 @@ impl Layout {
 
     /// How many IDs a second one backend number of one node can make in the long run, rounded down.
     pub const fn ids_per_second(&self) -> u64 {
-        (self.sequence.max() + 1) * 1_000_000 / self.tick_micros as u64
+        (self.sequence.max() + 1) * 1_000_000 / self.tick_micros() as u64
     }
 
     /// The tick in which `time` falls.
@@ -180,16 +182,9 @@ impl Layout {
         let since_epoch = time
             .unix_micros()
             .saturating_sub(i128::from(self.epoch_micros));
-        // 64 bits of microseconds are half a million years, and dividing 128 bits costs as much as an ID.
-        if let Ok(micros) = u64::try_from(since_epoch) {
-            // A constant divisor is a multiplication; these are nearly all the layouts there are.
-            let tick = match self.tick_micros {
-                1 => micros,
-                1_000 => micros / 1_000,
-                10_000 => micros / 10_000,
-                1_000_000 => micros / 1_000_000,
-                other => micros / u64::from(other),
-            };
+        // Dividing 128 bits costs as much as an ID.
+        if let Ok(micros @ 0..TickLength::END) = u64::try_from(since_epoch) {
+            let tick = self.tick.ticks_in(micros);
             if tick <= self.timestamp.max() {
                 return Ok(Tick::new(tick));
             }
@@ -209,14 +204,14 @@ impl Layout {
             return Err(self.after_end(time));
         }
         let since_epoch = time.unix_micros() - self.epoch().unix_micros();
-        let tick = since_epoch / i128::from(self.tick_micros);
+        let tick = since_epoch / i128::from(self.tick_micros());
         Ok(Tick::new(tick as u64))
     }
 
     /// When `tick` begins. Ticks past the last one have a time too.
     pub const fn time_of(&self, tick: Tick) -> Time {
         Time::from_unix_micros(
-            self.epoch_micros as i128 + tick.get() as i128 * self.tick_micros as i128,
+            self.epoch_micros as i128 + tick.get() as i128 * self.tick_micros() as i128,
         )
     }
 
@@ -356,7 +351,7 @@ impl fmt::Display for Layout {
         for field in self.fields() {
             write!(f, "{}:{} ", field.name, field.bits)?;
         }
-        let (count, unit) = match self.tick_micros {
+        let (count, unit) = match self.tick_micros() {
             micros if micros % 1_000_000 == 0 => (micros / 1_000_000, "s"),
             micros if micros % 1_000 == 0 => (micros / 1_000, "ms"),
             micros => (micros, "us"),
