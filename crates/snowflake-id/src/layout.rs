@@ -183,13 +183,21 @@ impl Layout {
             .unix_micros()
             .saturating_sub(i128::from(self.epoch_micros));
         // Dividing 128 bits costs as much as an ID.
-        if let Ok(micros @ 0..TickLength::END) = u64::try_from(since_epoch) {
-            let tick = self.tick.ticks_in(micros);
-            if tick <= self.timestamp.max() {
-                return Ok(Tick::new(tick));
-            }
+        let tick = u64::try_from(since_epoch)
+            .ok()
+            .and_then(|micros| self.tick_after(micros));
+        tick.map_or_else(|| self.tick_at_slow(time), Ok)
+    }
+
+    /// The tick that many microseconds after the epoch, for a caller that keeps time in 64 bits; `None` where
+    /// [`tick_at`](Self::tick_at) has to be asked: past the last tick, or 146,000 years.
+    #[inline]
+    pub fn tick_after(&self, micros: u64) -> Option<Tick> {
+        if micros >= TickLength::END {
+            return None;
         }
-        self.tick_at_slow(time)
+        let tick = self.tick.ticks_in(micros);
+        (tick <= self.timestamp.max()).then_some(Tick::new(tick))
     }
 
     #[cold]
