@@ -32,8 +32,8 @@ install: ## install into a real server: make install PG_CONFIG=/path/to/pg_confi
 soak: ## faults of all kinds against 8 sessions: make soak SECONDS=600 SEED=1
 	@scripts/soak $(SECONDS) $(SEED)
 
-bench: ## benchmarks
-	@scripts/bench
+bench: ## measure beside other ways to make IDs: docs/benchmarks.md (half an hour; OPTIONS=--quick)
+	@scripts/bench $(OPTIONS)
 
 clean: ## delete what was built in the checkout
 	@cargo clean
