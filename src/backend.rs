@@ -6,9 +6,9 @@
 //! is told that time ends where the reservation is half used up, so the one
 //! comparison that it makes anyway also finds the moment to reserve more.
 //!
-//! A session that uses its slot's tick up goes on in the slots above
-//! ([`snowflake_id::Burst`]), and comes back when it next reserves, about once
-//! a second. So one session is not limited to the numbers of one slot, 4,096 a
+//! A session that keeps asking for more than its slot makes goes on in the slots
+//! above ([`snowflake_id::Burst`]), and comes back when it next reserves after
+//! that, about once a second. So one session is not limited to the numbers of one slot, 4,096 a
 //! millisecond in the default layout, which a loop of calls asks for more than.
 //!
 //! What a call costs: 174 instructions where `nextval()` takes 2,470, both

@@ -2,9 +2,9 @@
 //!
 //! A slot has as many IDs a tick as the sequence has numbers: 4,096 a
 //! millisecond in the default layout, a quarter of what a loop of calls asks
-//! for. Other generators wait then, or run ahead of the clock. Here a burst goes
-//! on in the slots above, in the same tick, so that its IDs still ascend; when
-//! it is over, the session comes back to its own.
+//! for. Other generators wait then, or run ahead of the clock. Here a burst that
+//! lasts goes on in the slots above, in the same tick, so that its IDs still
+//! ascend; when it is over, the session comes back to its own.
 
 use std::collections::HashMap;
 use std::sync::Barrier;
@@ -66,7 +66,7 @@ fn a_burst_goes_on_in_other_slots_and_returns() -> Result<()> {
     let mut received = Vec::with_capacity(IDS);
     let mut most = i64::MIN;
     while received.len() < IDS {
-        let query = "SELECT snowflake_nextval() FROM generate_series(1, 200)";
+        let query = "SELECT snowflake_nextval() FROM generate_series(1, 20000)";
         ids::fetch_into(&mut client, query, &mut received)?;
         most = most.max(SHORT_SLOTS.lead_ms(received[received.len() - 1]));
     }
@@ -85,7 +85,7 @@ fn a_burst_goes_on_in_other_slots_and_returns() -> Result<()> {
     );
     assert!(slots.len() >= 9, "{slots:?}");
     assert!(fullest > 16);
-    assert!(most < 100, "{most} ms");
+    assert!(most <= 1_000, "{most} ms");
     // Each ID is counted in the slot that it is of.
     let after = counted(&mut client)?;
     for (slot, count) in &slots {

@@ -1,4 +1,4 @@
-//! Where a session goes on when its slot has used a tick up.
+//! Where a session goes on that asks for more IDs than its slot makes.
 
 use std::num::NonZeroU32;
 
@@ -8,14 +8,15 @@ use crate::time::Tick;
 
 /// A session's way through the slots of its server.
 ///
-/// A session makes its IDs in its own slot, as many as a tick's sequence has numbers. One that asks for more goes on in
-/// the slots above, **in the same tick**: as the backend number stands above the sequence, its IDs still increase. Above
-/// the topmost slot it goes on in the following tick, from the middle of those below its own: not all from slot 0, where
-/// bursts would meet. Only where all of them have used up what they may borrow does it wait. When time has gone on
-/// beyond the session's last tick it may return to its own slot.
+/// A session makes its IDs in its own slot, and borrows the ticks that follow when one is used up. One that has borrowed
+/// a tenth of what it may has come to stay, and goes on in the slots above, **in the same tick**: as the backend number
+/// stands above the sequence, its IDs still increase. Above the topmost slot it goes on in the following tick, from the
+/// middle of those below its own: not all from slot 0, where bursts would meet. Only where all of them have used up what
+/// they may borrow does it wait. When time has gone on beyond the session's last tick it returns to its own slot.
 ///
-/// A slot that a burst has visited is at a tick that its own sessions reach at the same time, or one later; so a burst
-/// takes numbers from its neighbours, but puts their IDs no more than a tick ahead of time before all slots are used up.
+/// Not at once, so that the backend number of what is asked for now and then is that of its session; and not only when it
+/// would have to wait, because a slot that a burst has visited is where the burst was, and its own sessions' IDs are as
+/// far ahead of time.
 ///
 /// Where the layout has no backend numbers, or has them below the sequence (a greater number there is no greater ID),
 /// a session stays in its slot.
@@ -76,6 +77,14 @@ impl<'a> Burst<'a> {
         };
 
         ask(start, horizon)
+            .or_else(|| {
+                let near = Horizon {
+                    max_borrow: horizon.max_borrow / 10,
+                    ..horizon
+                };
+                let answer = self.slot(start).next_run(self.sequence_bits, near, count);
+                (!matches!(answer, Answer::Wait { .. })).then_some((start, answer))
+            })
             .or_else(|| {
                 let same_tick = horizon.from(last)?;
                 (start + 1..self.count()).find_map(|number| ask(number, same_tick))
@@ -150,6 +159,26 @@ mod tests {
                 (_, Answer::Reserve { .. }) => unreachable!(),
             }
         }
+    }
+
+    #[test]
+    fn a_short_burst_stays_in_its_slot() {
+        let layout = layout("timestamp:41 backend:2 sequence:1");
+        let slots = slots(4);
+        let issued = until_it_waits(&Burst::new(&layout, &slots, 2), horizon(100, 20));
+        let two = |number: u32, tick: u64| [(number, tick); 2];
+        let begins = [
+            two(2, 100),
+            two(2, 101),
+            two(2, 102),
+            two(3, 102),
+            two(1, 103),
+        ]
+        .concat();
+        assert_eq!(issued[..begins.len()], begins);
+        // In the end all that may be borrowed was used, above the middle of what is below.
+        let last: Vec<u64> = slots.iter().map(|slot| slot.last(1).0.get()).collect();
+        assert_eq!(last, [0, 120, 120, 120]);
     }
 
     /// Two numbers a tick, which begin with 0: the way is easy to read.
