@@ -6,6 +6,19 @@
 //! is told that time ends where the reservation is half used up, so the one
 //! comparison that it makes anyway also finds the moment to reserve more.
 //!
+//! A session that keeps asking for more than its slot makes goes on in the slots
+//! above ([`snowflake_id::Burst`]), and comes back when it next reserves after
+//! that, about once a second. So one session is not limited to the numbers of one slot, 4,096 a
+//! millisecond in the default layout, which a loop of calls asks for more than.
+//!
+//! What a call costs: 174 instructions where `nextval()` takes 2,470, both
+//! counted by callgrind on PostgreSQL 15, which does not see into the vDSO. A
+//! fifth is pgrx's wrapper, which every function has: it catches panics. The
+//! rest is the tick, one compare-and-swap, putting the ID together, and counting
+//! it. In time, reading the clock is the largest part: a profile has more than
+//! twice as many samples in the vDSO as in [`next_at_once`]. It can't be left
+//! out, because no ID may be older than `now()`. `make bench` has the times.
+//!
 //! Whatever the slot doesn't answer with an ID goes to [`take`]. That keeps
 //! what it resolved behind a mutex, which it never holds while it looks things
 //! up, reserves or waits: an error of Postgres may come out of any of these.
@@ -19,9 +32,8 @@ use std::sync::{Once, OnceLock};
 use parking_lot::Mutex;
 use pgrx::{check_for_interrupts, pg_guard, pg_sys};
 use snowflake_id::{
-    Answer, Horizon, Layout, Limits, Now, Origin, Run, Slot, SnowflakeId, Tick, TimeError,
+    Answer, Burst, Horizon, Layout, Limits, Now, Origin, Run, Slot, SnowflakeId, Tick, TimeError,
 };
-use strength_reduce::StrengthReducedU64;
 
 use crate::clock::Instant;
 use crate::error::Error;
@@ -35,16 +47,13 @@ use crate::{clock, log, settings, stats};
 struct Fixed {
     shared: Shared,
     server: Server,
-    slot: &'static Slot,
+    slots: &'static [Slot],
+    burst: Burst<'static>,
     origin: Origin,
     /// The layout again, as plain numbers.
     sequence_bits: u32,
     epoch: i64,
     tick_micros: u32,
-    /// The same, to divide by: a multiplication, where a division would cost
-    /// half as much as reading the clock.
-    tick_length: StrengthReducedU64,
-    last_tick: u64,
 }
 
 static FIXED: OnceLock<Fixed> = OnceLock::new();
@@ -53,6 +62,8 @@ static FIXED: OnceLock<Fixed> = OnceLock::new();
 /// plain loads and stores; they are atomics to be shared statics without a
 /// lock, whose two locked instructions would cost as much as the slot's swap.
 struct Hot {
+    /// The slot in which the session is: its own, or another for a while.
+    slot: AtomicU32,
     /// The tick from which on [`take`] has to be asked: the reservation is half
     /// used up, or (0) something has to be resolved first.
     refill: AtomicU64,
@@ -63,6 +74,7 @@ struct Hot {
 }
 
 static HOT: Hot = Hot {
+    slot: AtomicU32::new(0),
     refill: AtomicU64::new(0),
     max_borrow: AtomicU64::new(0),
     seen: AtomicI64::new(i64::MIN),
@@ -121,32 +133,52 @@ fn next_at_once() -> Option<SnowflakeId> {
         max_borrow: HOT.max_borrow.load(Relaxed),
         reserved: Tick::new(HOT.refill.load(Relaxed)),
     };
-    match fixed.slot(wall).next(fixed.sequence_bits, horizon) {
+    let number = HOT.slot.load(Relaxed);
+    match fixed
+        .slot(number, wall)
+        .next_within(fixed.sequence_bits, horizon)
+    {
         Answer::Issued(run) => {
             saw(wall);
-            Some(fixed.origin.id(run.tick, run.first))
+            Some(fixed.origin.id_at(number, run.tick, run.first))
         }
         Answer::Wait { .. } | Answer::Reserve { .. } => None,
     }
 }
 
 impl Fixed {
-    /// This backend number's slot.
+    /// The slot of this backend number.
     #[inline]
-    fn slot(&self, _wall: i64) -> &'static Slot {
+    fn slot(&self, number: u32, _wall: i64) -> &'static Slot {
         #[cfg(feature = "unprotected")]
         if let Some(slot) = crate::unprotected::slot(_wall) {
             return slot;
         }
-        self.slot
+        &self.slots[number as usize]
+    }
+
+    /// IDs of the slot in which the session is, or where it is used up of
+    /// another, in which the session then is.
+    fn next_run(&self, horizon: Horizon, count: NonZeroU32, _wall: i64) -> (u32, Answer) {
+        let current = HOT.slot.load(Relaxed);
+        #[cfg(feature = "unprotected")]
+        if let Some(slot) = crate::unprotected::slot(_wall) {
+            return (current, slot.next_run(self.sequence_bits, horizon, count));
+        }
+        let (number, answer) = self.burst.next_run(current, horizon, count);
+        if number != current {
+            // Before another ID is counted: what was counted is the slot's.
+            stats::go_on(&self.shared.counters()[number as usize]);
+            HOT.slot.store(number, Relaxed);
+        }
+        (number, answer)
     }
 
     /// The clock's tick; `None` outside of the layout's time.
     #[inline]
     fn tick_at(&self, wall: i64) -> Option<Tick> {
         let elapsed = u64::try_from(wall.wrapping_sub(self.epoch)).ok()?;
-        let tick = elapsed / self.tick_length;
-        (tick <= self.last_tick).then_some(Tick::new(tick))
+        self.origin.layout().tick_after(elapsed)
     }
 }
 
@@ -170,6 +202,7 @@ pub fn next_batch(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Err
 #[derive(Clone, Copy)]
 pub struct Batch {
     origin: &'static Origin,
+    slot: u32,
     run: Run,
 }
 
@@ -182,7 +215,8 @@ impl Batch {
     /// The ID number `index`, counted from 0.
     pub fn id(&self, index: u32) -> SnowflakeId {
         debug_assert!(index < self.run.count);
-        self.origin.id(self.run.tick, self.run.first + index)
+        self.origin
+            .id_at(self.slot, self.run.tick, self.run.first + index)
     }
 }
 
@@ -224,10 +258,8 @@ fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
             max_borrow: lease.max_borrow,
             reserved: lease.reserved,
         };
-        match fixed
-            .slot(at.wall)
-            .next_run(fixed.sequence_bits, horizon, count)
-        {
+        let (slot, answer) = fixed.next_run(horizon, count, at.wall);
+        match answer {
             Answer::Issued(run) => {
                 saw(at.wall);
                 if run.tick >= lease.refill {
@@ -236,6 +268,7 @@ fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
                 lease.keep();
                 return Ok(Batch {
                     origin: &fixed.origin,
+                    slot,
                     run,
                 });
             }
@@ -539,19 +572,20 @@ fn fixed() -> Result<&'static Fixed, Error> {
     }
     let layout = identity.layout;
     let backend = my_backend_number(layout.max_backend());
+    let slots = shared.slots();
     let fixed = Fixed {
         shared,
         server: Server { layout, node },
-        slot: &shared.slots()[backend as usize],
+        slots,
+        burst: Burst::new(&layout, slots, backend),
         origin: Origin::new(layout, node, backend).map_err(Error::FieldOutOfRange)?,
         sequence_bits: layout.sequence_bits(),
         epoch: clock::micros(layout.epoch()),
         tick_micros: layout.tick_micros(),
-        tick_length: StrengthReducedU64::new(layout.tick_micros().into()),
-        last_tick: layout.last_tick().get(),
     };
     watch_the_relation_cache();
     stats::init(&shared.counters()[backend as usize]);
+    HOT.slot.store(backend, Relaxed);
     Ok(FIXED.get_or_init(|| fixed))
 }
 

@@ -83,8 +83,9 @@ fn integers() -> [Integer; 5] {
         Integer {
             name: c"snowflake.max_borrow",
             about: c"Sets how far IDs may run ahead of the clock in a burst.",
-            more: c"A burst that uses the sequence numbers of a tick up goes on in the \
-                    following ticks, up to this far ahead; then calls wait.",
+            more: c"A burst that uses the sequence numbers of a tick up in every slot it \
+                    may go on in goes on in the following ticks, up to this far ahead; then \
+                    calls wait.",
             setting: &MAX_BORROW,
             min: 0,
             max: i32::MAX,

@@ -3,19 +3,30 @@
 //! An ID costs one addition in the process's own memory. What was counted goes
 //! to the slot's [`Counters`] at the end of each transaction, whenever time is
 //! reserved (about once a second), and when the process ends.
-#![allow(unsafe_code)] // Postgres' callbacks
+#![allow(unsafe_code)] // shared memory and Postgres' callbacks
 
 use std::ffi::c_void;
-use std::sync::OnceLock;
+use std::ptr;
+use std::sync::Once;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64};
 
 use pgrx::{pg_guard, pg_sys};
 use snowflake_id::SnowflakeId;
 
 use crate::shared::Counters;
 
-static COUNTERS: OnceLock<&'static Counters> = OnceLock::new();
+/// Those of the slot in which the session is; null before the first ID.
+static COUNTERS: AtomicPtr<Counters> = AtomicPtr::new(ptr::null_mut());
+
+fn counters() -> Option<&'static Counters> {
+    // SAFETY: null or counters in shared memory, which are never unmapped.
+    unsafe { COUNTERS.load(Relaxed).as_ref() }
+}
+
+fn count_in(counters: &'static Counters) {
+    COUNTERS.store(ptr::from_ref(counters).cast_mut(), Relaxed);
+}
 
 /// IDs that this process has issued and not yet added up.
 static IDS: AtomicU64 = AtomicU64::new(0);
@@ -25,15 +36,22 @@ static LAST: AtomicI64 = AtomicI64::new(-1);
 
 /// Begins to add up to this slot's counters; once a process.
 pub fn init(counters: &'static Counters) {
-    COUNTERS.get_or_init(|| {
+    static ONCE: Once = Once::new();
+    count_in(counters);
+    ONCE.call_once(|| {
         // SAFETY: registered once a process; the callbacks only add to atomics
         // in shared memory, which is still mapped when they run.
         unsafe {
-            pg_sys::RegisterXactCallback(Some(at_transaction_end), std::ptr::null_mut());
+            pg_sys::RegisterXactCallback(Some(at_transaction_end), ptr::null_mut());
             pg_sys::before_shmem_exit(Some(at_exit), pg_sys::Datum::from(0));
         }
-        counters
     });
+}
+
+/// From now on the session's IDs are of another slot, which has these counters.
+pub fn go_on(counters: &'static Counters) {
+    flush();
+    count_in(counters);
 }
 
 /// Counts an ID, which is now the last one that this session got.
@@ -57,7 +75,7 @@ pub fn forget() {
 
 /// Counts a wait.
 pub fn waited(micros: u64) {
-    if let Some(counters) = COUNTERS.get() {
+    if let Some(counters) = counters() {
         counters.waits.fetch_add(1, Relaxed);
         counters.wait_micros.fetch_add(micros, Relaxed);
     }
@@ -65,7 +83,7 @@ pub fn waited(micros: u64) {
 
 /// Counts a step of the clock.
 pub fn clock_stepped() {
-    if let Some(counters) = COUNTERS.get() {
+    if let Some(counters) = counters() {
         counters.clock_steps.fetch_add(1, Relaxed);
     }
 }
@@ -76,7 +94,7 @@ pub fn flush() {
     if ids == 0 {
         return;
     }
-    if let Some(counters) = COUNTERS.get() {
+    if let Some(counters) = counters() {
         IDS.store(0, Relaxed);
         counters.ids.fetch_add(ids, Relaxed);
         counters.last_id.fetch_max(LAST.load(Relaxed), Relaxed);

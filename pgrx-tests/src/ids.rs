@@ -40,8 +40,18 @@ pub const ONE_SLOT: Fields = Fields {
     epoch: EPOCH_2025,
 };
 
-/// A layout that runs out of sequence numbers quickly: 16 a millisecond and slot.
+/// A layout that runs out of sequence numbers quickly: 16 a millisecond and
+/// slot. A session stays in its slot, as greater backend numbers are no greater
+/// IDs.
 pub const SHORT_SEQUENCE: Fields = Fields {
+    layout: "timestamp:41 node:6 sequence:4 backend:4",
+    bits: &[("node", 6), ("sequence", 4), ("backend", 4)],
+    tick_us: 1_000,
+    epoch: EPOCH_2025,
+};
+
+/// The same with slots in which a session may go on.
+pub const SHORT_SLOTS: Fields = Fields {
     layout: "timestamp:41 node:6 backend:4 sequence:4",
     bits: &[("node", 6), ("backend", 4), ("sequence", 4)],
     tick_us: 1_000,

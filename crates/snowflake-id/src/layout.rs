@@ -2,6 +2,7 @@
 
 mod parse;
 mod presets;
+mod tick;
 
 use std::fmt;
 
@@ -13,6 +14,7 @@ pub use presets::{Preset, presets};
 use crate::id::SnowflakeId;
 use crate::slot::Run;
 use crate::time::{Tick, Time};
+use tick::TickLength;
 
 /// An ID is a `bigint` that is never negative.
 const MAX_TOTAL_BITS: u32 = 63;
@@ -55,7 +57,7 @@ pub struct Layout {
     node: Field,
     backend: Field,
     sequence: Field,
-    tick_micros: u32,
+    tick: TickLength,
     epoch_micros: i64,
 }
 
@@ -67,7 +69,7 @@ impl Layout {
         node: Field::new(6, 16),
         backend: Field::new(4, 12),
         sequence: Field::new(12, 0),
-        tick_micros: parse::DEFAULT_TICK_MICROS,
+        tick: TickLength::from_micros(parse::DEFAULT_TICK_MICROS),
         epoch_micros: parse::DEFAULT_EPOCH_MICROS,
     };
 
@@ -104,6 +106,12 @@ impl Layout {
     /// The largest backend number, 0 where the layout has no backend field.
     pub const fn max_backend(&self) -> u32 {
         self.backend.max() as u32
+    }
+
+    /// Whether of two IDs of one tick and node, the one with the greater backend number is the greater one. Not where the
+    /// sequence stands above the backend number, nor where there is none.
+    pub const fn backend_is_above_sequence(&self) -> bool {
+        self.backend.bits > 0 && self.backend.shift > self.sequence.shift
     }
 
     /// The largest sequence number.
@@ -150,7 +158,7 @@ impl Layout {
 
     /// The length of a tick in microseconds, 1 to 1,000,000.
     pub const fn tick_micros(&self) -> u32 {
-        self.tick_micros
+        self.tick.micros()
     }
 
     /// The beginning of tick 0.
@@ -165,7 +173,7 @@ impl Layout {
 
     /// How many IDs a second one backend number of one node can make in the long run, rounded down.
     pub const fn ids_per_second(&self) -> u64 {
-        (self.sequence.max() + 1) * 1_000_000 / self.tick_micros as u64
+        (self.sequence.max() + 1) * 1_000_000 / self.tick_micros() as u64
     }
 
     /// The tick in which `time` falls.
@@ -174,21 +182,22 @@ impl Layout {
         let since_epoch = time
             .unix_micros()
             .saturating_sub(i128::from(self.epoch_micros));
-        // 64 bits of microseconds are half a million years, and dividing 128 bits costs as much as an ID.
-        if let Ok(micros) = u64::try_from(since_epoch) {
-            // A constant divisor is a multiplication; these are nearly all the layouts there are.
-            let tick = match self.tick_micros {
-                1 => micros,
-                1_000 => micros / 1_000,
-                10_000 => micros / 10_000,
-                1_000_000 => micros / 1_000_000,
-                other => micros / u64::from(other),
-            };
-            if tick <= self.timestamp.max() {
-                return Ok(Tick::new(tick));
-            }
+        // Dividing 128 bits costs as much as an ID.
+        let tick = u64::try_from(since_epoch)
+            .ok()
+            .and_then(|micros| self.tick_after(micros));
+        tick.map_or_else(|| self.tick_at_slow(time), Ok)
+    }
+
+    /// The tick that many microseconds after the epoch, for a caller that keeps time in 64 bits; `None` where
+    /// [`tick_at`](Self::tick_at) has to be asked: past the last tick, or 146,000 years.
+    #[inline]
+    pub fn tick_after(&self, micros: u64) -> Option<Tick> {
+        if micros >= TickLength::END {
+            return None;
         }
-        self.tick_at_slow(time)
+        let tick = self.tick.ticks_in(micros);
+        (tick <= self.timestamp.max()).then_some(Tick::new(tick))
     }
 
     #[cold]
@@ -203,14 +212,14 @@ impl Layout {
             return Err(self.after_end(time));
         }
         let since_epoch = time.unix_micros() - self.epoch().unix_micros();
-        let tick = since_epoch / i128::from(self.tick_micros);
+        let tick = since_epoch / i128::from(self.tick_micros());
         Ok(Tick::new(tick as u64))
     }
 
     /// When `tick` begins. Ticks past the last one have a time too.
     pub const fn time_of(&self, tick: Tick) -> Time {
         Time::from_unix_micros(
-            self.epoch_micros as i128 + tick.get() as i128 * self.tick_micros as i128,
+            self.epoch_micros as i128 + tick.get() as i128 * self.tick_micros() as i128,
         )
     }
 
@@ -350,7 +359,7 @@ impl fmt::Display for Layout {
         for field in self.fields() {
             write!(f, "{}:{} ", field.name, field.bits)?;
         }
-        let (count, unit) = match self.tick_micros {
+        let (count, unit) = match self.tick_micros() {
             micros if micros % 1_000_000 == 0 => (micros / 1_000_000, "s"),
             micros if micros % 1_000 == 0 => (micros / 1_000, "ms"),
             micros => (micros, "us"),
@@ -387,7 +396,8 @@ pub struct Parts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
     layout: Layout,
-    /// Node and backend, where they belong.
+    /// The node number where it belongs, and with the backend number.
+    node: u64,
     base: u64,
     /// The layout's, at hand: working them out would take longer than comparing with them.
     last_tick: Tick,
@@ -401,9 +411,11 @@ impl Origin {
     pub fn new(layout: Layout, node: u32, backend: u32) -> Result<Self, FieldError> {
         layout.check_field("node", node, layout.node)?;
         layout.check_field("backend", backend, layout.backend)?;
+        let node = layout.node.put(node.into());
         Ok(Self {
             layout,
-            base: layout.node.put(node.into()) | layout.backend.put(backend.into()),
+            node,
+            base: node | layout.backend.put(backend.into()),
             last_tick: layout.last_tick(),
             max_sequence: layout.max_sequence(),
         })
@@ -418,12 +430,31 @@ impl Origin {
     /// is somebody else's ID.
     #[inline]
     pub fn id(&self, tick: Tick, sequence: u32) -> SnowflakeId {
+        self.fill(self.base, tick, sequence)
+    }
+
+    /// The same of another backend number: of the slot in which a [`Burst`](crate::Burst) went on.
+    ///
+    /// # Panics
+    ///
+    /// As [`id`](Self::id), and if the layout doesn't hold the number.
+    #[inline]
+    pub fn id_at(&self, backend: u32, tick: Tick, sequence: u32) -> SnowflakeId {
+        if backend > self.layout.max_backend() {
+            outside_the_layout(tick, backend);
+        }
+        let base = self.node | self.layout.backend.put(backend.into());
+        self.fill(base, tick, sequence)
+    }
+
+    #[inline]
+    fn fill(&self, base: u64, tick: Tick, sequence: u32) -> SnowflakeId {
         if tick > self.last_tick || sequence > self.max_sequence {
             outside_the_layout(tick, sequence);
         }
         SnowflakeId::from_bits(
             self.layout.timestamp.put(tick.get())
-                | self.base
+                | base
                 | self.layout.sequence.put(sequence.into()),
         )
     }
@@ -444,8 +475,8 @@ impl Origin {
 /// memory there, and stores before the next ID's compare-and-swap delay it.
 #[cold]
 #[inline(never)]
-fn outside_the_layout(tick: Tick, sequence: u32) -> ! {
-    panic!("tick {tick} and sequence {sequence} are outside the layout");
+fn outside_the_layout(tick: Tick, number: u32) -> ! {
+    panic!("tick {tick} and number {number} are outside the layout");
 }
 
 /// A number that is too large for its field, or negative.

@@ -4,6 +4,7 @@
 //!   ([`Layout::decode`]), makes single ones ([`Layout::compose`]) and the bounds of a range of time
 //!   ([`Layout::min_id`], [`Layout::max_id`], [`Layout::last_id_before`]).
 //! - [`Slot`]: one atomic word that hands out sequence numbers, each once, to any number of threads or processes.
+//! - [`Burst`]: where a session goes on that asks for more than one slot makes in a tick.
 //! - [`Origin`]: a layout with node and backend number filled in; turns what a slot issued into IDs.
 //! - [`Encoding`]: an ID as text of fixed width that sorts as the IDs do, and back.
 //!
@@ -51,6 +52,7 @@
 
 #![forbid(unsafe_code)]
 
+mod burst;
 mod id;
 mod layout;
 mod pace;
@@ -58,6 +60,7 @@ mod slot;
 mod text;
 mod time;
 
+pub use burst::Burst;
 pub use id::SnowflakeId;
 pub use layout::{
     ComposeError, DecodeError, FieldBits, FieldError, Layout, LayoutError, Origin, Parts, Preset,

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
-use snowflake_id::{Answer, Horizon, Run, Slot, Tick};
+use snowflake_id::{Answer, Burst, Horizon, Layout, Run, Slot, Tick};
 
 /// Four sequence numbers a tick, so that callers also meet where a tick is used up.
 const BITS: u32 = 2;
@@ -194,6 +194,47 @@ fn the_reserved_time_at_the_same_time() {
     explore(
         "two callers at the end of the reserved time",
         &[&[Take(8, 3), Next(8)], &[Next(8), Next(7), Next(9)]],
+    );
+}
+
+/// Sessions that go on in each other's slots when theirs is used up: two slots of two numbers a tick.
+#[test]
+fn bursts_at_the_same_time() {
+    const ASKED: usize = 3;
+    let executions = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&executions);
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(3);
+    model.check(move || {
+        counted.fetch_add(1, Relaxed);
+        let slots = loom::sync::Arc::new([Slot::new(), Slot::new()]);
+        let session = |slots: &[Slot], home: u32| {
+            let layout: Layout = "timestamp:41 backend:1 sequence:1".parse().unwrap();
+            let burst = Burst::new(&layout, slots, home);
+            let mut current = home;
+            let mut words = Vec::new();
+            for _ in 0..ASKED {
+                let (number, answer) = burst.next_run(current, horizon(1), NonZeroU32::MIN);
+                if let Answer::Issued(run) = answer {
+                    current = number;
+                    words.push((run.tick.get(), number, run.first));
+                }
+            }
+            words
+        };
+        let others = loom::sync::Arc::clone(&slots);
+        let thread = thread::spawn(move || session(&others[..], 1));
+        let mine = session(&slots[..], 0);
+        let theirs = thread.join().unwrap();
+        assert!(mine.is_sorted_by(|a, b| a < b), "{mine:?}");
+        assert!(theirs.is_sorted_by(|a, b| a < b), "{theirs:?}");
+        // Two ticks may be borrowed: there is enough for both.
+        assert_eq!(mine.len() + theirs.len(), 2 * ASKED);
+        assert!(mine.iter().all(|word| !theirs.contains(word)));
+    });
+    println!(
+        "two bursts in two slots: {} interleavings of at most 3 preemptions",
+        executions.load(Relaxed)
     );
 }
 

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use snowflake_id::{
-    Answer, ComposeError, Encoding, FieldError, Horizon, Layout, Origin, Parts, Run, Slot,
+    Answer, Burst, ComposeError, Encoding, FieldError, Horizon, Layout, Origin, Parts, Run, Slot,
     SnowflakeId, TextError, Tick, Time, TimeError,
 };
 
@@ -603,5 +603,98 @@ proptest! {
                 Answer::Reserve { tick } => prop_assert!(tick >= horizon.reserved),
             }
         }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Move {
+    /// This session asks for so many.
+    Ask(usize, u32),
+    Clock(i64),
+    MaxBorrow(u64),
+    Raise(u64),
+}
+
+fn step() -> impl Strategy<Value = Move> {
+    prop_oneof![
+        12 => (0..6_usize, prop_oneof![4 => Just(1), 2 => 1..=40_u32]).prop_map(|(who, count)| Move::Ask(who, count)),
+        3 => prop_oneof![Just(1_i64), -3..=3_i64, -50..=50_i64].prop_map(Move::Clock),
+        1 => prop_oneof![Just(0), 0..=3_u64, 0..=40_u64].prop_map(Move::MaxBorrow),
+        1 => (0..=5_u64).prop_map(Move::Raise),
+    ]
+}
+
+proptest! {
+    #![proptest_config(cases(500))]
+
+    /// Random histories of sessions that go on in each other's slots: no ID comes twice, each session's ascend as
+    /// numbers, and whoever waits could not have had one of its own slot either.
+    #[test]
+    fn bursts_ascend_and_repeat_nothing(
+        text in prop_oneof![
+            (0..=3_u32, 1..=6_u32).prop_map(|(backend, sequence)| format!("timestamp:41 node:2 backend:{backend} sequence:{sequence}")),
+            (1..=3_u32, 1..=6_u32).prop_map(|(backend, sequence)| format!("timestamp:41 backend:{backend} node:2 sequence:{sequence}")),
+            (1..=3_u32, 1..=6_u32).prop_map(|(backend, sequence)| format!("timestamp:41 sequence:{sequence} backend:{backend}")),
+        ].prop_map(|text| text.replace(" backend:0", "")),
+        homes in prop::collection::vec(any::<u32>(), 6),
+        steps in prop::collection::vec(step(), 1..300),
+    ) {
+        let layout: Layout = text.parse().unwrap();
+        let slots: Vec<Slot> = (0..=layout.max_backend()).map(|_| Slot::new()).collect();
+        let homes = homes.iter().map(|home| home & layout.max_backend());
+        let mut sessions: Vec<_> = homes
+            .map(|home| (Burst::new(&layout, &slots, home), home, None))
+            .collect();
+        let origin = Origin::new(layout, 0, 0).unwrap();
+        let mut horizon = Horizon {
+            now: Tick::new(1_000),
+            max_borrow: 3,
+            reserved: layout.end_tick(),
+        };
+        let mut all = Vec::new();
+        for step in steps {
+            let (who, count) = match step {
+                Move::Ask(who, count) => (who, NonZeroU32::new(count).unwrap()),
+                Move::Clock(by) => {
+                    horizon.now = Tick::new(horizon.now.get().saturating_add_signed(by));
+                    continue;
+                }
+                Move::MaxBorrow(ticks) => {
+                    horizon.max_borrow = ticks;
+                    continue;
+                }
+                Move::Raise(by) => {
+                    for slot in &slots {
+                        slot.raise_to(layout.sequence_bits(), Tick::new(horizon.now.get() + by));
+                    }
+                    continue;
+                }
+            };
+            let (burst, current, last) = &mut sessions[who];
+            let (number, answer) = burst.next_run(*current, horizon, count);
+            match answer {
+                Answer::Issued(run) => {
+                    prop_assert!(run.tick >= horizon.now);
+                    prop_assert!(run.tick.get() <= horizon.now.get() + horizon.max_borrow);
+                    for sequence in run.first..run.first + run.count {
+                        let id = origin.id_at(number, run.tick, sequence);
+                        prop_assert!(last.is_none_or(|last| last < id), "{:?} then {:?}", last, id);
+                        *last = Some(id);
+                        all.push(id);
+                    }
+                    *current = number;
+                }
+                Answer::Wait { until } => {
+                    prop_assert!(until > horizon.now);
+                    let own = slots[number as usize].next_run(layout.sequence_bits(), horizon, count);
+                    prop_assert_eq!(own, Answer::Wait { until });
+                }
+                Answer::Reserve { .. } => unreachable!(),
+            }
+        }
+        let issued = all.len();
+        all.sort_unstable();
+        all.dedup();
+        prop_assert_eq!(all.len(), issued);
     }
 }

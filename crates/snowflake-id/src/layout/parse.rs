@@ -6,6 +6,7 @@ use jiff::fmt::temporal::{Pieces, PiecesOffset};
 use jiff::tz::Offset;
 use thiserror::Error;
 
+use super::tick::TickLength;
 use super::{Field, Layout, MAX_TOTAL_BITS, presets};
 
 pub(super) const DEFAULT_TICK_MICROS: u32 = 1_000;
@@ -176,7 +177,7 @@ pub(super) fn parse(text: &str) -> Result<Layout, LayoutError> {
         node: placed[NODE],
         backend: placed[BACKEND],
         sequence: placed[SEQUENCE],
-        tick_micros: tick.unwrap_or(DEFAULT_TICK_MICROS),
+        tick: TickLength::from_micros(tick.unwrap_or(DEFAULT_TICK_MICROS)),
         epoch_micros: epoch.unwrap_or(DEFAULT_EPOCH_MICROS),
     })
 }

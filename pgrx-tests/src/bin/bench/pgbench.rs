@@ -1,0 +1,131 @@
+//! Many clients: PostgreSQL's own `pgbench`, the same for every contender. It
+//! takes a part of the machine for itself.
+
+use std::cell::Cell;
+use std::fs;
+
+use anyhow::{Context, Result, ensure};
+use snowflake_tests::Cluster;
+
+use crate::peers::Peer;
+
+/// How long it goes on.
+#[derive(Debug, Clone, Copy)]
+pub enum Until {
+    Seconds(u64),
+    /// So many transactions of each client.
+    Transactions(u64),
+}
+
+/// What pgbench says of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outcome {
+    /// Transactions a second, the time to connect not counted.
+    pub rate: f64,
+    /// All transactions.
+    pub transactions: u64,
+}
+
+/// How often a table's key refused an ID that came twice. Such a run ends early
+/// and tells nothing of the time.
+#[derive(Debug, Default)]
+pub struct Repeats(Cell<usize>);
+
+impl Repeats {
+    /// `None` for a run that ended so. Only a contender that does not claim that
+    /// its IDs are unique may have one.
+    pub fn sieve(&self, peer: Peer, outcome: Result<Outcome>) -> Result<Option<Outcome>> {
+        match outcome {
+            Err(error)
+                if peer == Peer::PlPgSql && error.to_string().contains("duplicate key value") =>
+            {
+                self.0.set(self.0.get() + 1);
+                Ok(None)
+            }
+            other => other.map(Some),
+        }
+    }
+
+    /// What became of them, for the document.
+    pub fn describe(&self) -> Option<String> {
+        let runs = match self.0.get() {
+            0 => return None,
+            1 => "A run".to_owned(),
+            more => format!("{more} runs"),
+        };
+        Some(format!(
+            "{runs} of {} ended before time: an ID came twice, and the primary key refused it.",
+            Peer::PlPgSql.name()
+        ))
+    }
+}
+
+/// Runs a script of one prepared statement in `clients` sessions at once, with
+/// settings of these sessions.
+pub fn pgbench(
+    cluster: &Cluster,
+    script: &str,
+    clients: usize,
+    until: Until,
+    settings: &[(&str, &str)],
+) -> Result<Outcome> {
+    let directory = cluster.data().parent().context("the data directory's")?;
+    let file = directory.join("pgbench.sql");
+    fs::write(&file, format!("{script};\n")).context("writing pgbench's script")?;
+    let threads = std::thread::available_parallelism()?.get().min(clients);
+    let options: Vec<String> = settings
+        .iter()
+        .map(|(name, value)| format!("-c {name}={value}"))
+        .collect();
+    let mut command = cluster.client_command("pgbench", "postgres");
+    command
+        .args(["--no-vacuum", "--protocol=prepared"])
+        .args(["--client", &clients.to_string()])
+        .args(["--jobs", &threads.to_string()])
+        .arg("--file")
+        .arg(&file)
+        .env("PGOPTIONS", options.join(" "));
+    match until {
+        Until::Seconds(seconds) => command.args(["--time", &seconds.to_string()]),
+        Until::Transactions(count) => command.args(["--transactions", &count.to_string()]),
+    };
+    let output = command.output().context("running pgbench")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    ensure!(
+        output.status.success(),
+        "pgbench failed:\n{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    parse(&said).with_context(|| format!("pgbench said:\n{said}"))
+}
+
+fn parse(said: &str) -> Option<Outcome> {
+    let after = |start: &str| said.lines().find_map(|line| line.strip_prefix(start));
+    let transactions = after("number of transactions actually processed: ")?;
+    Some(Outcome {
+        rate: after("tps = ")?.split_whitespace().next()?.parse().ok()?,
+        // `1000/1000` where their number was given.
+        transactions: transactions.split('/').next()?.trim().parse().ok()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_that_without_connecting() {
+        let said = "transaction type: x.sql\n\
+                    number of transactions actually processed: 300/300\n\
+                    number of failed transactions: 0 (0.000%)\n\
+                    latency average = 1.0 ms\n\
+                    initial connection time = 5.0 ms\n\
+                    tps = 1234.5 (without initial connection time)\n";
+        let outcome = Outcome {
+            rate: 1234.5,
+            transactions: 300,
+        };
+        assert_eq!(parse(said), Some(outcome));
+        assert_eq!(parse("tps = 1\n"), None);
+    }
+}
