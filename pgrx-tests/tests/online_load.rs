@@ -10,7 +10,7 @@ use snowflake_tests::online_load::{self, Protocol, Sabotage, Size};
 const SMALL: Size = Size {
     scale: 1,
     orders: 20_000,
-    idle: Duration::from_secs(3),
+    idle: Duration::from_secs(8),
     alone: Duration::from_secs(1),
     durable: false,
     sabotage: None,
