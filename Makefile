@@ -8,7 +8,7 @@ export PG_CONFIG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop test install soak bench clean clean-cache
+.PHONY: help demo demo-stop test install soak online-load bench clean clean-cache
 
 help: ## this list
 	@echo "snowflake: primary keys for PostgreSQL that never come twice"
@@ -31,6 +31,9 @@ install: ## install into a real server: make install PG_CONFIG=/path/to/pg_confi
 
 soak: ## faults of all kinds against 8 sessions: make soak SECONDS=600 SEED=1
 	@scripts/soak $(SECONDS) $(SEED)
+
+online-load: ## online migrations beside pgbench: make online-load SCALE=20 ORDERS=1000000
+	@scripts/online-load $(SCALE) $(ORDERS)
 
 bench: ## measure beside other ways to make IDs: docs/benchmarks.md (half an hour; OPTIONS=--quick)
 	@scripts/bench $(OPTIONS)

@@ -208,3 +208,100 @@ COMMENT ON FUNCTION snowflake_migration_locked_too(target regclass, attributes s
     'Behind snowflake_migration_plan: the tables that are locked with a table whose columns are widened';
 COMMENT ON FUNCTION snowflake_migration_publications(target regclass, column_name name) IS
     'Behind snowflake_migration_plan: the publications that a table is in';
+
+COMMENT ON PROCEDURE snowflake_migrate_backfill(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval) IS
+    'A step of snowflake_migration_plan with online => true: copies the narrow columns to their shadows, in batches that commit; goes on where it was interrupted';
+COMMENT ON FUNCTION snowflake_shadow() IS
+    'The trigger that keeps a shadow column in step with the narrow column that it is to replace';
+COMMENT ON FUNCTION snowflake_migration_lock(relations regclass[], mode text) IS
+    'Behind snowflake_migration_plan: locks tables, waiting a moment at a time so that others get through';
+COMMENT ON FUNCTION snowflake_migration_shadow_name(kind text, original name) IS
+    'Behind snowflake_migration_plan: the name of what is added beside a column, an index or a constraint';
+COMMENT ON FUNCTION snowflake_migration_shadows(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the narrow columns that hold the same IDs, and what is there of their shadows';
+COMMENT ON FUNCTION snowflake_migration_require_filled(target regclass, column_name name) IS
+    'A step of snowflake_migration_plan: fails unless all rows have their shadow values';
+COMMENT ON FUNCTION snowflake_migration_shadow_steps(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the statements that add shadow columns';
+COMMENT ON FUNCTION snowflake_migration_drop_shadows(target regclass, column_name name) IS
+    'Behind snowflake_migrate_revert: takes shadow columns away again';
+COMMENT ON FUNCTION snowflake_migration_shadow_indexes(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the indexes of the narrow columns, and those of their shadows';
+COMMENT ON FUNCTION snowflake_migration_index_steps(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the statements that build the indexes of shadow columns';
+COMMENT ON FUNCTION snowflake_migration_shadow_foreign_keys(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the foreign keys of the narrow columns, and those of their shadows';
+COMMENT ON FUNCTION snowflake_migration_foreign_key_steps(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the statements that add the foreign keys of shadow columns';
+COMMENT ON FUNCTION snowflake_migration_begin(target regclass, column_name name, relation regclass) IS
+    'A step of snowflake_migration_plan: notes that a table''s rows are to be copied';
+COMMENT ON FUNCTION snowflake_migration_progress(target regclass, column_name name, relation regclass) IS
+    'Behind snowflake_migrate_backfill: where a batch begins';
+COMMENT ON FUNCTION snowflake_migration_note(step snowflake_progress) IS
+    'Behind snowflake_migrate_backfill: notes what a batch has done';
+COMMENT ON FUNCTION snowflake_migration_end(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: forgets how far the copying was';
+COMMENT ON FUNCTION snowflake_migration_row_estimate(relation regclass) IS
+    'Behind snowflake_migrations: how many rows a table has, as the planner guesses';
+COMMENT ON FUNCTION snowflake_migration_online_step(target regclass, column_name name) IS
+    'Behind snowflake_migrations: what comes next';
+COMMENT ON FUNCTION snowflake_migration_update_triggers(relation regclass) IS
+    'Behind snowflake_migrate_backfill: the triggers that copying rows would fire';
+COMMENT ON FUNCTION snowflake_migration_backfill_batch(target regclass, column_name name, relation regclass, batch_size integer) IS
+    'Behind snowflake_migrate_backfill: copies what is missing in one range of blocks';
+COMMENT ON FUNCTION snowflake_migration_replay_lag(max_replay_lag interval, mark pg_lsn, marked_at timestamp with time zone) IS
+    'Behind snowflake_migrate_backfill: the standbys and subscribers that are behind';
+COMMENT ON FUNCTION snowflake_migration_backfill_begin(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval) IS
+    'Behind snowflake_migrate_backfill: looks at its arguments, and which tables are to be copied';
+COMMENT ON FUNCTION snowflake_migration_backfill_steps(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the statements that copy rows, and look at each afterwards';
+COMMENT ON FUNCTION snowflake_migration_update_obstacles(relation regclass) IS
+    'Behind snowflake_migration_online_obstacles: what an UPDATE of every row would set off';
+COMMENT ON FUNCTION snowflake_migration_online_obstacles(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: what cannot be migrated while it is in use, and the way that can';
+COMMENT ON FUNCTION snowflake_migration_way_obstacles(target regclass, column_name name, online boolean) IS
+    'Behind snowflake_migration_plan: what stands in the way of one of the two ways';
+COMMENT ON FUNCTION snowflake_migration_swap_relations(target regclass, column_name name) IS
+    'Behind snowflake_migration_swap: the tables that are locked';
+COMMENT ON FUNCTION snowflake_migration_swap_obstacles(target regclass, column_name name) IS
+    'Behind snowflake_migration_swap: what is missing';
+COMMENT ON FUNCTION snowflake_migration_swap_statements(target regclass, column_name name) IS
+    'Behind snowflake_migration_swap: the DDL that it runs';
+COMMENT ON FUNCTION snowflake_migration_not_null_names(target regclass, column_name name) IS
+    'Behind snowflake_migration_swap: the not-null constraints that tables have since PostgreSQL 18';
+COMMENT ON FUNCTION snowflake_migration_fingerprint(relations regclass[]) IS
+    'Behind snowflake_migration_swap: changes when the catalog''s rows on these tables do';
+COMMENT ON FUNCTION snowflake_migration_require_ready(target regclass, column_name name) IS
+    'Behind snowflake_migration_swap: fails unless everything is there';
+COMMENT ON FUNCTION snowflake_migration_old_snapshots(target regclass, column_name name) IS
+    'Behind snowflake_migration_swap: whose snapshots are older than the proof that all rows are copied';
+COMMENT ON FUNCTION snowflake_migration_await_snapshots(target regclass, column_name name) IS
+    'Behind snowflake_migration_swap: waits until nobody has such a snapshot';
+COMMENT ON FUNCTION snowflake_migration_swap(target regclass, column_name name) IS
+    'A step of snowflake_migration_plan with online => true: puts the shadow columns in the place of the narrow ones';
+COMMENT ON FUNCTION snowflake_migration_online_steps(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the statements that widen columns while their tables are in use';
+
+COMMENT ON TABLE snowflake_progress IS 'How far online migrations are with copying rows; written by the extension only. snowflake_migrations shows it';
+COMMENT ON COLUMN snowflake_progress.target IS 'The table whose key is migrated';
+COMMENT ON COLUMN snowflake_progress.column_name IS 'The key';
+COMMENT ON COLUMN snowflake_progress.relation IS 'The table whose rows are copied: that one, or one that references it';
+COMMENT ON COLUMN snowflake_progress.filenode IS 'The file it had when the copying began';
+COMMENT ON COLUMN snowflake_progress.blocks_done IS 'How many of its blocks are copied';
+COMMENT ON COLUMN snowflake_progress.blocks_total IS 'How many it had when the copying began; rows in later ones have their shadows from the trigger';
+COMMENT ON COLUMN snowflake_progress.batch_blocks IS 'How many the next batch takes';
+COMMENT ON COLUMN snowflake_progress.skipped IS 'Blocks with rows that other transactions had locked, to be looked at again';
+COMMENT ON COLUMN snowflake_progress.rows_done IS 'How many rows that is, as far as rows_total is right';
+COMMENT ON COLUMN snowflake_progress.rows_total IS 'How many rows it had, as the planner guessed';
+COMMENT ON COLUMN snowflake_progress.run_rows IS 'How many of rows_done are of the present call, or the last one';
+COMMENT ON COLUMN snowflake_progress.run_seconds IS 'How long those took, with the pauses between batches';
+COMMENT ON COLUMN snowflake_progress.updated_at IS 'When this was noted';
+
+COMMENT ON VIEW snowflake_migrations IS 'The online migrations that are under way';
+COMMENT ON COLUMN snowflake_migrations.table_name IS 'The table whose key is migrated';
+COMMENT ON COLUMN snowflake_migrations.column_name IS 'The key';
+COMMENT ON COLUMN snowflake_migrations.step IS 'What is next, or at work: adding shadow columns, backfill, validating rows, building indexes, adding foreign keys, ready to swap';
+COMMENT ON COLUMN snowflake_migrations.rows_done IS 'How many rows the backfill has been through, of all the tables';
+COMMENT ON COLUMN snowflake_migrations.rows_total IS 'How many there were when it began, as the planner guessed';
+COMMENT ON COLUMN snowflake_migrations.rows_per_second IS 'How many the present call of the backfill does a second, or the last one did';
+COMMENT ON COLUMN snowflake_migrations.time_left IS 'How long the rest takes at that rate; NULL while there is none';

@@ -90,6 +90,22 @@ pub enum Error {
     },
     /// COPY's function was called by somebody else.
     OnlyInCopy,
+    /// The trigger function of shadow columns was called in another way.
+    NotATrigger,
+    /// A trigger with that function, by its name, does not fire before rows
+    /// are inserted or updated.
+    WrongTrigger(String),
+    /// A trigger with that function, by its name, does not name two columns.
+    ShadowArguments(String),
+    /// A column that such a trigger names is not there.
+    ShadowMissing {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+    },
+    /// A column that such a trigger names is of another type.
+    ShadowType(String),
     /// No ID was made in this session yet.
     NothingIssued,
     /// A count below zero.
@@ -296,6 +312,35 @@ impl Error {
                 "snowflake_copy_nextval is called by COPY only".into(),
             )
             .set_hint("Call snowflake_nextval."),
+            Error::NotATrigger => new(
+                ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+                "snowflake_shadow is called by triggers only".into(),
+            ),
+            Error::WrongTrigger(trigger) => new(
+                ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+                format!("trigger \"{trigger}\" has to fire before rows are inserted or updated"),
+            )
+            .set_hint("snowflake_migration_plan() shows how it is made."),
+            Error::ShadowArguments(trigger) => new(
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("trigger \"{trigger}\" has to name two columns"),
+            )
+            .set_detail("They are an integer or smallint column and its shadow, a bigint column.")
+            .set_hint("snowflake_migration_plan() shows how it is made."),
+            Error::ShadowMissing { table, column } => new(
+                ERRCODE_UNDEFINED_COLUMN,
+                format!("column \"{column}\" of \"{table}\" does not exist"),
+            )
+            .set_detail("A trigger of the migration that is under way keeps it, or reads it.")
+            .set_hint(
+                "If it was renamed, rename it back; else snowflake_migrate_revert() takes the \
+                 migration back.",
+            ),
+            Error::ShadowType(column) => new(
+                ERRCODE_DATATYPE_MISMATCH,
+                format!("column \"{column}\" is of the wrong type for a migration"),
+            )
+            .set_detail("The shadow of an integer or smallint column is a bigint column."),
             Error::NothingIssued => new(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "snowflake_currval is not yet defined in this session".into(),

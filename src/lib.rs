@@ -24,6 +24,7 @@ mod log;
 mod mark;
 mod monitor;
 mod settings;
+mod shadow;
 mod shared;
 mod stats;
 mod text;
@@ -93,9 +94,70 @@ pgrx::extension_sql_file!(
     requires = ["migration_columns", bounds::snowflake_min_id]
 );
 pgrx::extension_sql_file!(
+    "../sql/migration/statements.sql",
+    name = "migration_statements",
+    requires = ["migration_columns"]
+);
+pgrx::extension_sql_file!(
+    "../sql/migration/online/locks.sql",
+    name = "migration_locks",
+    requires = ["migration_columns"]
+);
+pgrx::extension_sql_file!(
+    "../sql/migration/online/shadows.sql",
+    name = "migration_shadows",
+    requires = [
+        "migration_statements",
+        "migration_locks",
+        shadow::snowflake_shadow
+    ]
+);
+pgrx::extension_sql_file!(
+    "../sql/migration/online/indexes.sql",
+    name = "migration_shadow_indexes",
+    requires = ["migration_shadows"]
+);
+pgrx::extension_sql_file!(
+    "../sql/migration/online/foreign_keys.sql",
+    name = "migration_shadow_foreign_keys",
+    requires = ["migration_shadows"]
+);
+pgrx::extension_sql_file!(
+    "../sql/migration/online/progress.sql",
+    name = "migration_progress",
+    requires = [
+        "migration_origins",
+        "migration_shadow_indexes",
+        "migration_shadow_foreign_keys"
+    ]
+);
+pgrx::extension_sql_file!(
+    "../sql/migration/online/backfill.sql",
+    name = "migration_backfill",
+    requires = ["migration_progress"]
+);
+pgrx::extension_sql_file!(
+    "../sql/migration/online/obstacles.sql",
+    name = "migration_online_obstacles",
+    requires = [
+        "migration_backfill",
+        "migration_shadow_indexes",
+        "migration_shadow_foreign_keys"
+    ]
+);
+pgrx::extension_sql_file!(
+    "../sql/migration/online/swap.sql",
+    name = "migration_swap",
+    requires = [
+        "migration_online_obstacles",
+        "migration_obstacles",
+        "migration_origins"
+    ]
+);
+pgrx::extension_sql_file!(
     "../sql/migration/plan.sql",
     name = "migration_plan",
-    requires = ["migration_obstacles", "migration_origins"]
+    requires = ["migration_swap"]
 );
 pgrx::extension_sql_file!(
     "../sql/migration/revert.sql",

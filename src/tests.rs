@@ -5,6 +5,7 @@
 mod catalog;
 mod generating;
 mod reading;
+mod shadow;
 
 use pgrx::prelude::*;
 

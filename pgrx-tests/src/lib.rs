@@ -13,6 +13,10 @@
 //! - [`demand`]: sessions that never stop asking for IDs
 //! - [`soak`]: a random mix of faults against sessions that never stop
 //! - [`ids`]: IDs as a client receives them: fetching, fields, duplicates
+//! - [`migration`]: plans, dumps of the schema, checksums of the rows
+//! - [`online`]: the steps of online migrations
+//! - [`online_load`]: an online migration beside writers
+//! - [`zoo`]: tables that a sequence feeds, of many kinds
 //! - [`outcome`]: what a statement answered, as SQLSTATE, message, detail, hint
 //!
 //! `PG_CONFIG` names the `pg_config` of the tree under test, in which the
@@ -31,6 +35,9 @@ pub mod cluster;
 pub mod demand;
 pub mod ids;
 pub mod installation;
+pub mod migration;
+pub mod online;
+pub mod online_load;
 pub mod outcome;
 pub mod processes;
 pub mod replica;
@@ -38,6 +45,7 @@ pub mod scratch;
 pub mod server;
 pub mod soak;
 pub mod watchdog;
+pub mod zoo;
 
 pub use cluster::{Cluster, ClusterBuilder};
 pub use installation::Installation;

@@ -2,18 +2,16 @@
 //! not come, by a cancel, by `kill -9` of the whole server, is planned again
 //! and finished; and statements that need earlier ones refuse without those.
 
-mod migration_zoo;
-
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use migration_zoo::{
+use postgres::Client;
+use snowflake_tests::migration::{
     assert_same_schema, contents, foreign_keys, number, plan, psql, schema, widened,
 };
-use postgres::Client;
 use snowflake_tests::outcome::{Refusal, refusal};
-use snowflake_tests::{Cluster, ids};
+use snowflake_tests::{Cluster, ids, migration};
 
 /// A table that is referenced from two others, one level and two away.
 const TABLES: &str =
@@ -439,7 +437,7 @@ fn two_at_once_and_changes_in_between() -> Result<()> {
     )?;
     assert_eq!(strangers, 0, "default privileges");
     assert_eq!(
-        migration_zoo::value(
+        migration::value(
             client,
             "SELECT concat_ws(' ', obj_description('b_id_seq'::regclass, 'pg_class'), has_sequence_privilege('reader', 'b_id_seq', 'USAGE'),
                               pg_get_serial_sequence('b', 'id'), pg_get_serial_sequence('elsewhere.a2', 'id'), pg_get_serial_sequence('elsewhere.c', 'id'))"
@@ -459,7 +457,7 @@ fn two_at_once_and_changes_in_between() -> Result<()> {
     // Tables that are gone are forgotten, and not dumped.
     client
         .batch_execute("CREATE TABLE g (id serial); CALL snowflake_migrate('g'); DROP TABLE g")?;
-    let dumped = migration_zoo::dump(&cluster, "postgres", &["--data-only"])?;
+    let dumped = migration::dump(&cluster, "postgres", &["--data-only"])?;
     assert!(
         dumped.contains("public.f\tid\t") && !dumped.contains("public.g\t"),
         "{dumped}"

@@ -2,12 +2,12 @@
 //! before anything is touched; who may not is told so; and neither names nor
 //! a search path change what is done.
 
-mod migration_zoo;
-
 use anyhow::{Context, Result};
-use migration_zoo::{assert_same_schema, contents, migrate_by_psql, number, plan, schema, value};
-use snowflake_tests::Cluster;
+use snowflake_tests::migration::{
+    assert_same_schema, contents, migrate_by_psql, number, plan, schema, value,
+};
 use snowflake_tests::outcome::{refusal, text};
+use snowflake_tests::{Cluster, migration};
 
 /// A table with something in its way, in a schema of its own.
 struct Obstacle {
@@ -133,6 +133,10 @@ fn what_stands_in_the_way() -> Result<()> {
                 obstacle.arguments
             ),
             format!("CALL snowflake_migrate({})", obstacle.arguments),
+            format!(
+                "SELECT * FROM snowflake_migration_plan({}, online => true)",
+                obstacle.arguments
+            ),
         ] {
             let refusal = refusal(client, &statement)?;
             assert_eq!(refusal.sqlstate, "55000", "{statement}: {refusal}");
@@ -204,15 +208,14 @@ fn mistakes_are_answered() -> Result<()> {
         ("0", "42P01"),
         ("4294967295", "42P01"),
         ("NULL", "42P01"),
-        ("'t', 'id', true", "0A000"),
     ] {
-        let mut statements = vec![format!(
-            "SELECT * FROM snowflake_migration_plan({arguments})"
-        )];
-        if !arguments.ends_with("true") {
-            statements.push(format!("CALL snowflake_migrate({arguments})"));
-            statements.push(format!("CALL snowflake_migrate_revert({arguments})"));
-        }
+        let statements = [
+            format!("SELECT * FROM snowflake_migration_plan({arguments})"),
+            format!("SELECT * FROM snowflake_migration_plan({arguments}, online => true)"),
+            format!("CALL snowflake_migrate({arguments})"),
+            format!("CALL snowflake_migrate_backfill({arguments})"),
+            format!("CALL snowflake_migrate_revert({arguments})"),
+        ];
         for statement in statements {
             let refusal = refusal(client, &statement)?;
             assert_eq!(refusal.sqlstate, sqlstate, "{statement}: {refusal}");
@@ -538,7 +541,7 @@ fn a_search_path_with_traps() -> Result<()> {
         "DROP FUNCTION public.snowflake_migration_check(pg_catalog.text, pg_catalog.text), public.snowflake_migration_remember(pg_catalog.text, pg_catalog.text)",
     )?;
     client.batch_execute("SET search_path = public; SET client_min_messages = error; DROP SCHEMA trap CASCADE; CREATE SCHEMA trap")?;
-    let expected = migration_zoo::widened(&before, &[("public.t", "id"), ("public.r", "t_id")])?;
+    let expected = migration::widened(&before, &[("public.t", "id"), ("public.r", "t_id")])?;
     let after = schema(&cluster, "postgres")?;
     // Without the trap's own function.
     let without = |text: &str| {

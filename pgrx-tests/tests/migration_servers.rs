@@ -1,13 +1,11 @@
 //! Migrations beside other servers: rows that come from them, what is
 //! published to them, and scripts that set the old sequence meanwhile.
 
-mod migration_zoo;
-
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use migration_zoo::{number, value};
 use postgres::Client;
+use snowflake_tests::migration::{number, value};
 use snowflake_tests::outcome::refusal;
 use snowflake_tests::{Cluster, Server};
 

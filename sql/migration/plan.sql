@@ -41,62 +41,6 @@ BEGIN
 END
 $function$;
 
--- The statement as a text that does all of it or nothing.
-CREATE FUNCTION snowflake_migration_block(body text)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN strpos(body, '$do$') = 0 THEN format(E'DO $do$\nBEGIN\n%sEND\n$do$', body)
-                ELSE format('DO %L', format(E'\nBEGIN\n%sEND\n', body)) END
-$function$;
-
--- The tables at the other end of the foreign keys that are made anew with a
--- column: they are locked as the table itself is.
-CREATE FUNCTION snowflake_migration_locked_too(target regclass, attributes smallint[])
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT string_agg(DISTINCT other.relation::text, ', ')
-    FROM (SELECT k.conrelid::regclass FROM pg_constraint AS k
-          WHERE k.contype = 'f' AND k.conparentid = 0 AND k.confrelid = target AND k.confkey && attributes
-        UNION
-          SELECT k.confrelid::regclass FROM pg_constraint AS k
-          WHERE k.contype = 'f' AND k.conparentid = 0 AND k.conrelid = target AND k.conkey && attributes) AS other (relation)
-    WHERE other.relation <> target
-$function$;
-
--- The publications that send a table's rows to subscribers.
-CREATE FUNCTION snowflake_migration_publications(target regclass, column_name name)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ')
-    FROM @extschema@.snowflake_migration_family(target, column_name) AS f
-    JOIN pg_class AS c ON c.oid = f.relation
-    JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    JOIN pg_publication_tables AS p ON p.schemaname = n.nspname AND p.tablename = c.relname
-$function$;
-
--- Whether a column has no statistics, though it is to have some, there are
--- rows for them, and the caller could see them.
-CREATE FUNCTION snowflake_migration_lacks_statistics(target regclass, column_name name)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT EXISTS (
-        SELECT FROM pg_class AS c
-        JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = snowflake_migration_lacks_statistics.column_name
-        WHERE c.oid = target AND a.attstattarget IS DISTINCT FROM 0
-          AND has_column_privilege(c.oid, a.attnum, 'SELECT') AND NOT row_security_active(c.oid)
-          AND NOT EXISTS (SELECT FROM pg_stats AS s
-                          WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname)
-          AND EXISTS (SELECT FROM @extschema@.snowflake_migration_family(target, a.attname) AS f
-                      JOIN pg_class AS m ON m.oid = f.relation
-                      -- -1 is not known, as after some rewrites; 0 was counted.
-                      WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
-$function$;
-
 CREATE FUNCTION snowflake_migration_plan(
     target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
 ) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
@@ -123,14 +67,12 @@ DECLARE
     notes text;
     it record;
 BEGIN
-    IF online THEN
-        RAISE EXCEPTION 'online migration is not supported yet'
-            USING ERRCODE = 'feature_not_supported', HINT = 'Use the plan for a maintenance window: online => false.';
-    END IF;
     IF is_narrow OR NOT is_switched THEN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code)
         INTO obstacles, code
-        FROM @extschema@.snowflake_migration_obstacles(target, meant) AS o;
+        FROM (SELECT o.* FROM @extschema@.snowflake_migration_obstacles(target, meant) AS o
+            UNION ALL
+              SELECT o.* FROM @extschema@.snowflake_migration_way_obstacles(target, meant, coalesce(online, false)) AS o) AS o;
         IF obstacles IS NOT NULL THEN
             RAISE EXCEPTION 'cannot migrate column "%" of %', meant, target
                 USING ERRCODE = code, DETAIL = obstacles,
@@ -147,6 +89,18 @@ BEGIN
         rewrites := false;
         note := 'remembers what feeds the column, for snowflake_migrate_revert()';
         RETURN NEXT;
+    END IF;
+
+    IF online AND is_narrow THEN
+        rewrites := false;
+        FOR statement, lock_level, in_transaction, note IN
+            SELECT s.statement, s.lock_level, s.in_transaction, s.note
+            FROM @extschema@.snowflake_migration_online_steps(target, meant) AS s
+        LOOP
+            step := step + 1;
+            RETURN NEXT;
+        END LOOP;
+        RETURN;
     END IF;
 
     FOR it IN
@@ -183,7 +137,9 @@ BEGIN
         SELECT a.attidentity INTO identity FROM pg_attribute AS a WHERE a.attrelid = target AND a.attname = meant;
         step := step + 1;
         statement := @extschema@.snowflake_migration_block(
-            format(E'    LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;\n', named)
+            CASE WHEN online
+                 THEN format(E'    PERFORM %s.snowflake_migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n', here, ARRAY[named])
+                 ELSE format(E'    LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;\n', named) END
             || format(E'    PERFORM %s.snowflake_migration_check(%s);\n', here, arguments)
             || CASE WHEN identity <> '' THEN format(E'    ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;\n', named, meant) ELSE '' END
             || format(E'    ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval();\n', named, meant, here));

@@ -180,19 +180,25 @@ DECLARE
     origin @extschema@.snowflake_origins;
     sequence regclass;
     is_new boolean := false;
+    has_shadows boolean;
 BEGIN
     PERFORM @extschema@.snowflake_migration_require_owner(target);
+    has_shadows := @extschema@.snowflake_migration_drop_shadows(target, meant);
     PERFORM @extschema@.snowflake_migration_limit_locks();
     EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', @extschema@.snowflake_migration_name(target));
     SELECT o.* INTO origin FROM @extschema@.snowflake_origins AS o
     WHERE o.target = snowflake_migrate_revert.target AND o.column_name = meant AND o.reverted_at IS NULL;
-    IF NOT FOUND THEN
+    IF NOT FOUND AND has_shadows THEN
+        RETURN;
+    ELSIF NOT FOUND THEN
         RAISE EXCEPTION 'nothing is known of what column "%" of % had before', meant, target
             USING ERRCODE = 'object_not_in_prerequisite_state',
                   HINT = 'Only what snowflake_migrate() or its plan has migrated can be reverted. If the column was renamed since, rename it back first; else give it a default of its own.';
     END IF;
 
-    IF NOT @extschema@.snowflake_migration_is_switched(target, meant) THEN
+    IF has_shadows AND NOT @extschema@.snowflake_migration_is_switched(target, meant) THEN
+        NULL;  -- Taken back before the swap: nothing else was changed.
+    ELSIF NOT @extschema@.snowflake_migration_is_switched(target, meant) THEN
         RAISE NOTICE 'column "%" of % does not have snowflake_nextval() as its default: it keeps what it has', meant, target;
     ELSE
         IF origin.kind LIKE 'identity %' THEN

@@ -1,22 +1,24 @@
 //! What the tests of migrations share: scripts through psql, dumps of the
 //! schema, checksums of the rows.
 
-// Each test binary uses a part of it.
-#![allow(dead_code)]
-
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
-use snowflake_tests::Server;
-use snowflake_tests::outcome::text;
+
+use crate::outcome::text;
+use crate::server::Server;
 
 /// What psql wrote, and whether it was content.
+#[derive(Debug)]
 pub struct Written {
+    /// Its standard output.
     pub output: String,
+    /// Its standard error: errors and notices.
     pub errors: String,
+    /// Whether its exit code was 0.
     pub success: bool,
 }
 

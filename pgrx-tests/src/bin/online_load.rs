@@ -1,0 +1,87 @@
+//! Online migrations beside writers: `make online-load SCALE=… ORDERS=…`.
+//!
+//! The exit code is 0 only if nothing was lost, no writer was given another
+//! error than 0A000 for a prepared statement, and none waited for a second.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use clap::Parser;
+use snowflake_tests::online_load::{self, Protocol, Size};
+use snowflake_tests::{Cluster, watchdog};
+
+/// Migrates two keys beside writers, once for each way of sending statements.
+#[derive(Parser)]
+struct Arguments {
+    /// pgbench's scale: 100,000 accounts each.
+    #[arg(long, default_value_t = 20)]
+    scale: u32,
+
+    /// Orders, each with a line.
+    #[arg(long, default_value_t = 1_000_000)]
+    orders: u32,
+
+    /// How long the idle transactions sit, seconds.
+    #[arg(long, default_value_t = 30)]
+    idle: u64,
+
+    /// How long the writers work alone, before and after, seconds.
+    #[arg(long, default_value_t = 10)]
+    alone: u64,
+
+    /// How long a writer may wait at most, milliseconds.
+    #[arg(long, default_value_t = 1_000)]
+    stall: u64,
+
+    /// How long one run may take, minutes.
+    #[arg(long, default_value_t = 60)]
+    limit: u64,
+
+    /// Only this way: simple or prepared.
+    #[arg(long)]
+    protocol: Option<String>,
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let size = Size {
+        scale: arguments.scale,
+        orders: arguments.orders,
+        idle: Duration::from_secs(arguments.idle),
+        alone: Duration::from_secs(arguments.alone),
+        durable: true,
+        sabotage: None,
+    };
+    let allowed = Duration::from_millis(arguments.stall);
+    let limit = Duration::from_secs(arguments.limit * 60).max(watchdog::USUAL_LIMIT);
+    let mut reports = Vec::new();
+    for protocol in [Protocol::Simple, Protocol::Prepared] {
+        let name = protocol.name();
+        if arguments.protocol.as_ref().is_some_and(|only| only != name) {
+            continue;
+        }
+        println!(
+            "online load ({name}): pgbench at scale {}, {} orders, idle transactions of {} s",
+            size.scale, size.orders, arguments.idle
+        );
+        let report = online_load::run(
+            Cluster::builder().time_limit(limit),
+            size,
+            protocol,
+            |line| println!("online load ({name}): {line}"),
+        )?;
+        println!("{report}");
+        reports.push(report);
+    }
+    ensure!(!reports.is_empty(), "--protocol is simple or prepared");
+    for report in &reports {
+        report.verdict()?;
+        ensure!(
+            report.longest.took < allowed,
+            "a writer waited for {:?} ({})",
+            report.longest.took,
+            report.longest_during
+        );
+    }
+    Ok(())
+}

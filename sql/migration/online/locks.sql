@@ -1,0 +1,81 @@
+-- Widening a key while its table is in use: shadow columns beside the narrow
+-- ones, kept in step by a trigger, filled batch by batch, given indexes and
+-- foreign keys, and put in the narrow ones' place by one statement.
+--
+-- Nothing is remembered of how far it is but what the catalog shows; the names
+-- of what is added follow from the names of what is there, so that the whole
+-- plan can be written down before its first step.
+--
+-- Here: taking a lock without making others wait.
+
+-- Locks tables, all or none. Whoever waits for a strong lock makes everybody
+-- wait who comes after it; so it waits for a moment only, lets the others pass,
+-- and tries again. What is locked afterwards in the transaction is waited for
+-- no longer either.
+CREATE FUNCTION snowflake_migration_lock(relations regclass[], mode text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- How long others are made to wait at a time, milliseconds, for all the
+    -- tables together. Before a deadlock would be looked for: it would be found
+    -- at the cost of somebody else's transaction.
+    longest_wait CONSTANT integer := (
+        SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
+                                                      ELSE nullif(s.setting::integer, 0) END)))
+        FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout'));
+    patience CONSTANT interval := '10 minutes';
+    named CONSTANT text[] := ARRAY(
+        SELECT @extschema@.snowflake_migration_name(r.relation)
+        FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
+        ORDER BY r.relation::oid);
+    wanted CONSTANT text := array_to_string(named, ', ');
+    begun CONSTANT timestamptz := clock_timestamp();
+    told timestamptz := begun;
+    tried timestamptz;
+    pause double precision := 0.25;
+    one text;
+    holders text;
+BEGIN
+    IF mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
+        RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
+    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        -- What is looked at under the lock has to be what is there then.
+        RAISE EXCEPTION 'a migration needs the isolation level READ COMMITTED'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  DETAIL = format('This transaction''s is %s.', upper(current_setting('transaction_isolation'))),
+                  HINT = 'SET default_transaction_isolation = ''read committed''.';
+    END IF;
+    LOOP
+        BEGIN
+            tried := clock_timestamp();
+            FOREACH one IN ARRAY named LOOP
+                PERFORM set_config('lock_timeout', greatest(1,
+                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - tried)))::integer::text, true);
+                EXECUTE format('LOCK TABLE ONLY %s IN %s MODE', one, mode);
+            END LOOP;
+            PERFORM set_config('lock_timeout', longest_wait::text, true);
+            RETURN;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            NULL;
+        END;
+        SELECT string_agg(DISTINCT l.pid::text, ', ') INTO holders
+        FROM pg_locks AS l
+        WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid <> pg_backend_pid()
+          AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+          AND (snowflake_migration_lock.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
+        IF clock_timestamp() - begun > patience THEN
+            RAISE EXCEPTION 'could not lock % within %', wanted, patience
+                USING ERRCODE = 'lock_not_available',
+                      DETAIL = coalesce('Held by processes ' || holders || '.', 'Other transactions hold locks on it again and again.'),
+                      HINT = 'pg_stat_activity shows what they do. Run it again when they are through.';
+        ELSIF clock_timestamp() - told > interval '5 seconds' THEN
+            told := clock_timestamp();
+            RAISE NOTICE 'waiting for a lock on %', wanted
+                USING DETAIL = coalesce('Held by processes ' || holders || '.', 'Nobody holds it at this moment.');
+        END IF;
+        PERFORM pg_sleep(pause * (0.5 + random()));
+        pause := least(pause * 1.5, 2);
+    END LOOP;
+END
+$function$;

@@ -1,0 +1,105 @@
+//! The trigger that keeps a shadow column in step.
+
+use pgrx::prelude::*;
+
+#[pg_schema]
+mod tests {
+    use super::super::{outcome, texts};
+    use super::*;
+
+    /// A table with narrow columns, their shadows and the triggers between them.
+    fn create_table() {
+        Spi::run(
+            "CREATE TABLE kept (a integer, b smallint, wide_a bigint, wide_b bigint, note text);
+             CREATE TRIGGER keep_a BEFORE INSERT OR UPDATE ON kept
+                 FOR EACH ROW EXECUTE FUNCTION snowflake_shadow('a', 'wide_a');
+             CREATE TRIGGER keep_b BEFORE INSERT OR UPDATE ON kept
+                 FOR EACH ROW EXECUTE FUNCTION snowflake_shadow('b', 'wide_b')",
+        )
+        .expect("a superuser may");
+    }
+
+    #[pg_test]
+    fn shadows_follow_whatever_is_written() {
+        create_table();
+        let row = "concat_ws(' ', note, coalesce(wide_a::text, '-'), coalesce(wide_b::text, '-'))";
+        for (statement, expected) in [
+            (
+                "INSERT INTO kept (a, b, note) VALUES (2147483647, -32768, 'x'), (-2147483648, NULL, 'y')",
+                ["x 2147483647 -32768", "y -2147483648 -"],
+            ),
+            (
+                "UPDATE kept SET b = 7, wide_a = 3",
+                ["x 2147483647 7", "y -2147483648 7"],
+            ),
+            ("UPDATE kept SET a = NULL, b = 0", ["x - 0", "y - 0"]),
+            ("UPDATE kept SET wide_b = NULL", ["x - 0", "y - 0"]),
+        ] {
+            Spi::run(statement).expect("rows are written");
+            let rows = texts(&format!("SELECT {row} FROM kept ORDER BY 1"));
+            assert_eq!(rows, expected, "{statement}");
+        }
+    }
+
+    #[pg_test]
+    fn a_shadow_is_kept_where_triggers_are_for_replicas_only() {
+        create_table();
+        Spi::run(
+            "ALTER TABLE kept ENABLE ALWAYS TRIGGER keep_a;
+             SET LOCAL session_replication_role = replica;
+             INSERT INTO kept (a, b) VALUES (1, 2)",
+        )
+        .expect("a superuser may");
+        assert_eq!(
+            texts("SELECT concat_ws(' ', wide_a, coalesce(wide_b::text, '-')) FROM kept"),
+            ["1 -"]
+        );
+    }
+
+    #[pg_test]
+    fn a_trigger_that_is_made_otherwise_is_refused() {
+        Spi::run("CREATE TABLE refused (a integer, t text, wide bigint)").expect("a table");
+        for (trigger, state, message) in [
+            (
+                "AFTER INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_shadow('a', 'wide')",
+                "39P01",
+                "trigger \"it\" has to fire before rows are inserted or updated",
+            ),
+            (
+                "BEFORE INSERT ON refused FOR EACH STATEMENT EXECUTE FUNCTION snowflake_shadow('a', 'wide')",
+                "39P01",
+                "trigger \"it\" has to fire before rows are inserted or updated",
+            ),
+            (
+                "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_shadow('a')",
+                "22023",
+                "trigger \"it\" has to name two columns",
+            ),
+            (
+                "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_shadow('b', 'wide')",
+                "42703",
+                "column \"b\" of \"refused\" does not exist",
+            ),
+            (
+                "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_shadow('ctid', 'wide')",
+                "42703",
+                "column \"ctid\" of \"refused\" does not exist",
+            ),
+            (
+                "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_shadow('t', 'wide')",
+                "42804",
+                "column \"t\" is of the wrong type for a migration",
+            ),
+            (
+                "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_shadow('a', 't')",
+                "42804",
+                "column \"t\" is of the wrong type for a migration",
+            ),
+        ] {
+            Spi::run(&format!("CREATE TRIGGER it {trigger}")).expect("a trigger");
+            let [got, text, ..] = outcome("INSERT INTO refused (a) VALUES (1)");
+            assert_eq!([got.as_str(), text.as_str()], [state, message], "{trigger}");
+            Spi::run("DROP TRIGGER it ON refused").expect("gone");
+        }
+    }
+}
