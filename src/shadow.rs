@@ -74,13 +74,16 @@ fn snowflake_shadow(fcinfo: pg_sys::FunctionCallInfo) -> Row {
         if is_null == was_null && (is_null || before.value() as i64 == wide) {
             return Row(row);
         }
+        // As pointers: what they point to is const from PostgreSQL 18 on.
+        let mut shadow = shadow;
+        let mut wide = pg_sys::Datum::from(wide);
         Row(pg_sys::heap_modify_tuple_by_cols(
             row,
             columns,
             1,
-            &mut { shadow },
-            &mut pg_sys::Datum::from(wide),
-            &mut is_null,
+            &raw mut shadow,
+            &raw mut wide,
+            &raw mut is_null,
         ))
     }
 }
