@@ -198,7 +198,7 @@ BEGIN
     IF missing IS NOT NULL THEN
         RAISE EXCEPTION 'columns have no shadow column yet: %', missing
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Run the statements of snowflake_migration_plan(…, online => true) in their order.';
+                  HINT = 'Run the statements of snowflake_migration_plan() with online => true in their order.';
     END IF;
     SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
     FROM unnest(relations) AS r (relation)

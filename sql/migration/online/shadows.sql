@@ -55,7 +55,7 @@ BEGIN
     IF missing IS NOT NULL THEN
         RAISE EXCEPTION 'not all rows are known to have the shadow values of: %', missing
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Run the statements of snowflake_migration_plan(…, online => true) in their order.';
+                  HINT = 'Run the statements of snowflake_migration_plan() with online => true in their order.';
     END IF;
 END
 $function$;
