@@ -50,18 +50,28 @@ impl<'a> Burst<'a> {
     }
 
     /// Asks for up to `count` sequence numbers of one tick, for a session whose last ID came from slot number `current`.
-    /// Answers with the slot that they are of; the ID is greater than any that the session got before.
+    /// Answers with the slot that the session's last ID is of then, to be passed the next time: that of the numbers, or
+    /// where there are none, `current`. The IDs are greater than any that the session got before.
     ///
     /// # Panics
     ///
     /// If there is no slot `current`.
     pub fn next_run(&self, current: u32, horizon: Horizon, count: NonZeroU32) -> (u32, Answer) {
-        if !self.spreads {
-            let answer = self
-                .slot(current)
-                .next_run(self.sequence_bits, horizon, count);
-            return (current, answer);
+        let (number, answer) = if self.spreads {
+            self.spread(current, horizon, count)
+        } else {
+            let slot = self.slot(current);
+            (current, slot.next_run(self.sequence_bits, horizon, count))
+        };
+        match answer {
+            Answer::Issued(_) => (number, answer),
+            // A slot that gave nothing may be behind the session's last ID: it must not go on from there.
+            Answer::Wait { .. } | Answer::Reserve { .. } => (current, answer),
         }
+    }
+
+    /// The same where there are slots to go to, with the slot that was asked last.
+    fn spread(&self, current: u32, horizon: Horizon, count: NonZeroU32) -> (u32, Answer) {
         // At or above the tick of the session's last ID.
         let (last, _) = self.slot(current).last(self.sequence_bits);
         let start = if horizon.now > last {
@@ -233,23 +243,26 @@ mod tests {
         assert_eq!(until_it_waits(&burst, horizon(100, 0)).len(), 2);
     }
 
+    /// It is slot 0 that would go on in the next tick. As that has given nothing, and may be behind the session's last ID,
+    /// the session stays in slot 1.
     #[test]
-    fn it_reserves_where_the_next_tick_is_not() {
+    fn it_stays_where_it_is_while_the_next_tick_is_not_reserved() {
         let layout = layout("timestamp:41 backend:1 sequence:1");
         let slots = slots(2);
-        let burst = Burst::new(&layout, &slots, 1);
+        let burst = Burst::new(&layout, &slots, 0);
         let horizon = Horizon {
             reserved: Tick::new(101),
             ..horizon(100, 5)
         };
-        let mut current = 1;
-        for _ in 0..2 {
+        let mut current = 0;
+        for expected in [0, 0, 1, 1] {
             current = burst.next_run(current, horizon, ONE).0;
+            assert_eq!(current, expected);
         }
         let tick = Tick::new(101);
         assert_eq!(
-            burst.next_run(current, horizon, ONE).1,
-            Answer::Reserve { tick }
+            burst.next_run(current, horizon, ONE),
+            (1, Answer::Reserve { tick })
         );
     }
 

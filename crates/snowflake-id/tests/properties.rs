@@ -612,6 +612,8 @@ enum Move {
     Ask(usize, u32),
     Clock(i64),
     MaxBorrow(u64),
+    /// What is reserved from now on ends so many ticks ahead.
+    Reserve(u64),
     Raise(u64),
 }
 
@@ -620,6 +622,7 @@ fn step() -> impl Strategy<Value = Move> {
         12 => (0..6_usize, prop_oneof![4 => Just(1), 2 => 1..=40_u32]).prop_map(|(who, count)| Move::Ask(who, count)),
         3 => prop_oneof![Just(1_i64), -3..=3_i64, -50..=50_i64].prop_map(Move::Clock),
         1 => prop_oneof![Just(0), 0..=3_u64, 0..=40_u64].prop_map(Move::MaxBorrow),
+        1 => prop_oneof![0..=4_u64, 0..=60_u64].prop_map(Move::Reserve),
         1 => (0..=5_u64).prop_map(Move::Raise),
     ]
 }
@@ -628,7 +631,7 @@ proptest! {
     #![proptest_config(cases(500))]
 
     /// Random histories of sessions that go on in each other's slots: no ID comes twice, each session's ascend as
-    /// numbers, and whoever waits could not have had one of its own slot either.
+    /// numbers, none is of time that is not reserved, and whoever waits could not have had one of its own slot either.
     #[test]
     fn bursts_ascend_and_repeat_nothing(
         text in prop_oneof![
@@ -663,6 +666,10 @@ proptest! {
                     horizon.max_borrow = ticks;
                     continue;
                 }
+                Move::Reserve(ahead) => {
+                    horizon.reserved = Tick::new(horizon.now.get() + ahead).min(layout.end_tick());
+                    continue;
+                }
                 Move::Raise(by) => {
                     for slot in &slots {
                         slot.raise_to(layout.sequence_bits(), Tick::new(horizon.now.get() + by));
@@ -671,10 +678,12 @@ proptest! {
                 }
             };
             let (burst, current, last) = &mut sessions[who];
-            let (number, answer) = burst.next_run(*current, horizon, count);
+            let before = *current;
+            let (number, answer) = burst.next_run(before, horizon, count);
+            *current = number;
             match answer {
                 Answer::Issued(run) => {
-                    prop_assert!(run.tick >= horizon.now);
+                    prop_assert!(run.tick >= horizon.now && run.tick < horizon.reserved);
                     prop_assert!(run.tick.get() <= horizon.now.get() + horizon.max_borrow);
                     for sequence in run.first..run.first + run.count {
                         let id = origin.id_at(number, run.tick, sequence);
@@ -682,14 +691,17 @@ proptest! {
                         *last = Some(id);
                         all.push(id);
                     }
-                    *current = number;
                 }
                 Answer::Wait { until } => {
+                    prop_assert_eq!(number, before);
                     prop_assert!(until > horizon.now);
-                    let own = slots[number as usize].next_run(layout.sequence_bits(), horizon, count);
-                    prop_assert_eq!(own, Answer::Wait { until });
+                    let of = |number: u32| slots[number as usize].next_run(layout.sequence_bits(), horizon, count);
+                    prop_assert!([of(before), of(burst.home())].contains(&answer), "{:?}", answer);
                 }
-                Answer::Reserve { .. } => unreachable!(),
+                Answer::Reserve { tick } => {
+                    prop_assert_eq!(number, before);
+                    prop_assert!(tick >= horizon.reserved);
+                }
             }
         }
         let issued = all.len();
