@@ -213,6 +213,10 @@ COMMENT ON PROCEDURE snowflake_migrate_backfill(target regclass, column_name nam
     'A step of snowflake_migration_plan with online => true: copies the narrow columns to their shadows, in batches that commit; goes on where it was interrupted';
 COMMENT ON FUNCTION snowflake_shadow() IS
     'The trigger that keeps a shadow column in step with the narrow column that it is to replace';
+COMMENT ON FUNCTION snowflake_migration_patience() IS
+    'Behind snowflake_migration_lock: for how long a step of an online migration tries';
+COMMENT ON FUNCTION snowflake_migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz) IS
+    'Behind snowflake_migration_lock: says who holds the lock, and fails when it has taken too long';
 COMMENT ON FUNCTION snowflake_migration_lock(relations regclass[], mode text) IS
     'Behind snowflake_migration_plan: locks tables, waiting a moment at a time so that others get through';
 COMMENT ON FUNCTION snowflake_migration_shadow_name(kind text, original name) IS
@@ -263,6 +267,8 @@ COMMENT ON FUNCTION snowflake_migration_way_obstacles(target regclass, column_na
     'Behind snowflake_migration_plan: what stands in the way of one of the two ways';
 COMMENT ON FUNCTION snowflake_migration_swap_relations(target regclass, column_name name) IS
     'Behind snowflake_migration_swap: the tables that are locked';
+COMMENT ON FUNCTION snowflake_migration_swap_sequences(target regclass, column_name name) IS
+    'Behind snowflake_migration_swap: the sequences that are altered';
 COMMENT ON FUNCTION snowflake_migration_swap_obstacles(target regclass, column_name name) IS
     'Behind snowflake_migration_swap: what is missing';
 COMMENT ON FUNCTION snowflake_migration_swap_statements(target regclass, column_name name) IS
@@ -277,6 +283,8 @@ COMMENT ON FUNCTION snowflake_migration_old_snapshots(target regclass, column_na
     'Behind snowflake_migration_swap: whose snapshots are older than the proof that all rows are copied';
 COMMENT ON FUNCTION snowflake_migration_await_snapshots(target regclass, column_name name) IS
     'Behind snowflake_migration_swap: waits until nobody has such a snapshot';
+COMMENT ON FUNCTION snowflake_migration_swap_under_lock(target regclass, column_name name, relations regclass[], before text, statements text[], not_nulls jsonb) IS
+    'Behind snowflake_migration_swap: one try';
 COMMENT ON FUNCTION snowflake_migration_swap(target regclass, column_name name) IS
     'A step of snowflake_migration_plan with online => true: puts the shadow columns in the place of the narrow ones';
 COMMENT ON FUNCTION snowflake_migration_online_steps(target regclass, column_name name) IS

@@ -8,6 +8,48 @@
 --
 -- Here: taking a lock without making others wait.
 
+-- How long a step tries to get its locks before it fails.
+CREATE FUNCTION snowflake_migration_patience()
+RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT interval '10 minutes'
+$function$;
+
+-- What is to be said when a lock on one of these did not come in time: nothing
+-- at first, then who holds it, and in the end an error. Gives back when
+-- something was last said.
+CREATE FUNCTION snowflake_migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz)
+RETURNS timestamptz LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    patience CONSTANT interval := @extschema@.snowflake_migration_patience();
+    wanted text;
+    holders text;
+BEGIN
+    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= patience THEN
+        RETURN told;
+    END IF;
+    SELECT string_agg(@extschema@.snowflake_migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
+    FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
+    SELECT string_agg(DISTINCT l.pid::text, ', ') INTO holders
+    FROM pg_locks AS l
+    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid <> pg_backend_pid()
+      AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+      AND (snowflake_migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
+    IF clock_timestamp() - begun > patience THEN
+        RAISE EXCEPTION 'could not lock % within %', wanted, patience
+            USING ERRCODE = 'lock_not_available',
+                  DETAIL = coalesce('Held by processes ' || holders || '.', 'Other transactions hold locks on it again and again.'),
+                  HINT = 'pg_stat_activity shows what they do. Run it again when they are through.';
+    END IF;
+    RAISE NOTICE 'waiting for a lock on %', wanted
+        USING DETAIL = coalesce('Held by processes ' || holders || '.', 'Nobody holds it at this moment.');
+    RETURN clock_timestamp();
+END
+$function$;
+
 -- Locks tables, all or none. Whoever waits for a strong lock makes everybody
 -- wait who comes after it; so it waits for a moment only, lets the others pass,
 -- and tries again. What is locked afterwards in the transaction is waited for
@@ -24,18 +66,15 @@ DECLARE
         SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
                                                       ELSE nullif(s.setting::integer, 0) END)))
         FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout'));
-    patience CONSTANT interval := '10 minutes';
     named CONSTANT text[] := ARRAY(
         SELECT @extschema@.snowflake_migration_name(r.relation)
         FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
         ORDER BY r.relation::oid);
-    wanted CONSTANT text := array_to_string(named, ', ');
     begun CONSTANT timestamptz := clock_timestamp();
     told timestamptz := begun;
     tried timestamptz;
     pause double precision := 0.25;
     one text;
-    holders text;
 BEGIN
     IF mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
         RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
@@ -59,21 +98,7 @@ BEGIN
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             NULL;
         END;
-        SELECT string_agg(DISTINCT l.pid::text, ', ') INTO holders
-        FROM pg_locks AS l
-        WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid <> pg_backend_pid()
-          AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-          AND (snowflake_migration_lock.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
-        IF clock_timestamp() - begun > patience THEN
-            RAISE EXCEPTION 'could not lock % within %', wanted, patience
-                USING ERRCODE = 'lock_not_available',
-                      DETAIL = coalesce('Held by processes ' || holders || '.', 'Other transactions hold locks on it again and again.'),
-                      HINT = 'pg_stat_activity shows what they do. Run it again when they are through.';
-        ELSIF clock_timestamp() - told > interval '5 seconds' THEN
-            told := clock_timestamp();
-            RAISE NOTICE 'waiting for a lock on %', wanted
-                USING DETAIL = coalesce('Held by processes ' || holders || '.', 'Nobody holds it at this moment.');
-        END IF;
+        told := @extschema@.snowflake_migration_lock_missed(relations, mode, begun, told);
         PERFORM pg_sleep(pause * (0.5 + random()));
         pause := least(pause * 1.5, 2);
     END LOOP;

@@ -16,6 +16,19 @@ AS $function$
         CROSS JOIN LATERAL (VALUES (f.relation), (f.referenced)) AS other (relation))
 $function$;
 
+-- The sequences that go with the columns: by themselves, or as identities.
+CREATE FUNCTION snowflake_migration_swap_sequences(target regclass, column_name name)
+RETURNS regclass[] LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT ARRAY(
+        SELECT d.objid::regclass
+        FROM @extschema@.snowflake_migration_shadows(target, column_name) AS s
+        JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+                           AND d.refobjid = s.relation AND d.refobjsubid = s.attribute AND d.deptype IN ('a', 'i')
+        JOIN pg_class AS q ON q.oid = d.objid AND q.relkind = 'S')
+$function$;
+
 -- What is not ready yet, each with what is missing.
 CREATE FUNCTION snowflake_migration_swap_obstacles(target regclass, column_name name)
 RETURNS TABLE (obstacle text) LANGUAGE sql STABLE
@@ -257,7 +270,7 @@ RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    patience CONSTANT interval := '10 minutes';
+    patience CONSTANT interval := @extschema@.snowflake_migration_patience();
     begun CONSTANT timestamptz := clock_timestamp();
     told timestamptz := begun;
     -- Those that are there now: later ones have new snapshots, whatever old
@@ -286,27 +299,18 @@ BEGIN
 END
 $function$;
 
--- The swap. What can be looked at and written down before is, so that the lock
--- is held for the changes alone: where nothing has changed until it is there,
--- nothing has to be looked at again.
-CREATE FUNCTION snowflake_migration_swap(target regclass, column_name name)
+-- Locks the tables and swaps. Its arguments are what was read before it; where
+-- nothing has changed until the lock is there, nothing has to be looked at again.
+CREATE FUNCTION snowflake_migration_swap_under_lock(
+    target regclass, column_name name, relations regclass[], before text, statements text[], not_nulls jsonb)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    relations CONSTANT regclass[] := @extschema@.snowflake_migration_swap_relations(target, column_name);
-    before CONSTANT text := @extschema@.snowflake_migration_fingerprint(relations);
     missing text;
-    statements text[];
     statement text;
-    not_nulls jsonb;
     it record;
 BEGIN
-    PERFORM @extschema@.snowflake_migration_require_owner(target);
-    PERFORM @extschema@.snowflake_migration_require_ready(target, column_name);
-    PERFORM @extschema@.snowflake_migration_await_snapshots(target, column_name);
-    statements := @extschema@.snowflake_migration_swap_statements(target, column_name);
-    not_nulls := @extschema@.snowflake_migration_not_null_names(target, column_name);
     PERFORM @extschema@.snowflake_migration_lock(relations, text 'ACCESS EXCLUSIVE');
     IF @extschema@.snowflake_migration_fingerprint(relations) IS DISTINCT FROM before THEN
         IF NOT @extschema@.snowflake_migration_swap_relations(target, column_name) <@ relations THEN
@@ -351,6 +355,46 @@ BEGIN
         END IF;
     END IF;
     PERFORM @extschema@.snowflake_migration_end(target, column_name);
+END
+$function$;
+
+-- The swap. What can be looked at and written down before is, so that the lock
+-- is held for the changes alone.
+CREATE FUNCTION snowflake_migration_swap(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    relations CONSTANT regclass[] := @extschema@.snowflake_migration_swap_relations(target, column_name);
+    sequences CONSTANT regclass[] := @extschema@.snowflake_migration_swap_sequences(target, column_name);
+    before CONSTANT text := @extschema@.snowflake_migration_fingerprint(relations);
+    statements text[];
+    not_nulls jsonb;
+    begun timestamptz;
+    told timestamptz;
+    pause double precision := 0.25;
+BEGIN
+    PERFORM @extschema@.snowflake_migration_require_owner(target);
+    PERFORM @extschema@.snowflake_migration_require_ready(target, column_name);
+    PERFORM @extschema@.snowflake_migration_await_snapshots(target, column_name);
+    statements := @extschema@.snowflake_migration_swap_statements(target, column_name);
+    not_nulls := @extschema@.snowflake_migration_not_null_names(target, column_name);
+    begun := clock_timestamp();
+    told := begun;
+    LOOP
+        BEGIN
+            PERFORM @extschema@.snowflake_migration_swap_under_lock(target, column_name, relations, before, statements, not_nulls);
+            RETURN;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            -- Whoever called nextval() has a lock on the sequence until the end of
+            -- the transaction, and may want to write to the table before that:
+            -- so the locks on the tables are let go of. Only what alters a sequence
+            -- can lock it, LOCK TABLE can't.
+            told := @extschema@.snowflake_migration_lock_missed(relations || sequences, text 'ACCESS EXCLUSIVE', begun, told);
+        END;
+        PERFORM pg_sleep(pause * (0.5 + random()));
+        pause := least(pause * 1.5, 2);
+    END LOOP;
 END
 $function$;
 
