@@ -104,7 +104,11 @@ fn a_panicking_test_leaves_nothing() -> Result<()> {
 fn a_killed_test_leaves_nothing() -> Result<()> {
     let marks = tempfile::tempdir()?;
     let mut child = Command::new(std::env::current_exe()?)
-        .args(["--exact", "child_that_waits_to_be_killed", "--nocapture"])
+        .args([
+            "--exact",
+            "harness::child_that_waits_to_be_killed",
+            "--nocapture",
+        ])
         .env(CHILD, marks.path())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -157,7 +161,7 @@ fn a_test_that_hangs_fails() -> Result<()> {
     for (place, verdict) in cases {
         let errors = marks.path().join(place);
         let child = Command::new(std::env::current_exe()?)
-            .args(["--exact", "child_that_hangs", "--nocapture"])
+            .args(["--exact", "harness::child_that_hangs", "--nocapture"])
             .env(HANGING_CHILD, place)
             .stdout(Stdio::null())
             .stderr(std::fs::File::create(&errors)?)
@@ -178,7 +182,7 @@ fn a_test_that_hangs_fails() -> Result<()> {
         let code = status.and_then(|status| status.code());
         assert_eq!(code, Some(101), "{place}, after {took:?}:\n{said}");
         for part in [
-            "The server of the test \"child_that_hangs\" was there for longer than 8s",
+            "The server of the test \"harness::child_that_hangs\" was there for longer than 8s",
             "postgres: postgres postgres [local] SELECT",
             "ready to accept connections",
             verdict,
