@@ -1,7 +1,7 @@
 //! What one ID costs, beside the other crates that keep IDs unique across threads.
 //!
-//! `cargo bench -p snowflake-id --bench one_id`, about a minute and a half. The peers, what each does and which were left
-//! out: `peers.rs`.
+//! `cargo bench -p snowflake-id --bench one_id`, about a minute; `make bench` runs it several times, because what a machine
+//! does beside it changes from minute to minute. The peers, what each does and which were left out: `peers.rs`.
 //!
 //! # What is compared
 //!
@@ -33,8 +33,9 @@
 //! themselves: where a thread has to wait for a core, that is what is measured, and so it is with four threads on two
 //! cores.
 //!
-//! Results for programs: `target/criterion/<group>/<function>/new/estimates.json`, nanoseconds per ID, of which
-//! `median.point_estimate` is the one to compare.
+//! Results for programs: `target/criterion/<group>/<function>/new/estimates.json` (with
+//! `--save-baseline NAME`, `NAME` in place of `new`), nanoseconds per ID, of which `median.point_estimate` is the one to
+//! compare.
 //!
 //! # Bursts
 //!
@@ -321,10 +322,10 @@ fn unique(name: &str, ids_per_thread: usize, next: impl Fn() -> u64 + Sync) {
 criterion_group! {
     name = benches;
     config = Criterion::default()
-        .sample_size(20)
+        .sample_size(10)
         .nresamples(10_000)
-        .warm_up_time(Duration::from_millis(300))
-        .measurement_time(Duration::from_millis(1_200));
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(600));
     targets = check, given_time, clock_1us, own_slots, coarse_clock, own_clock, clock_alone
 }
 criterion_main!(benches);

@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::measure::Samples;
 use crate::peers::Peer;
 use crate::plot::{Bar, Bars, Chart};
-use crate::report::{Block, Figure, Goal, Limit, Section, Table, ratio, spread, three};
+use crate::report::{Block, Figure, Goal, Limit, Section, Table, ratio_cell, spread, three};
 
 /// Our function in each group.
 const OURS: &str = "snowflake-id";
@@ -51,8 +51,12 @@ const GROUPS: &[(&str, &str)] = &[
     ("clock_alone", "the clock alone, for reading the others"),
 ];
 
-/// Groups, and in each what a function took: nanoseconds an ID, as the lower end
-/// of the median's confidence interval, the median, and the upper end.
+/// What criterion calls a round's measurements, followed by its number:
+/// `cargo bench -- --save-baseline round-1`.
+const ROUND: &str = "round-";
+
+/// Groups, and in each what a function took: nanoseconds an ID, criterion's
+/// median in each round.
 type Groups = BTreeMap<String, BTreeMap<String, Samples>>;
 
 /// The section, of criterion's directory (`target/criterion`).
@@ -67,8 +71,8 @@ pub fn section(directory: &Path) -> Result<Section> {
 
     let mut blocks = vec![Block::Text(
         "Nanoseconds an ID in the crate `snowflake-id`, without Postgres, beside the crates that keep IDs unique across threads; \
-         criterion's median and its 95 % confidence interval. With several threads it is the wall clock's time divided by the \
-         IDs of all. What is compared, with which clock, and which crates were left out and why: \
+         criterion's medians in rounds of their own, in each of which every function took its turn. With several threads it is \
+         the wall clock's time divided by the IDs of all. What is compared, with which clock, and which crates were left out and why: \
          [crates/snowflake-id/benches](../crates/snowflake-id/benches)."
             .to_owned(),
     )];
@@ -86,8 +90,7 @@ pub fn section(directory: &Path) -> Result<Section> {
         let mut table = Table::new(&["", "ns an ID", "to ours"]);
         let mut bars = Vec::new();
         for &(function, samples) in &sorted {
-            let to_ours =
-                ours.map_or_else(String::new, |ours| ratio(samples.median() / ours.median()));
+            let to_ours = ours.map_or_else(String::new, |ours| ratio_cell(samples, ours));
             table.row(&[format!("`{function}`"), spread(samples, three), to_ours]);
             let colour = if function.starts_with(OURS) {
                 Peer::Snowflake
@@ -104,8 +107,8 @@ pub fn section(directory: &Path) -> Result<Section> {
             .iter()
             .find(|(function, _)| !function.starts_with(OURS));
         if let (Some(ours), Some((peer, theirs))) = (ours, fastest) {
-            let quotient = interval(ours, theirs);
-            ratios.push((format!("`{name}`, beside `{peer}`"), quotient));
+            let quotients = ours.ratio_to(theirs);
+            ratios.push((format!("`{name}`, beside `{peer}`"), quotients));
             charts.push((about.to_owned(), bars));
         }
     }
@@ -114,7 +117,7 @@ pub fn section(directory: &Path) -> Result<Section> {
         about: "Nanoseconds an ID in the algorithm crate, beside other crates",
         chart: Chart::Bars(Bars {
             title: "One ID in the algorithm crate".to_owned(),
-            unit: "nanoseconds an ID, a scale for each group; the line is the median's confidence interval",
+            unit: "nanoseconds an ID, a scale for each group; the line is the range of all rounds",
             one_scale: false,
             groups: charts,
         }),
@@ -140,7 +143,7 @@ pub fn section(directory: &Path) -> Result<Section> {
             ratios.len()
         ),
     }
-    .judge_estimate(worst);
+    .judge(worst);
     Ok(Section {
         title: "The algorithm crate",
         blocks,
@@ -148,50 +151,43 @@ pub fn section(directory: &Path) -> Result<Section> {
     })
 }
 
-/// How far the quotient of two medians may be off, by their intervals.
-fn interval(this: &Samples, other: &Samples) -> Samples {
-    let ends = [
-        this.low() / other.high(),
-        this.median() / other.median(),
-        this.high() / other.low(),
-    ];
-    ends.into_iter().collect()
-}
-
-/// Every `benchmark.json` below the directory with the `estimates.json` beside it.
+/// Every `estimates.json` of a round below the directory, as the
+/// `benchmark.json` beside it calls it.
 fn read(directory: &Path) -> Result<Groups> {
     let mut groups = Groups::new();
     for group in subdirectories(directory)? {
         for function in subdirectories(&group)? {
-            let newest = function.join("new");
-            if !newest.join("benchmark.json").exists() {
-                continue;
+            // A tenth round would come before the second; a median does not mind,
+            // and the functions of a round stay together.
+            for round in subdirectories(&function)? {
+                let is_round = round
+                    .file_name()
+                    .is_some_and(|name| name.to_string_lossy().starts_with(ROUND));
+                if !is_round {
+                    continue;
+                }
+                let parse = |name: &str| -> Result<Value> {
+                    let file = round.join(name);
+                    let text = fs::read_to_string(&file)
+                        .with_context(|| format!("reading {}", file.display()))?;
+                    Ok(serde_json::from_str(&text)?)
+                };
+                let benchmark = parse("benchmark.json")?;
+                let text = |field: &str| benchmark[field].as_str().unwrap_or_default().to_owned();
+                let name = match benchmark["value_str"].as_str() {
+                    Some(value) => format!("{}/{value}", text("function_id")),
+                    None => text("function_id"),
+                };
+                let median = parse("estimates.json")?["median"]["point_estimate"]
+                    .as_f64()
+                    .with_context(|| format!("no median in {}", round.display()))?;
+                groups
+                    .entry(text("group_id"))
+                    .or_default()
+                    .entry(name)
+                    .or_default()
+                    .push(median);
             }
-            let parse = |name: &str| -> Result<Value> {
-                let file = newest.join(name);
-                let text = fs::read_to_string(&file)
-                    .with_context(|| format!("reading {}", file.display()))?;
-                Ok(serde_json::from_str(&text)?)
-            };
-            let benchmark = parse("benchmark.json")?;
-            let estimates = parse("estimates.json")?;
-            let text = |field: &str| benchmark[field].as_str().unwrap_or_default().to_owned();
-            let name = match benchmark["value_str"].as_str() {
-                Some(value) => format!("{}/{value}", text("function_id")),
-                None => text("function_id"),
-            };
-            let interval = &estimates["median"]["confidence_interval"];
-            let ends = [
-                &interval["lower_bound"],
-                &estimates["median"]["point_estimate"],
-                &interval["upper_bound"],
-            ];
-            let ends: Option<Samples> = ends.into_iter().map(Value::as_f64).collect();
-            let ends = ends.with_context(|| format!("no median in {}", newest.display()))?;
-            groups
-                .entry(text("group_id"))
-                .or_default()
-                .insert(name, ends);
         }
     }
     ensure!(

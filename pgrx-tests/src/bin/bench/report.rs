@@ -87,8 +87,6 @@ pub struct Goal {
 pub struct Verdict {
     goal: Goal,
     measured: Samples,
-    /// Where the samples are the ends and the middle of an interval: none.
-    rounds: Option<usize>,
 }
 
 impl Goal {
@@ -97,16 +95,6 @@ impl Goal {
         Verdict {
             goal: self,
             measured: measured.clone(),
-            rounds: Some(measured.len()),
-        }
-    }
-
-    /// By an estimate: the lower end of its confidence interval, the estimate
-    /// and the upper end.
-    pub fn judge_estimate(self, interval: &Samples) -> Verdict {
-        Verdict {
-            rounds: None,
-            ..self.judge(interval)
         }
     }
 }
@@ -144,10 +132,7 @@ impl Verdict {
         }
         let (Limit::AtMost(limit) | Limit::AtLeast(limit)) = self.goal.limit;
         let doubt = if (self.measured.low()..=self.measured.high()).contains(&limit) {
-            match self.rounds {
-                Some(_) => " The rounds lie on both sides of the limit.",
-                None => " The confidence interval has the limit in it.",
-            }
+            " The rounds lie on both sides of the limit."
         } else {
             ""
         };
@@ -298,9 +283,7 @@ impl Report {
                 verdict.goal.what.clone(),
                 verdict.limit(),
                 spread(&verdict.measured, ratio),
-                verdict
-                    .rounds
-                    .map_or("–".to_owned(), |rounds| rounds.to_string()),
+                verdict.measured.len().to_string(),
                 verdict.outcome().to_owned(),
             ]);
         }
@@ -309,8 +292,7 @@ impl Report {
         }
         writeln!(
             text,
-            "## What is to be shown\n\nRatios of what was measured in the same round; the median of the rounds, and their range. (Criterion has no rounds: \
-             its estimate and what its confidence intervals leave possible.)\n\n{}",
+            "## What is to be shown\n\nRatios of what was measured in the same round; the median of the rounds, and their range.\n\n{}",
             table.markdown()
         )?;
         let reasons: Vec<String> = self.verdicts().filter_map(Verdict::reason).collect();
