@@ -12,6 +12,10 @@ pub const PG_CONFIG: &str = "PG_CONFIG";
 /// with the cargo feature `unprotected`.
 pub const UNPROTECTED_PG_CONFIG: &str = "SNOWFLAKE_UNPROTECTED_PG_CONFIG";
 
+/// The variable that names the `pg_config` of a tree to upgrade from, of an
+/// earlier version and with the extension.
+pub const EARLIER_PG_CONFIG: &str = "SNOWFLAKE_EARLIER_PG_CONFIG";
+
 /// One PostgreSQL installation, as its `pg_config` describes it.
 #[derive(Debug, Clone)]
 pub struct Installation {
@@ -70,6 +74,17 @@ impl Installation {
     /// able to fail proves nothing.
     pub fn unprotected() -> Result<Self> {
         let installation = Self::from_variable(UNPROTECTED_PG_CONFIG)?;
+        installation.require_extension()?;
+        Ok(installation)
+    }
+
+    /// The tree to upgrade from; where none is named, the one under test:
+    /// `pg_upgrade` works the same way between servers of one version.
+    pub fn earlier() -> Result<Self> {
+        if std::env::var_os(EARLIER_PG_CONFIG).is_none() {
+            return Self::under_test();
+        }
+        let installation = Self::from_variable(EARLIER_PG_CONFIG)?;
         installation.require_extension()?;
         Ok(installation)
     }

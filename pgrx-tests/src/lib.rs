@@ -9,7 +9,7 @@
 //! - [`watchdog`]: an end for servers that live too long
 //! - [`clock`]: a server's clock that a test moves
 //! - [`cluster`]: a throwaway server for one test
-//! - [`replica`]: standbys, base backups, point-in-time recovery, dumps
+//! - [`replica`]: standbys, base backups, point-in-time recovery, dumps, `pg_upgrade`
 //! - [`demand`]: sessions that never stop asking for IDs
 //! - [`soak`]: a random mix of faults against sessions that never stop
 //! - [`ids`]: IDs as a client receives them: fetching, fields, duplicates
@@ -22,7 +22,8 @@
 //! `PG_CONFIG` names the `pg_config` of the tree under test, in which the
 //! extension is installed, and `SNOWFLAKE_UNPROTECTED_PG_CONFIG` that of a
 //! tree with the build for tests whose protections can be taken away. Nothing
-//! is written into either. `make test` sets both; the tests print what they
+//! is written into either. `make test` sets both; `SNOWFLAKE_EARLIER_PG_CONFIG`
+//! may name one of an earlier version, for `pg_upgrade`; the tests print what they
 //! counted with `--nocapture`.
 //!
 //! Nothing here uses the extension's own code: the fields of an ID are taken

@@ -1,7 +1,7 @@
 //! Copies of a server: streaming standbys and their promotion, base backups
 //! started as servers of their own, `pg_rewind`, point-in-time recovery from
-//! an archive, and dumps. All by PostgreSQL's own programs, the way an
-//! administrator does it.
+//! an archive, dumps and `pg_upgrade`. All by PostgreSQL's own programs, the
+//! way an administrator does it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -138,6 +138,34 @@ impl Server {
         self.set_conf("recovery_target_name", restore_point)?;
         self.set_conf("recovery_target_action", "promote")?;
         self.signal_file("recovery.signal")
+    }
+
+    /// Takes over all databases of a server of this or an earlier version by
+    /// `pg_upgrade`. Neither is running, and this one is as `initdb` made it.
+    pub fn upgrade_from(&self, earlier: &Server) -> Result<()> {
+        // initdb has switched checksums on since PostgreSQL 18; both must agree.
+        if earlier.installation().major < 18 && self.installation().major >= 18 {
+            run(self
+                .account()
+                .command(self.installation().bin.join("pg_checksums"), self.sockets())
+                .args(["--disable", "--no-sync", "--pgdata"])
+                .arg(self.data()))?;
+        }
+        run(self
+            .account()
+            .command(self.installation().bin.join("pg_upgrade"), self.sockets())
+            .arg("--old-bindir")
+            .arg(&earlier.installation().bin)
+            .arg("--new-bindir")
+            .arg(&self.installation().bin)
+            .arg("--old-datadir")
+            .arg(earlier.data())
+            .arg("--new-datadir")
+            .arg(self.data())
+            .arg("--socketdir")
+            .arg(self.sockets())
+            .arg("--username=postgres"))?;
+        Ok(())
     }
 
     /// Dumps a database with further options of `pg_dump`.

@@ -1,6 +1,6 @@
 //! No ID comes again after its row has moved to another server: by
 //! replication and promotion, `pg_rewind`, a base backup, point-in-time
-//! recovery, a dump.
+//! recovery, a dump, `pg_upgrade`.
 //!
 //! The fault this guards against: the new server makes IDs from its own clock,
 //! and the rows it took over have IDs that this clock has not come to yet. It
@@ -580,6 +580,55 @@ fn no_restored_id_comes_again() -> Result<()> {
 #[test]
 fn dump_and_restore_are_able_to_fail() -> Result<()> {
     dump_and_restore(Protection::MarkTakenAway)
+}
+
+/// Stopped, and taken over with its files by a server of the same or a later
+/// version.
+fn upgrade(protection: Protection) -> Result<()> {
+    let earlier = match protection {
+        Protection::On => Installation::earlier()?,
+        Protection::MarkTakenAway => Installation::unprotected()?,
+    };
+    let mut source = protection
+        .source()?
+        .installation(earlier)
+        .start_with_extension()?;
+    protection.create_table(&mut source.connect()?)?;
+    while_written_to(&source, || Ok(()))?;
+    let written = table(&source, "postgres")?;
+    source.stop(Stop::Fast)?;
+
+    let target = protection.source()?;
+    let mut target = match protection {
+        Protection::On => target,
+        Protection::MarkTakenAway => target.without_protection("mark")?,
+    }
+    .prepare()?;
+    let begun = Instant::now();
+    target.upgrade_from(&source)?;
+    target.clock().set_offset(Offset::back(BEHIND))?;
+    target.start()?;
+    let took = begun.elapsed();
+    let taken_over = table(&target, "postgres")?;
+    assert_eq!(taken_over, written);
+    let after = serve(&target, "postgres", highest(&taken_over)?)?;
+    let what = format!(
+        "pg_upgrade from {} to {}",
+        source.installation().version,
+        target.installation().version
+    );
+    protection.judge(&what, &taken_over, &after, took);
+    Ok(())
+}
+
+#[test]
+fn no_id_comes_again_after_an_upgrade() -> Result<()> {
+    upgrade(Protection::On)
+}
+
+#[test]
+fn upgrades_are_able_to_fail() -> Result<()> {
+    upgrade(Protection::MarkTakenAway)
 }
 
 /// The owner of a database who is no superuser may create the extension and
