@@ -23,7 +23,7 @@ demo: ## see it work: a throwaway server, 8 clients, a kill -9, no duplicate
 demo-stop: ## end the demo's server
 	@scripts/demo stop
 
-test: ## every check and test, on private copies of the server (from nothing: about 15 minutes)
+test: ## every check and test, on private copies of the server (from nothing: about 20 minutes on two cores)
 	@scripts/test
 
 install: ## install into a real server: make install PG_CONFIG=/path/to/pg_config
