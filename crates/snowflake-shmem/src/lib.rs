@@ -1,0 +1,325 @@
+//! Where things lie in a block of shared memory: one header and three arrays.
+//!
+//! ```text
+//! start   up to 63 bytes that align the header
+//!         H          the header
+//!         E × ENTRIES
+//!         S × slots
+//!         C × slots
+//! ```
+//!
+//! All pointer arithmetic on the block is here, without Postgres, so that it can be tested by an ordinary program, under
+//! a sanitizer, and under Miri where a toolchain has it. What the parts mean is the extension's matter (`src/shared.rs`).
+//!
+//! # Provenance
+//!
+//! A pointer may be used only within the memory that it was made for: one that is derived from a reference to the header
+//! ends with the header, wherever arithmetic takes it. So the block keeps the pointer that it was given for the whole
+//! memory, and each part's pointer is derived from that one; no reference is ever turned back into a pointer.
+#![allow(unsafe_code)] // pointers into shared memory
+
+use std::alloc::Layout;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+use std::slice;
+
+/// A block with one `H`, `ENTRIES` times `E`, and for each slot an `S` and a `C`.
+///
+/// Copies are the same block.
+pub struct Block<H, E, S, C, const ENTRIES: usize> {
+    /// The header's address, with the provenance of the whole memory.
+    base: NonNull<u8>,
+    slots: usize,
+    #[allow(clippy::type_complexity)] // names the four types, nothing else
+    parts: PhantomData<fn() -> (H, E, S, C)>,
+}
+
+/// Where the parts begin, in bytes from the header, and how long all of it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Offsets {
+    entries: usize,
+    slots: usize,
+    counters: usize,
+    size: usize,
+}
+
+impl<H, E, S, C, const ENTRIES: usize> Clone for Block<H, E, S, C, ENTRIES> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+// SAFETY: only shared references to the parts are made, which are `Sync` (a bound of everything that makes them).
+unsafe impl<H: Sync, E: Sync, S: Sync, C: Sync, const ENTRIES: usize> Send
+    for Block<H, E, S, C, ENTRIES>
+{
+}
+// SAFETY: as above.
+unsafe impl<H: Sync, E: Sync, S: Sync, C: Sync, const ENTRIES: usize> Sync
+    for Block<H, E, S, C, ENTRIES>
+{
+}
+
+impl<H, E, S, C, const ENTRIES: usize> Copy for Block<H, E, S, C, ENTRIES> {}
+
+impl<H, E, S, C, const ENTRIES: usize> Block<H, E, S, C, ENTRIES>
+where
+    H: Sync + 'static,
+    E: Sync + 'static,
+    S: Sync + 'static,
+    C: Sync + 'static,
+{
+    /// The alignment of the header: the greatest that any part needs.
+    const ALIGNMENT: usize = {
+        let mut alignment = align_of::<H>();
+        let others = [align_of::<E>(), align_of::<S>(), align_of::<C>()];
+        let mut i = 0;
+        while i < others.len() {
+            if others[i] > alignment {
+                alignment = others[i];
+            }
+            i += 1;
+        }
+        alignment
+    };
+
+    /// How many bytes to ask for: the parts, and room to align them.
+    ///
+    /// # Panics
+    /// Where that is more than an address can name.
+    #[must_use]
+    pub fn size(slots: usize) -> usize {
+        Self::offsets(slots).size + Self::ALIGNMENT
+    }
+
+    /// Sets all of it to zero.
+    ///
+    /// # Safety
+    /// `start` is the beginning of [`size(slots)`](Self::size) bytes of writable memory that stays for as long as the
+    /// process, and that nothing else refers to yet.
+    ///
+    /// Of each of the four types, all bytes zero are a valid value; it has no destructor and holds no pointer into the
+    /// memory of a process; and what changes in it is atomic or guarded by a lock that works between processes.
+    #[must_use]
+    pub unsafe fn create(start: NonNull<u8>, slots: usize) -> Self {
+        // SAFETY: the caller's, which is what both ask for.
+        unsafe {
+            ptr::write_bytes(start.as_ptr(), 0, Self::size(slots));
+            Self::attach(start, slots)
+        }
+    }
+
+    /// The block that is there already.
+    ///
+    /// # Safety
+    /// `start` is the beginning of memory that [`create`](Self::create) was called for with the same number of slots, in
+    /// this process or in another one that shares it, and that stays for as long as the process. The four types are the
+    /// same.
+    #[must_use]
+    pub unsafe fn attach(start: NonNull<u8>, slots: usize) -> Self {
+        let padding = start.align_offset(Self::ALIGNMENT);
+        Block {
+            // SAFETY: `size` has counted the alignment, so this is within the memory.
+            base: unsafe { start.add(padding) },
+            slots,
+            parts: PhantomData,
+        }
+    }
+
+    /// The header.
+    #[must_use]
+    pub fn header(self) -> &'static H {
+        // SAFETY: `part` is valid for one `H`, zeroed at first, never moved or freed, and only shared references to it are
+        // made.
+        unsafe { self.part::<H>(0).as_ref() }
+    }
+
+    /// The entries.
+    #[must_use]
+    pub fn entries(self) -> &'static [E] {
+        // SAFETY: as above, of ENTRIES of them.
+        unsafe { slice::from_raw_parts(self.part(self.here().entries).as_ptr(), ENTRIES) }
+    }
+
+    /// The slots.
+    #[must_use]
+    pub fn slots(self) -> &'static [S] {
+        // SAFETY: as above, of as many as the block was made with.
+        unsafe { slice::from_raw_parts(self.part(self.here().slots).as_ptr(), self.slots) }
+    }
+
+    /// The counters.
+    #[must_use]
+    pub fn counters(self) -> &'static [C] {
+        // SAFETY: as above.
+        unsafe { slice::from_raw_parts(self.part(self.here().counters).as_ptr(), self.slots) }
+    }
+
+    fn here(self) -> Offsets {
+        Self::offsets(self.slots)
+    }
+
+    /// # Safety
+    /// `offset` is one of [`Offsets`], of a part of `T`.
+    unsafe fn part<T>(self, offset: usize) -> NonNull<T> {
+        // SAFETY: within the block, and aligned for `T`: the base is aligned for all parts, and `Layout::extend` has
+        // rounded the offset.
+        unsafe { self.base.add(offset).cast() }
+    }
+
+    fn offsets(slots: usize) -> Offsets {
+        let extend = |before: Layout, part: Result<Layout, _>| {
+            part.and_then(|part| before.extend(part))
+                .unwrap_or_else(|_| panic!("{slots} slots do not fit into memory"))
+        };
+        let header = Layout::new::<H>();
+        let (layout, entries) = extend(header, Layout::array::<E>(ENTRIES));
+        let (layout, slots_at) = extend(layout, Layout::array::<S>(slots));
+        let (layout, counters) = extend(layout, Layout::array::<C>(slots));
+        Offsets {
+            entries,
+            slots: slots_at,
+            counters,
+            size: layout.pad_to_align().size(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::alloc::{alloc, dealloc};
+    use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
+
+    use super::*;
+
+    #[derive(Debug)]
+    #[repr(C, align(64))]
+    struct Line([AtomicU64; 3]);
+    #[derive(Debug)]
+    #[repr(C, align(64))]
+    struct Wide([AtomicU64; 9]);
+    /// Smaller than its neighbours' alignment, so that padding is needed.
+    #[derive(Debug)]
+    struct Odd(#[expect(dead_code, reason = "only its size matters")] [AtomicU8; 5]);
+
+    const ENTRIES: usize = 7;
+    type Plain = Block<Wide, Line, Line, Line, ENTRIES>;
+    type Uneven = Block<Odd, Line, Odd, Wide, ENTRIES>;
+
+    /// Memory that begins `off` bytes after an address that a cache line begins at, exactly as long as was asked for: one
+    /// byte beyond it belongs to somebody else, as a sanitizer would say.
+    fn with_memory(size: usize, off: usize, test: impl FnOnce(NonNull<u8>)) {
+        let layout = Layout::from_size_align(size + off, 64).expect("a layout");
+        // SAFETY: the size is not 0; freed below, when nothing refers to it any more.
+        unsafe {
+            let memory = NonNull::new(alloc(layout)).expect("memory");
+            ptr::write_bytes(memory.as_ptr(), 0xff, layout.size());
+            test(memory.add(off));
+            dealloc(memory.as_ptr(), layout);
+        }
+    }
+
+    fn range<T>(part: &[T]) -> (usize, usize) {
+        let range = part.as_ptr_range();
+        (range.start.addr(), range.end.addr())
+    }
+
+    /// Writes every byte of every part through the references, as the extension does, and looks for parts that overlap,
+    /// leave the memory or are not aligned.
+    macro_rules! checks_a_block {
+        ($block:ty, $slots:expr, $off:expr) => {
+            with_memory(<$block>::size($slots), $off, |start| {
+                // SAFETY: as many bytes as it asks for, which live until the end of this test.
+                let block = unsafe { <$block>::create(start, $slots) };
+                let memory = (
+                    start.addr().get(),
+                    start.addr().get() + <$block>::size($slots),
+                );
+                let mut parts = [
+                    range(slice::from_ref(block.header())),
+                    range(block.entries()),
+                    range(block.slots()),
+                    range(block.counters()),
+                ];
+                parts.sort_unstable();
+                assert!(memory.0 <= parts[0].0 && parts[3].1 <= memory.1);
+                for pair in parts.windows(2) {
+                    assert!(pair[0].1 <= pair[1].0, "{parts:?}");
+                }
+                assert!(ptr::from_ref(block.header()).is_aligned());
+                assert!(block.entries().as_ptr().is_aligned());
+                assert!(block.slots().as_ptr().is_aligned());
+                assert!(block.counters().as_ptr().is_aligned());
+                assert_eq!(block.entries().len(), ENTRIES);
+                assert_eq!(
+                    (block.slots().len(), block.counters().len()),
+                    ($slots, $slots)
+                );
+
+                let mut number = 0;
+                let mut stamp = |words: &mut dyn Iterator<Item = &AtomicU64>| {
+                    for word in words {
+                        assert_eq!(
+                            word.load(Relaxed),
+                            0,
+                            "zeroed, and written by no other part"
+                        );
+                        number += 1;
+                        word.store(number, Relaxed);
+                    }
+                };
+                stamp(&mut block.entries().iter().flat_map(|part| &part.0));
+                stamp(&mut block.counters().iter().flat_map(|part| &part.0));
+                // SAFETY: the memory that the block was made in above.
+                let again = unsafe { <$block>::attach(start, $slots) };
+                assert_eq!(range(again.slots()), range(block.slots()));
+                let mut expected = 0;
+                for word in again
+                    .entries()
+                    .iter()
+                    .flat_map(|part| &part.0)
+                    .chain(again.counters().iter().flat_map(|part| &part.0))
+                {
+                    expected += 1;
+                    assert_eq!(word.load(Relaxed), expected);
+                }
+            });
+        };
+    }
+
+    #[test]
+    fn parts_are_aligned_apart_and_within_the_memory() {
+        for slots in [1, 2, 3, 16, 31, 4_096] {
+            for off in [0, 1, 8, 63] {
+                checks_a_block!(Plain, slots, off);
+                checks_a_block!(Uneven, slots, off);
+            }
+        }
+    }
+
+    #[test]
+    fn the_header_and_the_slots_are_as_they_were_written() {
+        with_memory(Plain::size(16), 8, |start| {
+            // SAFETY: as many bytes as it asks for, which live until the end of this test.
+            let block = unsafe { Plain::create(start, 16) };
+            block.header().0[8].store(u64::MAX, Relaxed);
+            for (number, slot) in (0..).zip(block.slots()) {
+                slot.0[2].store(number, Relaxed);
+            }
+            assert_eq!(block.entries()[0].0[0].load(Relaxed), 0);
+            assert_eq!(block.header().0[8].load(Relaxed), u64::MAX);
+            let slots: Vec<u64> = block
+                .slots()
+                .iter()
+                .map(|slot| slot.0[2].load(Relaxed))
+                .collect();
+            assert_eq!(slots, (0..16).collect::<Vec<_>>());
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "do not fit into memory")]
+    fn an_impossible_number_of_slots_is_refused() {
+        let _ = Plain::size(usize::MAX / 64);
+    }
+}
