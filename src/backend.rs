@@ -25,9 +25,9 @@
 #![allow(unsafe_code)] // the process's number and the invalidation callback
 
 use std::num::NonZeroU32;
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
-use std::sync::{Once, OnceLock};
 
 use parking_lot::Mutex;
 use pgrx::{check_for_interrupts, pg_guard, pg_sys};
@@ -40,8 +40,8 @@ use crate::error::Error;
 use crate::floor::Server;
 use crate::mark::{self, Reserved};
 use crate::shared::{self, MarkKey, Shared};
-use crate::wait::{self, Patience};
-use crate::{clock, log, settings, stats};
+use crate::wait::Patience;
+use crate::{clock, layout_memory, log, settings, stats};
 
 /// What stays the same as long as the process lives.
 struct Fixed {
@@ -245,6 +245,7 @@ fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
         let Some((mut lease, at)) = attached(fixed, function, &mut patience)? else {
             continue;
         };
+        layout_memory::check(fixed.shared, *layout, function, lease.sequence)?;
         let moment = match fixed.moment(at)? {
             Some(moment) => moment,
             None => {
@@ -273,14 +274,9 @@ fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
                 });
             }
             Answer::Reserve { tick } => {
-                match reserve(fixed, &lease, moment, Some(tick))? {
-                    Reserved::Until(bound) => lease.set_reserved(bound, moment.speed),
-                    Reserved::Raised => {
-                        check_for_interrupts!();
-                    }
-                    Reserved::Busy => wait::sleep(1),
-                    Reserved::TooFarAhead(bound) => fixed.wait_for(bound, at, &mut patience)?,
-                }
+                let wait_ms = patience.left_ms();
+                let reserved = reserve(fixed, &lease, moment, Some(tick), wait_ms)?;
+                fixed.settle(reserved, &mut lease, moment, &mut patience)?;
                 lease.keep();
             }
             Answer::Wait { until } => {
@@ -318,20 +314,9 @@ fn attached(
             now: Tick::default(),
             speed: 1,
         };
-        match reserve(fixed, &lease, moment, None)? {
-            Reserved::Until(bound) => lease.set_reserved(bound, 1),
-            Reserved::Raised => {
-                check_for_interrupts!();
-                return Ok(None);
-            }
-            Reserved::Busy => {
-                wait::sleep(1);
-                return Ok(None);
-            }
-            Reserved::TooFarAhead(bound) => {
-                fixed.wait_for(bound, at, patience)?;
-                return Ok(None);
-            }
+        let reserved = reserve(fixed, &lease, moment, None, patience.left_ms())?;
+        if !fixed.settle(reserved, &mut lease, moment, patience)? {
+            return Ok(None);
         }
     }
     Ok(Some((lease, at)))
@@ -381,10 +366,53 @@ impl Fixed {
         Ok(Some(Moment { at, now, speed }))
     }
 
+    /// Takes over what was reserved, or waits a while for what is in the way of
+    /// it; `true` where something was reserved.
+    fn settle(
+        &self,
+        reserved: Reserved,
+        lease: &mut Lease,
+        moment: Moment,
+        patience: &mut Patience,
+    ) -> Result<bool, Error> {
+        match reserved {
+            Reserved::Until(bound) => {
+                lease.set_reserved(bound, moment.speed);
+                return Ok(true);
+            }
+            Reserved::Raised => {
+                check_for_interrupts!();
+            }
+            Reserved::Busy => patience.wait_for_mover()?,
+            Reserved::Locked => return Err(patience.mark_locked()),
+            Reserved::SetAhead(bound) => {
+                let wall = moment.at.wall;
+                let set_to = clock::micros(self.origin.layout().time_of(bound));
+                let lease = i64::try_from(settings::lease_micros()).unwrap_or(i64::MAX);
+                let needed = set_to.saturating_sub(lease).saturating_sub(wall);
+                patience.wait(needed, |_, _| Error::MarkSetAhead { wall, set_to })?;
+            }
+            Reserved::TooFarAhead(bound) => self.wait_for(bound, moment.at, patience)?,
+        }
+        Ok(false)
+    }
+
     /// Waits for the clock to come near to a mark that is far ahead of it.
     fn wait_for(&self, bound: Tick, at: Instant, patience: &mut Patience) -> Result<(), Error> {
         let reached = clock::micros(self.origin.layout().time_of(bound));
         patience.wait_for_clock(at.wall, reached, settings::max_clock_step_micros())
+    }
+
+    /// The highest tick that slots may be raised to because somebody has set the
+    /// mark: a lease ahead of the clock, or what has been reached anyway. From
+    /// what has been reached no lease is counted: each `setval` would add one.
+    fn highest_set(&self, wall: i64) -> Tick {
+        let lease = i64::try_from(settings::lease_micros()).unwrap_or(i64::MAX);
+        let highest = wall.saturating_add(lease).max(self.shared.pace().reached());
+        self.origin
+            .layout()
+            .tick_at(clock::time(highest))
+            .unwrap_or_default()
     }
 
     /// The highest tick that slots may be raised to.
@@ -404,17 +432,20 @@ impl Fixed {
 /// Reserves more while there is some left: whoever comes first does it, the
 /// others go on.
 fn refill(fixed: &Fixed, lease: &mut Lease, moment: Moment, wanted: Tick) -> Result<(), Error> {
-    match reserve(fixed, lease, moment, Some(wanted))? {
+    // Some is left, so nothing is waited for.
+    match reserve(fixed, lease, moment, Some(wanted), 0)? {
         Reserved::Until(bound) => lease.set_reserved(bound, moment.speed),
         // Ask again a little later, not for every ID.
-        Reserved::Busy => {
+        Reserved::Busy | Reserved::Locked => {
             let later = wanted
                 .get()
                 .saturating_add((lease.length_at(moment.speed) / 8).max(1));
             lease.refill = Tick::new(later).min(lease.reserved);
         }
         // Somebody has set the mark; the next ID sorts it out.
-        Reserved::TooFarAhead(_) | Reserved::Raised => lease.set_reserved(Tick::default(), 1),
+        Reserved::TooFarAhead(_) | Reserved::SetAhead(_) | Reserved::Raised => {
+            lease.set_reserved(Tick::default(), 1);
+        }
     }
     Ok(())
 }
@@ -425,16 +456,26 @@ fn reserve(
     lease: &Lease,
     moment: Moment,
     wanted: Option<Tick>,
+    wait_ms: i64,
 ) -> Result<Reserved, Error> {
     let known = fixed.shared.bound_of(MarkKey::here(lease.sequence));
     let enough = |bound: Tick| bound > lease.reserved && wanted.is_none_or(|tick| bound > tick);
     if let Some(bound) = known.filter(|&bound| enough(bound)) {
         return Ok(Reserved::Until(bound));
     }
-    mark::reserve(fixed.shared, &request(fixed, lease, moment, wanted))
+    mark::reserve(
+        fixed.shared,
+        &request(fixed, lease, moment, wanted, wait_ms),
+    )
 }
 
-fn request(fixed: &Fixed, lease: &Lease, moment: Moment, wanted: Option<Tick>) -> mark::Request {
+fn request(
+    fixed: &Fixed,
+    lease: &Lease,
+    moment: Moment,
+    wanted: Option<Tick>,
+    wait_ms: i64,
+) -> mark::Request {
     let Moment { at, now, speed } = moment;
     mark::Request {
         sequence: lease.sequence,
@@ -444,6 +485,8 @@ fn request(fixed: &Fixed, lease: &Lease, moment: Moment, wanted: Option<Tick>) -
         boot: at.boot,
         wanted,
         highest_accepted: fixed.highest_accepted(at.wall).max(now),
+        highest_set: fixed.highest_set(at.wall),
+        wait_ms,
     }
 }
 
@@ -467,9 +510,10 @@ pub fn start_after(function: pg_sys::Oid, id: i64) -> Result<(), Error> {
     let tick = Tick::new(layout.tick_of(parts).get() + 1);
     let mut patience = Patience::new();
     loop {
-        let Some((lease, at)) = attached(fixed, function, &mut patience)? else {
-            continue;
-        };
+        // What is reserved is not asked for: that would wait for a mark that
+        // somebody has set, which this accepts.
+        let lease = lease(fixed, function)?;
+        let at = clock::both();
         if tick > fixed.highest_accepted(at.wall) || tick > layout.last_tick() {
             return Err(Error::StartTooFarAhead {
                 id,
@@ -482,17 +526,18 @@ pub fn start_after(function: pg_sys::Oid, id: i64) -> Result<(), Error> {
             now: tick,
             speed: 1,
         };
-        let request = request(fixed, &lease, moment, None);
+        let request = request(fixed, &lease, moment, None, patience.left_ms());
         match mark::start_at(fixed.shared, &request, tick)? {
             Reserved::Until(_) => {
                 // This process looks at the mark again, too.
+                *GENERATOR.lock() = None;
                 HOT.refill.store(0, Relaxed);
                 return Ok(());
             }
-            Reserved::Busy => wait::sleep(1),
-            Reserved::Raised | Reserved::TooFarAhead(_) => {
-                check_for_interrupts!();
-                *GENERATOR.lock() = None;
+            Reserved::TooFarAhead(bound) => fixed.wait_for(bound, at, &mut patience)?,
+            Reserved::Locked => return Err(patience.mark_locked()),
+            Reserved::Busy | Reserved::Raised | Reserved::SetAhead(_) => {
+                patience.wait_for_mover()?;
             }
         }
     }
@@ -627,13 +672,14 @@ fn my_backend_number(max_backend: u32) -> u32 {
 }
 
 fn watch_the_relation_cache() {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| {
-        // SAFETY: registered once; the callback stores to atomics.
-        unsafe {
-            pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), pg_sys::Datum::from(0))
-        }
-    });
+    // Not a `Once`, which an error of Postgres in between would poison.
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if DONE.load(Relaxed) {
+        return;
+    }
+    // SAFETY: registered once; the callback stores to atomics.
+    unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), pg_sys::Datum::from(0)) }
+    DONE.store(true, Relaxed);
 }
 
 #[pg_guard]

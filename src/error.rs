@@ -24,12 +24,27 @@ pub enum Error {
     MarkMissing,
     /// The mark would not survive a crash or would not reach a standby.
     MarkNotPermanent,
+    /// The table that remembers the layout is locked, or is not there.
+    LayoutTableLocked,
+    /// Another session moves the mark, or has a lock on it, for longer than
+    /// may be waited.
+    MarkLocked {
+        /// How long this call has waited, milliseconds.
+        waited_ms: i64,
+    },
+    /// Somebody has set the mark to more than a lease ahead of the clock.
+    MarkSetAhead {
+        /// What the clock says, microseconds since 1970.
+        wall: i64,
+        /// The time that the mark was set to, microseconds since 1970.
+        set_to: i64,
+    },
     /// The file that keeps the floor does not say what it should.
-    FloorDamaged(&'static str),
+    FloorDamaged(String),
     /// The file that keeps the floor could not be read or written.
     FloorIo {
         /// The file's name.
-        name: &'static str,
+        name: String,
         /// What the system said.
         error: std::io::Error,
     },
@@ -167,8 +182,9 @@ impl Error {
                 r#"snowflake must be loaded via "shared_preload_libraries""#.into(),
             )
             .set_hint(
-                "Add \"snowflake\" to shared_preload_libraries in postgresql.conf \
-                 and restart the server.",
+                "Add these lines to postgresql.conf and restart the server: \
+                 shared_preload_libraries = 'snowflake' (after a comma where other libraries are \
+                 listed), and snowflake.node_id = 0 (another number on each server).",
             ),
             Error::NodeNotSet => new(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -202,24 +218,58 @@ impl Error {
                 "Use ALTER SEQUENCE snowflake_mark SET LOGGED, or create the extension \
                  in a permanent schema.",
             ),
+            Error::LayoutTableLocked => new(
+                ERRCODE_LOCK_NOT_AVAILABLE,
+                "could not lock the table snowflake_accepted_layout".into(),
+            )
+            .set_hint(
+                "Try again when no other session uses it. If there is no such table, run ALTER \
+                 EXTENSION snowflake UPDATE.",
+            ),
+            Error::MarkLocked { waited_ms } => new(
+                ERRCODE_LOCK_NOT_AVAILABLE,
+                "could not reserve time for snowflake IDs".into(),
+            )
+            .set_detail(format!(
+                "Another session has locked the sequence snowflake_mark, or waits to lock it; this \
+                 one has waited for {waited_ms} ms."
+            ))
+            .set_hint(
+                "pg_locks shows which session it is. The wait is as long as snowflake.max_wait, and \
+                 at least 100 ms.",
+            ),
+            Error::MarkSetAhead { wall, set_to } => new(
+                ERRCODE_SYSTEM_ERROR,
+                "the sequence snowflake_mark was set ahead of the clock".into(),
+            )
+            .set_detail(format!(
+                "IDs up to {} may exist in this database; the clock says {}.",
+                time(set_to),
+                time(wall)
+            ))
+            .set_hint(
+                "IDs are available again when the clock gets there. To continue now, a superuser \
+                 can run SELECT snowflake_start_after(last_value - 1) FROM snowflake_mark; this \
+                 takes the IDs of all databases of the server there.",
+            ),
             Error::FloorDamaged(name) => new(
                 ERRCODE_DATA_CORRUPTED,
                 format!("file \"{name}\" is damaged"),
             )
             .set_detail(
-                "It says up to where the databases of this server had reserved time before it \
-                 was started.",
+                "It holds the time up to which the databases of this server had reserved IDs \
+                 before the server was started.",
             )
             .set_hint(
-                "If the clock has not been set back since then, remove the file from the data \
-                 directory.",
+                "If the clock has not been set back since then, stop the server, remove the file \
+                 from the data directory, and start the server.",
             ),
             Error::FloorIo { name, error } => new(
                 ERRCODE_IO_ERROR,
-                format!("could not access file \"{name}\": {error}"),
+                format!("could not read file \"{name}\": {error}"),
             )
-            .set_detail("Nothing is issued that could not be reserved first.")
-            .set_hint("See to it that the server can write the file in its data directory."),
+            .set_detail("IDs cannot be issued until the reservation of earlier ones is known.")
+            .set_hint("Make sure the server can read the file in its data directory."),
             Error::ClockBehind { wall, reached } => new(
                 ERRCODE_SYSTEM_ERROR,
                 "the clock is behind the IDs that may be out already".into(),

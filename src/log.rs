@@ -96,6 +96,18 @@ fn step(pace: &Pace) {
     );
 }
 
+/// IDs are made with another layout than the database's IDs have.
+pub fn other_layout(remembered: &str, layout: &str) {
+    line(
+        "snowflake: IDs of this database were made with another layout".into(),
+        format!(
+            "They were made with \"{remembered}\"; snowflake.layout is \"{layout}\". Old IDs have to \
+             be read with their own layout. If the change is wanted, run SELECT \
+             snowflake_accept_layout() as a superuser."
+        ),
+    );
+}
+
 /// A wait begins.
 pub fn waiting(shared: Shared, at: Instant, needed: u64) {
     let last = &shared.episodes().waiting;

@@ -16,22 +16,36 @@
 //! is never rolled back.
 //!
 //! `log_cnt`, which a sequence uses to count values that are logged ahead,
-//! holds the number of the server run that moved the mark last. A page with
-//! this run's number says nothing that the slots don't know: all IDs below it
-//! came from them. Any other (a restart, another server's copy, a dump's
-//! `setval`) raises every slot. `setval` and `nextval` on the mark write a
-//! `log_cnt` of 0 to 32; run numbers are negative.
+//! holds the number of the server run that moved the mark last:
 //!
-//! The highest mark of all databases is kept in a file as well ([`crate::floor`]).
+//! | `log_cnt` | who wrote the page | what it says |
+//! |---|---|---|
+//! | this run's number | this server run | nothing that the slots don't know: all IDs below it came from them |
+//! | another negative number | an earlier run, or the server that this one is a copy of | IDs below it may be out; every slot is raised to it |
+//! | 0 to 32 | `setval` or `nextval`: a dump that was restored, or anybody with the privilege | the same, as far as the lease; see below |
+//!
+//! The slots belong to the whole server, so a mark that was set takes the IDs of
+//! all its databases along. The privilege to set a sequence is given away with
+//! all others of a schema (`GRANT ... ON ALL SEQUENCES`, `pg_write_all_data`),
+//! so a mark that was set raises slots no further than a lease ahead of the
+//! clock. Beyond that IDs of its own database wait, or are refused, until a
+//! superuser says that it is right ([`start_at`]). One that was set to less
+//! than what is reserved is moved up again before anything is answered.
+//!
+//! The highest mark of all databases is kept for the server as well
+//! ([`crate::floor`]).
 //!
 //! Locking: the relation lock that `nextval()` takes, for as long as the page
 //! is looked at; then the mark's entry in shared memory, so that one process
-//! moves it at a time; then the page. Only the first can be waited for.
+//! moves it at a time; then the page. Only the first is ever waited for, and
+//! only where nothing is reserved any more; for how long is bounded, since
+//! anybody who may read the sequence can be in the way.
 #![allow(unsafe_code)] // relations, buffers and WAL
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_int};
 
 use pgrx::pg_sys;
+use pgrx::prelude::*;
 use snowflake_id::{Layout, SnowflakeId, Tick};
 
 use crate::clock;
@@ -54,6 +68,11 @@ pub struct Request {
     pub lease: u64,
     /// What time it is for making IDs.
     pub now: Tick,
+    /// The highest tick that slots may be raised to because somebody has set
+    /// the mark; at least what time has been reached.
+    pub highest_set: Tick,
+    /// How long to wait for the lock on the sequence, milliseconds; 0 not to.
+    pub wait_ms: i64,
     /// The same instant by the clock that cannot step, microseconds.
     pub boot: i64,
     /// The tick that has to be below the bound; `None` to read the mark only.
@@ -67,8 +86,14 @@ pub struct Request {
 pub enum Reserved {
     /// Ticks below this one may be used.
     Until(Tick),
-    /// Another process is moving the mark.
+    /// Another process is moving the mark, or, where no time was given to
+    /// wait, has a lock on it.
     Busy,
+    /// The sequence was locked for as long as may be waited.
+    Locked,
+    /// Somebody has set the mark so that IDs may be out up to this tick, which is
+    /// more than is accepted from anybody; nothing was changed.
+    SetAhead(Tick),
     /// The mark says that IDs may be out up to this tick, which is more than
     /// can be accepted; nothing was changed.
     TooFarAhead(Tick),
@@ -102,31 +127,43 @@ pub fn locate(function: pg_sys::Oid) -> Result<pg_sys::Oid, Error> {
 /// [`Error::MarkMissing`], [`Error::MarkNotPermanent`], and [`Error::PastEnd`]
 /// where the layout has no tick left to reserve.
 pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
-    let relation = Relation::open(request.sequence)?;
+    let relation = match Relation::open(request.sequence, request.wait_ms)? {
+        Opened::Relation(relation) => relation,
+        Opened::Locked => return Ok(request.not_locked()),
+    };
     let Some(entry) = shared.try_lock(MarkKey::here(request.sequence)) else {
         return Ok(Reserved::Busy);
     };
     let page = Page::lock(&relation);
     let written = page.read();
     let layout = &request.server.layout;
+    let on_page = layout.tick_above(written.bound);
 
+    // Whether the page says less than what sessions go by.
+    let mut is_low = false;
     let bound = match entry.bound() {
-        // Read before by this run, and nobody else has moved it since.
-        Some(bound) if layout.tick_above(written.bound) <= bound => bound,
-        // Moved by this run, whose entry had to make room in between.
-        None if written.run == shared.run() => {
+        // What this run wrote is so, whatever the entry says: that had to make
+        // room in between, or is of a database of the same number.
+        _ if written.run == shared.run() => {
             let bound = layout.tick_of(written.bound);
             entry.set_bound(bound);
             bound
         }
+        Some(bound) if on_page <= bound => {
+            is_low = true;
+            bound
+        }
         known => {
-            let mut bound = layout.tick_above(written.bound);
+            let mut bound = on_page;
             if known.is_none() {
                 let floor = floor::at_start(shared, request.server)?;
                 bound = bound.max(layout.tick_above(floor));
             }
             if bound > request.highest_accepted {
                 return Ok(Reserved::TooFarAhead(bound));
+            }
+            if written.is_set() && on_page > request.highest_set {
+                return Ok(Reserved::SetAhead(on_page));
             }
             raise_slots(shared, layout, bound, request.boot);
             entry.set_bound(bound);
@@ -136,12 +173,14 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
             bound
         }
     };
-    let Some(wanted) = request.wanted else {
-        return Ok(Reserved::Until(bound));
+    let wanted = match request.wanted {
+        Some(wanted) => wanted,
+        None if is_low => bound,
+        None => return Ok(Reserved::Until(bound)),
     };
 
     // Somebody may have moved it while this process came here.
-    if bound.get() > wanted.get().saturating_add(request.lease / 2) {
+    if !is_low && bound.get() > wanted.get().saturating_add(request.lease / 2) {
         return Ok(Reserved::Until(bound));
     }
     let highest = highest_tick(shared, layout);
@@ -156,7 +195,7 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
     // A bound above the layout's last tick need not fit into a bigint, so that
     // tick is never issued.
     .min(layout.last_tick());
-    if target <= bound {
+    if target <= bound && !is_low {
         return if wanted < bound {
             Ok(Reserved::Until(bound))
         } else {
@@ -165,31 +204,69 @@ pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
             })
         };
     }
-    page.move_to(shared, request, &relation, &entry, target)
+    page.move_to(shared, request, &relation, &entry, target.max(bound))
 }
 
-/// Sees to it that this database's later IDs have at least this tick.
-/// [`Reserved::Busy`] while another process moves the mark, [`Reserved::Raised`]
-/// where it has to be read again first.
+/// Sees to it that this database's later IDs have at least this tick, and
+/// accepts what somebody has set. [`Reserved::Busy`] while another process moves
+/// the mark.
 ///
 /// # Errors
 /// As [`reserve`].
 pub fn start_at(shared: Shared, request: &Request, tick: Tick) -> Result<Reserved, Error> {
-    let relation = Relation::open(request.sequence)?;
+    let relation = match Relation::open(request.sequence, request.wait_ms)? {
+        Opened::Relation(relation) => relation,
+        Opened::Locked => return Ok(request.not_locked()),
+    };
     let Some(entry) = shared.try_lock(MarkKey::here(request.sequence)) else {
         return Ok(Reserved::Busy);
     };
     let page = Page::lock(&relation);
+    let written = page.read();
     let layout = &request.server.layout;
-    let Some(known) = entry.bound() else {
-        return Ok(Reserved::Raised);
-    };
-    let bound = known.max(layout.tick_above(page.read().bound));
-    let target = Tick::new(tick.get().saturating_add(request.lease))
+    let mut start = tick;
+    let mut reserved = entry.bound().unwrap_or_default();
+    if written.run == shared.run() {
+        reserved = layout.tick_of(written.bound);
+    } else {
+        start = start.max(layout.tick_above(written.bound));
+        if entry.bound().is_none() {
+            let floor = floor::at_start(shared, request.server)?;
+            start = start.max(layout.tick_above(floor));
+        }
+    }
+    if start > request.highest_accepted {
+        return Ok(Reserved::TooFarAhead(start));
+    }
+    let target = Tick::new(start.get().saturating_add(request.lease))
         .min(layout.last_tick())
-        .max(bound);
-    raise_slots(shared, layout, tick, request.boot);
+        .max(start)
+        .max(reserved);
+    raise_slots(shared, layout, start, request.boot);
     page.move_to(shared, request, &relation, &entry, target)
+}
+
+impl Request {
+    /// What it means that the sequence is locked.
+    fn not_locked(&self) -> Reserved {
+        if self.wait_ms > 0 {
+            Reserved::Locked
+        } else {
+            Reserved::Busy
+        }
+    }
+}
+
+/// Whether no ID of this database has been issued: the mark was never moved.
+/// `false` where it cannot be looked at without waiting.
+///
+/// # Errors
+/// [`Error::MarkMissing`], [`Error::MarkNotPermanent`].
+pub fn is_unused(sequence: pg_sys::Oid) -> Result<bool, Error> {
+    match Relation::open(sequence, 0)? {
+        Opened::Relation(relation) => Ok(Page::lock(&relation).read().bound == SnowflakeId::ZERO),
+        Opened::Locked => Ok(false),
+    }
 }
 
 /// Raises every slot to a time that has been reached by now.
@@ -219,11 +296,26 @@ fn highest_tick(shared: Shared, layout: &Layout) -> Tick {
 /// The mark's sequence, opened and locked until dropped.
 struct Relation(pg_sys::Relation);
 
+/// What came of opening it.
+enum Opened {
+    Relation(Relation),
+    /// Somebody else has locked it.
+    Locked,
+}
+
 impl Relation {
-    fn open(sequence: pg_sys::Oid) -> Result<Self, Error> {
-        // SAFETY: answers null where the relation is gone.
-        let relation = unsafe { pg_sys::try_relation_open(sequence, LOCK_MODE) };
+    fn open(sequence: pg_sys::Oid, wait_ms: i64) -> Result<Opened, Error> {
+        if !lock(sequence, wait_ms) {
+            return Ok(Opened::Locked);
+        }
+        // SAFETY: answers null where the relation is gone; it is locked.
+        let relation = unsafe {
+            let no_lock = pg_sys::NoLock as pg_sys::LOCKMODE;
+            pg_sys::try_relation_open(sequence, no_lock)
+        };
         if relation.is_null() {
+            // SAFETY: locked above.
+            unsafe { pg_sys::UnlockRelationOid(sequence, LOCK_MODE) };
             return Err(Error::MarkMissing);
         }
         let relation = Relation(relation);
@@ -238,7 +330,33 @@ impl Relation {
         if persistence != pg_sys::RELPERSISTENCE_PERMANENT {
             return Err(Error::MarkNotPermanent);
         }
-        Ok(relation)
+        Ok(Opened::Relation(relation))
+    }
+}
+
+/// Locks the sequence; `false` where it could not be locked in that time.
+fn lock(sequence: pg_sys::Oid, wait_ms: i64) -> bool {
+    // SAFETY: a lock on a relation need not have one.
+    if unsafe { pg_sys::ConditionalLockRelationOid(sequence, LOCK_MODE) } {
+        return true;
+    }
+    if wait_ms <= 0 {
+        return false;
+    }
+    // In the queue, as `nextval()` would, so that those who come later don't go
+    // first. It is the wait that `lock_timeout` bounds.
+    // SAFETY: a plain integer of this process, put back on every way out.
+    unsafe {
+        let before = pg_sys::LockTimeout;
+        let wait = c_int::try_from(wait_ms).unwrap_or(c_int::MAX);
+        pg_sys::LockTimeout = if before > 0 { before.min(wait) } else { wait };
+        PgTryBuilder::new(|| {
+            pg_sys::LockRelationOid(sequence, LOCK_MODE);
+            true
+        })
+        .catch_when(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, |_| false)
+        .finally(|| pg_sys::LockTimeout = before)
+        .execute()
     }
 }
 
@@ -258,12 +376,20 @@ struct Written {
     run: i64,
 }
 
+impl Written {
+    /// Whether it was set by hand: runs have negative numbers.
+    fn is_set(&self) -> bool {
+        self.run >= 0 && self.bound > SnowflakeId::ZERO
+    }
+}
+
 /// The tuple of a sequence (`FormData_pg_sequence_data`, commands/sequence.h).
+/// Whatever is on the page is a valid value of it: a `bool` need not be.
 #[repr(C)]
 struct SequenceData {
     last_value: i64,
     log_cnt: i64,
-    is_called: bool,
+    is_called: u8,
 }
 
 /// The sequence's only page, pinned and exclusively locked until dropped.
@@ -294,7 +420,7 @@ impl Page {
             // As created it is 1 and not called; a negative value somebody
             // gave it says that nothing is out yet, too.
             bound: SnowflakeId::new(data.last_value)
-                .filter(|bound| data.is_called || bound.get() > 1)
+                .filter(|bound| data.is_called != 0 || bound.get() > 1)
                 .unwrap_or(SnowflakeId::ZERO),
             run: data.log_cnt,
         }
@@ -311,11 +437,15 @@ impl Page {
     ) -> Result<Reserved, Error> {
         let bound = request.server.layout.first_id_of(target);
         let run = shared.run();
+        // First what can fail.
+        let floor = floor::raise(shared, request.server, bound)?;
         let record = self.write(relation, Written { bound, run });
         // Others may read the page while this process waits for the disk.
         drop(self);
-        flush(record);
-        floor::raise(shared, request.server, bound)?;
+        flush(record.max(floor.map_or(0, |floor| floor.record)));
+        if let Some(floor) = floor {
+            floor.is_durable();
+        }
         entry.set_bound(target);
         Ok(Reserved::Until(target))
     }
@@ -331,7 +461,7 @@ impl Page {
             let data = &mut *sequence_data(page);
             data.last_value = new.bound.get();
             data.log_cnt = new.run;
-            data.is_called = true;
+            data.is_called = 1;
             pg_sys::GenericXLogFinish(state)
         }
     }
@@ -357,12 +487,18 @@ unsafe fn sequence_data(page: pg_sys::Page) -> *mut SequenceData {
     }
 }
 
-/// Makes the record durable. There is none (0) where `wal_level` is `minimal`
-/// and this very transaction has created the extension: then the commit syncs
-/// the file, and before it nobody else can see the extension.
+/// Makes the records durable. The mark's is none (0) where `wal_level` is
+/// `minimal` and this very transaction has created the extension: then the
+/// commit syncs the file, and before it nobody else can see the extension. The
+/// floor's may be another process's, which is in the log by now.
 fn flush(record: pg_sys::XLogRecPtr) {
-    if record != 0 {
-        // SAFETY: a position that was just written.
-        unsafe { pg_sys::XLogFlush(record) };
+    // SAFETY: positions that were written.
+    unsafe {
+        let record = if record == 0 {
+            pg_sys::GetXLogInsertRecPtr()
+        } else {
+            record
+        };
+        pg_sys::XLogFlush(record);
     }
 }

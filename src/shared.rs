@@ -1,4 +1,5 @@
 //! The shared-memory block: slots, pace, counters, and what is known of the marks.
+//! Where the parts lie in it is computed by the crate `snowflake-shmem`.
 //!
 //! ```text
 //! Header                run number, pace, floor, what was logged when
@@ -16,6 +17,9 @@
 //! deadlock. All are LWLocks,
 //! which Postgres releases when an error ends the transaction that holds them.
 //!
+//! An entry is forgotten when its sequence or its database is dropped: the
+//! next one may have the same OIDs.
+//!
 //! In a crash all of it is lost, and that is all right: the marks are in the
 //! write-ahead log ([`crate::mark`]), and the first ID of a database after a
 //! start raises every slot to its mark. The entries are only a cache of what
@@ -24,10 +28,9 @@
 #![allow(unsafe_code)] // shared memory
 
 use std::cell::UnsafeCell;
-use std::ffi::CStr;
-use std::mem::size_of;
-use std::ptr;
-use std::slice;
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr::{self, NonNull};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
 use pgrx::{pg_guard, pg_sys};
@@ -46,14 +49,13 @@ const ENTRIES: usize = 256;
 #[repr(C, align(64))]
 struct Header {
     /// A random number for this life of the shared memory; negative.
-    run: i64,
+    run: AtomicI64,
     pace: Pace,
     floor: Floor,
     episodes: Episodes,
-    tranche: i32,
 }
 
-/// What is known of the file that [`crate::floor`] keeps; changed under its
+/// What is known of the page that [`crate::floor`] keeps; changed under its
 /// lock.
 #[derive(Default)]
 pub struct Floor {
@@ -64,24 +66,24 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// What the file said at the start; `None` while it was not read.
+    /// What the page said at the start; `None` while it was not read.
     pub fn at_start(&self) -> Option<SnowflakeId> {
         SnowflakeId::new(self.at_start.load(Ordering::Acquire) - 1)
     }
 
-    /// Keeps what the file said at the start.
+    /// Keeps what the page said at the start.
     pub fn started_at(&self, bound: SnowflakeId) {
         // The greatest bigint is no bound that a mark ever has.
         self.at_start
             .store(bound.get().saturating_add(1), Ordering::Release);
     }
 
-    /// What this run has written to the file.
+    /// What this run has written to the page.
     pub fn written(&self) -> SnowflakeId {
         SnowflakeId::new(self.written.load(Ordering::Acquire)).unwrap_or(SnowflakeId::ZERO)
     }
 
-    /// Keeps what was written to the file.
+    /// Keeps what was written to the page.
     pub fn set_written(&self, bound: SnowflakeId) {
         self.written.store(bound.get(), Ordering::Release);
     }
@@ -123,7 +125,14 @@ pub struct Entry {
     key: AtomicU64,
     /// The first tick that is not reserved; 0 while the page was not read.
     bound: AtomicU64,
+    /// Whether the server's log says that the database's IDs were made with
+    /// another layout.
+    layout_logged: AtomicBool,
 }
+
+// SAFETY: atomics, and an LWLock, which is made to be used by several
+// processes through pointers.
+unsafe impl Sync for Entry {}
 
 /// Names a mark: the database and the sequence's OID. A dropped and recreated
 /// extension has a new sequence and with it a new key.
@@ -137,12 +146,20 @@ impl MarkKey {
         let database = unsafe { pg_sys::MyDatabaseId };
         MarkKey(u64::from(database.to_u32()) << 32 | u64::from(sequence.to_u32()))
     }
+
+    fn is_of(self, database: pg_sys::Oid) -> bool {
+        self.0 >> 32 == u64::from(database.to_u32())
+    }
 }
 
-static HEADER: AtomicPtr<Header> = AtomicPtr::new(ptr::null_mut());
+type Block = snowflake_shmem::Block<Header, Entry, Slot, Counters, ENTRIES>;
+
+/// Where the memory begins; null where the library is not preloaded.
+static START: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
 static mut PREVIOUS_REQUEST: pg_sys::shmem_request_hook_type = None;
 static mut PREVIOUS_STARTUP: pg_sys::shmem_startup_hook_type = None;
+static PREVIOUS_ACCESS: OnceLock<pg_sys::object_access_hook_type> = OnceLock::new();
 
 /// Asks for the memory; while `shared_preload_libraries` is loaded only.
 pub fn init() {
@@ -153,17 +170,13 @@ pub fn init() {
         pg_sys::shmem_request_hook = Some(request);
         PREVIOUS_STARTUP = pg_sys::shmem_startup_hook;
         pg_sys::shmem_startup_hook = Some(startup);
+        PREVIOUS_ACCESS.get_or_init(|| pg_sys::object_access_hook);
+        pg_sys::object_access_hook = Some(object_access);
     }
 }
 
 fn slot_count() -> usize {
     settings::fixed().map_or(0, |identity| identity.layout.max_backend() as usize + 1)
-}
-
-fn size() -> usize {
-    size_of::<Header>()
-        + ENTRIES * size_of::<Entry>()
-        + slot_count() * (size_of::<Slot>() + size_of::<Counters>())
 }
 
 #[pg_guard]
@@ -173,9 +186,7 @@ unsafe extern "C-unwind" fn request() {
         if let Some(previous) = PREVIOUS_REQUEST {
             previous();
         }
-        // Shared memory is aligned to a cache line of Postgres' choosing (128
-        // bytes); one line more leaves room to align it to ours.
-        pg_sys::RequestAddinShmemSpace(size() + align_of::<Header>());
+        pg_sys::RequestAddinShmemSpace(Block::size(slot_count()));
         pg_sys::RequestNamedLWLockTranche(NAME.as_ptr(), LOCKS);
     }
 }
@@ -185,6 +196,8 @@ unsafe extern "C-unwind" fn startup() {
     // SAFETY: runs in the postmaster when shared memory has been made, before
     // any backend exists; `AddinShmemInitLock` (number 21 in every supported
     // version) guards the structure's creation, as Postgres' manual asks.
+    // The memory is as large as the block asks for; zeroes are valid for all that
+    // is in it but an [`Entry`]'s lock, which is initialized before it is used.
     unsafe {
         if let Some(previous) = PREVIOUS_STARTUP {
             previous();
@@ -192,24 +205,21 @@ unsafe extern "C-unwind" fn startup() {
         let init_lock = &raw mut (*pg_sys::MainLWLockArray.add(21)).lock;
         pg_sys::LWLockAcquire(init_lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
         let mut found = false;
-        let start =
-            pg_sys::ShmemInitStruct(NAME.as_ptr(), size() + align_of::<Header>(), &mut found);
-        let header = start
-            .byte_add(start.align_offset(align_of::<Header>()))
-            .cast::<Header>();
-        if !found {
-            ptr::write_bytes(header.cast::<u8>(), 0, size());
-            initialize(header);
+        let start = pg_sys::ShmemInitStruct(NAME.as_ptr(), Block::size(slot_count()), &mut found);
+        // Postgres raises an error where there is no memory.
+        if let Some(start) = NonNull::new(start.cast::<u8>()) {
+            if !found {
+                initialize(Block::create(start, slot_count()));
+            }
+            START.store(start.as_ptr(), Ordering::Release);
         }
-        HEADER.store(header, Ordering::Release);
         pg_sys::LWLockRelease(init_lock);
     }
 }
 
 /// # Safety
-/// `header` points to `size()` zeroed bytes that nobody else uses yet. Zeroes
-/// are valid for all that is in it but an [`Entry`]'s lock.
-unsafe fn initialize(header: *mut Header) {
+/// In the postmaster, after the locks were requested.
+unsafe fn initialize(block: Block) {
     // SAFETY: per this function's contract; the tranche was requested.
     unsafe {
         let mut random = [0_u8; 8];
@@ -219,65 +229,83 @@ unsafe fn initialize(header: *mut Header) {
             random = clock::wall().to_ne_bytes();
         }
         let tranche = i32::from((*pg_sys::GetNamedLWLockTranche(NAME.as_ptr())).lock.tranche);
-        (*header).run = i64::from_ne_bytes(random) | i64::MIN;
-        (*header).tranche = tranche;
-        (*header).pace.begin(clock::at_start());
-        for entry in Shared(&*header).entries() {
+        let header = block.header();
+        header
+            .run
+            .store(i64::from_ne_bytes(random) | i64::MIN, Ordering::Release);
+        header.pace.begin(clock::at_start());
+        for entry in block.entries() {
             pg_sys::LWLockInitialize(entry.lock.get(), tranche);
         }
     }
 }
 
+/// A dropped object takes what is known of it along. Should the drop be rolled
+/// back, the page is read again.
+#[pg_guard]
+unsafe extern "C-unwind" fn object_access(
+    access: pg_sys::ObjectAccessType::Type,
+    class: pg_sys::Oid,
+    object: pg_sys::Oid,
+    part: c_int,
+    argument: *mut c_void,
+) {
+    if access == pg_sys::ObjectAccessType::OAT_DROP && part == 0 {
+        let shared = get();
+        if class == pg_sys::DatabaseRelationId {
+            shared.inspect(|shared| shared.forget(|key| key.is_of(object)));
+        } else if class == pg_sys::RelationRelationId {
+            let dropped = MarkKey::here(object);
+            shared.inspect(|shared| shared.forget(|key| key == dropped));
+        }
+    }
+    if let Some(previous) = PREVIOUS_ACCESS.get().copied().flatten() {
+        // SAFETY: with what this hook was given.
+        unsafe { previous(access, class, object, part, argument) };
+    }
+}
+
 /// The block, as every process sees it after the start.
 #[derive(Clone, Copy)]
-pub struct Shared(&'static Header);
+pub struct Shared(Block);
 
 /// The block; `None` where the library is not preloaded.
 pub fn get() -> Option<Shared> {
-    let header = HEADER.load(Ordering::Acquire);
-    // SAFETY: null or the initialised header, which lives as long as the
-    // process (a crash of the server ends every process that maps it).
-    unsafe { header.as_ref() }.map(Shared)
+    let start = NonNull::new(START.load(Ordering::Acquire))?;
+    // SAFETY: the block that `startup` has made there, with as many slots: the
+    // setting cannot change. It lives as long as the process (a crash of the
+    // server ends every process that maps it).
+    Some(Shared(unsafe { Block::attach(start, slot_count()) }))
 }
 
 impl Shared {
     /// A number for this life of the shared memory: random, negative.
     pub fn run(self) -> i64 {
-        self.0.run
+        self.0.header().run.load(Ordering::Relaxed)
     }
 
     /// The highest time reached.
     pub fn pace(self) -> &'static Pace {
-        &self.0.pace
+        &self.0.header().pace
     }
 
     /// A slot for each backend number.
     pub fn slots(self) -> &'static [Slot] {
-        // SAFETY: the slots follow the entries in the block; `size()` counted
-        // them from the same setting, which cannot change.
-        unsafe {
-            let first = ptr::from_ref(self.0).add(1).cast::<Entry>().add(ENTRIES);
-            slice::from_raw_parts(first.cast::<Slot>(), slot_count())
-        }
+        self.0.slots()
     }
 
     /// What happened in each slot.
     pub fn counters(self) -> &'static [Counters] {
-        // SAFETY: the counters follow the slots in the block.
-        unsafe {
-            let first = self.slots().as_ptr_range().end.cast::<Counters>();
-            slice::from_raw_parts(first, slot_count())
-        }
+        self.0.counters()
     }
 
     /// What the server's log was told.
     pub fn episodes(self) -> &'static Episodes {
-        &self.0.episodes
+        &self.0.header().episodes
     }
 
     fn entries(self) -> &'static [Entry] {
-        // SAFETY: the entries follow the header in the block.
-        unsafe { slice::from_raw_parts(ptr::from_ref(self.0).add(1).cast::<Entry>(), ENTRIES) }
+        self.0.entries()
     }
 
     fn table_lock(self) -> *mut pg_sys::LWLock {
@@ -285,12 +313,12 @@ impl Shared {
         unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr())).lock }
     }
 
-    /// What is known of the floor's file.
+    /// What is known of the floor's page.
     pub fn floor(self) -> &'static Floor {
-        &self.0.floor
+        &self.0.header().floor
     }
 
-    /// Keeps other processes from the floor's file until dropped.
+    /// Keeps other processes from the floor's page until dropped.
     pub fn lock_floor(self) -> LwLock {
         // SAFETY: the tranche was requested with two locks; this is the second.
         let lock = unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr()).add(1)).lock };
@@ -320,13 +348,41 @@ impl Shared {
         let mut by_age: Vec<&Entry> = self.entries().iter().collect();
         by_age.sort_by_key(|entry| entry.bound.load(Ordering::Relaxed));
         let locked = by_age.into_iter().find_map(Entry::try_lock)?;
-        locked.entry.bound.store(0, Ordering::Release);
+        locked.entry.clear();
         locked.entry.key.store(mark.0, Ordering::Release);
         Some(locked)
+    }
+
+    /// Forgets what is known of some marks. Who drops them has locked them, so
+    /// none of them is being moved.
+    fn forget(self, is_meant: impl Fn(MarkKey) -> bool) {
+        let _table = LwLock::acquire(self.table_lock(), pg_sys::LWLockMode::LW_EXCLUSIVE);
+        for entry in self.entries() {
+            if is_meant(MarkKey(entry.key.load(Ordering::Acquire))) {
+                // Only the bound, so that no lock of the entry is needed: who
+                // finds none reads the page.
+                entry.bound.store(0, Ordering::Release);
+            }
+        }
+    }
+
+    /// Whether this is the first time that the server's log is to say that a
+    /// database's IDs were made with another layout.
+    pub fn begin_layout_episode(self, mark: MarkKey) -> bool {
+        let _table = LwLock::acquire(self.table_lock(), pg_sys::LWLockMode::LW_SHARED);
+        self.entries()
+            .iter()
+            .find(|entry| entry.has(mark))
+            .is_none_or(|entry| !entry.layout_logged.swap(true, Ordering::AcqRel))
     }
 }
 
 impl Entry {
+    fn clear(&self) {
+        self.bound.store(0, Ordering::Release);
+        self.layout_logged.store(false, Ordering::Release);
+    }
+
     fn has(&self, mark: MarkKey) -> bool {
         self.key.load(Ordering::Acquire) == mark.0
     }

@@ -7,9 +7,8 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::Once;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicI64, AtomicPtr, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64};
 
 use pgrx::{pg_guard, pg_sys};
 use snowflake_id::SnowflakeId;
@@ -36,16 +35,20 @@ static LAST: AtomicI64 = AtomicI64::new(-1);
 
 /// Begins to add up to this slot's counters; once a process.
 pub fn init(counters: &'static Counters) {
-    static ONCE: Once = Once::new();
+    // Not a `Once`, which an error of Postgres in between would poison: a
+    // callback that is registered a second time finds nothing to add.
+    static DONE: AtomicBool = AtomicBool::new(false);
     count_in(counters);
-    ONCE.call_once(|| {
-        // SAFETY: registered once a process; the callbacks only add to atomics
-        // in shared memory, which is still mapped when they run.
-        unsafe {
-            pg_sys::RegisterXactCallback(Some(at_transaction_end), ptr::null_mut());
-            pg_sys::before_shmem_exit(Some(at_exit), pg_sys::Datum::from(0));
-        }
-    });
+    if DONE.load(Relaxed) {
+        return;
+    }
+    // SAFETY: the callbacks only add to atomics in shared memory, which is still
+    // mapped when they run.
+    unsafe {
+        pg_sys::RegisterXactCallback(Some(at_transaction_end), ptr::null_mut());
+        pg_sys::before_shmem_exit(Some(at_exit), pg_sys::Datum::from(0));
+    }
+    DONE.store(true, Relaxed);
 }
 
 /// From now on the session's IDs are of another slot, which has these counters.

@@ -14,6 +14,10 @@ use crate::{settings, stats};
 /// How often a long wait looks at the clocks again, milliseconds.
 const LONGEST_SLEEP_MS: i64 = 100;
 
+/// How long another process may take to move the mark, where
+/// `snowflake.max_wait` is less: it waits for the disk, not for time to pass.
+const SHORTEST_WAIT_MS: i64 = 100;
+
 /// How long one call may still wait.
 pub struct Patience {
     since: Instant,
@@ -51,6 +55,39 @@ impl Patience {
         // Not in one piece: what is waited for may come earlier.
         sleep(needed_ms.min(LONGEST_SLEEP_MS));
         Ok(())
+    }
+
+    /// How long this call may still wait for another session, milliseconds; at
+    /// least 1.
+    pub fn left_ms(&self) -> i64 {
+        self.longest_ms().saturating_sub(self.waited_ms()).max(1)
+    }
+
+    /// Waits a moment for another process that moves the mark.
+    ///
+    /// # Errors
+    /// [`Error::MarkLocked`] where that takes too long.
+    pub fn wait_for_mover(&mut self) -> Result<(), Error> {
+        if self.waited_ms() >= self.longest_ms() {
+            return Err(self.mark_locked());
+        }
+        sleep(1);
+        Ok(())
+    }
+
+    /// The error of a call that has waited for the mark as long as it may.
+    pub fn mark_locked(&self) -> Error {
+        Error::MarkLocked {
+            waited_ms: self.waited_ms(),
+        }
+    }
+
+    fn longest_ms(&self) -> i64 {
+        i64::from(self.max_wait_ms).max(SHORTEST_WAIT_MS)
+    }
+
+    fn waited_ms(&self) -> i64 {
+        i64::try_from(self.since.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
 
     /// Waits for a wall clock that is behind by more than may be ridden out.

@@ -52,6 +52,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bounds;
 mod burst;
 mod id;
 mod layout;
@@ -60,6 +61,7 @@ mod slot;
 mod text;
 mod time;
 
+pub use bounds::{Bound, Bounds, BoundsError};
 pub use burst::Burst;
 pub use id::SnowflakeId;
 pub use layout::{

@@ -19,6 +19,7 @@ mod uniqueness;
 mod clock_restarts;
 mod clock_steps;
 mod crash;
+mod databases;
 mod failover;
 mod layout_change;
 mod mark;
