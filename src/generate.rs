@@ -38,17 +38,40 @@ fn snowflake_nextvals(count: i32, fcinfo: pg_sys::FunctionCallInfo) -> SetOfIter
     SetOfIterator::new(Batches {
         function: called_function(fcinfo),
         left: count,
+        run: u32::MAX,
         batch: None,
     })
 }
 
 /// The IDs of one `snowflake_nextvals`, fetched a tick at a time as they are
 /// asked for, so that a LIMIT stops it.
+///
+/// The session may get other IDs in between: from another call in the same
+/// select list, or while a cursor rests. Its IDs only increase, so what is left
+/// of a run that those have passed is never issued; and runs are short then, so
+/// that little is left.
 struct Batches {
     function: pg_sys::Oid,
-    /// How many are to come after the present batch.
+    /// How many are still to come.
     left: u32,
+    /// How many to reserve at a time.
+    run: u32,
+    /// What is reserved, and how many of these were issued.
     batch: Option<(Batch, u32)>,
+}
+
+impl Batches {
+    /// Reserves a run.
+    fn reserve(&mut self) -> Option<Batch> {
+        self.run = match self.batch {
+            Some((batch, index)) if index < batch.count() => 1,
+            _ => self.run.saturating_mul(2),
+        };
+        let count = NonZeroU32::new(self.left.min(self.run))?;
+        let batch =
+            backend::next_batch(self.function, count).unwrap_or_else(|error| error.report());
+        Some(batch)
+    }
 }
 
 impl Iterator for Batches {
@@ -56,15 +79,15 @@ impl Iterator for Batches {
 
     fn next(&mut self) -> Option<i64> {
         let (batch, index) = match self.batch {
-            Some((batch, index)) if index < batch.count() => (batch, index),
-            _ => {
-                let count = NonZeroU32::new(self.left)?;
-                let batch = backend::next_batch(self.function, count)
-                    .unwrap_or_else(|error| error.report());
-                self.left -= batch.count();
-                (batch, 0)
+            Some((batch, index))
+                if index < batch.count()
+                    && stats::last().is_none_or(|last| last < batch.id(index)) =>
+            {
+                (batch, index)
             }
+            _ => (self.reserve()?, 0),
         };
+        self.left -= 1;
         self.batch = Some((batch, index + 1));
         let id = batch.id(index);
         stats::issued(id);
@@ -93,7 +116,7 @@ fn snowflake_accept_clock(expected: TimestampWithTimeZone) {
 }
 
 /// Uniqueness rests on these, so a grant is not enough.
-fn superusers_only(function: &'static str) {
+pub fn superusers_only(function: &'static str) {
     // SAFETY: reads the current user's properties.
     if !unsafe { pg_sys::superuser() } {
         Error::NotSuperuser(function).report();

@@ -430,3 +430,63 @@ fn the_default_survives_a_restart_and_is_not_a_constant() -> Result<()> {
     );
     Ok(())
 }
+
+/// However a session asks: several calls in one select list, of which one
+/// reserves runs, and cursors that rest while other calls are made.
+#[test]
+fn the_ids_of_a_session_only_increase() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let mut received: Vec<i64> = Vec::new();
+    let pairs = [
+        "SELECT snowflake_nextvals(4) AS a, snowflake_nextval() AS b",
+        "SELECT snowflake_nextvals(20000) AS a, snowflake_nextval() AS b",
+        "SELECT snowflake_nextval() AS a, snowflake_nextvals(5000) AS b",
+        "SELECT snowflake_nextvals(3000) AS a, snowflake_nextvals(3000) AS b",
+        "SELECT a, snowflake_nextval() AS b FROM snowflake_nextvals(3000) AS a",
+    ];
+    for sql in pairs {
+        for row in client.query(sql, &[])? {
+            received.extend([row.get::<_, i64>(0), row.get::<_, i64>(1)]);
+        }
+        let current: i64 = client.query_one("SELECT snowflake_currval()", &[])?.get(0);
+        // Beside a set that has ended, PostgreSQL makes one call more than it
+        // returns rows.
+        ensure!(
+            received.iter().max() <= Some(&current),
+            "{sql}: currval is not the last one"
+        );
+    }
+    // The last of these is a whole list before the first call of the other.
+    let before = received.len() - 6_000;
+    assert_increasing(&received[..before], "a session");
+    let mut rest: Vec<i64> = received[before..].to_vec();
+    rest.sort_unstable();
+    let mut cursors = received[..before].to_vec();
+    cursors.extend(rest);
+
+    client.batch_execute(
+        "BEGIN; \
+         DECLARE one NO SCROLL CURSOR FOR SELECT snowflake_nextvals(3000) AS id; \
+         DECLARE two NO SCROLL CURSOR FOR SELECT snowflake_nextvals(3000) AS id",
+    )?;
+    for count in [1, 7, 1, 300, 2, 64].into_iter().cycle().take(40) {
+        for sql in [
+            format!("FETCH {count} FROM one"),
+            "SELECT snowflake_nextval()".to_owned(),
+            format!("FETCH {count} FROM two"),
+        ] {
+            for row in client.query(&sql, &[])? {
+                cursors.push(row.get(0));
+            }
+            let current: i64 = client.query_one("SELECT snowflake_currval()", &[])?.get(0);
+            ensure!(cursors.last() == Some(&current), "{sql}: currval went down");
+        }
+    }
+    client.batch_execute("COMMIT")?;
+    assert_increasing(&cursors, "a session with cursors");
+    let tally = Tally::of(cursors);
+    println!("statements: mixed calls and cursors of one session: {tally}, ascending");
+    tally.assert_unique();
+    Ok(())
+}
