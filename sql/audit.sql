@@ -19,6 +19,10 @@
 -- up to where the first scan found numbers: that holds for foreign partitions
 -- too, where each scan sees what is there by then.
 --
+-- "Of another layout": the database remembers one that is not this server's. All
+-- numbers that may be IDs are counted, since nothing in them tells which one it
+-- was.
+--
 -- "From the future": later than any server's IDs are while its clock is right,
 -- which after a start begin up to the lease ahead and run ahead of that in
 -- bursts. While a step back of this server's clock is ridden out its IDs are
@@ -79,6 +83,8 @@ DECLARE
     not_own_top bigint;
     doubled bigint;
     doubled_top bigint;
+    made_with text;
+    read_with text;
 BEGIN
     -- The column: the one that snowflake_nextval() feeds, else the one that a
     -- sequence feeds or fed.
@@ -146,6 +152,17 @@ BEGIN
         INTO kinds, backends, counts, tops
         USING start, last_of_layout, own_node, array_remove(expected_nodes, NULL);
     SELECT max(g.top) INTO highest FROM unnest(kinds, tops) AS g (kind, top) WHERE g.kind IN (is_id, is_of_other_node);
+    -- Then the fields that were read are not those that the IDs were made with.
+    SELECT s.database_layout, s.layout INTO made_with, read_with
+    FROM @extschema@.snowflake_status AS s WHERE s.database_layout <> s.layout;
+    IF FOUND THEN
+        RAISE NOTICE 'IDs of this database were made with another layout'
+            USING DETAIL = format('They were made with "%s"; they are read with "%s".', made_with, read_with),
+                  HINT = 'After a change that is wanted, a superuser can run SELECT snowflake_accept_layout().';
+        RETURN QUERY SELECT 'IDs of another layout', sum(g.count)::bigint, max(g.top)
+                     FROM unnest(kinds, counts, tops) AS g (kind, count, top)
+                     WHERE g.kind <> is_before_first HAVING sum(g.count) > 0;
+    END IF;
 
     -- How high IDs may be by now.
     is_read := coalesce((SELECT s.reserved_until IS NOT NULL FROM @extschema@.snowflake_status AS s), false);

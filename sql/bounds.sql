@@ -12,7 +12,8 @@ CREATE FUNCTION snowflake_between(
     since timestamp with time zone,
     until timestamp with time zone
 ) RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
-    RETURN id >= snowflake_min_id(since) AND id <= snowflake_max_id_before(until);
+    RETURN id OPERATOR(pg_catalog.>=) @extschema@.snowflake_min_id(since)
+       AND id OPERATOR(pg_catalog.<=) @extschema@.snowflake_max_id_before(until);
 
 CREATE FUNCTION snowflake_between(
     id bigint,
@@ -20,4 +21,5 @@ CREATE FUNCTION snowflake_between(
     until timestamp with time zone,
     layout text
 ) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN id >= snowflake_min_id(since, layout) AND id <= snowflake_max_id_before(until, layout);
+    RETURN id OPERATOR(pg_catalog.>=) @extschema@.snowflake_min_id(since, layout)
+       AND id OPERATOR(pg_catalog.<=) @extschema@.snowflake_max_id_before(until, layout);

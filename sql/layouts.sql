@@ -2,6 +2,6 @@
 
 CREATE VIEW snowflake_layouts AS
     SELECT name, layout, expires_at, ids_per_second, nodes, backends
-    FROM snowflake_get_layouts();
+    FROM @extschema@.snowflake_get_layouts();
 
 GRANT SELECT ON snowflake_layouts TO PUBLIC;

@@ -10,6 +10,7 @@ use snowflake_id::{Layout, Time};
 use crate::datum::{TextArgument, layout_named, timestamptz};
 use crate::error::Error;
 use crate::inspect::{by_this_server, or_report, parts};
+use crate::layout_memory;
 
 /// The bits of an ID; the sign bit is always 0 and not shown.
 const ID_BITS: u32 = 63;
@@ -17,7 +18,8 @@ const ID_BITS: u32 = 63;
 // STABLE with a layout too: the time is printed in the session's time zone.
 
 #[pg_extern(stable, parallel_safe)]
-fn snowflake_explain(id: i64) -> String {
+fn snowflake_explain(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> String {
+    layout_memory::hint(fcinfo);
     by_this_server(|layout| explain(id, layout))
 }
 

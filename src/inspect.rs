@@ -16,7 +16,7 @@ use snowflake_id::{ComposeError, FieldError, Layout, Parts, SnowflakeId};
 
 use crate::datum::{Instant, TextArgument, layout_named, timestamptz};
 use crate::error::Error;
-use crate::settings;
+use crate::{layout_memory, settings};
 
 #[pg_extern(
     stable,
@@ -31,7 +31,8 @@ CREATE FUNCTION snowflake_decode(
 ) STABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 "#
 )]
-fn snowflake_decode(id: i64) -> Row {
+fn snowflake_decode(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> Row {
+    layout_memory::hint(fcinfo);
     by_this_server(|layout| decode(id, layout))
 }
 
@@ -54,7 +55,8 @@ fn snowflake_decode_by(id: i64, layout: TextArgument<'_>, fcinfo: pg_sys::Functi
 }
 
 #[pg_extern(stable, parallel_safe)]
-fn snowflake_timestamp(id: i64) -> TimestampWithTimeZone {
+fn snowflake_timestamp(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> TimestampWithTimeZone {
+    layout_memory::hint(fcinfo);
     by_this_server(|layout| created_at(id, layout))
 }
 
@@ -70,7 +72,8 @@ fn snowflake_timestamp_by(
 // Fields have at most 31 bits, so they fit an integer.
 
 #[pg_extern(stable, parallel_safe)]
-fn snowflake_node_id(id: i64) -> i32 {
+fn snowflake_node_id(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> i32 {
+    layout_memory::hint(fcinfo);
     by_this_server(|layout| parts(id, layout)).node as i32
 }
 
@@ -84,7 +87,8 @@ fn snowflake_node_id_by(
 }
 
 #[pg_extern(stable, parallel_safe)]
-fn snowflake_backend_id(id: i64) -> i32 {
+fn snowflake_backend_id(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> i32 {
+    layout_memory::hint(fcinfo);
     by_this_server(|layout| parts(id, layout)).backend as i32
 }
 
@@ -98,7 +102,8 @@ fn snowflake_backend_id_by(
 }
 
 #[pg_extern(stable, parallel_safe)]
-fn snowflake_sequence(id: i64) -> i32 {
+fn snowflake_sequence(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> i32 {
+    layout_memory::hint(fcinfo);
     by_this_server(|layout| parts(id, layout)).sequence as i32
 }
 

@@ -12,10 +12,11 @@
 //! epoch only, by seconds, and IDs are ahead of the clock and leave no gaps:
 //! the new layout's must pass through them.
 
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use postgres::Client;
+use postgres::{Client, NoTls};
 use snowflake_tests::ids::{self, DEFAULT, SLOW_TICK, Tally, assert_increasing, grouped};
 use snowflake_tests::outcome::{refusal, text};
 use snowflake_tests::{Cluster, ClusterBuilder, Stop};
@@ -338,4 +339,105 @@ fn changes_are_able_to_fail() -> Result<()> {
     SHIFTS
         .iter()
         .try_for_each(|shift| shift_the_epoch(shift, Protection::MarkTakenAway))
+}
+
+/// The rows of a database keep the layout that they were made with, so a server
+/// that has another one says so: in its log, in the status, to the audit, and to
+/// those who read an ID. Until a superuser accepts it.
+#[test]
+fn another_layout_is_noticed_until_it_is_accepted() -> Result<()> {
+    const STATUS: &str = "SELECT database_layout IS NOT DISTINCT FROM layout FROM snowflake_status";
+    const READ: &str = "SELECT snowflake_timestamp(id) FROM rows ORDER BY id LIMIT 1";
+    const LINE: &str = "IDs of this database were made with another layout";
+    let same = |cluster: &Cluster| text(&mut cluster.connect()?, STATUS);
+    let mut cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    // Not known before the first ID, nor in a transaction that cannot write.
+    assert_eq!(same(&cluster)?.as_deref(), Some("f"));
+    client.batch_execute("BEGIN READ ONLY; SELECT snowflake_nextval(); COMMIT")?;
+    assert_eq!(same(&cluster)?.as_deref(), Some("f"));
+    cluster.connect()?.batch_execute(TABLE)?;
+    cluster
+        .connect()?
+        .batch_execute("INSERT INTO rows DEFAULT VALUES")?;
+    assert_eq!(same(&cluster)?.as_deref(), Some("t"));
+    let (mut reader, notices) = listening(&cluster)?;
+    reader.query(READ, &[])?;
+    assert_eq!(notices(), Vec::<String>::new());
+
+    change_to(&mut cluster, "twitter")?;
+    for _ in 0..3 {
+        cluster
+            .connect()?
+            .batch_execute("INSERT INTO rows DEFAULT VALUES")?;
+    }
+    let lines = cluster.log_since_start()?.matches(LINE).count();
+    assert_eq!(lines, 1, "once a start");
+    assert_eq!(same(&cluster)?.as_deref(), Some("f"));
+    let (mut reader, notices) = listening(&cluster)?;
+    for _ in 0..3 {
+        reader.query(READ, &[])?;
+    }
+    let said = notices();
+    assert_eq!(said.len(), 1, "once a session: {said:?}");
+    assert!(said[0].contains("another layout"), "{said:?}");
+    // Naming the layout, there is nothing to say.
+    let (mut reader, notices) = listening(&cluster)?;
+    reader.query("SELECT snowflake_timestamp(id, 'default') FROM rows", &[])?;
+    assert_eq!(notices(), Vec::<String>::new());
+    let audit = "SELECT ids FROM snowflake_audit('rows') WHERE finding = 'IDs of another layout'";
+    assert_eq!(text(&mut cluster.connect()?, audit)?.as_deref(), Some("4"));
+
+    // A dump carries it to a server with yet another layout, or with the same.
+    let dump = cluster.dump("postgres", &["--format=plain"])?;
+    for (layout, is_same) in [("twitter", "f"), ("default", "t")] {
+        let target = Cluster::builder()
+            .conf("snowflake.node_id", 1)
+            .conf("snowflake.layout", layout)
+            .conf("snowflake.max_clock_step", "-1")
+            .start()?;
+        target
+            .connect()?
+            .batch_execute("CREATE DATABASE restored")?;
+        let output = target.restore(&dump, "psql", "postgres", "restored", &[])?;
+        ensure!(output.status.success(), "the restore failed");
+        let status = text(&mut target.connect_to("restored")?, STATUS)?;
+        assert_eq!(status.as_deref(), Some(is_same), "restored under {layout}");
+    }
+
+    let mut ordinary = {
+        cluster.connect()?.batch_execute("CREATE ROLE app LOGIN")?;
+        cluster.connect_as("app", "postgres")?
+    };
+    let refused = refusal(&mut ordinary, "SELECT snowflake_accept_layout()")?;
+    assert_eq!(refused.sqlstate, "42501", "{refused}");
+    let mut client = cluster.connect()?;
+    client.batch_execute("SELECT snowflake_accept_layout()")?;
+    assert_eq!(same(&cluster)?.as_deref(), Some("t"));
+    let (mut reader, notices) = listening(&cluster)?;
+    reader.query(READ, &[])?;
+    assert_eq!(notices(), Vec::<String>::new());
+    cluster.restart()?;
+    ids::one(&mut cluster.connect()?)?;
+    assert_eq!(cluster.log_since_start()?.matches(LINE).count(), 0);
+    println!(
+        "layout: a change is in the log once, in the status, the audit, a notice a session; accepted, in none"
+    );
+    Ok(())
+}
+
+/// A session, and what it was told since this was last asked.
+fn listening(cluster: &Cluster) -> Result<(Client, impl Fn() -> Vec<String> + use<>)> {
+    let notices = Arc::new(Mutex::new(Vec::new()));
+    let mut config = cluster.config("postgres", "postgres");
+    let said = Arc::clone(&notices);
+    config.notice_callback(move |notice| {
+        said.lock()
+            .expect("no panic")
+            .push(notice.message().to_owned());
+    });
+    let client = config.connect(NoTls)?;
+    Ok((client, move || {
+        std::mem::take(&mut *notices.lock().expect("no panic"))
+    }))
 }

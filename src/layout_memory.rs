@@ -1,0 +1,289 @@
+//! The layout that a database's IDs were made with, as the database remembers
+//! it.
+//!
+//! `snowflake.layout` belongs to the server, IDs to the databases. After a
+//! restart under another layout, or a restore on another server, the mark keeps
+//! IDs from repeating, but old ones are read with the wrong fields: another
+//! year, another node. So the table `snowflake_accepted_layout` in the
+//! extension's schema holds the layout of the IDs that are there. The first ID
+//! that is made writes it down; a dump carries it.
+//!
+//! Where it is not this server's layout, the server's log says so at the first
+//! ID after a start, `snowflake_status` shows both, `snowflake_audit()` reports
+//! it, and reading an ID without naming a layout gives a notice, once a session.
+//! `snowflake_accept_layout()` writes this server's layout down.
+//!
+//! The table is read and written by its OID, without SQL, so no trigger and no
+//! name on the search path plays a part, and its lock is never waited for:
+//! whoever may read the table could otherwise keep others from their IDs.
+#![allow(unsafe_code)] // reads and writes a table
+
+use std::ffi::CStr;
+use std::ptr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU32};
+
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+use pgrx::{pg_sys, varlena};
+use snowflake_id::Layout;
+
+use crate::error::Error;
+use crate::generate::{called_function, superusers_only};
+use crate::mark;
+use crate::shared::{MarkKey, Shared};
+use crate::{log, settings};
+
+const TABLE_NAME: &CStr = c"snowflake_accepted_layout";
+
+/// `layout` and `accepted_at`.
+const COLUMNS: usize = 2;
+
+/// Called when a process has reserved time for IDs with this layout: looks once
+/// whether the database's IDs were made with it.
+///
+/// # Errors
+/// As [`mark::is_unused`].
+pub fn check(
+    shared: Shared,
+    layout: Layout,
+    function: pg_sys::Oid,
+    mark: pg_sys::Oid,
+) -> Result<(), Error> {
+    /// The mark of the database that was looked at.
+    static CHECKED: AtomicU32 = AtomicU32::new(0);
+    if CHECKED.load(Relaxed) == mark.to_u32() {
+        return Ok(());
+    }
+    let Some(table) = Table::open(function, pg_sys::AccessShareLock) else {
+        return Ok(());
+    };
+    let remembered = table.layouts();
+    drop(table);
+    match remembered.iter().find(|text| **text != layout.to_string()) {
+        // Made before anything was written down, or with nothing but this.
+        None if !remembered.is_empty() => {}
+        // No ID is there yet, so no layout is theirs.
+        Some(other) if !mark::is_unused(mark)? => {
+            if shared.begin_layout_episode(MarkKey::here(mark)) {
+                log::other_layout(other, &layout.to_string());
+            }
+        }
+        _ => {
+            if !may_write() {
+                return Ok(());
+            }
+            if let Some(table) = Table::open(function, pg_sys::ShareRowExclusiveLock) {
+                table.replace(layout);
+            }
+        }
+    }
+    CHECKED.store(mark.to_u32(), Relaxed);
+    Ok(())
+}
+
+/// Whether this transaction may write a row. Making an ID may not need it.
+fn may_write() -> bool {
+    // SAFETY: reads the state of the transaction.
+    unsafe { !pg_sys::XactReadOnly && !pg_sys::IsInParallelMode() && !pg_sys::RecoveryInProgress() }
+}
+
+/// Says once a session that IDs of this database are read with another layout
+/// than they were made with.
+#[inline]
+pub fn hint(fcinfo: pg_sys::FunctionCallInfo) {
+    static ASKED: AtomicBool = AtomicBool::new(false);
+    if !ASKED.load(Relaxed) {
+        ASKED.store(look(fcinfo), Relaxed);
+    }
+}
+
+/// Whether it could be looked at.
+#[cold]
+#[inline(never)]
+fn look(fcinfo: pg_sys::FunctionCallInfo) -> bool {
+    // SAFETY: set when the process starts. The leader looks for its workers.
+    if unsafe { pg_sys::ParallelWorkerNumber } >= 0 {
+        return true;
+    }
+    let Ok(layout) = settings::layout_for_reading() else {
+        return true;
+    };
+    let Some(table) = Table::open(called_function(fcinfo), pg_sys::AccessShareLock) else {
+        return false;
+    };
+    let layouts = table.layouts();
+    drop(table);
+    if let Some(other) = layouts.iter().find(|text| **text != layout.to_string()) {
+        ErrorReport::new(
+            PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+            "the snowflake IDs of this database were made with another layout",
+            "snowflake",
+        )
+        .set_detail(format!(
+            "They were made with \"{other}\"; they are read with \"{layout}\"."
+        ))
+        .set_hint(
+            "Pass the layout as the last argument. After a change that is wanted, a superuser can \
+             run SELECT snowflake_accept_layout().",
+        )
+        .report(PgLogLevel::NOTICE);
+    }
+    true
+}
+
+/// The layout of the IDs in this database: where several were written down, one
+/// that is not this server's. `NULL` where none was.
+#[pg_extern(volatile, parallel_restricted)]
+fn snowflake_get_database_layout(fcinfo: pg_sys::FunctionCallInfo) -> Option<String> {
+    let current = settings::layout_for_reading().ok()?.to_string();
+    let table = Table::open(called_function(fcinfo), pg_sys::AccessShareLock)?;
+    let mut layouts = table.layouts();
+    let index = layouts.iter().position(|text| *text != current);
+    match index {
+        Some(index) => Some(layouts.swap_remove(index)),
+        None => layouts.pop(),
+    }
+}
+
+/// Writes down that this server's layout is the one that the database's IDs
+/// have from now on.
+#[pg_extern(volatile, parallel_unsafe)]
+fn snowflake_accept_layout(fcinfo: pg_sys::FunctionCallInfo) {
+    superusers_only("snowflake_accept_layout");
+    let identity = settings::fixed().unwrap_or_else(|| Error::NotPreloaded.report());
+    // SAFETY: raises the error of a read-only transaction, a parallel operation
+    // and a standby.
+    unsafe {
+        let name = c"snowflake_accept_layout()".as_ptr();
+        pg_sys::PreventCommandIfReadOnly(name);
+        pg_sys::PreventCommandIfParallelMode(name);
+        pg_sys::PreventCommandDuringRecovery(name);
+    }
+    match Table::open(called_function(fcinfo), pg_sys::ShareRowExclusiveLock) {
+        Some(table) => table.replace(identity.layout),
+        None => Error::LayoutTableLocked.report(),
+    }
+}
+
+/// The table, opened and locked; the lock stays until the transaction ends where
+/// it was written to.
+struct Table {
+    relation: pg_sys::Relation,
+    lock: pg_sys::LOCKMODE,
+}
+
+impl Table {
+    /// `None` where it is locked by somebody else, and where there is none: in a
+    /// database whose extension is of version 0.1.
+    fn open(function: pg_sys::Oid, lock: u32) -> Option<Self> {
+        let lock = lock as pg_sys::LOCKMODE;
+        // SAFETY: catalog lookups with a valid name; a lock on a relation need
+        // not have one, and it is opened only while it is locked.
+        unsafe {
+            let schema = pg_sys::get_func_namespace(function);
+            let oid = pg_sys::get_relname_relid(TABLE_NAME.as_ptr(), schema);
+            if oid == pg_sys::InvalidOid || !pg_sys::ConditionalLockRelationOid(oid, lock) {
+                return None;
+            }
+            let relation = pg_sys::try_relation_open(oid, pg_sys::NoLock as pg_sys::LOCKMODE);
+            if relation.is_null() {
+                pg_sys::UnlockRelationOid(oid, lock);
+                return None;
+            }
+            let table = Table { relation, lock };
+            let is_ours = (*(*relation).rd_rel).relkind as u8 == pg_sys::RELKIND_RELATION
+                && (*(*relation).rd_att).natts as usize == COLUMNS;
+            is_ours.then_some(table)
+        }
+    }
+
+    /// What is written down.
+    fn layouts(&self) -> Vec<String> {
+        let mut layouts = Vec::new();
+        self.each(|tuple| layouts.extend(self.layout_of(tuple)));
+        layouts
+    }
+
+    /// Writes down this layout and no other.
+    fn replace(self, layout: Layout) {
+        let mut old = Vec::new();
+        // SAFETY: rows of the scan; their places stay while they are locked out
+        // of others' hands, which the lock on the table does.
+        self.each(|tuple| old.push(unsafe { (*tuple).t_self }));
+        // SAFETY: a row with a value for each column, of its type, written as
+        // catalogs are: without triggers. The table has no indexes.
+        unsafe {
+            for mut place in old {
+                pg_sys::CatalogTupleDelete(self.relation, &mut place);
+            }
+            let text = layout.to_string();
+            let text = pg_sys::cstring_to_text_with_len(text.as_ptr().cast(), text.len() as i32);
+            let text = pg_sys::Datum::from(text);
+            let now = pg_sys::Datum::from(pg_sys::GetCurrentTransactionStartTimestamp());
+            let mut values = [text, now];
+            let mut nulls = [false; COLUMNS];
+            let row = pg_sys::heap_form_tuple(
+                (*self.relation).rd_att,
+                values.as_mut_ptr(),
+                nulls.as_mut_ptr(),
+            );
+            pg_sys::CatalogTupleInsert(self.relation, row);
+            pg_sys::relation_close(self.relation, pg_sys::NoLock as pg_sys::LOCKMODE);
+        }
+        std::mem::forget(self);
+    }
+
+    fn each(&self, mut visit: impl FnMut(pg_sys::HeapTuple)) {
+        // SAFETY: an ordinary table that is open; a row is valid until the next
+        // one is asked for.
+        unsafe {
+            let scan = pg_sys::systable_beginscan(
+                self.relation,
+                pg_sys::InvalidOid,
+                false,
+                ptr::null_mut(),
+                0,
+                ptr::null_mut(),
+            );
+            loop {
+                let tuple = pg_sys::systable_getnext(scan);
+                if tuple.is_null() {
+                    break;
+                }
+                visit(tuple);
+            }
+            pg_sys::systable_endscan(scan);
+        }
+    }
+
+    fn layout_of(&self, tuple: pg_sys::HeapTuple) -> Option<String> {
+        let mut values = [pg_sys::Datum::null(); COLUMNS];
+        let mut nulls = [true; COLUMNS];
+        // SAFETY: a row of this table, which has that many columns; the first is
+        // a text.
+        unsafe {
+            pg_sys::heap_deform_tuple(
+                tuple,
+                (*self.relation).rd_att,
+                values.as_mut_ptr(),
+                nulls.as_mut_ptr(),
+            );
+            if nulls[0] {
+                return None;
+            }
+            let text = pg_sys::pg_detoast_datum_packed(values[0].cast_mut_ptr());
+            let bytes = varlena::varlena_to_byte_slice(text);
+            Some(String::from_utf8_lossy(bytes).into_owned())
+        }
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            // SAFETY: opened and locked by `open`, closed once.
+            unsafe { pg_sys::relation_close(self.relation, self.lock) };
+        }
+    }
+}
