@@ -20,6 +20,13 @@ COMMENT ON FUNCTION snowflake_accept_clock(expected timestamp with time zone) IS
     'Takes the clock as right though it has jumped ahead by more than snowflake.max_clock_step; expected must match it within a minute';
 COMMENT ON FUNCTION snowflake_start_after(id bigint) IS
     'Later IDs of this database are greater than this one; never lowers';
+COMMENT ON FUNCTION snowflake_accept_layout() IS
+    'Accepts a change of snowflake.layout: this database''s IDs have the present layout from now on';
+COMMENT ON FUNCTION snowflake_get_database_layout() IS
+    'Behind the view snowflake_status: the layout that this database''s IDs were made with';
+COMMENT ON TABLE snowflake_accepted_layout IS 'The layout that this database''s IDs were made with; written by the extension only. snowflake_accept_layout() accepts another one';
+COMMENT ON COLUMN snowflake_accepted_layout.layout IS 'The layout, in canonical form';
+COMMENT ON COLUMN snowflake_accepted_layout.accepted_at IS 'When the first ID was made with it, or when it was accepted';
 COMMENT ON FUNCTION snowflake_stat_reset() IS
     'Sets the counters of snowflake_status and snowflake_stat_slots to 0';
 COMMENT ON FUNCTION snowflake_get_status() IS
@@ -37,6 +44,7 @@ COMMENT ON COLUMN snowflake_status.reserved_until IS 'Up to where time is reserv
 COMMENT ON COLUMN snowflake_status.clock_behind IS 'How far the clock is behind the highest time reached';
 COMMENT ON COLUMN snowflake_status.ids IS 'IDs made since the statistics were reset';
 COMMENT ON COLUMN snowflake_status.waits IS 'Calls that waited for time to catch up';
+COMMENT ON COLUMN snowflake_status.database_layout IS 'The layout that this database''s IDs were made with; NULL while none is known. Other than layout: name it when you read old IDs, or accept the new one';
 COMMENT ON COLUMN snowflake_status.expires_at IS 'When the layout''s timestamp bits are used up; NULL past what a timestamptz can hold';
 
 COMMENT ON VIEW snowflake_stat_slots IS 'What happened in each slot: a row for each backend number';

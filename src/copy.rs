@@ -15,15 +15,12 @@
 //! - where the caller may execute both functions: a missing privilege is told
 //!   of the function that was written.
 //!
-//! Which utility statement runs is seen by a hook. It is not guarded by pgrx
-//! and has no destructor pending while the statement runs: an error passes it as
-//! it passes C, with its context, schema, table and constraint.
-#![allow(unsafe_code)] // hooks of Postgres
+//! Which utility statement runs is known from the hook in [`crate::utility`].
+#![allow(unsafe_code)] // callbacks and the planner's nodes
 
-use std::cell::RefCell;
-use std::ffi::{CStr, c_char, c_int, c_void};
-use std::sync::OnceLock;
+use std::ffi::{CStr, c_int, c_void};
 
+use parking_lot::Mutex;
 use pgrx::callconv::{BoxRet, FcInfo};
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
@@ -33,7 +30,7 @@ use pgrx::{is_a, pg_guard, pg_sys};
 
 use crate::error::Error;
 use crate::generate::called_function;
-use crate::{backend, settings, stats};
+use crate::{backend, settings};
 
 /// The name of the twin, in the schema of `snowflake_nextval()`.
 const TWIN: &CStr = c"snowflake_copy_nextval";
@@ -52,126 +49,50 @@ struct Running {
     level: c_int,
 }
 
-thread_local! {
-    /// The utility statements that run, the innermost last.
-    static RUNNING: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
-}
+/// The utility statements that run, the innermost last. Not a thread-local: that
+/// has a destructor, which runs at exit, and callbacks of Postgres run after it.
+static RUNNING: Mutex<Vec<Running>> = Mutex::new(Vec::new());
 
-static NEXT: OnceLock<pg_sys::ProcessUtility_hook_type> = OnceLock::new();
-
-unsafe extern "C-unwind" {
-    // Not pgrx's, which catches errors and raises them again.
-    #[allow(clashing_extern_declarations)]
-    fn standard_ProcessUtility(
-        statement: *mut pg_sys::PlannedStmt,
-        query: *const c_char,
-        read_only_tree: bool,
-        context: pg_sys::ProcessUtilityContext::Type,
-        params: pg_sys::ParamListInfo,
-        environment: *mut pg_sys::QueryEnvironment,
-        dest: *mut pg_sys::DestReceiver,
-        completion: *mut pg_sys::QueryCompletion,
-    );
-}
-
-/// Installs the hook; while libraries are preloaded.
+/// Begins to look at how transactions end; while libraries are preloaded.
 pub fn init() {
-    // SAFETY: hooks are set in the postmaster, before there is another process
-    // or thread; the callbacks live as long as the library.
+    // SAFETY: the callbacks live as long as the library.
     unsafe {
-        NEXT.get_or_init(|| pg_sys::ProcessUtility_hook);
-        pg_sys::ProcessUtility_hook = Some(process_utility);
         pg_sys::RegisterXactCallback(Some(at_transaction_end), std::ptr::null_mut());
         pg_sys::RegisterSubXactCallback(Some(at_subtransaction_end), std::ptr::null_mut());
     }
 }
 
-/// Not guarded, and nothing to drop when the statement's error jumps over it:
-/// see the head of this file.
-unsafe extern "C-unwind" fn process_utility(
-    statement: *mut pg_sys::PlannedStmt,
-    query: *const c_char,
-    read_only_tree: bool,
-    context: pg_sys::ProcessUtilityContext::Type,
-    params: pg_sys::ParamListInfo,
-    environment: *mut pg_sys::QueryEnvironment,
-    dest: *mut pg_sys::DestReceiver,
-    completion: *mut pg_sys::QueryCompletion,
-) {
-    // SAFETY: Postgres calls its hook with a statement to run, and the hook
-    // before this one, or Postgres itself, takes what this one was given.
-    unsafe {
-        let utility = (*statement).utilityStmt;
-        let forgets = discards_sequences(utility);
-        let depth = begin(is_copy_from(utility));
-        match NEXT.get().copied().flatten() {
-            Some(next) => next(
-                statement,
-                query,
-                read_only_tree,
-                context,
-                params,
-                environment,
-                dest,
-                completion,
-            ),
-            None => standard_ProcessUtility(
-                statement,
-                query,
-                read_only_tree,
-                context,
-                params,
-                environment,
-                dest,
-                completion,
-            ),
-        }
-        end(depth);
-        if forgets {
-            stats::forget();
-        }
-    }
-}
-
-unsafe fn is_copy_from(utility: *mut pg_sys::Node) -> bool {
+/// Whether a utility statement is a `COPY ... FROM`.
+///
+/// # Safety
+/// It is a node.
+pub unsafe fn is_copy_from(utility: *mut pg_sys::Node) -> bool {
     // SAFETY: the tag says what the node is.
     unsafe {
         is_a(utility, pg_sys::NodeTag::T_CopyStmt) && (*utility.cast::<pg_sys::CopyStmt>()).is_from
     }
 }
 
-unsafe fn discards_sequences(utility: *mut pg_sys::Node) -> bool {
-    // SAFETY: as above.
-    unsafe {
-        is_a(utility, pg_sys::NodeTag::T_DiscardStmt)
-            && matches!(
-                (*utility.cast::<pg_sys::DiscardStmt>()).target,
-                pg_sys::DiscardMode::DISCARD_ALL | pg_sys::DiscardMode::DISCARD_SEQUENCES
-            )
-    }
-}
-
 /// A statement begins; answers how many run around it.
-fn begin(is_copy_from: bool) -> usize {
+pub fn begin(is_copy_from: bool) -> usize {
     // SAFETY: reads the state of the transaction.
     let level = unsafe { pg_sys::GetCurrentTransactionNestLevel() };
-    RUNNING.with_borrow_mut(|running| {
-        let depth = running.len();
-        running.push(Running {
-            is_copy_from,
-            level,
-        });
-        depth
-    })
+    let mut running = RUNNING.lock();
+    let depth = running.len();
+    running.push(Running {
+        is_copy_from,
+        level,
+    });
+    depth
 }
 
 /// It has ended, and with it whatever it had begun.
-fn end(depth: usize) {
-    RUNNING.with_borrow_mut(|running| running.truncate(depth));
+pub fn end(depth: usize) {
+    RUNNING.lock().truncate(depth);
 }
 
 fn in_copy_from() -> bool {
-    RUNNING.with_borrow(|running| running.last().is_some_and(|it| it.is_copy_from))
+    RUNNING.lock().last().is_some_and(|it| it.is_copy_from)
 }
 
 /// Statements that an error has ended don't say so themselves.
@@ -182,7 +103,7 @@ unsafe extern "C-unwind" fn at_transaction_end(
 ) {
     use pg_sys::XactEvent::{XACT_EVENT_ABORT, XACT_EVENT_PARALLEL_ABORT};
     if matches!(event, XACT_EVENT_ABORT | XACT_EVENT_PARALLEL_ABORT) {
-        RUNNING.with_borrow_mut(Vec::clear);
+        RUNNING.lock().clear();
     }
 }
 
@@ -198,7 +119,7 @@ unsafe extern "C-unwind" fn at_subtransaction_end(
     if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
         // SAFETY: reads the state of the transaction, still the inner one's.
         let level = unsafe { pg_sys::GetCurrentTransactionNestLevel() };
-        RUNNING.with_borrow_mut(|running| running.retain(|it| it.level < level));
+        RUNNING.lock().retain(|it| it.level < level);
     }
 }
 

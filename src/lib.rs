@@ -19,6 +19,7 @@ mod explain;
 mod floor;
 mod generate;
 mod inspect;
+mod layout_memory;
 mod layouts;
 mod log;
 mod mark;
@@ -30,6 +31,7 @@ mod stats;
 mod text;
 #[cfg(feature = "unprotected")]
 mod unprotected;
+mod utility;
 mod wait;
 
 #[cfg(test)]
@@ -46,9 +48,16 @@ pgrx::extension_sql_file!(
     requires = [generate::snowflake_nextval, copy::snowflake_nextval_support]
 );
 pgrx::extension_sql_file!(
+    "../sql/layout_memory.sql",
+    name = "layout_memory",
+    requires = [layout_memory::snowflake_accept_layout]
+);
+pgrx::extension_sql_file!(
     "../sql/monitor.sql",
     name = "monitor",
     requires = [
+        "layout_memory",
+        layout_memory::snowflake_get_database_layout,
         monitor::snowflake_get_status,
         monitor::snowflake_get_stat_slots,
         monitor::snowflake_stat_reset
@@ -176,6 +185,17 @@ pgrx::extension_sql_file!(
         inspect::snowflake_backend_id
     ]
 );
+pgrx::extension_sql_file!(
+    "../sql/privileges.sql",
+    name = "privileges",
+    requires = [
+        "mark",
+        "layout_memory",
+        "migration_origins",
+        "migration_progress",
+        monitor::snowflake_get_status
+    ]
+);
 pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
 
 /// Called when the library is loaded. Settings and shared memory come into
@@ -193,5 +213,6 @@ pub extern "C-unwind" fn _PG_init() {
         settings::init();
         shared::init();
         copy::init();
+        utility::init();
     }
 }

@@ -6,7 +6,10 @@
 //! has a slip of the pen in it would then make IDs that another server also
 //! makes, and nobody would see it before the rows meet.
 
+use std::sync::{Arc, Mutex};
+
 use anyhow::Result;
+use postgres::NoTls;
 use snowflake_tests::ids::{self, DEFAULT, Fields};
 use snowflake_tests::outcome::{Refusal, refusal, text};
 use snowflake_tests::{Cluster, Stop};
@@ -392,6 +395,46 @@ fn not_preloaded_it_decodes_and_says_what_to_add() -> Result<()> {
         let by_setting = text(&mut client, &format!("{query})"))?;
         assert_eq!(named, by_setting);
         assert_eq!(named.as_deref(), Some("2018-10-10 20:19:24.211 10 27 0"));
+    }
+    Ok(())
+}
+
+/// Whoever creates the extension before the server can make IDs learns of both
+/// lines that it takes at once, and so does whoever asks for an ID.
+#[test]
+fn what_is_missing_is_said_when_the_extension_is_created() -> Result<()> {
+    let cases = [
+        (
+            Cluster::builder().without_preload(),
+            &["shared_preload_libraries", "snowflake.node_id"][..],
+        ),
+        (Cluster::builder(), &["snowflake.node_id"]),
+        (Cluster::builder().conf("snowflake.node_id", 1), &[]),
+    ];
+    for (builder, named) in cases {
+        let cluster = builder.start()?;
+        let hints = Arc::new(Mutex::new(Vec::new()));
+        let mut config = cluster.config("postgres", "postgres");
+        let said = Arc::clone(&hints);
+        config.notice_callback(move |notice| {
+            assert_eq!(notice.severity(), "WARNING", "{notice}");
+            let hint = notice.hint().unwrap_or_default().to_owned();
+            said.lock().expect("no panic").push(hint);
+        });
+        let mut client = config.connect(NoTls)?;
+        client.batch_execute("CREATE EXTENSION snowflake")?;
+        let hints = std::mem::take(&mut *hints.lock().expect("no panic"));
+        assert_eq!(hints.len(), usize::from(!named.is_empty()), "{hints:?}");
+        if named.is_empty() {
+            client.batch_execute("SELECT snowflake_nextval()")?;
+            continue;
+        }
+        let refused = refusal(&mut client, "SELECT snowflake_nextval()")?;
+        assert_eq!(refused.sqlstate, "55000", "{refused}");
+        for name in named {
+            assert!(hints[0].contains(name), "{hints:?}");
+            assert!(refused.hint.contains(name), "{refused}");
+        }
     }
     Ok(())
 }
