@@ -50,5 +50,6 @@ mod online_zoo;
 mod rights;
 mod rights_grants;
 mod rights_mark;
+mod rights_owner;
 mod rights_planted;
 mod upgrade;

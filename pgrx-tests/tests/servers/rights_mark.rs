@@ -213,7 +213,7 @@ const STRONG_LOCKS: &[&str] = &[
     "CREATE TRIGGER t BEFORE INSERT ON snowflake_mark FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
     "COMMENT ON SEQUENCE snowflake_mark IS 'mine'",
     "ALTER SEQUENCE snowflake_mark CACHE 2",
-    "LOCK TABLE snowflake_mark IN ACCESS EXCLUSIVE MODE",
+    "BEGIN; LOCK TABLE snowflake_mark IN ACCESS EXCLUSIVE MODE",
 ];
 
 /// How long a call takes, and what it answered.

@@ -16,7 +16,7 @@ use snowflake_tests::migration::value;
 /// those of types that it uses, as far as `pg_catalog` has none of them. `$1` is
 /// a list of the extension's routines, each a name and its argument types, and
 /// `$2` the names of functions that its SQL calls.
-const PLANT: &str = r#"
+pub(super) const PLANT: &str = r#"
 DO $do$
 DECLARE
     types CONSTANT text[] := '{oid,regclass,regtype,regproc,regnamespace,name,text,"\"char\"",int2,int4,int8,numeric,float4,float8,interval,timestamptz,timestamp,date,bool,varchar,bpchar,_int8,_int4,_int2,int2vector,oidvector,_oid,_text,_name,_regclass,_char,xid,tid,pg_lsn,jsonb,json,aclitem,_aclitem,int8multirange,int8range,arms.e}';
@@ -31,7 +31,7 @@ BEGIN
             EXECUTE format('CREATE FUNCTION arms.compare(%1$s, %2$s) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS ''BEGIN PERFORM arms.strike(); RETURN true; END'';
                             CREATE FUNCTION arms.combine(%1$s, %2$s) RETURNS %3$s LANGUAGE plpgsql IMMUTABLE AS ''BEGIN PERFORM arms.strike(); RETURN NULL; END''',
                            l, r, CASE WHEN l IN ('numeric', 'float8') OR r NOT IN ('numeric', 'float8') THEN l ELSE r END);
-            FOREACH name IN ARRAY '{=,<>,<,>,<=,>=,@>,<@,&&,~,!~,+,-,*,/,%,||,->,->>,#>>,^,&,|}'::text[] LOOP
+            FOREACH name IN ARRAY '{=,<>,<,>,<=,>=,@>,<@,&&,~,!~,+,-,*,/,%,||,->,->>}'::text[] LOOP
                 IF NOT EXISTS (SELECT FROM pg_operator AS o WHERE o.oprname = name AND o.oprleft = l::regtype AND o.oprright = r::regtype) THEN
                     EXECUTE format('CREATE OPERATOR public.%s (LEFTARG = %s, RIGHTARG = %s, FUNCTION = arms.%s)', name, l, r,
                                    CASE WHEN name ~ '^[=<>@&~!]+$' AND name <> '&' THEN 'compare' ELSE 'combine' END);
@@ -42,7 +42,7 @@ BEGIN
 END $do$"#;
 
 /// The same for functions: of the names that the extension's SQL calls.
-const PLANT_FUNCTIONS: &str = r#"
+pub(super) const PLANT_FUNCTIONS: &str = r#"
 DO $do$
 DECLARE
     types CONSTANT text[] := '{oid,regclass,regtype,regnamespace,name,text,"\"char\"",int2,int4,int8,numeric,float8,interval,timestamptz,bool,_int2,_int8,int2vector,_oid,_text,_name,_regclass,jsonb,json,tid,pg_lsn}';
@@ -76,7 +76,7 @@ BEGIN
 END $do$"#;
 
 /// Types and casts, of the kinds that an ordinary role may create.
-const PLANT_TYPES: &str = "
+pub(super) const PLANT_TYPES: &str = "
     CREATE TYPE arms.e AS ENUM ('1');
     CREATE FUNCTION arms.to_e(bigint) RETURNS arms.e LANGUAGE plpgsql AS 'BEGIN PERFORM arms.strike(); RETURN ''1''; END';
     CREATE FUNCTION arms.to_e(numeric) RETURNS arms.e LANGUAGE plpgsql AS 'BEGIN PERFORM arms.strike(); RETURN ''1''; END';
@@ -203,7 +203,7 @@ fn near_misses(client: &mut Client) -> Result<String> {
 
 /// What the extension's views and SQL bodies are made of, if it is neither of
 /// `pg_catalog` nor of the extension.
-const STRANGE: &str = "
+pub(super) const STRANGE: &str = "
     WITH member AS (
         SELECT d.classid, d.objid FROM pg_depend AS d JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid
         WHERE e.extname = 'snowflake' AND d.deptype = 'e'
