@@ -287,10 +287,10 @@ fn planted_before_create_extension() -> Result<()> {
     let mut admin = Session::connect(&cluster, "postgres", "planted")?;
     // An online migration under way, for the view that shows it.
     for step in 0..20 {
-        let (worked, statement) = admin.attempt(&format!(
+        let (worked, statement) = admin.attempt(
             "SELECT p.statement FROM snowflake_migration_plan('app.online'::pg_catalog.regclass, 'id'::pg_catalog.name, true) AS p
              WHERE p.statement OPERATOR(pg_catalog.!~~) '%migration_swap%' LIMIT 1"
-        ))?;
+        )?;
         attacks.tried(format!(
             "the plan of an online migration, after {step} steps"
         ))?;
