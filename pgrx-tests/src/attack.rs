@@ -2,9 +2,9 @@
 //! tried.
 //!
 //! The weapon is a function of the attacker's that notices when it runs with
-//! somebody else's rights, says so in the server's log (which no rollback takes
-//! back), and makes the attacker a superuser. An attack is whatever could bring
-//! somebody to run it.
+//! another role's rights, says so in the server's log (which no rollback takes
+//! back), and makes the attacker a superuser. An attack is anything that could
+//! make another role run it.
 
 use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use postgres::{Client, NoTls, SimpleQueryMessage};
 use crate::server::Server;
 
 /// An ordinary role with weapons in a schema of its own, and a stranger whose
-/// table and sequence nobody else may read. To be run by a superuser in a
+/// table and sequence no other role may read. To be run by a superuser in a
 /// database; the roles must exist.
 pub const WEAPONS: &str = "
     DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO mallory', current_database()); END $$;
@@ -81,7 +81,7 @@ impl<'a> Attacks<'a> {
     }
 
     /// Counts an attack that was just tried, and looks whether the attacker's
-    /// code ran with the rights of somebody else, or a role is a superuser now.
+    /// code ran with the rights of another role, or a role is a superuser now.
     pub fn tried(&mut self, what: impl Display) -> Result<()> {
         let log = self.server.log()?;
         let new = log[self.log_seen.min(log.len())..].to_owned();

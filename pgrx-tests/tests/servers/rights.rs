@@ -1,4 +1,4 @@
-//! Nobody gains a right by the migration's routines: not by exchanging what a
+//! No role gains a right by the migration's routines: not by exchanging what a
 //! name means between a transaction's snapshot and the statement, not by code
 //! in a table that a superuser works on, not by naming a stranger's sequence.
 //!
@@ -151,8 +151,8 @@ fn swapped(server: &Server, caller: &str, attacks: &mut Attacks) -> Result<()> {
                 let (worked, mut answer) = session.attempt(&call)?;
                 attacks.tried(&what)?;
                 if caller == "mallory" {
-                    // Whoever names a stranger's table holds the weakest lock
-                    // on it before his rights are looked at.
+                    // Naming a stranger's table takes the weakest lock
+                    // on it before privileges are looked at.
                     let held = watcher.query(
                         "SELECT mode FROM pg_locks WHERE mode <> 'AccessShareLock' AND locktype = 'relation'
                            AND relation IN ('stranger.secret'::regclass, 'stranger.seq'::regclass)",
@@ -361,7 +361,7 @@ const LOADED: &[(&str, &str)] = &[
     ),
 ];
 
-/// What a superuser does with somebody else's table.
+/// What a superuser does with another role's table.
 const WORK: &[&str] = &[
     "SELECT * FROM snowflake_serial_columns",
     "SELECT * FROM snowflake_migrations",

@@ -1,4 +1,4 @@
-//! Nobody gains a right by privileges that were granted wholesale, nor by a
+//! No role gains a right by privileges that were granted wholesale, nor by a
 //! text that is kept in the extension's tables; and what is for administrators
 //! is refused to others.
 
@@ -47,7 +47,7 @@ const GRANTS: &[(&str, &str, &str)] = &[
 /// Takes the grants back that hold in the whole server.
 const REVOKE: &str = "REVOKE pg_read_all_data, pg_write_all_data FROM mallory";
 
-/// Statements that write to a table, or make somebody else's do so.
+/// Statements that write to a table, or make another role's statement do so.
 const WRITES: &[&str] = &[
     "INSERT INTO snowflake_origins (target, column_name, kind, data_type, first_id_ever, first_id)
      VALUES ('app.t', 'id', 'none', 'integer', 1, 1)",
@@ -292,7 +292,7 @@ fn administrative_functions() -> Result<()> {
         let mut session = Session::connect(&cluster, "mallory", database)?;
         let before = value(&mut session.client, mark)?;
         for (function, argument) in ADMINISTRATIVE {
-            // Counters are all that it resets: whoever was granted it may.
+            // Counters are all that it resets: a role that was granted it may call it.
             if database == "granted" && *function == "snowflake_stat_reset" {
                 continue;
             }

@@ -128,7 +128,7 @@ fn privileges_on_all_sequences() -> Result<()> {
             }
         }
     }
-    // What was written down carries nobody away after a restart either.
+    // After a restart, no other database is carried away either.
     cluster.kill9_all()?;
     cluster.start()?;
     let (lead, refused) = take(&cluster, "bystander", 5, &mut received)?;
@@ -206,7 +206,7 @@ fn take_for(client: &mut Client, time: Duration, received: &mut Vec<i64>) -> Res
     Ok(())
 }
 
-/// Statements that wait for a strong lock on the mark before anybody looks
+/// Statements that wait for a strong lock on the mark before anything looks
 /// whether their role may run them.
 const STRONG_LOCKS: &[&str] = &[
     "CREATE RULE r AS ON INSERT TO snowflake_mark DO INSTEAD NOTHING",

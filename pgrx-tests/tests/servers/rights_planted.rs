@@ -1,4 +1,4 @@
-//! Nobody gains a right by operators, functions, types and casts that lay in
+//! No role gains a right by operators, functions, types and casts that lay in
 //! the target schema before CREATE EXTENSION; and what the catalog says of the
 //! extension's routines, which keeps new holes of this kind out.
 //!
@@ -139,7 +139,7 @@ fn near_misses(client: &mut Client) -> Result<String> {
         rows.iter().map(|row| (row.get(0), row.get(1))).collect();
     let mut planted: Vec<(String, Vec<String>, String)> = Vec::new();
     for (row, (name, types)) in rows.iter().zip(&known) {
-        // Procedures have no result; nobody calls one with other types.
+        // Procedures have no result, and none is called with other types.
         let Some(result) = row.get::<_, Option<String>>(2) else {
             continue;
         };
