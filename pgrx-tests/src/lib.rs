@@ -3,6 +3,7 @@
 //!
 //! - [`installation`]: the PostgreSQL tree a server is started from
 //! - [`account`]: the operating-system account it runs as
+//! - [`attack`]: roles that try to gain rights
 //! - [`scratch`]: the private directory it lives in, removed whatever happens
 //! - [`processes`]: its processes, and how to kill them
 //! - [`server`]: one data directory and its server: start, stop, crash
@@ -31,6 +32,7 @@
 //! algorithm crate can't hide itself.
 
 pub mod account;
+pub mod attack;
 pub mod clock;
 pub mod cluster;
 pub mod demand;

@@ -46,3 +46,11 @@ mod online_load;
 mod online_migration;
 mod online_servers;
 mod online_zoo;
+
+// Nobody gains a right by it.
+mod rights;
+mod rights_grants;
+mod rights_mark;
+mod rights_owner;
+mod rights_planted;
+mod upgrade;

@@ -78,7 +78,7 @@ fn crash_and_repeat(cluster: &mut Cluster, to: i64, fields: &Fields) -> Result<V
     Ok(harvest.ids.concat())
 }
 
-fn set_clock(cluster: &Cluster, to: i64) -> Result<()> {
+pub(super) fn set_clock(cluster: &Cluster, to: i64) -> Result<()> {
     let back = u64::try_from(ids::now_us() - to)?;
     cluster
         .clock()
@@ -86,7 +86,7 @@ fn set_clock(cluster: &Cluster, to: i64) -> Result<()> {
 }
 
 /// Runs `case` with the mark and without it.
-fn with_and_without_the_mark(
+pub(super) fn with_and_without_the_mark(
     name: &str,
     case: impl Fn(ClusterBuilder, bool) -> Result<Vec<i64>>,
 ) -> Result<()> {
