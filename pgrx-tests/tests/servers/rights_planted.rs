@@ -395,7 +395,9 @@ fn routines_are_called_with_the_callers_rights() -> Result<()> {
     );
     // What is put together goes through the two functions that take the rights
     // of the table's owner.
-    let dynamic = list("p.prosrc ~* '\\mEXECUTE\\M'")?;
+    let dynamic = list(
+        "regexp_replace(p.prosrc, '--[^\n]*', '', 'g') ~* '\\mEXECUTE\\M(?!\\s+(FUNCTION|ON)\\M)' AND l.lanname <> 'c'",
+    )?;
     assert!(dynamic.is_empty(), "routines that run a text: {dynamic:#?}");
     let strange = client.query(STRANGE, &[])?;
     let strange: Vec<String> = strange.iter().map(|row| row.get(0)).collect();
