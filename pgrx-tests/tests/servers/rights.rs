@@ -6,6 +6,9 @@
 //! names in a statement are resolved by the newest catalog. In REPEATABLE READ
 //! the two differ for as long as an attacker likes.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
 use anyhow::Result;
 use postgres::Client;
 use snowflake_tests::attack::{Attacks, ROLES, Session, WEAPONS, calls};
@@ -488,5 +491,70 @@ fn a_strangers_sequence_is_not_read() -> Result<()> {
         "SELECT * FROM snowflake_origins: what is kept of a stranger's table",
     );
     attacks.end("a table of one's own with a stranger's sequence");
+    Ok(())
+}
+
+/// The same without a snapshot that is held: names change at any moment, while
+/// a superuser and the owner call every routine.
+#[test]
+fn names_exchanged_at_any_moment() -> Result<()> {
+    let cluster = server()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute(&format!("CREATE EXTENSION snowflake; {WEAPONS}"))?;
+    let mut attacks = Attacks::on(&cluster)?;
+    let mut owner = cluster.connect_as("mallory", "postgres")?;
+    let exchanged = AtomicUsize::new(0);
+    for state in [State::New, State::HalfOnline] {
+        let table = tables(&mut owner, "public", state)?;
+        let calls = calls(&mut owner, "public", &table)?;
+        let over = AtomicBool::new(false);
+        std::thread::scope(|scope| -> Result<()> {
+            let exchanging = scope.spawn(|| -> Result<()> {
+                let swaps = swaps();
+                // Taking turns with what it disturbs: a lock that does not come
+                // at once is given up.
+                owner.batch_execute("SET lock_timeout = '20ms'")?;
+                while !over.load(Ordering::SeqCst) {
+                    for (_, swap, back) in &swaps[..3] {
+                        if owner
+                            .batch_execute(&format!("BEGIN; {swap}; COMMIT"))
+                            .is_err()
+                        {
+                            owner.batch_execute("ROLLBACK")?;
+                            continue;
+                        }
+                        exchanged.fetch_add(1, Ordering::SeqCst);
+                        while owner
+                            .batch_execute(&format!("BEGIN; {back}; COMMIT"))
+                            .is_err()
+                        {
+                            owner.batch_execute("ROLLBACK")?;
+                        }
+                    }
+                }
+                Ok(())
+            });
+            let mut sessions = [
+                Session::connect(&cluster, "postgres", "postgres")?,
+                Session::connect(&cluster, "mallory", "postgres")?,
+            ];
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_secs(6) && !exchanging.is_finished() {
+                for call in &calls {
+                    for session in &mut sessions {
+                        // Rolled back, so that the next one finds what this one found.
+                        session.run("SET statement_timeout = '300ms'; BEGIN")?;
+                        session.attempt(call)?;
+                        session.run("ROLLBACK")?;
+                        attacks.tried(format!("{state:?}, at any moment: {call}"))?;
+                    }
+                }
+            }
+            over.store(true, Ordering::SeqCst);
+            exchanging.join().expect("the thread that exchanges names")
+        })?;
+    }
+    println!("rights: names were exchanged {exchanged:?} times in this time");
+    attacks.end("names exchanged at any moment");
     Ok(())
 }

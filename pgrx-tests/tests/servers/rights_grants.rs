@@ -129,6 +129,9 @@ fn tables_granted_wholesale() -> Result<()> {
         for step in &steps[..=rest] {
             stranger.run(&step.statement)?;
         }
+        for session in [&mut stranger, &mut admin] {
+            session.run("SET statement_timeout = '30s'")?;
+        }
         let mut contents = admin.run(CONTENTS)?;
         for write in WRITES {
             thief.attempt(&format!("BEGIN; {write}"))?;

@@ -395,7 +395,11 @@ fn routines_are_called_with_the_callers_rights() -> Result<()> {
     );
     // What is put together goes through the two functions that take the rights
     // of the table's owner.
-    let dynamic = list("p.prosrc ~* '\\mEXECUTE\\M'")?;
+    // Not the privilege of that name, nor a trigger's EXECUTE FUNCTION.
+    let dynamic = list(
+        "l.lanname = 'plpgsql' AND regexp_replace(p.prosrc, '--[^\n]*', '', 'g')
+             ~* '(?<!'')\\mEXECUTE\\M(?!''|\\s+(FUNCTION|ON)\\M)'",
+    )?;
     assert!(dynamic.is_empty(), "routines that run a text: {dynamic:#?}");
     let strange = client.query(STRANGE, &[])?;
     let strange: Vec<String> = strange.iter().map(|row| row.get(0)).collect();
