@@ -1,6 +1,7 @@
--- What is wrong with the numbers in a column of IDs. Runs with the caller's
--- rights, on what the calling statement sees: rows that come meanwhile are not
--- looked at.
+-- What is wrong with the numbers in a column of IDs. Reads the table with the
+-- rights of its owner where the caller has them (the planner evaluates what the
+-- owner wrote: a superuser's audit must not lend it his rights), else with the
+-- caller's; and it reads what the calling statement sees.
 --
 -- A finding has the number of rows and the largest of their numbers; of
 -- duplicates, how many rows are too many. A row may be in several findings.
@@ -85,6 +86,7 @@ DECLARE
     doubled_top bigint;
     made_with text;
     read_with text;
+    answer text[];
 BEGIN
     -- The column: the one that snowflake_nextval() feeds, else the one that a
     -- sequence feeds or fed.
@@ -139,18 +141,23 @@ BEGIN
         own_node := NULL;
     END IF;
 
-    EXECUTE format(
+    answer := @extschema@.snowflake_migration_read(target, format(
         'SELECT array_agg(g.kind), array_agg(g.backend), array_agg(g.count), array_agg(g.top)
          FROM (SELECT n.kind, n.backend, count(*), max(n.id) AS top
                FROM (SELECT d.id,
-                            CASE WHEN d.id < $1 THEN 1 WHEN d.id < 0 THEN 2 WHEN d.id > $2 THEN 3
-                                 WHEN $4 IS NOT NULL AND %1$s.snowflake_node_id(d.id) <> ALL ($4) THEN 4 ELSE 0 END AS kind,
-                            CASE WHEN d.id >= greatest($1, 0) AND d.id <= $2 AND %1$s.snowflake_node_id(d.id) = $3
+                            CASE WHEN d.id < %3$L::bigint THEN 1 WHEN d.id < 0 THEN 2 WHEN d.id > %4$L::bigint THEN 3
+                                 WHEN %6$L::integer[] IS NOT NULL AND %1$s.snowflake_node_id(d.id) <> ALL (%6$L::integer[]) THEN 4
+                                 ELSE 0 END AS kind,
+                            CASE WHEN d.id >= greatest(%3$L::bigint, 0) AND d.id <= %4$L::bigint
+                                      AND %1$s.snowflake_node_id(d.id) = %5$L::integer
                                  THEN %1$s.snowflake_backend_id(d.id) END AS backend
                      FROM (%2$s IS NOT NULL) AS d) AS n
-               GROUP BY n.kind, n.backend) AS g', here, numbers)
-        INTO kinds, backends, counts, tops
-        USING start, last_of_layout, own_node, array_remove(expected_nodes, NULL);
+               GROUP BY n.kind, n.backend) AS g',
+        here, numbers, start, last_of_layout, own_node, array_remove(expected_nodes, NULL)));
+    kinds := answer[1];
+    backends := answer[2];
+    counts := answer[3];
+    tops := answer[4];
     SELECT max(g.top) INTO highest FROM unnest(kinds, tops) AS g (kind, top) WHERE g.kind IN (is_id, is_of_other_node);
     -- Then the fields that were read are not those that the IDs were made with.
     SELECT s.database_layout, s.layout INTO made_with, read_with
@@ -194,17 +201,21 @@ BEGIN
     END IF;
 
     IF highest > allowed OR lowest_bound IS NOT NULL THEN
-        EXECUTE format(
-            'SELECT count(*) FILTER (WHERE n.id > $5) AS count,
-                    max(n.id) FILTER (WHERE n.id > $5) AS top,
+        answer := @extschema@.snowflake_migration_read(target, format(
+            'SELECT count(*) FILTER (WHERE n.id > %8$L::bigint) AS count,
+                    max(n.id) FILTER (WHERE n.id > %8$L::bigint) AS top,
                     count(*) FILTER (WHERE n.is_not_own) AS not_own,
                     max(n.id) FILTER (WHERE n.is_not_own) AS not_own_top
-             FROM (SELECT d.id, %1$s.snowflake_node_id(d.id) = $4
-                                AND d.id > ($6::bigint[])[%1$s.snowflake_backend_id(d.id) + 1]
-                                AND d.id <= ($7::bigint[])[%1$s.snowflake_backend_id(d.id) + 1] AS is_not_own
-                   FROM (%2$s > $1 AND it.%3$I >= $2 AND it.%3$I <= $3) AS d) AS n', here, numbers, meant)
-            INTO future, future_top, not_own, not_own_top
-            USING least(allowed, lowest_bound), greatest(start, 0), highest, own_node, allowed, slot_bounds, slot_tops;
+             FROM (SELECT d.id, %1$s.snowflake_node_id(d.id) = %7$L::integer
+                                AND d.id > (%9$L::bigint[])[%1$s.snowflake_backend_id(d.id) + 1]
+                                AND d.id <= (%10$L::bigint[])[%1$s.snowflake_backend_id(d.id) + 1] AS is_not_own
+                   FROM (%2$s > %4$L::bigint AND it.%3$I >= %5$L::bigint AND it.%3$I <= %6$L::bigint) AS d) AS n',
+            here, numbers, meant, least(allowed, lowest_bound), greatest(start, 0), highest, own_node, allowed,
+            slot_bounds, slot_tops));
+        future := answer[1];
+        future_top := answer[2];
+        not_own := answer[3];
+        not_own_top := answer[4];
     END IF;
 
     -- Nothing comes twice where a unique index on this column alone says so: not
@@ -221,10 +232,11 @@ BEGIN
           AND i.indnkeyatts = 1 AND i.indkey[0] = meant_number AND i.indpred IS NULL
           AND (c.relkind = 'p' OR NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhparent = target)))
     THEN
-        EXECUTE format(
+        answer := @extschema@.snowflake_migration_read(target, format(
             'SELECT sum(g.count - 1)::bigint AS count, max(g.id) AS top
-             FROM (SELECT d.id, count(*) FROM (%s IS NOT NULL) AS d GROUP BY d.id HAVING count(*) > 1) AS g', numbers)
-            INTO doubled, doubled_top;
+             FROM (SELECT d.id, count(*) FROM (%s IS NOT NULL) AS d GROUP BY d.id HAVING count(*) > 1) AS g', numbers));
+        doubled := answer[1];
+        doubled_top := answer[2];
         IF doubled > 0 THEN
             RETURN QUERY SELECT 'duplicates', doubled, doubled_top;
         END IF;

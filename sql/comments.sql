@@ -134,7 +134,7 @@ COMMENT ON COLUMN snowflake_origins.default_expression IS 'The default it had';
 COMMENT ON COLUMN snowflake_origins.sequence_schema IS 'The sequence''s schema';
 COMMENT ON COLUMN snowflake_origins.sequence_name IS 'The sequence''s name';
 COMMENT ON COLUMN snowflake_origins.sequence_options IS 'The sequence''s start, increment, ends, cache and cycle';
-COMMENT ON COLUMN snowflake_origins.sequence_last_value IS 'The last number that was taken from it';
+COMMENT ON COLUMN snowflake_origins.sequence_last_value IS 'The last number that was taken from it; NULL for a sequence of another role than the table''s owner';
 COMMENT ON COLUMN snowflake_origins.sequence_privileges IS 'Who had which privileges on it';
 COMMENT ON COLUMN snowflake_origins.sequence_comment IS 'The comment on it';
 COMMENT ON COLUMN snowflake_origins.child_defaults IS 'The defaults of partitions and children that had another one';
@@ -203,6 +203,32 @@ COMMENT ON FUNCTION snowflake_migration_check(target regclass, column_name name)
     'A step of snowflake_migration_plan: fails unless the default can be switched';
 COMMENT ON FUNCTION snowflake_migration_put_back(target regclass, column_name name) IS
     'Behind snowflake_migrate_revert: notes that it was done';
+COMMENT ON FUNCTION snowflake_migration_steps(target regclass, column_name name, online boolean) IS
+    'Behind snowflake_migration_plan: its steps, each with the table whose owner runs it in snowflake_migrate';
+COMMENT ON FUNCTION snowflake_migration_run(relation regclass, statement text) IS
+    'Behind snowflake_migrate: runs one statement with the rights of a table''s owner, which the caller must have; the first row as an array';
+COMMENT ON FUNCTION snowflake_migration_query(relation regclass, query text) IS
+    'Behind snowflake_migration_plan: runs one query with the rights of a table''s owner, which the caller must have; the first row as an array';
+COMMENT ON FUNCTION snowflake_migration_read(relation regclass, query text) IS
+    'Runs one query with the rights of a table''s owner where the caller has them, else with the caller''s own; the first row as an array';
+COMMENT ON FUNCTION snowflake_migration_run_all(relations regclass[], statements text[]) IS
+    'Behind snowflake_migration_swap: runs statements, each with the rights of the owner of its table';
+COMMENT ON FUNCTION snowflake_migration_lock_table(relation regclass, mode text) IS
+    'Behind snowflake_migration_lock: locks a table, without its children, by its OID';
+COMMENT ON FUNCTION snowflake_migration_sequence_state(sequence regclass, on_behalf_of regclass) IS
+    'Behind snowflake_migration_remember: how far a sequence is; NULL where the owner of the table may not read it';
+COMMENT ON FUNCTION snowflake_migration_owned_sequence(target regclass, column_name name) IS
+    'Behind snowflake_migrate_revert: the sequence of an identity or serial column';
+COMMENT ON FUNCTION snowflake_migration_named_sequence(sequence_schema name, sequence_name name) IS
+    'Behind snowflake_migrate_revert: a sequence by its name, if it exists';
+COMMENT ON FUNCTION snowflake_migration_origin(target regclass, column_name name) IS
+    'What snowflake_origins has of a column, for the owner of its table; else NULL';
+COMMENT ON FUNCTION snowflake_migration_keep_origin(origin snowflake_origins) IS
+    'Behind snowflake_migration_remember: writes a row of snowflake_origins, for the owner of its table';
+COMMENT ON FUNCTION snowflake_migration_keep_progress(step snowflake_progress) IS
+    'Behind snowflake_migrate_backfill: writes a row of snowflake_progress, for the owner of its tables';
+COMMENT ON FUNCTION snowflake_migration_guard() IS
+    'The trigger that lets only superusers change snowflake_origins and snowflake_progress by SQL';
 COMMENT ON FUNCTION snowflake_migration_block(body text) IS
     'Behind snowflake_migration_plan: several statements as one';
 COMMENT ON FUNCTION snowflake_migration_limit_locks() IS
@@ -279,8 +305,8 @@ COMMENT ON FUNCTION snowflake_migration_swap_sequences(target regclass, column_n
     'Behind snowflake_migration_swap: the sequences that are altered';
 COMMENT ON FUNCTION snowflake_migration_swap_obstacles(target regclass, column_name name) IS
     'Behind snowflake_migration_swap: what is missing';
-COMMENT ON FUNCTION snowflake_migration_swap_statements(target regclass, column_name name) IS
-    'Behind snowflake_migration_swap: the DDL that it runs';
+COMMENT ON FUNCTION snowflake_migration_swap_commands(target regclass, column_name name) IS
+    'Behind snowflake_migration_swap: the DDL that it runs, and the table that each statement alters';
 COMMENT ON FUNCTION snowflake_migration_not_null_names(target regclass, column_name name) IS
     'Behind snowflake_migration_swap: the not-null constraints that tables have since PostgreSQL 18';
 COMMENT ON FUNCTION snowflake_migration_fingerprint(relations regclass[]) IS
@@ -291,7 +317,7 @@ COMMENT ON FUNCTION snowflake_migration_old_snapshots(target regclass, column_na
     'Behind snowflake_migration_swap: whose snapshots are older than the proof that all rows are copied';
 COMMENT ON FUNCTION snowflake_migration_await_snapshots(target regclass, column_name name) IS
     'Behind snowflake_migration_swap: waits until nobody has such a snapshot';
-COMMENT ON FUNCTION snowflake_migration_swap_under_lock(target regclass, column_name name, relations regclass[], before text, statements text[], not_nulls jsonb) IS
+COMMENT ON FUNCTION snowflake_migration_swap_locked(target regclass, column_name name, relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb) IS
     'Behind snowflake_migration_swap: one try';
 COMMENT ON FUNCTION snowflake_migration_swap(target regclass, column_name name) IS
     'A step of snowflake_migration_plan with online => true: puts the shadow columns in the place of the narrow ones';

@@ -31,7 +31,20 @@ BEGIN
     PERFORM set_config('search_path', former, true);
 END
 $do$;
+
+-- As the tables of migrations: written by SQL only by superusers, and each
+-- server's own.
+CREATE TRIGGER snowflake_accepted_layout_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON @extschema@.snowflake_accepted_layout
+    FOR EACH STATEMENT EXECUTE FUNCTION @extschema@.snowflake_migration_guard();
+ALTER TABLE @extschema@.snowflake_accepted_layout ENABLE ALWAYS TRIGGER snowflake_accepted_layout_guard;
+CREATE TRIGGER snowflake_accepted_layout_stay BEFORE INSERT OR UPDATE OR DELETE ON @extschema@.snowflake_accepted_layout
+    FOR EACH ROW EXECUTE FUNCTION @extschema@.snowflake_origins_stay();
+ALTER TABLE @extschema@.snowflake_accepted_layout ENABLE REPLICA TRIGGER snowflake_accepted_layout_stay;
+
 GRANT SELECT ON @extschema@.snowflake_mark, @extschema@.snowflake_progress, @extschema@.snowflake_accepted_layout TO PUBLIC;
+-- It has the last values of sequences of tables that were migrated. The owner of
+-- a database has to be able to dump it.
+GRANT SELECT ON @extschema@.snowflake_origins TO pg_database_owner;
 
 -- What there is to do where IDs cannot be made yet.
 DO $do$

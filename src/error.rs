@@ -152,6 +152,37 @@ pub enum Error {
         /// The layout.
         layout: Layout,
     },
+    /// The caller does not have the rights of a table's owner.
+    NotOwner(String),
+    /// A relation that does not exist, or no longer.
+    NoRelation(pg_sys::Oid),
+    /// A relation that cannot be locked as a table.
+    NotATable(String),
+    /// A table that the caller may not lock.
+    LockDenied(String),
+    /// A lock mode that migrations do not use.
+    InvalidLockMode(String),
+    /// A statement to run that is NULL.
+    NullStatement,
+    /// A text that is not exactly one statement.
+    NotOneStatement(i32),
+    /// A statement that does not run inside functions, by SPI's name for it.
+    StatementRefused(String),
+    /// A table of records is missing, or is not the one that was made.
+    RecordsMissing(&'static str),
+    /// A row for such a table without a value that it has to have.
+    NullInRecord {
+        /// The table.
+        table: &'static str,
+        /// The column.
+        column: String,
+    },
+    /// A kind of default that `snowflake_origins` does not know.
+    InvalidKind(String),
+    /// SQL that would change such a table.
+    RecordsGuarded(String),
+    /// The trigger function that guards them was called in another way.
+    GuardIsATrigger,
     /// A name that is no encoding's.
     InvalidEncoding(String),
     /// A text that is no ID.
@@ -391,6 +422,87 @@ impl Error {
                 format!("column \"{column}\" is of the wrong type for a migration"),
             )
             .set_detail("The shadow of an integer or smallint column is a bigint column."),
+            Error::NotOwner(table) => new(
+                ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("must be owner of table {table}"),
+            ),
+            Error::NoRelation(relation) => new(
+                ERRCODE_UNDEFINED_TABLE,
+                format!("relation with OID {} does not exist", relation.to_u32()),
+            ),
+            Error::NotATable(relation) => new(
+                ERRCODE_WRONG_OBJECT_TYPE,
+                format!("\"{relation}\" is not a table"),
+            ),
+            Error::LockDenied(table) => new(
+                ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("permission denied for table {table}"),
+            ),
+            Error::InvalidLockMode(mode) => new(
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("invalid lock mode: \"{mode}\""),
+            )
+            .set_hint(
+                "Write SHARE UPDATE EXCLUSIVE, SHARE ROW EXCLUSIVE or ACCESS EXCLUSIVE.",
+            ),
+            Error::NullStatement => new(
+                ERRCODE_NULL_VALUE_NOT_ALLOWED,
+                "the statement to run must not be null".into(),
+            ),
+            Error::NotOneStatement(count) => new(
+                ERRCODE_SYNTAX_ERROR,
+                format!("the text must be one statement, but has {count}"),
+            )
+            .set_detail("It is run with the rights of a table's owner.")
+            .set_hint("Run the statements one by one."),
+            Error::StatementRefused(code) => new(
+                ERRCODE_FEATURE_NOT_SUPPORTED,
+                "cannot run this statement with the rights of a table's owner".into(),
+            )
+            .set_detail(format!("The server's answer was {code}."))
+            .set_hint(
+                "COPY from or to a client, and statements that end a transaction, do not run \
+                 in functions.",
+            ),
+            Error::RecordsMissing(table) => new(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("the table {table} is missing or was altered"),
+            )
+            .set_detail(
+                "It is looked for in the schema of the function that was called, and has to be \
+                 as the extension creates it.",
+            )
+            .set_hint("Create the extension again with CREATE EXTENSION snowflake."),
+            Error::NullInRecord { table, column } => new(
+                ERRCODE_NOT_NULL_VIOLATION,
+                format!(
+                    "null value in column \"{column}\" of relation \"{table}\" violates \
+                     not-null constraint"
+                ),
+            ),
+            Error::InvalidKind(kind) => new(
+                ERRCODE_CHECK_VIOLATION,
+                format!("invalid kind of default: \"{kind}\""),
+            )
+            .set_hint(
+                "Write \"serial\", \"identity always\", \"identity by default\", \"default\" \
+                 or \"none\".",
+            ),
+            Error::RecordsGuarded(table) => new(
+                ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("permission denied for table {table}"),
+            )
+            .set_detail(
+                "The extension keeps in it what a migration has to remember. A privilege to \
+                 change it has no effect.",
+            )
+            .set_hint(
+                "Use the functions of the extension. Only a superuser can change its rows by SQL.",
+            ),
+            Error::GuardIsATrigger => new(
+                ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+                "snowflake_migration_guard is called by triggers only".into(),
+            ),
             Error::NothingIssued => new(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "snowflake_currval is not yet defined in this session".into(),

@@ -23,6 +23,7 @@ mod layout_memory;
 mod layouts;
 mod log;
 mod mark;
+mod migration;
 mod monitor;
 mod settings;
 mod shadow;
@@ -84,13 +85,27 @@ pgrx::extension_sql_file!(
     requires = [bounds::snowflake_min_id]
 );
 pgrx::extension_sql_file!(
+    "../sql/migration/records.sql",
+    name = "migration_records",
+    requires = [migration::guard::snowflake_migration_guard]
+);
+pgrx::extension_sql_file!(
     "../sql/migration/serial_columns.sql",
     name = "migration_serial_columns"
 );
 pgrx::extension_sql_file!(
     "../sql/migration/columns.sql",
     name = "migration_columns",
-    requires = ["migration_serial_columns", generate::snowflake_nextval]
+    requires = [
+        "migration_serial_columns",
+        generate::snowflake_nextval,
+        migration::records::snowflake_migration_origin,
+        migration::lock::snowflake_migration_lock_table,
+        migration::owner::snowflake_migration_run,
+        migration::owner::snowflake_migration_query,
+        migration::owner::snowflake_migration_read,
+        migration::sequence::snowflake_migration_sequence_state
+    ]
 );
 pgrx::extension_sql_file!(
     "../sql/migration/obstacles.sql",
@@ -100,7 +115,11 @@ pgrx::extension_sql_file!(
 pgrx::extension_sql_file!(
     "../sql/migration/origins.sql",
     name = "migration_origins",
-    requires = ["migration_columns", bounds::snowflake_min_id]
+    requires = [
+        "migration_columns",
+        bounds::snowflake_min_id,
+        migration::records::snowflake_migration_keep_origin
+    ]
 );
 pgrx::extension_sql_file!(
     "../sql/migration/statements.sql",
@@ -137,7 +156,10 @@ pgrx::extension_sql_file!(
     requires = [
         "migration_origins",
         "migration_shadow_indexes",
-        "migration_shadow_foreign_keys"
+        "migration_shadow_foreign_keys",
+        migration::records::snowflake_migration_progress,
+        migration::records::snowflake_migration_keep_progress,
+        migration::records::snowflake_migration_end
     ]
 );
 pgrx::extension_sql_file!(

@@ -44,8 +44,7 @@ BEGIN
                                              AND d.refclassid = 'pg_class'::regclass
                           JOIN pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
                           WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum)
-               OR EXISTS (SELECT FROM @extschema@.snowflake_origins AS o
-                          WHERE o.target = a.attrelid AND o.column_name = a.attname)));
+               OR (@extschema@.snowflake_migration_origin(snowflake_migration_column.target, a.attname)).target IS NOT NULL));
     IF cardinality(candidates) > 1 THEN
         candidates := coalesce(
             nullif(ARRAY(SELECT a.attname FROM pg_index AS i JOIN pg_attribute AS a

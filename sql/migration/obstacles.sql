@@ -19,7 +19,8 @@ AS $function$
     WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND NOT has_function_privilege(p.oid, 'EXECUTE')
 $function$;
 
--- Whose the tables are: ALTER TABLE is for owners, of partitions too.
+-- Whose the tables are: ALTER TABLE is for owners, of partitions too. A
+-- superuser alters them with the rights of their owners.
 CREATE FUNCTION snowflake_migration_owner_obstacles(target regclass, column_name name)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -43,7 +44,14 @@ AS $function$
   UNION ALL
     SELECT DISTINCT format('permission denied for schema %I', n.nspname),
            format('GRANT USAGE ON SCHEMA %I to the owner of the tables in it.', n.nspname), '42501'
-    FROM altered AS a JOIN pg_namespace AS n ON n.oid = a.relnamespace WHERE NOT has_schema_privilege(n.oid, 'USAGE')
+    FROM altered AS a JOIN pg_namespace AS n ON n.oid = a.relnamespace
+    WHERE NOT (has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(a.relowner, n.oid, 'USAGE'))
+  UNION ALL
+    -- The owner gives the column its new default.
+    SELECT format('permission denied for schema %I, where the extension is', n.nspname),
+           format('GRANT USAGE ON SCHEMA %I TO %I.', n.nspname, pg_get_userbyid(a.relowner)), '42501'
+    FROM altered AS a JOIN pg_namespace AS n ON n.oid = '@extschema@'::regnamespace
+    WHERE a.relation = target AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
 $function$;
 
 -- The column itself.
@@ -107,7 +115,8 @@ BEGIN
     THEN
         RETURN;
     END IF;
-    EXECUTE format('SELECT max(%I) FROM %s', column_name, @extschema@.snowflake_migration_name(target)) INTO highest;
+    highest := (@extschema@.snowflake_migration_query(
+        target, format('SELECT max(%I) FROM %s', column_name, @extschema@.snowflake_migration_name(target))))[1]::bigint;
     IF highest >= first THEN
         RETURN QUERY SELECT
             format('rows of %s have IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',

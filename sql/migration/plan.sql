@@ -41,9 +41,9 @@ BEGIN
 END
 $function$;
 
-CREATE FUNCTION snowflake_migration_plan(
-    target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
-) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
+-- The plan, each step with the table with whose owner's rights it is run.
+CREATE FUNCTION snowflake_migration_steps(target regclass, column_name name, online boolean)
+RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -58,9 +58,8 @@ DECLARE
     is_narrow CONSTANT boolean := EXISTS (
         SELECT FROM @extschema@.snowflake_migration_reach(target, meant) AS r WHERE r.is_narrow);
     is_widening CONSTANT boolean := is_narrow OR EXISTS (
-        SELECT FROM @extschema@.snowflake_origins AS o
-        WHERE o.target = snowflake_migration_plan.target AND o.column_name = meant
-          AND o.reverted_at IS NULL AND o.data_type IN ('smallint', 'integer'));
+        SELECT FROM @extschema@.snowflake_migration_origin(target, meant) AS o
+        WHERE o.reverted_at IS NULL AND o.data_type IN ('smallint', 'integer'));
     obstacles text;
     code text;
     identity text;
@@ -81,6 +80,7 @@ BEGIN
     END IF;
     step := 0;
     in_transaction := true;
+    relation := target;
 
     IF NOT is_switched AND NOT @extschema@.snowflake_migration_is_remembered(target, meant) THEN
         step := step + 1;
@@ -104,7 +104,7 @@ BEGIN
     END IF;
 
     FOR it IN
-        SELECT @extschema@.snowflake_migration_name(r.relation) AS relation,
+        SELECT r.relation, @extschema@.snowflake_migration_name(r.relation) AS named,
                @extschema@.snowflake_migration_locked_too(r.relation, array_agg(a.attnum)) AS locked_too,
                @extschema@.snowflake_migration_publications(r.relation, min(a.attname::text)::name) AS publications,
                string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum) AS actions,
@@ -121,7 +121,8 @@ BEGIN
         ORDER BY r.relation = target DESC, r.relation::text
     LOOP
         step := step + 1;
-        statement := format('ALTER TABLE %s %s', it.relation, it.actions);
+        relation := it.relation;
+        statement := format('ALTER TABLE %s %s', it.named, it.actions);
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := true;
         note := format('widens %s; rewrites the table and its indexes (%s now, needed once more while it runs, and in the WAL), and checks its foreign keys anew',
@@ -136,6 +137,7 @@ BEGIN
     IF NOT is_switched THEN
         SELECT a.attidentity INTO identity FROM pg_attribute AS a WHERE a.attrelid = target AND a.attname = meant;
         step := step + 1;
+        relation := target;
         statement := @extschema@.snowflake_migration_block(
             CASE WHEN online
                  THEN format(E'    PERFORM %s.snowflake_migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n', here, ARRAY[named])
@@ -169,7 +171,7 @@ BEGIN
     -- ones were rewritten already is not known: those are meant that have none.
     -- ANALYZE goes on to partitions, and to other children in PostgreSQL 18.
     FOR it IN
-        SELECT @extschema@.snowflake_migration_name(f.relation) AS relation,
+        SELECT f.relation, @extschema@.snowflake_migration_name(f.relation) AS named,
                string_agg(DISTINCT quote_ident(r.attname), ', ') AS names
         FROM (SELECT r.relation, a.attname, bool_or(r.is_narrow) OVER (PARTITION BY r.relation) AS is_rewritten
               FROM @extschema@.snowflake_migration_reach(target, meant) AS r
@@ -183,12 +185,26 @@ BEGIN
         ORDER BY f.relation = target DESC, f.relation::text
     LOOP
         step := step + 1;
-        statement := format('ANALYZE %s (%s)', it.relation, it.names);
+        relation := it.relation;
+        statement := format('ANALYZE %s (%s)', it.named, it.names);
         lock_level := 'SHARE UPDATE EXCLUSIVE';
         rewrites := false;
         note := 'a rewritten column has no statistics';
         RETURN NEXT;
     END LOOP;
+END
+$function$;
+
+CREATE FUNCTION snowflake_migration_plan(
+    target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    RETURN QUERY
+        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
+        FROM @extschema@.snowflake_migration_steps(target, column_name, online) AS s;
 END
 $function$;
 
@@ -214,9 +230,9 @@ DECLARE
     done integer := 0;
 BEGIN
     PERFORM @extschema@.snowflake_migration_limit_locks();
-    FOR it IN SELECT * FROM @extschema@.snowflake_migration_plan(target, column_name) LOOP
+    FOR it IN SELECT * FROM @extschema@.snowflake_migration_steps(target, column_name, false) LOOP
         RAISE NOTICE 'step %: %', it.step, it.note;
-        EXECUTE it.statement;
+        PERFORM @extschema@.snowflake_migration_run(it.relation, it.statement);
         done := done + 1;
     END LOOP;
     IF done = 0 THEN

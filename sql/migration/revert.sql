@@ -1,4 +1,7 @@
 -- The way back to the sequence that fed a column.
+--
+-- What was remembered is text that the table's owner may have written. It is run
+-- with the owner's rights, whoever reverts: see src/migration/owner.rs.
 
 -- The options of a sequence as CREATE SEQUENCE has them. The ends of a small
 -- type are no choice of anybody's, and a widened column's are wider.
@@ -6,12 +9,13 @@ CREATE FUNCTION snowflake_migration_sequence_options(options jsonb)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT format('START WITH %s INCREMENT BY %s %s %s CACHE %s %s', options ->> 'start', options ->> 'increment',
+    -- As numbers: whatever else it was would be a part of the statement.
+    SELECT format('START WITH %s INCREMENT BY %s %s %s CACHE %s %s', (options ->> 'start')::bigint, (options ->> 'increment')::bigint,
         CASE WHEN (options ->> 'type', options ->> 'minimum') IN (('smallint', '-32768'), ('integer', '-2147483648'))
-             THEN 'NO MINVALUE' ELSE 'MINVALUE ' || (options ->> 'minimum') END,
+             THEN 'NO MINVALUE' ELSE 'MINVALUE ' || (options ->> 'minimum')::bigint END,
         CASE WHEN (options ->> 'type', options ->> 'maximum') IN (('smallint', '32767'), ('integer', '2147483647'))
-             THEN 'NO MAXVALUE' ELSE 'MAXVALUE ' || (options ->> 'maximum') END,
-        options ->> 'cache', CASE WHEN (options ->> 'cycle')::boolean THEN 'CYCLE' ELSE 'NO CYCLE' END)
+             THEN 'NO MAXVALUE' ELSE 'MAXVALUE ' || (options ->> 'maximum')::bigint END,
+        (options ->> 'cache')::bigint, CASE WHEN (options ->> 'cycle')::boolean THEN 'CYCLE' ELSE 'NO CYCLE' END)
 $function$;
 
 -- Gives a new sequence the privileges and the comment that its predecessor
@@ -29,7 +33,7 @@ BEGIN
         FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
         WHERE c.oid = sequence AND a.grantee <> c.relowner
     LOOP
-        EXECUTE format('REVOKE ALL ON SEQUENCE %s FROM %s', named, it.grantee);
+        PERFORM @extschema@.snowflake_migration_run(origin.target, format('REVOKE ALL ON SEQUENCE %s FROM %s', named, it.grantee));
     END LOOP;
     FOR it IN
         SELECT p ->> 'grantee' AS grantee, p ->> 'privilege' AS privilege, (p ->> 'grantable')::boolean AS grantable
@@ -37,11 +41,14 @@ BEGIN
         -- A role may be gone, or not have come along to another server.
         WHERE p ->> 'grantee' IS NULL OR to_regrole(quote_ident(p ->> 'grantee')) IS NOT NULL
     LOOP
-        EXECUTE format('GRANT %s ON SEQUENCE %s TO %s%s', it.privilege, named,
-            coalesce(quote_ident(it.grantee), 'PUBLIC'), CASE WHEN it.grantable THEN ' WITH GRANT OPTION' ELSE '' END);
+        IF it.privilege IS NULL OR it.privilege NOT IN ('SELECT', 'UPDATE', 'USAGE') THEN
+            RAISE EXCEPTION 'invalid privilege of a sequence: "%"', it.privilege USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        PERFORM @extschema@.snowflake_migration_run(origin.target, format('GRANT %s ON SEQUENCE %s TO %s%s', it.privilege, named,
+            coalesce(quote_ident(it.grantee), 'PUBLIC'), CASE WHEN it.grantable THEN ' WITH GRANT OPTION' ELSE '' END));
     END LOOP;
     IF origin.sequence_comment IS NOT NULL THEN
-        EXECUTE format('COMMENT ON SEQUENCE %s IS %L', named, origin.sequence_comment);
+        PERFORM @extschema@.snowflake_migration_run(origin.target, format('COMMENT ON SEQUENCE %s IS %L', named, origin.sequence_comment));
     END IF;
 END
 $function$;
@@ -56,16 +63,27 @@ DECLARE
     named CONSTANT text := @extschema@.snowflake_migration_name(origin.target);
     sequence regclass;
 BEGIN
-    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', named, origin.column_name);
-    EXECUTE format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %I.%I %s)',
-        named, origin.column_name,
-        CASE origin.kind WHEN 'identity always' THEN 'ALWAYS' ELSE 'BY DEFAULT' END,
-        (SELECT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = origin.target),
-        origin.sequence_name, @extschema@.snowflake_migration_sequence_options(origin.sequence_options));
-    sequence := pg_get_serial_sequence(named, origin.column_name)::regclass;
+    PERFORM @extschema@.snowflake_migration_run(origin.target, format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', named, origin.column_name));
+    PERFORM @extschema@.snowflake_migration_run(origin.target,
+        format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %I.%I %s)',
+            named, origin.column_name,
+            CASE origin.kind WHEN 'identity always' THEN 'ALWAYS' ELSE 'BY DEFAULT' END,
+            (SELECT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = origin.target),
+            origin.sequence_name, @extschema@.snowflake_migration_sequence_options(origin.sequence_options)));
+    sequence := @extschema@.snowflake_migration_owned_sequence(origin.target, origin.column_name);
     PERFORM @extschema@.snowflake_migration_dress_sequence(sequence, origin);
     RETURN sequence;
 END
+$function$;
+
+-- Finds a sequence by the name that it had.
+CREATE FUNCTION snowflake_migration_named_sequence(sequence_schema name, sequence_name name)
+RETURNS regclass LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT c.oid::regclass
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = sequence_schema AND c.relname = sequence_name AND c.relkind = 'S'
 $function$;
 
 -- Makes the sequence of a serial column again, which was dropped since.
@@ -75,17 +93,21 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     named CONSTANT text := format('%I.%I', origin.sequence_schema, origin.sequence_name);
+    type CONSTANT text := origin.sequence_options ->> 'type';
+    sequence regclass;
 BEGIN
-    EXECUTE format('CREATE SEQUENCE %s AS %s %s', named, origin.sequence_options ->> 'type',
-                   @extschema@.snowflake_migration_sequence_options(origin.sequence_options));
-    EXECUTE format('ALTER SEQUENCE %s OWNER TO %I', named,
-                   (SELECT pg_get_userbyid(c.relowner) FROM pg_class AS c WHERE c.oid = origin.target));
-    IF origin.kind = 'serial' THEN
-        EXECUTE format('ALTER SEQUENCE %s OWNED BY %s.%I', named,
-                       @extschema@.snowflake_migration_name(origin.target), origin.column_name);
+    IF type IS NULL OR type NOT IN ('smallint', 'integer', 'bigint') THEN
+        RAISE EXCEPTION 'invalid type of a sequence: "%"', type USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    PERFORM @extschema@.snowflake_migration_dress_sequence(named::regclass, origin);
-    RETURN named::regclass;
+    PERFORM @extschema@.snowflake_migration_run(origin.target, format('CREATE SEQUENCE %s AS %s %s', named, type,
+        @extschema@.snowflake_migration_sequence_options(origin.sequence_options)));
+    IF origin.kind = 'serial' THEN
+        PERFORM @extschema@.snowflake_migration_run(origin.target, format('ALTER SEQUENCE %s OWNED BY %s.%I', named,
+            @extschema@.snowflake_migration_name(origin.target), origin.column_name));
+    END IF;
+    sequence := @extschema@.snowflake_migration_named_sequence(origin.sequence_schema, origin.sequence_name);
+    PERFORM @extschema@.snowflake_migration_dress_sequence(sequence, origin);
+    RETURN sequence;
 END
 $function$;
 
@@ -100,18 +122,16 @@ DECLARE
     plain CONSTANT text := CASE WHEN origin.sequence_name IS NOT NULL
         THEN format('nextval(%L::regclass)', format('%I.%I', origin.sequence_schema, origin.sequence_name)) END;
 BEGIN
-    IF origin.default_expression IS NULL THEN
-        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', named, origin.column_name);
-    ELSE
-        EXECUTE format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', named, origin.column_name,
-            CASE WHEN origin.default_expression = plain AND sequence IS NOT NULL
-                 THEN format('nextval(%L::regclass)', @extschema@.snowflake_migration_name(sequence))
-                 ELSE origin.default_expression END);
-    END IF;
+    PERFORM @extschema@.snowflake_migration_run(origin.target, format('ALTER TABLE %s ALTER COLUMN %I %s', named, origin.column_name,
+        CASE WHEN origin.default_expression IS NULL THEN 'DROP DEFAULT'
+             WHEN origin.default_expression = plain AND sequence IS NOT NULL
+             THEN format('SET DEFAULT nextval(%L::regclass)', @extschema@.snowflake_migration_name(sequence))
+             ELSE 'SET DEFAULT ' || origin.default_expression END));
 END
 $function$;
 
--- Partitions and children that had another default than their parent.
+-- Partitions and children that had another default than their parent. With the
+-- rights of the parent's owner, who has remembered them, and not of a child's.
 CREATE FUNCTION snowflake_migration_restore_children(origin snowflake_origins)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -122,30 +142,36 @@ BEGIN
     FOR it IN
         SELECT f.relation, d ->> 'default' AS expression
         FROM jsonb_array_elements(origin.child_defaults) AS d
-        JOIN @extschema@.snowflake_migration_family(origin.target, origin.column_name) AS f
-          ON f.relation = to_regclass(format('%I.%I', d ->> 'schema', d ->> 'name'))
+        JOIN @extschema@.snowflake_migration_family(origin.target, origin.column_name) AS f ON true
+        JOIN pg_class AS c ON c.oid = f.relation AND c.relname = d ->> 'name'
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace AND n.nspname = d ->> 'schema'
     LOOP
-        EXECUTE format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', @extschema@.snowflake_migration_name(it.relation),
-                       origin.column_name, coalesce('SET DEFAULT ' || it.expression, 'DROP DEFAULT'));
+        PERFORM @extschema@.snowflake_migration_run(origin.target,
+            format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', @extschema@.snowflake_migration_name(it.relation),
+                   origin.column_name, coalesce('SET DEFAULT ' || it.expression, 'DROP DEFAULT')));
     END LOOP;
 END
 $function$;
 
--- The sequence goes on after the old IDs: those below the first snowflake ID,
+-- The sequence resumes after the old IDs: those below the first snowflake ID,
 -- also ones that were inserted since. It keeps its step: of two servers, one
--- may give the odd numbers and the other one the even ones.
+-- may give the odd numbers and the other one the even ones. A sequence of another
+-- role is only ever moved ahead, from where it is.
 CREATE FUNCTION snowflake_migration_continue_sequence(sequence regclass, is_new boolean, origin snowflake_origins)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     options pg_sequence;
-    present CONSTANT bigint := CASE WHEN is_new THEN NULL ELSE pg_sequence_last_value(sequence) END;
-    -- Scripts that set sequences to max(id) may have set it to a snowflake ID.
-    taken CONSTANT bigint := coalesce(CASE WHEN present < origin.first_id_ever THEN present END, origin.sequence_last_value);
+    is_own CONSTANT boolean := EXISTS (
+        SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner WHERE c.oid = sequence AND t.oid = origin.target);
+    state record;
+    present bigint;
+    taken bigint;
     base bigint;
     reached bigint;
-    landing numeric;
+    landing bigint;
+    is_called boolean := true;
 BEGIN
     SELECT s.* INTO options FROM pg_sequence AS s WHERE s.seqrelid = sequence;
     IF NOT EXISTS (SELECT FROM pg_attribute AS a
@@ -155,18 +181,36 @@ BEGIN
         RAISE EXCEPTION 'column "%" of % is of another type now', origin.column_name, origin.target
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
-    base := coalesce(taken, (origin.sequence_options ->> 'next')::bigint, options.seqstart);
-    EXECUTE format('SELECT %1$s(%2$I) FROM %3$s WHERE %2$I < $1 AND %2$I BETWEEN $2 AND $3',
-                   CASE WHEN options.seqincrement > 0 THEN 'max' ELSE 'min' END,
-                   origin.column_name, @extschema@.snowflake_migration_name(origin.target))
-        INTO reached USING origin.first_id_ever, options.seqmin, options.seqmax;
+    SELECT s.last_value, s.is_called INTO state FROM @extschema@.snowflake_migration_sequence_state(sequence, origin.target) AS s;
+    present := CASE WHEN state.is_called AND NOT is_new THEN state.last_value END;
+    IF NOT is_own AND (state.last_value IS NULL OR present >= origin.first_id_ever) THEN
+        RETURN;
+    END IF;
+    -- Scripts that set sequences to max(id) may have set it to a snowflake ID.
+    taken := coalesce(CASE WHEN present < origin.first_id_ever THEN present END, origin.sequence_last_value);
+    base := coalesce(taken, (origin.sequence_options ->> 'next')::bigint,
+                     CASE WHEN NOT is_own THEN state.last_value END, options.seqstart);
+    reached := (@extschema@.snowflake_migration_run(origin.target,
+        format('SELECT %1$s(%2$I) FROM %3$s WHERE %2$I < %4$L::bigint AND %2$I BETWEEN %5$L::bigint AND %6$L::bigint',
+               CASE WHEN options.seqincrement > 0 THEN 'max' ELSE 'min' END,
+               origin.column_name, @extschema@.snowflake_migration_name(origin.target),
+               origin.first_id_ever, options.seqmin, options.seqmax)))[1]::bigint;
     IF sign(reached::numeric - base) = sign(options.seqincrement) OR reached = base AND taken IS NULL THEN
-        landing := base + ceil((reached::numeric - base) / options.seqincrement) * options.seqincrement;
-        PERFORM setval(sequence, CASE WHEN landing BETWEEN options.seqmin AND options.seqmax THEN landing ELSE reached END::bigint);
+        DECLARE
+            stepped CONSTANT numeric := base + ceil((reached::numeric - base) / options.seqincrement) * options.seqincrement;
+        BEGIN
+            landing := CASE WHEN stepped BETWEEN options.seqmin AND options.seqmax THEN stepped ELSE reached END;
+        END;
     ELSIF taken IS NOT NULL AND taken IS DISTINCT FROM present THEN
-        PERFORM setval(sequence, taken);
-    ELSIF taken IS NULL AND (present IS NOT NULL OR is_new AND base <> options.seqstart) THEN
-        PERFORM setval(sequence, base, false);
+        landing := taken;
+    ELSIF is_own AND taken IS NULL AND (present IS NOT NULL OR is_new AND base <> options.seqstart) THEN
+        landing := base;
+        is_called := false;
+    END IF;
+    IF landing IS NOT NULL THEN
+        -- By its number: a name could be another relation's by then.
+        PERFORM @extschema@.snowflake_migration_run(origin.target,
+            format('SELECT setval(%L::regclass, %L::bigint, %L::boolean)', sequence::oid, landing, is_called));
     END IF;
 END
 $function$;
@@ -176,21 +220,29 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $procedure$
 DECLARE
-    meant CONSTANT name := @extschema@.snowflake_migration_column(target, column_name);
+    meant name;
     origin @extschema@.snowflake_origins;
     sequence regclass;
     is_new boolean := false;
     has_shadows boolean;
 BEGIN
-    PERFORM @extschema@.snowflake_migration_require_owner(target);
+    -- First: of others' tables not even the column that was migrated is found.
+    IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
+        PERFORM @extschema@.snowflake_migration_require_owner(target);
+    END IF;
+    meant := @extschema@.snowflake_migration_column(target, column_name);
     has_shadows := @extschema@.snowflake_migration_drop_shadows(target, meant);
     PERFORM @extschema@.snowflake_migration_limit_locks();
-    EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', @extschema@.snowflake_migration_name(target));
-    SELECT o.* INTO origin FROM @extschema@.snowflake_origins AS o
-    WHERE o.target = snowflake_migrate_revert.target AND o.column_name = meant AND o.reverted_at IS NULL;
-    IF NOT FOUND AND has_shadows THEN
+    PERFORM @extschema@.snowflake_migration_lock_table(target, text 'ACCESS EXCLUSIVE');
+    -- Its children too: the sequence has to follow the IDs in them.
+    PERFORM @extschema@.snowflake_migration_lock_table(c.oid::regclass, text 'ACCESS EXCLUSIVE')
+    FROM @extschema@.snowflake_migration_family(target, meant) AS f
+    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
+    WHERE f.relation <> target;
+    origin := @extschema@.snowflake_migration_origin(target, meant);
+    IF (origin.target IS NULL OR origin.reverted_at IS NOT NULL) AND has_shadows THEN
         RETURN;
-    ELSIF NOT FOUND THEN
+    ELSIF origin.target IS NULL OR origin.reverted_at IS NOT NULL THEN
         RAISE EXCEPTION 'nothing is known of what column "%" of % had before', meant, target
             USING ERRCODE = 'object_not_in_prerequisite_state',
                   HINT = 'Only what snowflake_migrate() or its plan has migrated can be reverted. If the column was renamed since, rename it back first; else give it a default of its own.';
@@ -206,8 +258,8 @@ BEGIN
             is_new := true;
         ELSE
             IF origin.sequence_name IS NOT NULL THEN
-                sequence := coalesce(to_regclass(format('%I.%I', origin.sequence_schema, origin.sequence_name)),
-                    pg_get_serial_sequence(@extschema@.snowflake_migration_name(target), meant)::regclass);
+                sequence := coalesce(@extschema@.snowflake_migration_named_sequence(origin.sequence_schema, origin.sequence_name),
+                    @extschema@.snowflake_migration_owned_sequence(target, meant));
                 is_new := sequence IS NULL;
                 IF is_new THEN
                     sequence := @extschema@.snowflake_migration_restore_sequence(origin);
@@ -215,8 +267,8 @@ BEGIN
                       AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence
                                         AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a')
                 THEN
-                    EXECUTE format('ALTER SEQUENCE %s OWNED BY %s.%I', @extschema@.snowflake_migration_name(sequence),
-                                   @extschema@.snowflake_migration_name(target), meant);
+                    PERFORM @extschema@.snowflake_migration_run(target, format('ALTER SEQUENCE %s OWNED BY %s.%I',
+                        @extschema@.snowflake_migration_name(sequence), @extschema@.snowflake_migration_name(target), meant));
                 END IF;
             END IF;
             PERFORM @extschema@.snowflake_migration_restore_default(origin, sequence);

@@ -55,3 +55,16 @@ AS $function$
                       -- -1 is not known, as after some rewrites; 0 was counted.
                       WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
 $function$;
+
+-- Runs statements in their order, each with the rights of the owner of the
+-- table that it alters.
+CREATE FUNCTION snowflake_migration_run_all(relations regclass[], statements text[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
+        PERFORM @extschema@.snowflake_migration_run(relations[i], statements[i]);
+    END LOOP;
+END
+$function$;

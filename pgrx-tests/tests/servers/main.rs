@@ -40,6 +40,7 @@ mod audit;
 mod migration;
 mod migration_interrupted;
 mod migration_refusals;
+mod migration_rights;
 mod migration_servers;
 mod online_interrupted;
 mod online_load;

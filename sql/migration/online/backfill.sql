@@ -31,6 +31,7 @@ DECLARE
     longest CONSTANT double precision := 0.5;
     most_blocks CONSTANT bigint := 8192;
     named CONSTANT text := @extschema@.snowflake_migration_name(relation);
+    found text[];
     begun CONSTANT timestamptz := clock_timestamp();
     step @extschema@.snowflake_progress;
     assignments text;
@@ -79,8 +80,10 @@ BEGIN
     END IF;
 
     LOOP
-        EXECUTE format('SELECT count(*) FROM ONLY %s AS it WHERE it.ctid >= $1 AND it.ctid < $2 AND %s', named, is_missing)
-            INTO missing USING format('(%s,0)', first)::tid, format('(%s,0)', last)::tid;
+        found := @extschema@.snowflake_migration_run(relation, format(
+            'SELECT count(*) FROM ONLY %s AS it WHERE it.ctid >= %L::tid AND it.ctid < %L::tid AND %s',
+            named, format('(%s,0)', first), format('(%s,0)', last), is_missing));
+        missing := found[1]::bigint;
         EXIT WHEN missing <= batch_size OR last - first <= 1;
         last := first + greatest(1, (last - first) * batch_size / missing);
     END LOOP;
@@ -90,21 +93,26 @@ BEGIN
             role := current_setting('session_replication_role');
             PERFORM set_config('session_replication_role', 'replica', true);
         END IF;
-        EXECUTE format(
-            'UPDATE ONLY %2$s AS it SET %3$s
-             WHERE it.ctid = ANY (ARRAY(
-                 SELECT it.ctid FROM ONLY %2$s AS it WHERE it.ctid >= $1 AND it.ctid < $2 AND %1$s
-                 LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED))', is_missing, named, assignments)
-            USING format('(%s,0)', first)::tid, format('(%s,0)', last)::tid, batch_size;
-        GET DIAGNOSTICS written = ROW_COUNT;
+        found := @extschema@.snowflake_migration_run(relation, format(
+            'WITH written AS (
+                 UPDATE ONLY %2$s AS it SET %3$s
+                 WHERE it.ctid = ANY (ARRAY(
+                     SELECT it.ctid FROM ONLY %2$s AS it WHERE it.ctid >= %4$L::tid AND it.ctid < %5$L::tid AND %1$s
+                     LIMIT %6$L::bigint FOR NO KEY UPDATE SKIP LOCKED))
+                 RETURNING 1)
+             SELECT count(*) FROM written',
+            is_missing, named, assignments, format('(%s,0)', first), format('(%s,0)', last), batch_size));
+        written := found[1]::bigint;
         IF role IS NOT NULL THEN
             PERFORM set_config('session_replication_role', role, true);
         END IF;
-        EXECUTE format(
+        found := @extschema@.snowflake_migration_run(relation, format(
             'SELECT count(*), range_agg(int8range(m.block, m.block + 1))
              FROM (SELECT (it.ctid::text::point)[0]::bigint AS block
-                   FROM ONLY %s AS it WHERE it.ctid >= $1 AND it.ctid < $2 AND %s) AS m', named, is_missing)
-            INTO missing, left_out USING format('(%s,0)', first)::tid, format('(%s,0)', last)::tid;
+                   FROM ONLY %s AS it WHERE it.ctid >= %L::tid AND it.ctid < %L::tid AND %s) AS m',
+            named, format('(%s,0)', first), format('(%s,0)', last), is_missing));
+        missing := found[1]::bigint;
+        left_out := found[2]::int8multirange;
     END IF;
 
     elapsed := extract(epoch FROM clock_timestamp() - begun);

@@ -25,8 +25,8 @@ AS $function$
            coalesce((n.convalidated OR NOT m.convalidated) AND n.confrelid = m.confrelid
                     AND n.conkey = referencing.attributes AND n.confkey = referenced.attributes, false),
            format('ALTER TABLE %s ADD CONSTRAINT %I FOREIGN KEY (%s) REFERENCES %s (%s)',
-                  @extschema@.snowflake_migration_name(m.conrelid), m.shadow_name, referencing.names,
-                  @extschema@.snowflake_migration_name(m.confrelid), referenced.names)
+                  @extschema@.snowflake_migration_name(m.conrelid::regclass), m.shadow_name, referencing.names,
+                  @extschema@.snowflake_migration_name(m.confrelid::regclass), referenced.names)
            || CASE m.confmatchtype WHEN 'f' THEN ' MATCH FULL' ELSE '' END
            || CASE m.confupdtype WHEN 'r' THEN ' ON UPDATE RESTRICT' WHEN 'c' THEN ' ON UPDATE CASCADE'
                                  WHEN 'n' THEN ' ON UPDATE SET NULL' WHEN 'd' THEN ' ON UPDATE SET DEFAULT' ELSE '' END

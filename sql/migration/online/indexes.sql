@@ -55,7 +55,7 @@ AS $function$
            coalesce(j.indisvalid AND j.indisready AND j.indislive AND j.indisunique = m.indisunique
                     AND j.indnkeyatts = m.indnkeyatts AND ARRAY(SELECT unnest(j.indkey::smallint[])) = m.attributes, false),
            concat('CREATE ', CASE WHEN m.indisunique THEN 'UNIQUE ' END, 'INDEX CONCURRENTLY ', quote_ident(m.shadow_name),
-                  ' ON ', @extschema@.snowflake_migration_name(m.indrelid),
+                  ' ON ', @extschema@.snowflake_migration_name(m.indrelid::regclass),
                   ' USING ', (SELECT quote_ident(am.amname) FROM pg_am AS am WHERE am.oid = m.relam),
                   ' (', m.keys, ')', ' INCLUDE (' || m.included || ')',
                   CASE WHEN m.indnullsnotdistinct THEN ' NULLS NOT DISTINCT' END,

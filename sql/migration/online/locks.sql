@@ -66,17 +66,17 @@ DECLARE
         SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
                                                       ELSE nullif(s.setting::integer, 0) END)))
         FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout'));
-    named CONSTANT text[] := ARRAY(
-        SELECT @extschema@.snowflake_migration_name(r.relation)
+    wanted CONSTANT regclass[] := ARRAY(
+        SELECT r.relation
         FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
         ORDER BY r.relation::oid);
     begun CONSTANT timestamptz := clock_timestamp();
     told timestamptz := begun;
     tried timestamptz;
     pause double precision := 0.25;
-    one text;
+    one regclass;
 BEGIN
-    IF mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
+    IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
         RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
     ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         -- What is looked at under the lock has to be what is there then.
@@ -88,10 +88,10 @@ BEGIN
     LOOP
         BEGIN
             tried := clock_timestamp();
-            FOREACH one IN ARRAY named LOOP
+            FOREACH one IN ARRAY wanted LOOP
                 PERFORM set_config('lock_timeout', greatest(1,
                     longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - tried)))::integer::text, true);
-                EXECUTE format('LOCK TABLE ONLY %s IN %s MODE', one, mode);
+                PERFORM @extschema@.snowflake_migration_lock_table(one, mode);
             END LOOP;
             PERFORM set_config('lock_timeout', longest_wait::text, true);
             RETURN;

@@ -28,7 +28,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH meant AS MATERIALIZED (
         SELECT s.*, c.relkind, c.relispartition, c.relpersistence, c.relforcerowsecurity, c.relreplident, c.relnamespace, c.relname,
-               a.attidentity
+               c.relowner, a.attidentity
         FROM @extschema@.snowflake_migration_shadows(target, column_name) AS s
         JOIN pg_class AS c ON c.oid = s.relation
         JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
@@ -189,8 +189,11 @@ AS $function$
       UNION ALL
         -- For building an index and renaming it; a rewrite does without.
         SELECT DISTINCT 17, format('permission denied for schema %I', n.nspname),
-               format('GRANT CREATE ON SCHEMA %I TO %I.', n.nspname, current_user), '42501'
-        FROM meant AS m JOIN pg_namespace AS n ON n.oid = m.relnamespace WHERE NOT has_schema_privilege(n.oid, 'CREATE')
+               format('GRANT CREATE ON SCHEMA %I TO %I.', n.nspname, r.rolname), '42501'
+        FROM meant AS m
+        JOIN pg_namespace AS n ON n.oid = m.relnamespace
+        -- Whoever runs the plan builds it, and the table's owner renames it.
+        JOIN pg_roles AS r ON (r.rolname = current_user OR r.oid = m.relowner) AND NOT has_schema_privilege(r.oid, n.oid, 'CREATE')
     )
     SELECT f.obstacle, f.remedy, f.code FROM found AS f
   UNION ALL

@@ -1,112 +1,45 @@
--- How far the copying of rows is: for whoever watches, and for a backfill that
--- was interrupted. That all rows are copied is not concluded from it: the
--- constraint that is validated afterwards looks at each of them.
-CREATE TABLE snowflake_progress (
-    target regclass NOT NULL,
-    column_name name NOT NULL,
-    relation regclass NOT NULL,
-    -- The table's file: one that was written anew has its rows elsewhere.
-    filenode oid,
-    blocks_done bigint NOT NULL DEFAULT 0,
-    blocks_total bigint NOT NULL DEFAULT 0,
-    batch_blocks bigint,
-    -- Blocks with rows that other transactions had locked.
-    skipped int8multirange NOT NULL DEFAULT '{}',
-    rows_done bigint NOT NULL DEFAULT 0,
-    rows_total bigint NOT NULL DEFAULT 0,
-    -- Of the present run, or the last one.
-    run_rows bigint NOT NULL DEFAULT 0,
-    run_seconds double precision NOT NULL DEFAULT 0,
-    updated_at timestamp with time zone NOT NULL DEFAULT pg_catalog.clock_timestamp(),
-    PRIMARY KEY (target, column_name, relation)
-) WITH (fillfactor = 50);
-GRANT SELECT ON snowflake_progress TO PUBLIC;
-
--- Each server has its own, as of snowflake_origins.
-CREATE TRIGGER snowflake_progress_stay BEFORE INSERT OR UPDATE OR DELETE ON snowflake_progress
-    FOR EACH ROW EXECUTE FUNCTION snowflake_origins_stay();
-ALTER TABLE snowflake_progress ENABLE REPLICA TRIGGER snowflake_progress_stay;
+-- How far the copying of rows is, and what comes next.
 
 -- Notes that a table's rows are to be copied. One that is through begins anew:
 -- then somebody has reason to ask again. One that was interrupted goes on.
 CREATE FUNCTION snowflake_migration_begin(target regclass, column_name name, relation regclass)
-RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    blocks CONSTANT bigint := ceil(pg_relation_size(relation, 'main')::numeric / current_setting('block_size')::bigint);
-    is_going_on boolean;
-    known bigint;
+    -- Waits for a session that copies the same table.
+    step @extschema@.snowflake_progress := @extschema@.snowflake_migration_progress(target, column_name, relation);
+    file CONSTANT oid := pg_relation_filenode(relation);
+    is_unfinished CONSTANT boolean := step.filenode = file AND (step.blocks_done < step.blocks_total OR step.skipped <> '{}');
 BEGIN
-    PERFORM @extschema@.snowflake_migration_require_owner(target);
-    PERFORM @extschema@.snowflake_migration_require_owner(relation);
-    DELETE FROM @extschema@.snowflake_progress AS p
-    WHERE NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = p.relation)
-       OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = p.target);
-    SELECT p.filenode = pg_relation_filenode(snowflake_migration_begin.relation)
-           AND (p.blocks_done < p.blocks_total OR p.skipped <> '{}') INTO is_going_on
-    FROM @extschema@.snowflake_progress AS p
-    WHERE p.target = snowflake_migration_begin.target AND p.column_name = snowflake_migration_begin.column_name
-      AND p.relation = snowflake_migration_begin.relation;
-    IF is_going_on THEN
-        UPDATE @extschema@.snowflake_progress AS p SET batch_blocks = NULL, run_rows = 0, run_seconds = 0, updated_at = clock_timestamp()
-        WHERE p.target = snowflake_migration_begin.target AND p.column_name = snowflake_migration_begin.column_name
-          AND p.relation = snowflake_migration_begin.relation;
-    ELSE
-        DELETE FROM @extschema@.snowflake_progress AS p
-        WHERE p.target = snowflake_migration_begin.target AND p.column_name = snowflake_migration_begin.column_name
-          AND p.relation = snowflake_migration_begin.relation
-        RETURNING p.rows_total INTO known;
-        INSERT INTO @extschema@.snowflake_progress (target, column_name, relation, filenode, blocks_total, rows_total)
-        SELECT snowflake_migration_begin.target, snowflake_migration_begin.column_name, snowflake_migration_begin.relation,
-               pg_relation_filenode(snowflake_migration_begin.relation), blocks,
-               -- The table has grown by what the first time has written.
-               coalesce(known, @extschema@.snowflake_migration_row_estimate(snowflake_migration_begin.relation));
+    IF is_unfinished IS NOT TRUE THEN
+        step.target := target;
+        step.column_name := column_name;
+        step.relation := relation;
+        step.filenode := file;
+        step.blocks_done := 0;
+        step.blocks_total := ceil(pg_relation_size(relation, 'main')::numeric / current_setting('block_size')::bigint);
+        step.skipped := '{}';
+        step.rows_done := 0;
+        -- The table has grown by what the first time has written.
+        step.rows_total := coalesce(step.rows_total, @extschema@.snowflake_migration_row_estimate(relation));
     END IF;
-END
-$function$;
-
--- Where a batch begins. Two sessions that copy the same table take turns.
-CREATE FUNCTION snowflake_migration_progress(target regclass, column_name name, relation regclass)
-RETURNS snowflake_progress LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    step @extschema@.snowflake_progress;
-BEGIN
-    PERFORM @extschema@.snowflake_migration_require_owner(relation);
-    SELECT p.* INTO step FROM @extschema@.snowflake_progress AS p
-    WHERE p.target = snowflake_migration_progress.target AND p.column_name = snowflake_migration_progress.column_name
-      AND p.relation = snowflake_migration_progress.relation
-    FOR UPDATE;
-    RETURN step;
+    step.batch_blocks := NULL;
+    step.run_rows := 0;
+    step.run_seconds := 0;
+    step.updated_at := clock_timestamp();
+    PERFORM @extschema@.snowflake_migration_keep_progress(step);
 END
 $function$;
 
 -- Notes what a batch has done. Called in its transaction.
 CREATE FUNCTION snowflake_migration_note(step snowflake_progress)
-RETURNS void LANGUAGE plpgsql SECURITY DEFINER
+RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
-    PERFORM @extschema@.snowflake_migration_require_owner(step.relation);
-    UPDATE @extschema@.snowflake_progress AS p
-    SET blocks_done = step.blocks_done, batch_blocks = step.batch_blocks, skipped = step.skipped, rows_done = step.rows_done,
-        run_rows = step.run_rows, run_seconds = step.run_seconds,
-        updated_at = clock_timestamp()
-    WHERE p.target = step.target AND p.column_name = step.column_name AND p.relation = step.relation;
-END
-$function$;
-
--- Forgets it: the migration is over, or was taken back.
-CREATE FUNCTION snowflake_migration_end(target regclass, column_name name)
-RETURNS void LANGUAGE plpgsql SECURITY DEFINER
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    PERFORM @extschema@.snowflake_migration_require_owner(target);
-    DELETE FROM @extschema@.snowflake_progress AS p
-    WHERE p.target = snowflake_migration_end.target AND p.column_name = snowflake_migration_end.column_name;
+    step.updated_at := clock_timestamp();
+    PERFORM @extschema@.snowflake_migration_keep_progress(step);
 END
 $function$;
 
@@ -151,19 +84,23 @@ AS $function$
         ELSE 'ready to swap' END
 $function$;
 
+-- As of snowflake_serial_columns: operands of exactly the types of pg_catalog's
+-- operators, arguments of exactly the types of the extension's functions.
 CREATE VIEW snowflake_migrations AS
     SELECT c.oid::pg_catalog.regclass AS table_name,
            p.column_name,
-           @extschema@.snowflake_migration_online_step(c.oid, p.column_name) AS step,
+           @extschema@.snowflake_migration_online_step(c.oid::pg_catalog.regclass, p.column_name) AS step,
            p.rows_done, p.rows_total,
-           pg_catalog.round(p.run_rows / nullif(p.run_seconds, 0))::bigint AS rows_per_second,
+           pg_catalog.round(p.run_rows / CASE WHEN p.run_seconds <> 0::pg_catalog.float8 THEN p.run_seconds END)::bigint AS rows_per_second,
            pg_catalog.make_interval(secs => pg_catalog.round(
-               (p.rows_total - p.rows_done) * p.run_seconds / nullif(p.run_rows, 0))) AS time_left
-    FROM (SELECT target, column_name, pg_catalog.sum(rows_done)::bigint AS rows_done, pg_catalog.sum(rows_total)::bigint AS rows_total,
-                 pg_catalog.sum(run_rows) ::double precision AS run_rows, pg_catalog.sum(run_seconds) AS run_seconds
-          FROM snowflake_progress
-          GROUP BY target, column_name) AS p
-    JOIN pg_catalog.pg_class AS c ON c.oid = p.target
-    WHERE EXISTS (SELECT FROM @extschema@.snowflake_migration_shadows(c.oid, p.column_name) AS s WHERE s.trigger_oid IS NOT NULL);
+               (p.rows_total - p.rows_done)::pg_catalog.float8 * p.run_seconds
+               / CASE WHEN p.run_rows <> 0::pg_catalog.float8 THEN p.run_rows END)) AS time_left
+    FROM (SELECT s.target, s.column_name, pg_catalog.sum(s.rows_done)::bigint AS rows_done, pg_catalog.sum(s.rows_total)::bigint AS rows_total,
+                 pg_catalog.sum(s.run_rows)::double precision AS run_rows, pg_catalog.sum(s.run_seconds) AS run_seconds
+          FROM @extschema@.snowflake_progress AS s
+          GROUP BY s.target, s.column_name) AS p
+    JOIN pg_catalog.pg_class AS c ON c.oid = p.target::pg_catalog.oid
+    WHERE EXISTS (SELECT FROM @extschema@.snowflake_migration_shadows(c.oid::pg_catalog.regclass, p.column_name) AS s
+                  WHERE s.trigger_oid IS NOT NULL);
 
 GRANT SELECT ON snowflake_migrations TO PUBLIC;

@@ -109,8 +109,8 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     relations regclass[];
+    altered regclass[];
     statements text[];
-    statement text;
 BEGIN
     relations := ARRAY(
         SELECT DISTINCT e.relation
@@ -128,23 +128,23 @@ BEGIN
     END IF;
     PERFORM @extschema@.snowflake_migration_lock(relations, text 'ACCESS EXCLUSIVE');
     -- A column's indexes and constraints go with it; what references it does not.
-    statements := ARRAY(
-        SELECT format('ALTER TABLE %s DROP CONSTRAINT %I', @extschema@.snowflake_migration_name(f.relation), f.conname)
-        FROM (SELECT DISTINCT k.conrelid::regclass AS relation, k.conname
-              FROM @extschema@.snowflake_migration_shadows(target, column_name) AS s
-              JOIN pg_constraint AS k ON k.contype = 'f' AND k.confrelid = s.relation AND s.shadow = ANY (k.confkey)
-              WHERE num_nonnulls(s.trigger_oid, s.check_oid) > 0) AS f)
-        || ARRAY(
-        SELECT format('DROP TRIGGER %I ON %s', s.trigger_name, @extschema@.snowflake_migration_name(s.relation))
+    WITH shadow AS MATERIALIZED (
+        SELECT s.*, @extschema@.snowflake_migration_name(s.relation) AS named
         FROM @extschema@.snowflake_migration_shadows(target, column_name) AS s
-        WHERE s.shadow IS NOT NULL AND s.trigger_oid IS NOT NULL)
-        || ARRAY(
-        SELECT format('ALTER TABLE %s DROP COLUMN %I', @extschema@.snowflake_migration_name(s.relation), s.shadow_name)
-        FROM @extschema@.snowflake_migration_shadows(target, column_name) AS s
-        WHERE s.shadow IS NOT NULL AND num_nonnulls(s.trigger_oid, s.check_oid) > 0);
-    FOREACH statement IN ARRAY statements LOOP
-        EXECUTE statement;
-    END LOOP;
+        WHERE s.shadow IS NOT NULL AND num_nonnulls(s.trigger_oid, s.check_oid) > 0
+    ), statement (place, relation, text) AS (
+        SELECT DISTINCT 1, k.conrelid::regclass,
+               format('ALTER TABLE %s DROP CONSTRAINT %I', @extschema@.snowflake_migration_name(k.conrelid::regclass), k.conname)
+        FROM shadow AS s JOIN pg_constraint AS k ON k.contype = 'f' AND k.confrelid = s.relation AND s.shadow = ANY (k.confkey)
+      UNION ALL
+        SELECT 2, s.relation, format('DROP TRIGGER %I ON %s', s.trigger_name, s.named) FROM shadow AS s WHERE s.trigger_oid IS NOT NULL
+      UNION ALL
+        SELECT 3, s.relation, format('ALTER TABLE %s DROP COLUMN %I', s.named, s.shadow_name) FROM shadow AS s
+    )
+    SELECT array_agg(s.relation ORDER BY s.place, s.text), array_agg(s.text ORDER BY s.place, s.text)
+    INTO altered, statements
+    FROM statement AS s;
+    PERFORM @extschema@.snowflake_migration_run_all(altered, statements);
     PERFORM @extschema@.snowflake_migration_end(target, column_name);
     RETURN true;
 END

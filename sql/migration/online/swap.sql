@@ -57,14 +57,16 @@ AS $function$
     SELECT format('%s: %s', o.obstacle, o.remedy) FROM @extschema@.snowflake_migration_online_obstacles(target, column_name) AS o
 $function$;
 
--- The statements of the swap, in their order.
-CREATE FUNCTION snowflake_migration_swap_statements(target regclass, column_name name)
-RETURNS text[] LANGUAGE sql STABLE
+-- The statements of the swap, in their order, each with the table that it
+-- alters.
+CREATE FUNCTION snowflake_migration_swap_commands(
+    target regclass, column_name name, OUT relations regclass[], OUT statements text[]
+) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
         SELECT s.*, @extschema@.snowflake_migration_name(s.relation) AS named,
-               s.relation = target AND s.narrow = snowflake_migration_swap_statements.column_name AS is_target
+               s.relation = target AND s.narrow = snowflake_migration_swap_commands.column_name AS is_target
         FROM @extschema@.snowflake_migration_shadows(target, column_name) AS s
     ), indexed AS MATERIALIZED (
         SELECT x.index, x.shadow, x.shadow_name, x.relation, @extschema@.snowflake_migration_name(x.relation) AS named,
@@ -80,45 +82,45 @@ AS $function$
         FROM @extschema@.snowflake_migration_shadow_foreign_keys(target, column_name) AS f
     ), owned AS MATERIALIZED (
         -- Sequences that go with the columns would go for good.
-        SELECT s.named, s.narrow, @extschema@.snowflake_migration_name(d.objid::regclass) AS sequence
+        SELECT s.relation, s.named, s.narrow, @extschema@.snowflake_migration_name(d.objid::regclass) AS sequence
         FROM shadow AS s
         JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
                            AND d.refobjid = s.relation AND d.refobjsubid = s.attribute AND d.deptype = 'a'
         JOIN pg_class AS q ON q.oid = d.objid AND q.relkind = 'S'
-    ), statement (place, text) AS (
-        SELECT 1, format('ALTER TABLE %s DROP CONSTRAINT %I', f.named, f.name) FROM referencing AS f
+    ), statement (place, relation, text) AS (
+        SELECT 1, f.relation, format('ALTER TABLE %s DROP CONSTRAINT %I', f.named, f.name) FROM referencing AS f
       UNION ALL
-        SELECT 2, format('ALTER SEQUENCE %s OWNED BY NONE', o.sequence) FROM owned AS o
+        SELECT 2, o.relation, format('ALTER SEQUENCE %s OWNED BY NONE', o.sequence) FROM owned AS o
       UNION ALL
-        SELECT 3, format('DROP TRIGGER %I ON %s', s.trigger_name, s.named) FROM shadow AS s
+        SELECT 3, s.relation, format('DROP TRIGGER %I ON %s', s.trigger_name, s.named) FROM shadow AS s
       UNION ALL
         -- The constraint that was validated spares the scan.
-        SELECT 4, format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', s.named, s.shadow_name) FROM shadow AS s WHERE s.is_required
+        SELECT 4, s.relation, format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', s.named, s.shadow_name) FROM shadow AS s WHERE s.is_required
       UNION ALL
-        SELECT 5, format('ALTER TABLE %s DROP CONSTRAINT %I', s.named, s.check_name) FROM shadow AS s
+        SELECT 5, s.relation, format('ALTER TABLE %s DROP CONSTRAINT %I', s.named, s.check_name) FROM shadow AS s
       UNION ALL
         -- Its indexes and constraints go with it.
-        SELECT 6, format('ALTER TABLE %s DROP COLUMN %I', s.named, s.narrow) FROM shadow AS s
+        SELECT 6, s.relation, format('ALTER TABLE %s DROP COLUMN %I', s.named, s.narrow) FROM shadow AS s
       UNION ALL
-        SELECT 7, format('ALTER TABLE %s RENAME COLUMN %I TO %I', s.named, s.shadow_name, s.narrow) FROM shadow AS s
+        SELECT 7, s.relation, format('ALTER TABLE %s RENAME COLUMN %I TO %I', s.named, s.shadow_name, s.narrow) FROM shadow AS s
       UNION ALL
-        SELECT 8, format('ALTER INDEX %I.%I RENAME TO %I', i.schema, i.shadow_name, i.name) FROM indexed AS i
+        SELECT 8, i.relation, format('ALTER INDEX %I.%I RENAME TO %I', i.schema, i.shadow_name, i.name) FROM indexed AS i
       UNION ALL
         -- Its columns have names of their own, which do not follow the table's.
-        SELECT 9, format('ALTER TABLE %I.%I RENAME COLUMN %I TO %I', i.schema, i.name, b.attname, a.attname)
+        SELECT 9, i.relation, format('ALTER TABLE %I.%I RENAME COLUMN %I TO %I', i.schema, i.name, b.attname, a.attname)
         FROM indexed AS i
         JOIN pg_attribute AS a ON a.attrelid = i.index AND a.attnum > 0
         JOIN pg_attribute AS b ON b.attrelid = i.shadow AND b.attnum = a.attnum AND b.attname <> a.attname
       UNION ALL
-        SELECT 10, format('ALTER TABLE %s ADD CONSTRAINT %I %s USING INDEX %I%s%s', i.named, i.name,
+        SELECT 10, i.relation, format('ALTER TABLE %s ADD CONSTRAINT %I %s USING INDEX %I%s%s', i.named, i.name,
                          CASE i.contype WHEN 'p' THEN 'PRIMARY KEY' ELSE 'UNIQUE' END, i.name,
                          CASE WHEN i.condeferrable THEN ' DEFERRABLE' ELSE '' END, CASE WHEN i.condeferred THEN ' INITIALLY DEFERRED' ELSE '' END)
         FROM indexed AS i WHERE i.constraint_oid IS NOT NULL
       UNION ALL
-        SELECT 11, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', f.named, f.shadow_name, f.name) FROM referencing AS f
+        SELECT 11, f.relation, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', f.named, f.shadow_name, f.name) FROM referencing AS f
       UNION ALL
         -- What ANALYZE does with the column, where that was changed meanwhile.
-        SELECT c.place, format('ALTER TABLE %s ALTER COLUMN %I %s', s.named, s.narrow, c.action)
+        SELECT c.place, s.relation, format('ALTER TABLE %s ALTER COLUMN %I %s', s.named, s.narrow, c.action)
         FROM shadow AS s
         JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
         JOIN pg_attribute AS b ON b.attrelid = s.relation AND b.attnum = s.shadow
@@ -133,47 +135,47 @@ AS $function$
             WHERE a.attoptions IS NOT NULL AND a.attoptions IS DISTINCT FROM b.attoptions
         ) AS c
       UNION ALL
-        SELECT 12, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', s.named, s.narrow, pg_get_expr(d.adbin, d.adrelid))
+        SELECT 12, s.relation, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', s.named, s.narrow, pg_get_expr(d.adbin, d.adrelid))
         FROM shadow AS s JOIN pg_attrdef AS d ON d.adrelid = s.relation AND d.adnum = s.attribute
         WHERE NOT s.is_target
       UNION ALL
-        SELECT 12, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()',
-                          @extschema@.snowflake_migration_name(target), snowflake_migration_swap_statements.column_name, '@extschema@')
+        SELECT 12, target, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()',
+                          @extschema@.snowflake_migration_name(target), snowflake_migration_swap_commands.column_name, '@extschema@')
       UNION ALL
-        SELECT 13, format('ALTER SEQUENCE %s OWNED BY %s.%I', o.sequence, o.named, o.narrow) FROM owned AS o
+        SELECT 13, o.relation, format('ALTER SEQUENCE %s OWNED BY %s.%I', o.sequence, o.named, o.narrow) FROM owned AS o
       UNION ALL
-        SELECT 14, format('ALTER TABLE %s REPLICA IDENTITY USING INDEX %I', i.named, i.name) FROM indexed AS i
+        SELECT 14, i.relation, format('ALTER TABLE %s REPLICA IDENTITY USING INDEX %I', i.named, i.name) FROM indexed AS i
         -- A primary key is that by default.
         WHERE i.indisreplident
       UNION ALL
-        SELECT 14, format('ALTER TABLE %s CLUSTER ON %I', i.named, i.name) FROM indexed AS i WHERE i.indisclustered
+        SELECT 14, i.relation, format('ALTER TABLE %s CLUSTER ON %I', i.named, i.name) FROM indexed AS i WHERE i.indisclustered
       UNION ALL
-        SELECT 14, format('ALTER INDEX %I.%I ALTER COLUMN %s SET STATISTICS %s', i.schema, i.name, a.attnum, a.attstattarget)
+        SELECT 14, i.relation, format('ALTER INDEX %I.%I ALTER COLUMN %s SET STATISTICS %s', i.schema, i.name, a.attnum, a.attstattarget)
         FROM indexed AS i JOIN pg_attribute AS a ON a.attrelid = i.index AND a.attnum > 0 AND a.attstattarget >= 0
       UNION ALL
-        SELECT 15, format('GRANT %s (%I) ON %s TO %s%s', g.privilege_type, s.narrow, s.named,
+        SELECT 15, s.relation, format('GRANT %s (%I) ON %s TO %s%s', g.privilege_type, s.narrow, s.named,
                           CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END,
                           CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
         FROM shadow AS s
         JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
         CROSS JOIN LATERAL aclexplode(a.attacl) AS g
       UNION ALL
-        SELECT 16, format('COMMENT ON COLUMN %s.%I IS %L', s.named, s.narrow, col_description(s.relation, s.attribute))
+        SELECT 16, s.relation, format('COMMENT ON COLUMN %s.%I IS %L', s.named, s.narrow, col_description(s.relation, s.attribute))
         FROM shadow AS s WHERE col_description(s.relation, s.attribute) IS NOT NULL
       UNION ALL
-        SELECT 16, format('COMMENT ON INDEX %I.%I IS %L', i.schema, i.name, obj_description(i.index, 'pg_class'))
+        SELECT 16, i.relation, format('COMMENT ON INDEX %I.%I IS %L', i.schema, i.name, obj_description(i.index, 'pg_class'))
         FROM indexed AS i WHERE obj_description(i.index, 'pg_class') IS NOT NULL
       UNION ALL
-        SELECT 16, format('COMMENT ON CONSTRAINT %I ON %s IS %L', i.name, i.named, obj_description(i.constraint_oid, 'pg_constraint'))
+        SELECT 16, i.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', i.name, i.named, obj_description(i.constraint_oid, 'pg_constraint'))
         FROM indexed AS i WHERE obj_description(i.constraint_oid, 'pg_constraint') IS NOT NULL
       UNION ALL
-        SELECT 16, format('COMMENT ON CONSTRAINT %I ON %s IS %L', f.name, f.named, obj_description(f.foreign_key, 'pg_constraint'))
+        SELECT 16, f.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', f.name, f.named, obj_description(f.foreign_key, 'pg_constraint'))
         FROM referencing AS f WHERE obj_description(f.foreign_key, 'pg_constraint') IS NOT NULL
       UNION ALL
-        SELECT 16, format('SECURITY LABEL FOR %I ON COLUMN %s.%I IS %L', l.provider, s.named, s.narrow, l.label)
+        SELECT 16, s.relation, format('SECURITY LABEL FOR %I ON COLUMN %s.%I IS %L', l.provider, s.named, s.narrow, l.label)
         FROM shadow AS s JOIN pg_seclabel AS l ON l.classoid = 'pg_class'::regclass AND l.objoid = s.relation AND l.objsubid = s.attribute
     )
-    SELECT array_agg(s.text ORDER BY s.place, s.text) FROM statement AS s
+    SELECT array_agg(s.relation ORDER BY s.place, s.text), array_agg(s.text ORDER BY s.place, s.text) FROM statement AS s
 $function$;
 
 -- The not-null constraints that tables have since PostgreSQL 18: their names,
@@ -195,7 +197,12 @@ CREATE FUNCTION snowflake_migration_fingerprint(relations regclass[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT string_agg(format('%s %s %s', r.tableoid::oid, r.ctid, r.xmin), ', ' ORDER BY r.tableoid, r.ctid)
+    SELECT concat(string_agg(format('%s %s %s', r.tableoid::oid, r.ctid, r.xmin), ', ' ORDER BY r.tableoid, r.ctid),
+                  -- And what is remembered, of which the caller sees what is his.
+                  (SELECT string_agg(o::text, ', ' ORDER BY a.attrelid, a.attnum)
+                   FROM pg_attribute AS a
+                   CROSS JOIN LATERAL @extschema@.snowflake_migration_origin(a.attrelid::regclass, a.attname) AS o
+                   WHERE a.attrelid = ANY (relations) AND a.attnum > 0 AND NOT a.attisdropped AND o.target IS NOT NULL))
     FROM (SELECT c.tableoid, c.ctid, c.xmin FROM pg_class AS c
           WHERE c.oid = ANY (relations) OR c.oid IN (SELECT i.indexrelid FROM pg_index AS i WHERE i.indrelid = ANY (relations))
         UNION ALL SELECT a.tableoid, a.ctid, a.xmin FROM pg_attribute AS a WHERE a.attrelid = ANY (relations)
@@ -209,8 +216,7 @@ AS $function$
         UNION ALL SELECT d.tableoid, d.ctid, d.xmin FROM pg_depend AS d
                   WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = ANY (relations)
         UNION ALL SELECT e.tableoid, e.ctid, e.xmin FROM pg_description AS e
-                  WHERE e.classoid = 'pg_class'::regclass AND e.objoid = ANY (relations)
-        UNION ALL SELECT o.tableoid, o.ctid, o.xmin FROM @extschema@.snowflake_origins AS o WHERE o.target = ANY (relations)) AS r
+                  WHERE e.classoid = 'pg_class'::regclass AND e.objoid = ANY (relations)) AS r
 $function$;
 
 -- Fails unless everything is there for the swap.
@@ -301,14 +307,13 @@ $function$;
 
 -- Locks the tables and swaps. Its arguments are what was read before it; where
 -- nothing has changed until the lock is there, nothing has to be looked at again.
-CREATE FUNCTION snowflake_migration_swap_under_lock(
-    target regclass, column_name name, relations regclass[], before text, statements text[], not_nulls jsonb)
+CREATE FUNCTION snowflake_migration_swap_locked(
+    target regclass, column_name name, relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     missing text;
-    statement text;
     it record;
 BEGIN
     PERFORM @extschema@.snowflake_migration_lock(relations, text 'ACCESS EXCLUSIVE');
@@ -319,29 +324,28 @@ BEGIN
                       HINT = 'Nothing was changed by this statement. Ask for the plan again, and run its statements in their order.';
         END IF;
         PERFORM @extschema@.snowflake_migration_require_ready(target, column_name);
-        statements := @extschema@.snowflake_migration_swap_statements(target, column_name);
+        SELECT s.relations, s.statements INTO altered, statements
+        FROM @extschema@.snowflake_migration_swap_commands(target, column_name) AS s;
         not_nulls := @extschema@.snowflake_migration_not_null_names(target, column_name);
     END IF;
     -- The sequence has gone on since it was remembered.
     PERFORM @extschema@.snowflake_migration_remember(target, column_name);
-    FOREACH statement IN ARRAY statements LOOP
-        EXECUTE statement;
-    END LOOP;
+    PERFORM @extschema@.snowflake_migration_run_all(altered, statements);
     FOR it IN
         SELECT e ->> 'name' AS former, e ->> 'comment' AS comment, (e ->> 'is_inherited')::boolean AS is_inherited, k.conname AS present,
-               @extschema@.snowflake_migration_name(k.conrelid::regclass) AS named
+               k.conrelid::regclass AS relation, @extschema@.snowflake_migration_name(k.conrelid::regclass) AS named
         FROM jsonb_array_elements(not_nulls) AS e
         JOIN pg_attribute AS a ON a.attrelid = (e ->> 'relation')::oid AND a.attname = e ->> 'column'
         JOIN pg_constraint AS k ON k.conrelid = a.attrelid AND k.contype = 'n' AND k.conkey = ARRAY[a.attnum]
     LOOP
         IF it.present <> it.former THEN
-            EXECUTE format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', it.named, it.present, it.former);
+            PERFORM @extschema@.snowflake_migration_run(it.relation, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', it.named, it.present, it.former));
         END IF;
         IF NOT it.is_inherited THEN
-            EXECUTE format('ALTER TABLE %s ALTER CONSTRAINT %I NO INHERIT', it.named, it.former);
+            PERFORM @extschema@.snowflake_migration_run(it.relation, format('ALTER TABLE %s ALTER CONSTRAINT %I NO INHERIT', it.named, it.former));
         END IF;
         IF it.comment IS NOT NULL THEN
-            EXECUTE format('COMMENT ON CONSTRAINT %I ON %s IS %L', it.former, it.named, it.comment);
+            PERFORM @extschema@.snowflake_migration_run(it.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', it.former, it.named, it.comment));
         END IF;
     END LOOP;
     -- Of a layout whose first IDs an integer holds. Others need no look.
@@ -368,6 +372,7 @@ DECLARE
     relations CONSTANT regclass[] := @extschema@.snowflake_migration_swap_relations(target, column_name);
     sequences CONSTANT regclass[] := @extschema@.snowflake_migration_swap_sequences(target, column_name);
     before CONSTANT text := @extschema@.snowflake_migration_fingerprint(relations);
+    altered regclass[];
     statements text[];
     not_nulls jsonb;
     begun timestamptz;
@@ -377,13 +382,14 @@ BEGIN
     PERFORM @extschema@.snowflake_migration_require_owner(target);
     PERFORM @extschema@.snowflake_migration_require_ready(target, column_name);
     PERFORM @extschema@.snowflake_migration_await_snapshots(target, column_name);
-    statements := @extschema@.snowflake_migration_swap_statements(target, column_name);
+    SELECT s.relations, s.statements INTO altered, statements
+    FROM @extschema@.snowflake_migration_swap_commands(target, column_name) AS s;
     not_nulls := @extschema@.snowflake_migration_not_null_names(target, column_name);
     begun := clock_timestamp();
     told := begun;
     LOOP
         BEGIN
-            PERFORM @extschema@.snowflake_migration_swap_under_lock(target, column_name, relations, before, statements, not_nulls);
+            PERFORM @extschema@.snowflake_migration_swap_locked(target, column_name, relations, before, altered, statements, not_nulls);
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             -- Whoever called nextval() has a lock on the sequence until the end of
