@@ -268,7 +268,10 @@ fn planted_before_create_extension() -> Result<()> {
     owner.batch_execute("RESET search_path; CREATE EXTENSION snowflake")?;
     attacks.tried("CREATE EXTENSION")?;
 
-    let strange = cluster.connect_to("planted")?.query(STRANGE, &[])?;
+    // Not with what was planted on the path of this very query.
+    let mut looking = cluster.connect_to("planted")?;
+    looking.batch_execute("SET search_path = pg_catalog")?;
+    let strange = looking.query(STRANGE, &[])?;
     for row in &strange {
         attacks.gained(true, row.get::<_, String>(0));
     }
