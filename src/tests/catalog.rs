@@ -20,6 +20,7 @@ mod tests {
         );
         let expected = [
             "function snowflake_accept_clock(timestamp with time zone)",
+            "function snowflake_accept_layout()",
             "function snowflake_audit(regclass,name,integer[],bigint)",
             "function snowflake_backend_id(bigint)",
             "function snowflake_backend_id(bigint,text)",
@@ -34,6 +35,7 @@ mod tests {
             "function snowflake_explain(bigint)",
             "function snowflake_explain(bigint,text)",
             "function snowflake_from_text(text,text)",
+            "function snowflake_get_database_layout()",
             "function snowflake_get_layouts()",
             "function snowflake_get_stat_slots()",
             "function snowflake_get_status()",
@@ -145,6 +147,7 @@ mod tests {
             "function snowflake_timestamp(bigint,text)",
             "function snowflake_to_text(bigint,text)",
             "sequence snowflake_mark",
+            "table snowflake_accepted_layout",
             "table snowflake_origins",
             "table snowflake_progress",
             "view snowflake_layouts",
@@ -164,6 +167,7 @@ mod tests {
         );
         let expected = [
             "snowflake_accept_clock(timestamp with time zone) v s t",
+            "snowflake_accept_layout() v u t",
             "snowflake_audit(regclass,name,integer[],bigint) s r f",
             "snowflake_backend_id(bigint) s s t",
             "snowflake_backend_id(bigint,text) i s t",
@@ -178,6 +182,7 @@ mod tests {
             "snowflake_explain(bigint) s s t",
             "snowflake_explain(bigint,text) s s t",
             "snowflake_from_text(text,text) i s t",
+            "snowflake_get_database_layout() v r t",
             "snowflake_get_layouts() i s t",
             "snowflake_get_stat_slots() v r t",
             "snowflake_get_status() v r t",

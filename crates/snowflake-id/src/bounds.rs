@@ -57,7 +57,7 @@ impl Bounds {
             Some(known) => known.bound = known.bound.max(new.bound),
             None => self.0.push(new),
         }
-        self.0.sort_by(|a, b| b.bound.cmp(&a.bound));
+        self.0.sort_by_key(|it| std::cmp::Reverse(it.bound));
         if self.0.len() > Self::MOST
             && let Some(lowest) = self.0.iter().rposition(|it| !is_same(it))
         {
