@@ -14,9 +14,14 @@ use crate::{settings, stats};
 /// How often a long wait looks at the clocks again, milliseconds.
 const LONGEST_SLEEP_MS: i64 = 100;
 
-/// How long another process may take to move the mark, where
-/// `snowflake.max_wait` is less: it waits for the disk, not for time to pass.
-const SHORTEST_WAIT_MS: i64 = 100;
+/// How long the lock on the mark is waited for where `snowflake.max_wait` is
+/// less, milliseconds.
+const SHORTEST_LOCK_WAIT_MS: i64 = 100;
+
+/// How long another process may take to move the mark where `snowflake.max_wait`
+/// is less, milliseconds: it waits for the disk, or for a processor, which is not
+/// what that setting is about.
+const SHORTEST_MOVER_WAIT_MS: i64 = 1_000;
 
 /// How long one call may still wait.
 pub struct Patience {
@@ -57,10 +62,13 @@ impl Patience {
         Ok(())
     }
 
-    /// How long this call may still wait for another session, milliseconds; at
-    /// least 1.
+    /// How long this call may still wait for the lock on the mark, milliseconds;
+    /// at least 1.
     pub fn left_ms(&self) -> i64 {
-        self.longest_ms().saturating_sub(self.waited_ms()).max(1)
+        i64::from(self.max_wait_ms)
+            .max(SHORTEST_LOCK_WAIT_MS)
+            .saturating_sub(self.waited_ms())
+            .max(1)
     }
 
     /// Waits a moment for another process that moves the mark.
@@ -68,7 +76,7 @@ impl Patience {
     /// # Errors
     /// [`Error::MarkLocked`] where that takes too long.
     pub fn wait_for_mover(&mut self) -> Result<(), Error> {
-        if self.waited_ms() >= self.longest_ms() {
+        if self.waited_ms() >= i64::from(self.max_wait_ms).max(SHORTEST_MOVER_WAIT_MS) {
             return Err(self.mark_locked());
         }
         sleep(1);
@@ -80,10 +88,6 @@ impl Patience {
         Error::MarkLocked {
             waited_ms: self.waited_ms(),
         }
-    }
-
-    fn longest_ms(&self) -> i64 {
-        i64::from(self.max_wait_ms).max(SHORTEST_WAIT_MS)
     }
 
     fn waited_ms(&self) -> i64 {

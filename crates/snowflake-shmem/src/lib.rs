@@ -16,6 +16,12 @@
 //! A pointer may be used only within the memory that it was made for: one that is derived from a reference to the header
 //! ends with the header, wherever arithmetic takes it. So the block keeps the pointer that it was given for the whole
 //! memory, and each part's pointer is derived from that one; no reference is ever turned back into a pointer.
+//!
+//! Miri checks this rule where a toolchain has it (`cargo miri test -p snowflake-shmem`). Where it has none: the only
+//! expressions that make a pointer are `base` in [`Block::attach`] (the caller's pointer plus its padding) and `part` (that
+//! pointer plus an offset that [`Layout::extend`] has computed), and the tests fill memory that is exactly as long as asked
+//! for, which AddressSanitizer watches (`RUSTFLAGS=-Zsanitizer=address cargo +nightly test -p snowflake-shmem --lib --target
+//! x86_64-unknown-linux-gnu`).
 #![allow(unsafe_code)] // pointers into shared memory
 
 use std::alloc::Layout;
