@@ -26,6 +26,11 @@ const EACH: usize = 260_000;
 /// many only where they are not protected.
 const MOST: usize = 3_000_000;
 
+/// A layout whose ticks are used up: who passes through the time of somebody
+/// else's IDs is bound to meet them. In the default one most ticks have room
+/// for both.
+const DENSE: &str = "timestamp:41 node:10 sequence:12 tick:10ms";
+
 /// The file of the floor's page.
 const FLOOR: &str = "global/1936617335";
 
@@ -100,28 +105,22 @@ fn judge(
     Ok(())
 }
 
-/// A layout whose ticks are used up: who passes through the time of somebody
-/// else's IDs meets them. By default most ticks have room for both.
-const DENSE: &str = "timestamp:41 node:10 sequence:12 tick:10ms";
-
 /// The standby was made before `busy` made its IDs, has the same node number,
 /// and its clock is ten seconds behind.
-fn promotion(protected: bool) -> Result<()> {
+fn promotion(protected: bool, layout: &str, each: usize) -> Result<()> {
     let source = Cluster::builder()
         .conf("snowflake.node_id", 1)
+        .conf("snowflake.layout", layout)
         .can_be_copied();
     let taker = Cluster::builder().movable_clock();
     let (source, taker) = if protected {
         (source, taker)
     } else {
         (
-            source
-                .conf("snowflake.layout", DENSE)
-                .installation(Installation::unprotected()?),
+            source.installation(Installation::unprotected()?),
             taker.without_protection("mark")?,
         )
     };
-    let each = if protected { EACH } else { EACH / 4 };
     let primary = two_databases(source)?;
     let mut standby = taker.prepare_standby_of(&primary)?;
     standby
@@ -131,7 +130,7 @@ fn promotion(protected: bool) -> Result<()> {
     let busy = take(&primary, "busy", each, |_| true)?;
     standby.catch_up_with(&primary)?;
     standby.promote()?;
-    let least = if protected { EACH } else { 0 };
+    let least = if protected { each } else { 0 };
     judge(
         "promotion with the clock 10 s behind",
         protected,
@@ -143,12 +142,17 @@ fn promotion(protected: bool) -> Result<()> {
 
 #[test]
 fn databases_repeat_nothing_after_a_promotion() -> Result<()> {
-    promotion(true)
+    promotion(true, "default", EACH)
+}
+
+#[test]
+fn databases_repeat_nothing_after_a_promotion_with_full_ticks() -> Result<()> {
+    promotion(true, DENSE, EACH / 4)
 }
 
 #[test]
 fn promotions_are_able_to_fail() -> Result<()> {
-    promotion(false)
+    promotion(false, DENSE, EACH / 4)
 }
 
 /// A crash of the primary takes the IDs a lease of 20 s ahead; the standby's
@@ -158,6 +162,7 @@ fn databases_repeat_nothing_after_a_crash_and_a_promotion() -> Result<()> {
     let mut primary = two_databases(
         Cluster::builder()
             .conf("snowflake.node_id", 1)
+            .conf("snowflake.layout", DENSE)
             .conf("snowflake.lease", "20s")
             .can_be_copied(),
     )?;
@@ -185,6 +190,7 @@ fn databases_repeat_nothing_in_a_base_backup() -> Result<()> {
     let source = two_databases(
         Cluster::builder()
             .conf("snowflake.node_id", 1)
+            .conf("snowflake.layout", DENSE)
             .can_be_copied(),
     )?;
     let (busy, copy) = std::thread::scope(|scope| -> Result<_> {
@@ -347,12 +353,10 @@ fn the_file_of_version_0_1_is_taken_over() -> Result<()> {
 /// has a mark of its own, and all its IDs are below that.
 #[test]
 fn a_database_of_the_same_number_has_its_own_mark() -> Result<()> {
-    let server = Cluster::builder()
-        .conf("snowflake.node_id", 1)
-        .conf("snowflake.lease", "20s")
-        .start()?;
+    let server = Cluster::builder().conf("snowflake.node_id", 1).start()?;
     ids::one(&mut server.connect_to_new_database("template")?)?;
-    // The mark of the template is old by the time that the copy is used.
+    // The mark of the template is in the past by the time that the copy is used.
+    std::thread::sleep(Duration::from_secs(4));
     let mut above = 0;
     let mut checked = 0;
     let mut received = Vec::new();
@@ -378,7 +382,6 @@ fn a_database_of_the_same_number_has_its_own_mark() -> Result<()> {
             received.push(id);
         }
         drop(again);
-        std::thread::sleep(Duration::from_millis(1_100));
         client.batch_execute("DROP DATABASE again WITH (FORCE)")?;
     }
     let tally = Tally::of(received);
