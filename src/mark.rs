@@ -386,10 +386,12 @@ impl Written {
 /// The tuple of a sequence (`FormData_pg_sequence_data`, commands/sequence.h).
 /// Whatever is on the page is a valid value of it: a `bool` need not be.
 #[repr(C)]
-struct SequenceData {
-    last_value: i64,
+pub struct SequenceData {
+    /// The last value, or the first one.
+    pub last_value: i64,
     log_cnt: i64,
-    is_called: u8,
+    /// A C `bool`: 0 where the value has not been given out yet.
+    pub is_called: u8,
 }
 
 /// The sequence's only page, pinned and exclusively locked until dropped.
@@ -478,7 +480,7 @@ impl Drop for Page {
 
 /// # Safety
 /// `page` is the page of a sequence: its one tuple is at line pointer 1.
-unsafe fn sequence_data(page: pg_sys::Page) -> *mut SequenceData {
+pub unsafe fn sequence_data(page: pg_sys::Page) -> *mut SequenceData {
     // SAFETY: per this function's contract.
     unsafe {
         let item = pg_sys::PageGetItemId(page, 1);

@@ -6,6 +6,7 @@ use pgrx::prelude::*;
 
 use super::{Class, or_report};
 use crate::error::Error;
+use crate::mark::sequence_data;
 
 const LOCK_MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 
@@ -74,15 +75,6 @@ fn state(sequence: pg_sys::Oid, table: pg_sys::Oid) -> Result<Option<(i64, bool)
     }
 }
 
-/// The tuple of a sequence (`FormData_pg_sequence_data`, commands/sequence.h).
-#[repr(C)]
-struct SequenceData {
-    last_value: i64,
-    log_cnt: i64,
-    /// A C `bool`: any value but 0 is true, which a Rust one may not have.
-    is_called: u8,
-}
-
 /// # Safety
 /// The relation is an open sequence of this session or of all.
 unsafe fn read(relation: pg_sys::Relation) -> (i64, bool) {
@@ -91,13 +83,8 @@ unsafe fn read(relation: pg_sys::Relation) -> (i64, bool) {
     unsafe {
         let buffer = pg_sys::ReadBuffer(relation, 0);
         pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
-        let page = pg_sys::BufferGetPage(buffer);
-        let item = pg_sys::PageGetItemId(page, 1);
-        let tuple = pg_sys::PageGetItem(page, item).cast::<pg_sys::HeapTupleHeaderData>();
-        let data = tuple
-            .byte_add(usize::from((*tuple).t_hoff))
-            .cast::<SequenceData>();
-        let state = ((*data).last_value, (*data).is_called != 0);
+        let data = &*sequence_data(pg_sys::BufferGetPage(buffer));
+        let state = (data.last_value, data.is_called != 0);
         pg_sys::UnlockReleaseBuffer(buffer);
         state
     }
