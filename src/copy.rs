@@ -28,8 +28,8 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 use pgrx::prelude::*;
 use pgrx::{is_a, pg_guard, pg_sys};
 
+use crate::call::called_function;
 use crate::error::Error;
-use crate::generate::called_function;
 use crate::{backend, settings};
 
 /// The name of the twin, in the schema of `snowflake_nextval()`.

@@ -1,5 +1,4 @@
 //! SQL: making IDs, and what only an administrator may do to them.
-#![allow(unsafe_code)] // the name of the called function
 
 use std::num::NonZeroU32;
 
@@ -7,20 +6,9 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use crate::backend::{self, Batch};
+use crate::call::{called_function, superusers_only};
 use crate::error::Error;
-use crate::{datum, stats};
-
-/// The OID of the SQL function that is running.
-pub fn called_function(fcinfo: pg_sys::FunctionCallInfo) -> pg_sys::Oid {
-    // SAFETY: Postgres calls SQL functions with a valid call frame, whose
-    // `flinfo` is null only where C code calls the function directly.
-    unsafe {
-        match (*fcinfo).flinfo.as_ref() {
-            Some(flinfo) => flinfo.fn_oid,
-            None => pg_sys::InvalidOid,
-        }
-    }
-}
+use crate::{datum, layout_memory, stats};
 
 #[pg_extern(volatile, parallel_safe)]
 fn snowflake_nextval(fcinfo: pg_sys::FunctionCallInfo) -> i64 {
@@ -115,10 +103,9 @@ fn snowflake_accept_clock(expected: TimestampWithTimeZone) {
     backend::accept_clock(datum::unix_micros(expected)).unwrap_or_else(|error| error.report());
 }
 
-/// Uniqueness rests on these, so a grant is not enough.
-pub fn superusers_only(function: &'static str) {
-    // SAFETY: reads the current user's properties.
-    if !unsafe { pg_sys::superuser() } {
-        Error::NotSuperuser(function).report();
-    }
+/// Accepts the layout of this server as that of the database's IDs.
+#[pg_extern(volatile, parallel_unsafe)]
+fn snowflake_accept_layout(fcinfo: pg_sys::FunctionCallInfo) {
+    superusers_only("snowflake_accept_layout");
+    layout_memory::accept(called_function(fcinfo)).unwrap_or_else(|error| error.report());
 }

@@ -28,8 +28,8 @@ use pgrx::prelude::*;
 use pgrx::{pg_sys, varlena};
 use snowflake_id::Layout;
 
+use crate::call::called_function;
 use crate::error::Error;
-use crate::generate::{called_function, superusers_only};
 use crate::mark;
 use crate::shared::{MarkKey, Shared};
 use crate::{log, settings};
@@ -133,11 +133,10 @@ fn look(fcinfo: pg_sys::FunctionCallInfo) -> bool {
 }
 
 /// The layout of the IDs in this database: where several were written down, one
-/// that is not this server's. `NULL` where none was.
-#[pg_extern(volatile, parallel_restricted)]
-fn snowflake_get_database_layout(fcinfo: pg_sys::FunctionCallInfo) -> Option<String> {
+/// that is not this server's. `None` where none was.
+pub fn of_database(function: pg_sys::Oid) -> Option<String> {
     let current = settings::layout_for_reading().ok()?.to_string();
-    let table = Table::open(called_function(fcinfo), pg_sys::AccessShareLock)?;
+    let table = Table::open(function, pg_sys::AccessShareLock)?;
     let mut layouts = table.layouts();
     let index = layouts.iter().position(|text| *text != current);
     match index {
@@ -148,10 +147,12 @@ fn snowflake_get_database_layout(fcinfo: pg_sys::FunctionCallInfo) -> Option<Str
 
 /// Writes down that this server's layout is the one that the database's IDs
 /// have from now on.
-#[pg_extern(volatile, parallel_unsafe)]
-fn snowflake_accept_layout(fcinfo: pg_sys::FunctionCallInfo) {
-    superusers_only("snowflake_accept_layout");
-    let identity = settings::fixed().unwrap_or_else(|| Error::NotPreloaded.report());
+///
+/// # Errors
+/// [`Error::NotPreloaded`], and [`Error::LayoutTableLocked`] where another
+/// session has locked the table.
+pub fn accept(function: pg_sys::Oid) -> Result<(), Error> {
+    let identity = settings::fixed().ok_or(Error::NotPreloaded)?;
     // SAFETY: raises the error of a read-only transaction, a parallel operation
     // and a standby.
     unsafe {
@@ -160,10 +161,11 @@ fn snowflake_accept_layout(fcinfo: pg_sys::FunctionCallInfo) {
         pg_sys::PreventCommandIfParallelMode(name);
         pg_sys::PreventCommandDuringRecovery(name);
     }
-    match Table::open(called_function(fcinfo), pg_sys::ShareRowExclusiveLock) {
-        Some(table) => table.replace(identity.layout),
-        None => Error::LayoutTableLocked.report(),
-    }
+    let table = Table::open(function, pg_sys::ShareRowExclusiveLock);
+    table
+        .ok_or(Error::LayoutTableLocked)?
+        .replace(identity.layout);
+    Ok(())
 }
 
 /// The table, opened and locked; the lock stays until the transaction ends where

@@ -10,6 +10,7 @@ use pgrx::pg_sys;
 
 mod backend;
 mod bounds;
+mod call;
 mod clock;
 mod copy;
 mod datum;
@@ -51,14 +52,14 @@ pgrx::extension_sql_file!(
 pgrx::extension_sql_file!(
     "../sql/layout_memory.sql",
     name = "layout_memory",
-    requires = [layout_memory::snowflake_accept_layout]
+    requires = [generate::snowflake_accept_layout]
 );
 pgrx::extension_sql_file!(
     "../sql/monitor.sql",
     name = "monitor",
     requires = [
         "layout_memory",
-        layout_memory::snowflake_get_database_layout,
+        monitor::snowflake_get_database_layout,
         monitor::snowflake_get_status,
         monitor::snowflake_get_stat_slots,
         monitor::snowflake_stat_reset

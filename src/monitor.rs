@@ -6,11 +6,12 @@ use std::sync::atomic::Ordering::Relaxed;
 use pgrx::prelude::*;
 use snowflake_id::{Layout, Origin, Slot, SnowflakeId, Tick};
 
+use crate::call::called_function;
 use crate::datum::timestamptz;
 use crate::floor::{self, Server};
 use crate::settings::Identity;
 use crate::shared::{self, Counters, MarkKey, Shared};
-use crate::{clock, mark, settings, stats};
+use crate::{clock, layout_memory, mark, settings, stats};
 
 fn last_id_at(layout: &Layout, counters: &Counters) -> Option<TimestampWithTimeZone> {
     let id = SnowflakeId::new(counters.last_id.load(Relaxed)).filter(|id| id.get() > 0)?;
@@ -53,7 +54,7 @@ fn snowflake_get_status(
             last_id_at(&layout, shared.counters().iter().max_by_key(last)?)
         }),
         shared.zip(layout).and_then(|(shared, layout)| {
-            let sequence = mark::locate(crate::generate::called_function(fcinfo)).ok()?;
+            let sequence = mark::locate(called_function(fcinfo)).ok()?;
             timestamptz(layout.time_of(shared.bound_of(MarkKey::here(sequence))?))
         }),
         shared.map(|shared| (shared.pace().reached() - clock::wall()).max(0) as f64 / 1e6),
@@ -153,6 +154,12 @@ fn bound_at_start(shared: Shared, identity: Identity) -> Option<i64> {
     )
     .ok()?;
     (floor > SnowflakeId::ZERO).then(|| floor.get() - 1)
+}
+
+/// The layout that this database's IDs were made with, as far as it is known.
+#[pg_extern(volatile, parallel_restricted)]
+fn snowflake_get_database_layout(fcinfo: pg_sys::FunctionCallInfo) -> Option<String> {
+    layout_memory::of_database(called_function(fcinfo))
 }
 
 #[pg_extern(volatile, parallel_safe)]

@@ -20,9 +20,9 @@ use pgrx::prelude::*;
 use pgrx::varlena;
 
 use super::{Answer, Arguments, Class, hold_owned, or_report, text_bytes};
+use crate::call::called_function;
 use crate::encoding::readable;
 use crate::error::Error;
-use crate::generate::called_function;
 
 const ORIGINS: &CStr = c"snowflake_origins";
 const PROGRESS: &CStr = c"snowflake_progress";
