@@ -14,8 +14,8 @@
 //! `snowflake_accept_layout()` writes this server's layout down.
 //!
 //! The table is read and written by its OID, without SQL, so no trigger and no
-//! name on the search path plays a part, and its lock is never waited for:
-//! whoever may read the table could otherwise keep others from their IDs.
+//! name on the search path plays a part, and its lock is never waited for: a
+//! role that may read the table could otherwise keep others from their IDs.
 #![allow(unsafe_code)] // reads and writes a table
 
 use std::ffi::CStr;

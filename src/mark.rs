@@ -491,7 +491,7 @@ pub unsafe fn sequence_data(page: pg_sys::Page) -> *mut SequenceData {
 
 /// Makes the records durable. The mark's is none (0) where `wal_level` is
 /// `minimal` and this very transaction has created the extension: then the
-/// commit syncs the file, and before it nobody else can see the extension. The
+/// commit syncs the file, and no other session sees the extension before that. The
 /// floor's may be another process's, which is in the log by now.
 fn flush(record: pg_sys::XLogRecPtr) {
     // SAFETY: positions that were written.

@@ -3,7 +3,7 @@
 //! - It tells [`crate::copy`] which statement runs.
 //! - DISCARD ALL and DISCARD SEQUENCES forget `snowflake_currval()`.
 //! - After a GRANT by a superuser it takes privileges on the extension's tables
-//!   and on the mark back that nobody needs: `GRANT ... ON ALL TABLES IN SCHEMA`
+//!   and on the mark back, all but SELECT: `GRANT ... ON ALL TABLES IN SCHEMA`
 //!   and its like mean an application's tables, not these. (A role without that
 //!   right can grant nothing on them. What is left of such a grant has no effect
 //!   either: `sql/privileges.sql` has the whole story.)

@@ -213,7 +213,7 @@ mod tests {
     type Uneven = Block<Odd, Line, Odd, Wide, ENTRIES>;
 
     /// Memory that begins `off` bytes after an address that a cache line begins at, exactly as long as was asked for: one
-    /// byte beyond it belongs to somebody else, as a sanitizer would say.
+    /// byte beyond it is not the block's, as a sanitizer would say.
     fn with_memory(size: usize, off: usize, test: impl FnOnce(NonNull<u8>)) {
         let layout = Layout::from_size_align(size + off, 64).expect("a layout");
         // SAFETY: the size is not 0; freed below, when nothing refers to it any more.

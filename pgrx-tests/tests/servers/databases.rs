@@ -26,8 +26,8 @@ const EACH: usize = 260_000;
 /// many only where they are not protected.
 const MOST: usize = 3_000_000;
 
-/// A layout whose ticks are used up: who passes through the time of somebody
-/// else's IDs is bound to meet them. In the default one most ticks have room
+/// A layout whose ticks are used up: IDs that pass through the time of others
+/// are bound to meet them. In the default one most ticks have room
 /// for both.
 const DENSE: &str = "timestamp:41 node:10 sequence:12 tick:10ms";
 

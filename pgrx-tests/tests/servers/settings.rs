@@ -399,8 +399,8 @@ fn not_preloaded_it_decodes_and_says_what_to_add() -> Result<()> {
     Ok(())
 }
 
-/// Whoever creates the extension before the server can make IDs learns of both
-/// lines that it takes at once, and so does whoever asks for an ID.
+/// CREATE EXTENSION warns where the server cannot make IDs yet. Its hint, and the
+/// hint of a call, name all lines that are missing.
 #[test]
 fn what_is_missing_is_said_when_the_extension_is_created() -> Result<()> {
     let cases = [
