@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use postgres::error::DbError;
+use postgres::error::{DbError, Severity};
 use postgres::{Client, Config, NoTls};
 
 use crate::ids::{self, Fields, Tally};
@@ -399,15 +399,26 @@ impl Shared {
             }
             // The administrator, a crash, starting up or shutting down.
             Some(refusal) if refusal.sqlstate.starts_with("57P") => Ok(()),
+            // The write-ahead log on a full disk: the session that meets it first
+            // takes the server down and is told so.
+            Some(refusal) if refusal.sqlstate == "53100" && is_panic(&error) => Ok(()),
             Some(refusal) => Err(error.context(refusal.to_string())),
             None => Ok(()),
         }
     }
 }
 
+fn is_panic(error: &anyhow::Error) -> bool {
+    said(error).is_some_and(|said| said.parsed_severity() == Some(Severity::Panic))
+}
+
+fn said(error: &anyhow::Error) -> Option<&DbError> {
+    error.chain().find_map(|cause| cause.downcast_ref())
+}
+
 /// What the server said, also where it said so in the middle of a COPY.
 fn server_error(error: &anyhow::Error) -> Option<Refusal> {
-    let said: &DbError = error.chain().find_map(|cause| cause.downcast_ref())?;
+    let said = said(error)?;
     Some(Refusal {
         sqlstate: said.code().code().to_owned(),
         message: said.message().to_owned(),
