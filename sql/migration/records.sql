@@ -6,8 +6,8 @@
 --
 -- What a column was before it was migrated, for the way back. DROP IDENTITY
 -- drops the sequence, so its properties are here. It reveals how far sequences
--- are, so only the owner of a table sees its row, through
--- snowflake_migration_origin().
+-- are, so the owner of a table sees its row, through snowflake_migration_origin(),
+-- and of the other roles only those that dump the database.
 CREATE TABLE snowflake_origins (
     target regclass NOT NULL,
     column_name name NOT NULL,
