@@ -32,9 +32,9 @@ const CHUNK: usize = 10_000;
 /// default layout's backend numbers.
 const OPENED: usize = 48;
 
-/// For parallel workers, which live for a few milliseconds. Two that share a
-/// number are seldom at work in the same millisecond where there are few
-/// cores; within a tenth of a second they meet for certain.
+/// For parallel workers. Two that share a number are seldom at work in the
+/// same millisecond where there are few cores; within a tenth of a second they
+/// meet for certain.
 const LONG_TICK: Fields = Fields {
     layout: "timestamp:34 node:6 backend:4 sequence:19 tick:100ms",
     bits: &[("node", 6), ("backend", 4), ("sequence", 19)],
@@ -259,11 +259,17 @@ fn coming_and_going(fields: &Fields, protection: Protection) -> Result<()> {
 /// Several sessions whose queries run in parallel workers. A worker is a
 /// process of its own, with its own PID and so its own slot, that lives for
 /// one query.
+///
+/// The leaders begin together, and their workers pause so often that those of
+/// all leaders are there at once, however fast the machine is: 24 backends on
+/// 16 numbers.
 fn parallel_workers(fields: &Fields, protection: Protection) -> Result<()> {
     const LEADERS: usize = 6;
     const RUNS: usize = 8;
     const WORKERS: usize = 4;
     const ROWS: usize = 25_000;
+    const ROWS_A_PAUSE: usize = 1_000;
+    const PAUSE: Duration = Duration::from_millis(20);
 
     let cluster = protection.start(fields)?;
     let mut observer = cluster.connect()?;
@@ -286,7 +292,11 @@ fn parallel_workers(fields: &Fields, protection: Protection) -> Result<()> {
          SET parallel_leader_participation = off;"
     );
     observer.batch_execute(&settings)?;
-    let query = "SELECT snowflake_nextval() FROM many";
+    let query = &format!(
+        "SELECT snowflake_nextval() FROM many
+         WHERE n % {ROWS_A_PAUSE} <> 0 OR pg_sleep({}) IS NOT NULL",
+        PAUSE.as_secs_f64()
+    );
     // That the workers call it, and not the leader above them.
     let plan: Vec<String> = observer
         .query(
@@ -308,6 +318,14 @@ fn parallel_workers(fields: &Fields, protection: Protection) -> Result<()> {
     );
 
     let over = AtomicBool::new(false);
+    let clients = (0..LEADERS)
+        .map(|_| {
+            let mut client = cluster.connect()?;
+            client.batch_execute(&settings)?;
+            Ok(client)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let together = Barrier::new(LEADERS);
     let (lists, (pids, pairs)) = std::thread::scope(|scope| -> Result<_> {
         let watch = scope.spawn(|| -> Result<(HashSet<i32>, u64)> {
             let mut pids = HashSet::new();
@@ -333,13 +351,13 @@ fn parallel_workers(fields: &Fields, protection: Protection) -> Result<()> {
             }
             Ok((pids, pairs.len() as u64))
         });
-        let leaders: Vec<_> = (0..LEADERS)
-            .map(|_| {
-                let (cluster, settings) = (&cluster, &settings);
+        let leaders: Vec<_> = clients
+            .into_iter()
+            .map(|mut client| {
+                let together = &together;
                 scope.spawn(move || -> Result<Vec<i64>> {
-                    let mut client = cluster.connect()?;
-                    client.batch_execute(settings)?;
                     let mut received = Vec::new();
+                    together.wait();
                     for _ in 0..RUNS {
                         ids::fetch_into(&mut client, query, &mut received)?;
                     }
