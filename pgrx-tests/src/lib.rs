@@ -13,6 +13,7 @@
 //! - [`replica`]: standbys, base backups, point-in-time recovery, dumps, `pg_upgrade`
 //! - [`demand`]: sessions that never stop asking for IDs
 //! - [`soak`]: a random mix of faults against sessions that never stop
+//! - [`threads`]: how a test's threads learn that it is over
 //! - [`ids`]: IDs as a client receives them: fetching, fields, duplicates
 //! - [`migration`]: plans, dumps of the schema, checksums of the rows
 //! - [`online`]: the steps of online migrations
@@ -47,6 +48,7 @@ pub mod replica;
 pub mod scratch;
 pub mod server;
 pub mod soak;
+pub mod threads;
 pub mod watchdog;
 pub mod zoo;
 

@@ -276,6 +276,8 @@ fn cause(
             cluster.clock().set_offset(offset)?;
         }
         Fault::KillBackend | Fault::KillBackendClockBack => {
+            // One that has just connected may not have said its number yet.
+            demand.until(|demand| demand.pids().iter().all(|&pid| pid != 0))?;
             let before = demand.pids();
             let victim = *before.choose(random).context("no session")?;
             ensure!(victim != 0, "a session has no connection");

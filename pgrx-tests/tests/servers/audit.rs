@@ -13,6 +13,7 @@ use postgres::Client;
 use snowflake_tests::clock::Offset;
 use snowflake_tests::ids::{self, DEFAULT, Fields, SHORT_SEQUENCE, grouped};
 use snowflake_tests::outcome::{refusal, text};
+use snowflake_tests::threads::SetOnDrop;
 use snowflake_tests::{Cluster, Stop};
 
 const DUPLICATES: &str = "duplicates";
@@ -124,7 +125,9 @@ fn nothing_is_found_under_concurrent_inserts() -> Result<()> {
                     Ok(())
                 }));
             }
+            let over = SetOnDrop(&over);
             let audits = (|| -> Result<()> {
+                while number(&mut client, "SELECT count(*) FROM t")? == 0 {}
                 let begun = Instant::now();
                 while begun.elapsed() < Duration::from_millis(2_500) {
                     for table in ["t", "keyed"] {
@@ -151,7 +154,7 @@ fn nothing_is_found_under_concurrent_inserts() -> Result<()> {
                 }
                 Ok(())
             })();
-            over.store(true, Ordering::Relaxed);
+            drop(over);
             for session in sessions {
                 session.join().expect("a session panicked")?;
             }

@@ -919,9 +919,9 @@ fn a_copy_that_is_cancelled_or_left() -> Result<()> {
         send(c, "COPY t (v) FROM STDIN", 0..100)
     })?;
 
-    client.batch_execute("SET statement_timeout = '50ms'")?;
+    client.batch_execute("SET statement_timeout = '1s'")?;
     let mut writer = client.copy_in("COPY t (v) FROM STDIN")?;
-    std::thread::sleep(Duration::from_millis(150));
+    std::thread::sleep(Duration::from_millis(1_300));
     writer.write_all(numbers(20_000).as_bytes())?;
     let refused = Refusal::from_error(writer.finish().expect_err("it took too long"))?;
     assert_eq!(refused.sqlstate, "57014", "{refused}");

@@ -14,9 +14,10 @@ use snowflake_tests::Cluster;
 use snowflake_tests::ids::{self, Fields, SHORT_SEQUENCE, assert_increasing};
 use snowflake_tests::outcome::{Refusal, refusal};
 
-/// A cancel, a timeout or a refusal is at once if it takes less than this. A
-/// person doesn't notice it, and a busy machine with two cores keeps it.
-const AT_ONCE: Duration = Duration::from_millis(250);
+/// A cancel, a timeout or a refusal is at once if it takes less than this: a
+/// few milliseconds, and what a busy machine makes of them. What is not at once
+/// takes as long as the wait, at least ten seconds.
+const AT_ONCE: Duration = Duration::from_secs(2);
 
 fn cluster(max_borrow: &str) -> Result<Cluster> {
     Cluster::builder()
@@ -43,30 +44,49 @@ fn a_burst_runs_ahead_by_max_borrow_and_then_waits() -> Result<()> {
     const IDS: usize = 24_000;
     let cluster = cluster("1s")?;
     let mut client = cluster.connect()?;
-    let begun = Instant::now();
-    // How far each was ahead when it was made; OFFSET 0 keeps the calls apart.
-    client.batch_execute(&format!(
-        "CREATE TEMP TABLE burst AS
-         SELECT id, extract(epoch FROM snowflake_timestamp(id) - clock_timestamp()) * 1000 AS lead
-         FROM (SELECT snowflake_nextval() AS id FROM generate_series(1, {IDS}) OFFSET 0) AS made"
-    ))?;
-    let took = begun.elapsed();
-    let most: i64 = client
-        .query_one("SELECT max(lead)::int8 FROM burst", &[])?
-        .get(0);
-    let received = ids::fetch(&mut client, "SELECT id FROM burst ORDER BY ctid")?;
-    assert_increasing(&received, "the burst");
-    let used = SHORT_SEQUENCE.tick(received[IDS - 1]) - SHORT_SEQUENCE.tick(received[0]);
-    println!(
-        "exhaustion: {IDS} IDs at 16 a ms in {} ms, at most {most} ms ahead with max_borrow = 1s, {used} ticks",
-        took.as_millis()
-    );
-    assert!((900..=1_000).contains(&most), "{most} ms ahead");
-    // 1,500 ticks are needed, 1,000 can be borrowed, and no more.
-    assert!(took >= Duration::from_millis(490), "{took:?}");
-    assert!(took < Duration::from_secs(3), "{took:?}");
-    // No tick was left before it was used up.
-    assert!((1_499..=1_510).contains(&used), "{used} ticks");
+    // A session that the machine leaves no time may not get as far ahead as it
+    // could; then it tries again.
+    for attempt in 1.. {
+        let begun = Instant::now();
+        // How far each was ahead when it was made; OFFSET 0 keeps the calls apart.
+        client.batch_execute(&format!(
+            "CREATE TEMP TABLE burst AS
+             SELECT id, extract(epoch FROM snowflake_timestamp(id) - clock_timestamp()) * 1000 AS lead
+             FROM (SELECT snowflake_nextval() AS id FROM generate_series(1, {IDS}) OFFSET 0) AS made"
+        ))?;
+        let took = begun.elapsed();
+        let made: Vec<(i64, f64)> = client
+            .query("SELECT id, lead::float8 FROM burst ORDER BY ctid", &[])?
+            .iter()
+            .map(|row| (row.get(0), row.get(1)))
+            .collect();
+        let received: Vec<i64> = made.iter().map(|&(id, _)| id).collect();
+        assert_increasing(&received, "the burst");
+        let most = made.iter().map(|&(_, lead)| lead).fold(f64::MIN, f64::max);
+        let tick = |id| SHORT_SEQUENCE.tick(id);
+        let used = tick(received[IDS - 1]) - tick(received[0]);
+        println!(
+            "exhaustion: {IDS} IDs at 16 a ms in {} ms, at most {most:.0} ms ahead with max_borrow = 1s, {used} ticks",
+            took.as_millis()
+        );
+        assert!(most <= 1_000.0, "{most} ms ahead");
+        // 1,500 ticks are needed, 1,000 can be borrowed, and no more.
+        assert!(took >= Duration::from_millis(490), "{took:?}");
+        assert!(used >= 1_499, "{used} ticks");
+        // No tick was left before it was used up, but where time had gone on.
+        for pair in made.windows(2) {
+            let [(before, _), (after, lead)] = [pair[0], pair[1]];
+            let used_up = SHORT_SEQUENCE.field(before, "sequence") == 15;
+            let goes_on = tick(after) == tick(before) + i64::from(used_up);
+            assert!(goes_on || lead <= 1.0, "{before} and then {after}");
+        }
+        if most >= 900.0 && took < Duration::from_secs(3) {
+            break;
+        }
+        assert!(attempt < 5, "never as far ahead as it could be");
+        client.batch_execute("DROP TABLE burst")?;
+        std::thread::sleep(Duration::from_millis(1_100));
+    }
     Ok(())
 }
 
@@ -146,7 +166,7 @@ fn a_wait_ends_when_time_has_caught_up() -> Result<()> {
     let cluster = cluster("1min")?;
     let mut client = cluster.connect()?;
     client.batch_execute("SET snowflake.max_wait = '30s'")?;
-    let last = run_ahead(&mut client, 3)?;
+    let last = run_ahead(&mut client, 6)?;
     cluster.set_conf("snowflake.max_borrow", 0)?;
     cluster.reload()?;
     let lead = SHORT_SEQUENCE.lead_ms(last);
@@ -157,7 +177,7 @@ fn a_wait_ends_when_time_has_caught_up() -> Result<()> {
     println!("exhaustion: {lead} ms ahead of a clock without borrowing, waited {took} ms");
     assert!(next > last);
     assert!(SHORT_SEQUENCE.lead_ms(next) <= 0);
-    assert!((lead - 2..lead + 500).contains(&took));
+    assert!((lead - 2..lead + 5_000).contains(&took));
     Ok(())
 }
 

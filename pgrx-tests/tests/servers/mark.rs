@@ -20,10 +20,9 @@ use postgres::{CancelToken, Client, NoTls};
 use rand::RngExt;
 use snowflake_tests::clock::Offset;
 use snowflake_tests::demand::{Demand, Habit};
-use snowflake_tests::ids::{
-    self, DEFAULT, Fields, ONE_SLOT, SHORT_SEQUENCE, Tally, assert_increasing, grouped,
-};
+use snowflake_tests::ids::{self, DEFAULT, Fields, ONE_SLOT, Tally, assert_increasing, grouped};
 use snowflake_tests::outcome::{Refusal, refusal, text};
+use snowflake_tests::threads::SetOnDrop;
 use snowflake_tests::{Cluster, ClusterBuilder};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -34,6 +33,14 @@ const HABITS: [Habit; 8] = [Habit::Calls(300); 8];
 const TWO_SLOTS: Fields = Fields {
     layout: "timestamp:41 node:6 backend:1 sequence:12",
     bits: &[("node", 6), ("backend", 1), ("sequence", 12)],
+    ..DEFAULT
+};
+
+/// One slot of 16 IDs a millisecond: even few sessions on a slow machine ask
+/// for more.
+const SHORT_SLOT: Fields = Fields {
+    layout: "timestamp:41 node:6 sequence:4",
+    bits: &[("node", 6), ("sequence", 4)],
     ..DEFAULT
 };
 
@@ -68,9 +75,12 @@ fn crash_and_repeat(cluster: &mut Cluster, to: i64, fields: &Fields) -> Result<V
     cluster.clock().set_offset(Offset::NONE)?;
     ids::one(&mut cluster.connect()?)?;
     cluster.kill9_all()?;
-    set_clock(cluster, to)?;
+    // However long the start takes, the sessions are there when it is `to`
+    // again; a step forward of a minute is nothing.
+    set_clock(cluster, to - 60_000_000)?;
     cluster.start()?;
     let demand = Demand::start(cluster, &["postgres"], &HABITS, fields)?;
+    set_clock(cluster, to)?;
     demand.wait_for(1_000)?;
     std::thread::sleep(2 * SECOND);
     let harvest = demand.end()?;
@@ -267,16 +277,6 @@ fn a_move_that_is_blocked_is_cancelled_or_times_out() -> Result<()> {
         "a blocked move that is cancelled and one that times out",
         case,
     )
-}
-
-/// Set when it is dropped: whichever way a scope is left, its threads see it.
-/// Without, an error between their start and their end would wait for ever.
-struct SetOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for SetOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
 }
 
 /// Asks the server to cancel; says whether it could be asked. The client
@@ -792,10 +792,10 @@ fn status_and_statistics_count() -> Result<()> {
 fn waits_are_counted_and_logged_once() -> Result<()> {
     let cluster = Cluster::builder()
         .conf("snowflake.node_id", 1)
-        .conf("snowflake.layout", SHORT_SEQUENCE.layout)
+        .conf("snowflake.layout", SHORT_SLOT.layout)
         .conf("snowflake.max_borrow", "100ms")
         .start_with_extension()?;
-    let demand = Demand::start(&cluster, &["postgres"], &HABITS, &SHORT_SEQUENCE)?;
+    let demand = Demand::start(&cluster, &["postgres"], &HABITS, &SHORT_SLOT)?;
     std::thread::sleep(4 * SECOND);
     let harvest = demand.end()?;
     let mut client = cluster.connect()?;
@@ -825,7 +825,7 @@ fn waits_are_counted_and_logged_once() -> Result<()> {
         .iter()
         .flatten()
         .max()
-        .map(|&id| SHORT_SEQUENCE.lead_ms(id));
+        .map(|&id| SHORT_SLOT.lead_ms(id));
     assert!(
         furthest.is_some_and(|lead| lead < USUAL_LEAD_MS),
         "{furthest:?}"

@@ -58,9 +58,11 @@ fn interrupted(
     ))?;
     let mut client = cluster.connect()?;
     let pid = ids::backend_pid(&mut client)?;
+    let mut observer = cluster.connect()?;
     let refused = thread::scope(|scope| -> Result<Refusal> {
         let waiting = scope.spawn(|| refusal(&mut client, statement));
-        wait_for_lock(&mut cluster.connect()?, pid)?;
+        // A short wait may be over before it is seen; how it ended tells.
+        wait_for_lock(&mut observer, pid, || waiting.is_finished())?;
         interrupt(pid)?;
         waiting.join().expect("the session's thread")
     });
@@ -68,10 +70,10 @@ fn interrupted(
     refused
 }
 
-/// Waits until a backend waits for a lock.
-fn wait_for_lock(client: &mut Client, pid: i32) -> Result<()> {
+/// Waits until a backend waits for a lock, or its statement is `over`.
+fn wait_for_lock(client: &mut Client, pid: i32, over: impl Fn() -> bool) -> Result<()> {
     let begun = Instant::now();
-    loop {
+    while !over() {
         let waiting = number(
             client,
             &format!("SELECT count(*) FROM pg_locks WHERE pid = {pid} AND NOT granted"),
@@ -85,6 +87,7 @@ fn wait_for_lock(client: &mut Client, pid: i32) -> Result<()> {
         );
         thread::sleep(Duration::from_millis(5));
     }
+    Ok(())
 }
 
 fn cancel(cluster: &Cluster) -> impl FnOnce(i32) -> Result<()> {
@@ -383,7 +386,7 @@ fn two_at_once_and_changes_in_between() -> Result<()> {
     let answer = thread::scope(|scope| -> Result<_> {
         let waiting = scope
             .spawn(|| second.batch_execute("SET lock_timeout = 0; CALL snowflake_migrate('t')"));
-        wait_for_lock(&mut cluster.connect()?, pid)?;
+        wait_for_lock(&mut cluster.connect()?, pid, || waiting.is_finished())?;
         client.batch_execute("COMMIT")?;
         Ok(waiting.join().expect("the session's thread"))
     })?;

@@ -543,9 +543,9 @@ fn names_exchanged_at_any_moment() -> Result<()> {
                 for call in &calls {
                     for session in &mut sessions {
                         // Rolled back, so that the next one finds what this one found.
-                        session.run("SET statement_timeout = '300ms'; BEGIN")?;
+                        session.run("BEGIN; SET LOCAL statement_timeout = '300ms'")?;
                         session.attempt(call)?;
-                        session.run("ROLLBACK")?;
+                        while !session.attempt("ROLLBACK")?.0 {}
                         attacks.tried(format!("{state:?}, at any moment: {call}"))?;
                     }
                 }
