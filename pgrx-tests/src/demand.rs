@@ -400,7 +400,7 @@ impl Shared {
             // The administrator, a crash, starting up or shutting down.
             Some(refusal) if refusal.sqlstate.starts_with("57P") => Ok(()),
             // The write-ahead log on a full disk: the session that meets it first
-            // takes the server down and is told so.
+            // takes the server down, and gets the PANIC.
             Some(refusal) if refusal.sqlstate == "53100" && is_panic(&error) => Ok(()),
             Some(refusal) => Err(error.context(refusal.to_string())),
             None => Ok(()),

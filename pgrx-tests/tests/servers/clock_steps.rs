@@ -264,7 +264,7 @@ fn the_clock_steps_back_by_twenty_hours() -> Result<()> {
 }
 
 /// Schemes that set sequence bits aside for steps have none left after a few.
-fn five_steps(builder: ClusterBuilder, name: &str) -> Result<(Harvest, usize)> {
+fn five_steps(builder: ClusterBuilder, name: &str) -> Result<(Harvest, usize, i64)> {
     let cluster = builder.start_with_extension()?;
     let demand = demand(&cluster)?;
     let mut least = usize::MAX;
@@ -291,17 +291,19 @@ fn five_steps(builder: ClusterBuilder, name: &str) -> Result<(Harvest, usize)> {
         harvest.decreases,
         millis(harvest.longest)
     );
-    Ok((harvest, least))
+    let waits = waits(&mut cluster.connect()?)?;
+    Ok((harvest, least, waits))
 }
 
 #[test]
 fn the_clock_steps_back_five_times_in_a_row() -> Result<()> {
-    let (harvest, _) = five_steps(builder(), "clock_steps")?;
+    let (harvest, _, waits) = five_steps(builder(), "clock_steps")?;
+    assert_eq!(waits, 0, "calls waited");
     harvest.tally().assert_unique();
     harvest.assert_in_order();
     assert!(harvest.longest < TOO_LONG, "{:?}", harvest.longest);
     let unprotected = builder().without_protection("clock")?;
-    let (harvest, _) = five_steps(unprotected, "clock_steps WITHOUT protection")?;
+    let (harvest, ..) = five_steps(unprotected, "clock_steps WITHOUT protection")?;
     harvest.tally().assert_found_duplicates();
     Ok(())
 }
@@ -477,7 +479,7 @@ fn wait_event(client: &mut Client) -> Result<String> {
         if let Some(row) = row {
             return Ok(row.get(0));
         }
-        anyhow::ensure!(begun.elapsed() < 3 * SECOND, "nobody is seen to wait");
+        anyhow::ensure!(begun.elapsed() < 3 * SECOND, "no session is seen to wait");
     }
 }
 
@@ -526,6 +528,7 @@ fn the_clock_steps_forward_by_an_hour() -> Result<()> {
         seconds(high),
         millis(harvest.longest)
     );
+    assert_eq!(waits(&mut cluster.connect()?)?, 0, "calls waited");
     tally.assert_unique();
     harvest.assert_in_order();
     assert!(harvest.longest < TOO_LONG, "{:?}", harvest.longest);

@@ -16,7 +16,7 @@ use snowflake_tests::outcome::{Refusal, refusal};
 
 /// A cancel, a timeout or a refusal is at once if it takes less than this: a
 /// few milliseconds, and what a busy machine makes of them. What is not at once
-/// takes as long as the wait, at least ten seconds.
+/// takes as long as the wait, or `max_wait`: five seconds or more.
 const AT_ONCE: Duration = Duration::from_secs(2);
 
 fn cluster(max_borrow: &str) -> Result<Cluster> {
