@@ -66,9 +66,9 @@ COMMENT ON FUNCTION snowflake_node_id(id bigint) IS
 COMMENT ON FUNCTION snowflake_node_id(id bigint, layout text) IS
     'The number of the server that made an ID, by a layout''s text or preset name';
 COMMENT ON FUNCTION snowflake_backend_id(id bigint) IS
-    'The number of the slot that made an ID, by this server''s layout: the PID modulo the number of slots, or in a burst one above';
+    'The number of the slot that made an ID, by this server''s layout: for single IDs the PID modulo the number of slots, for those in bulk 0 or any other';
 COMMENT ON FUNCTION snowflake_backend_id(id bigint, layout text) IS
-    'The number of the slot that made an ID, by a layout''s text or preset name: for a server of this extension the PID modulo the number of slots, or in a burst one above';
+    'The number of the slot that made an ID, by a layout''s text or preset name: for a server of this extension the PID modulo the number of slots, or for IDs in bulk 0 or any other';
 COMMENT ON FUNCTION snowflake_sequence(id bigint) IS
     'The sequence number of an ID within its tick and slot, by this server''s layout';
 COMMENT ON FUNCTION snowflake_sequence(id bigint, layout text) IS

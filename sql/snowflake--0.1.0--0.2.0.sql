@@ -1862,6 +1862,10 @@ COMMENT ON TABLE snowflake_accepted_layout IS 'The layout that this database''s 
 COMMENT ON COLUMN snowflake_accepted_layout.layout IS 'The layout, in canonical form';
 COMMENT ON COLUMN snowflake_accepted_layout.accepted_at IS 'When the first ID was made with it, or when it was accepted';
 COMMENT ON COLUMN snowflake_status.database_layout IS 'The layout that this database''s IDs were made with; NULL while none is known. Other than layout: name it when you read old IDs, or accept the new one';
+COMMENT ON FUNCTION snowflake_backend_id(id bigint) IS
+    'The number of the slot that made an ID, by this server''s layout: for single IDs the PID modulo the number of slots, for those in bulk 0 or any other';
+COMMENT ON FUNCTION snowflake_backend_id(id bigint, layout text) IS
+    'The number of the slot that made an ID, by a layout''s text or preset name: for a server of this extension the PID modulo the number of slots, or for IDs in bulk 0 or any other';
 COMMENT ON COLUMN snowflake_origins.sequence_last_value IS 'The last number that was taken from it; NULL for a sequence of another role than the table''s owner';
 COMMENT ON FUNCTION snowflake_migration_steps(target regclass, column_name name, online boolean) IS
     'Behind snowflake_migration_plan: its steps, each with the table whose owner runs it in snowflake_migrate';

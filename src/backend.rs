@@ -6,10 +6,10 @@
 //! is told that time ends where the reservation is half used up, so the one
 //! comparison that it makes anyway also finds the moment to reserve more.
 //!
-//! A session that keeps asking for more than its slot makes goes on in the slots
-//! above ([`snowflake_id::Burst`]), and comes back when it next reserves after
-//! that, about once a second. So one session is not limited to the numbers of one slot, 4,096 a
-//! millisecond in the default layout, which a loop of calls asks for more than.
+//! A session that asks for IDs in bulk goes on in the slot that all such sessions
+//! share ([`snowflake_id::Session`]), and comes back to its own when it has been
+//! quiet. Whether it may stay where it is, the way to an ID sees by the tick of
+//! the session's last ID; all else about that is on the slow path.
 //!
 //! What a call costs: 174 instructions where `nextval()` takes 2,470, both
 //! counted by callgrind on PostgreSQL 15, which does not see into the vDSO. A
@@ -32,7 +32,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 use parking_lot::Mutex;
 use pgrx::{check_for_interrupts, pg_guard, pg_sys};
 use snowflake_id::{
-    Answer, Burst, Horizon, Layout, Limits, Now, Origin, Run, Slot, SnowflakeId, Tick, TimeError,
+    Answer, Horizon, Layout, Limits, Now, Origin, Place, Run, Session, Slot, SnowflakeId, Tick,
+    TimeError,
 };
 
 use crate::clock::Instant;
@@ -48,7 +49,7 @@ struct Fixed {
     shared: Shared,
     server: Server,
     slots: &'static [Slot],
-    burst: Burst<'static>,
+    session: Session<'static>,
     origin: Origin,
     /// The layout again, as plain numbers.
     sequence_bits: u32,
@@ -62,23 +63,37 @@ static FIXED: OnceLock<Fixed> = OnceLock::new();
 /// plain loads and stores; they are atomics to be shared statics without a
 /// lock, whose two locked instructions would cost as much as the slot's swap.
 struct Hot {
-    /// The slot in which the session is: its own, or another for a while.
-    slot: AtomicU32,
+    /// The session's [`Place`]: its slot, the tick of its last ID.
+    place: [AtomicU64; 2],
     /// The tick from which on [`take`] has to be asked: the reservation is half
     /// used up, or (0) something has to be resolved first.
     refill: AtomicU64,
-    /// How many ticks a burst may run ahead.
+    /// How many ticks a slot may run ahead.
     max_borrow: AtomicU64,
     /// The highest time that the wall clock has shown when an ID was made.
     seen: AtomicI64,
 }
 
 static HOT: Hot = Hot {
-    slot: AtomicU32::new(0),
+    place: [AtomicU64::new(0), AtomicU64::new(0)],
     refill: AtomicU64::new(0),
     max_borrow: AtomicU64::new(0),
     seen: AtomicI64::new(i64::MIN),
 };
+
+impl Hot {
+    #[inline]
+    fn place(&self) -> Place {
+        Place::from_words([self.place[0].load(Relaxed), self.place[1].load(Relaxed)])
+    }
+
+    #[inline]
+    fn keep(&self, place: Place) {
+        let [tick, rest] = place.words();
+        self.place[0].store(tick, Relaxed);
+        self.place[1].store(rest, Relaxed);
+    }
+}
 
 /// What [`take`] has resolved and reserved. Unlike the standard library's,
 /// this mutex does not poison when an error of Postgres passes through.
@@ -88,7 +103,7 @@ static GENERATOR: Mutex<Option<Lease>> = Mutex::new(None);
 struct Lease {
     /// The mark's sequence.
     sequence: pg_sys::Oid,
-    /// How many ticks a burst may run ahead.
+    /// How many ticks a slot may run ahead.
     max_borrow: u64,
     /// How many ticks to reserve ahead.
     length: u64,
@@ -133,14 +148,18 @@ fn next_at_once() -> Option<SnowflakeId> {
         max_borrow: HOT.max_borrow.load(Relaxed),
         reserved: Tick::new(HOT.refill.load(Relaxed)),
     };
-    let number = HOT.slot.load(Relaxed);
+    let place = HOT.place();
+    if !place.stays(horizon.now) {
+        return None;
+    }
     match fixed
-        .slot(number, wall)
+        .slot(place.slot(), wall)
         .next_within(fixed.sequence_bits, horizon)
     {
         Answer::Issued(run) => {
+            HOT.keep(place.after(run));
             saw(wall);
-            Some(fixed.origin.id_at(number, run.tick, run.first))
+            Some(fixed.origin.id_at(place.slot(), run.tick, run.first))
         }
         Answer::Wait { .. } | Answer::Reserve { .. } => None,
     }
@@ -157,21 +176,31 @@ impl Fixed {
         &self.slots[number as usize]
     }
 
-    /// IDs of the slot in which the session is, or where it is used up of
-    /// another, in which the session then is.
+    /// IDs of the slot in which the session is, or to which it goes.
     fn next_run(&self, horizon: Horizon, count: NonZeroU32, _wall: i64) -> (u32, Answer) {
-        let current = HOT.slot.load(Relaxed);
+        let before = HOT.place();
         #[cfg(feature = "unprotected")]
         if let Some(slot) = crate::unprotected::slot(_wall) {
-            return (current, slot.next_run(self.sequence_bits, horizon, count));
+            let answer = slot.next_run(self.sequence_bits, horizon, count);
+            return (before.slot(), answer);
         }
-        let (number, answer) = self.burst.next_run(current, horizon, count);
-        if number != current {
+        let (place, answer) = self.session.next_run(before, horizon, count);
+        let slot = place.slot();
+        if slot != before.slot() {
             // Before another ID is counted: what was counted is the slot's.
-            stats::go_on(&self.shared.counters()[number as usize]);
-            HOT.slot.store(number, Relaxed);
+            stats::go_on(&self.shared.counters()[slot as usize]);
         }
-        (number, answer)
+        HOT.keep(place);
+        (slot, answer)
+    }
+
+    /// Where this session begins.
+    fn begin(&self) -> Place {
+        #[cfg(feature = "unprotected")]
+        if crate::unprotected::has_own_slot() {
+            return Place::fixed(self.session.home());
+        }
+        self.session.begin()
     }
 
     /// The clock's tick; `None` outside of the layout's time.
@@ -622,7 +651,7 @@ fn fixed() -> Result<&'static Fixed, Error> {
         shared,
         server: Server { layout, node },
         slots,
-        burst: Burst::new(&layout, slots, backend),
+        session: Session::new(&layout, slots, backend),
         origin: Origin::new(layout, node, backend).map_err(Error::FieldOutOfRange)?,
         sequence_bits: layout.sequence_bits(),
         epoch: clock::micros(layout.epoch()),
@@ -630,7 +659,7 @@ fn fixed() -> Result<&'static Fixed, Error> {
     };
     watch_the_relation_cache();
     stats::init(&shared.counters()[backend as usize]);
-    HOT.slot.store(backend, Relaxed);
+    HOT.keep(fixed.begin());
     Ok(FIXED.get_or_init(|| fixed))
 }
 

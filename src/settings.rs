@@ -82,10 +82,10 @@ fn integers() -> [Integer; 5] {
         },
         Integer {
             name: c"snowflake.max_borrow",
-            about: c"Sets how far IDs may run ahead of the clock in a burst.",
-            more: c"A burst that uses the sequence numbers of a tick up in every slot it \
-                    may go on in goes on in the following ticks, up to this far ahead; then \
-                    calls wait.",
+            about: c"Sets how far IDs may run ahead of the clock.",
+            more: c"A session that begins to ask in bulk takes the following tick. Where a \
+                    tick is used up in every slot, sessions go on in those that follow, up to \
+                    this far ahead; then calls wait.",
             setting: &MAX_BORROW,
             min: 0,
             max: i32::MAX,
@@ -412,7 +412,7 @@ pub fn take_changed() -> bool {
     CHANGED.swap(false, Ordering::Relaxed)
 }
 
-/// How far a burst may run ahead, microseconds.
+/// How far IDs may run ahead of the clock, microseconds.
 pub fn max_borrow_micros() -> u64 {
     // The definition's range begins at 0.
     u64::from(MAX_BORROW.get().unsigned_abs()) * 1_000

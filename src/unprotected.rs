@@ -21,6 +21,11 @@ pub fn is(what: &str) -> bool {
     TAKEN.get_or_init(settings::unprotected) == what
 }
 
+/// Whether [`slot`] has one: the session then goes to no other.
+pub fn has_own_slot() -> bool {
+    is("slot") || is("clock")
+}
+
 /// The slot to use in the place of the shared one.
 pub fn slot(wall: i64) -> Option<&'static Slot> {
     static MINE: Slot = Slot::new();

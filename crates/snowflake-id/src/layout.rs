@@ -433,7 +433,7 @@ impl Origin {
         self.fill(self.base, tick, sequence)
     }
 
-    /// The same of another backend number: of the slot in which a [`Burst`](crate::Burst) went on.
+    /// The same of another backend number: of the slot in which a [`Session`](crate::Session) is.
     ///
     /// # Panics
     ///

@@ -4,7 +4,7 @@
 //!   ([`Layout::decode`]), makes single ones ([`Layout::compose`]) and the bounds of a range of time
 //!   ([`Layout::min_id`], [`Layout::max_id`], [`Layout::last_id_before`]).
 //! - [`Slot`]: one atomic word that hands out sequence numbers, each once, to any number of threads or processes.
-//! - [`Burst`]: where a session goes on that asks for more than one slot makes in a tick.
+//! - [`Session`]: which slot makes a session's next ID, its own or for rows in bulk the one that all share.
 //! - [`Origin`]: a layout with node and backend number filled in; turns what a slot issued into IDs.
 //! - [`Encoding`]: an ID as text of fixed width that sorts as the IDs do, and back.
 //!
@@ -53,22 +53,22 @@
 #![forbid(unsafe_code)]
 
 mod bounds;
-mod burst;
 mod id;
 mod layout;
 mod pace;
+mod session;
 mod slot;
 mod text;
 mod time;
 
 pub use bounds::{Bound, Bounds, BoundsError};
-pub use burst::Burst;
 pub use id::SnowflakeId;
 pub use layout::{
     ComposeError, DecodeError, FieldBits, FieldError, Layout, LayoutError, Origin, Parts, Preset,
     TimeError, presets,
 };
 pub use pace::{Limits, Now, Pace};
+pub use session::{Place, Session};
 pub use slot::{Answer, Horizon, Run, Slot};
 pub use text::{Encoding, IdText, TextError, UnknownEncoding};
 pub use time::{Tick, Time};

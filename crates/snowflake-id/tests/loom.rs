@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
-use snowflake_id::{Answer, Burst, Horizon, Layout, Run, Slot, Tick};
+use snowflake_id::{Answer, Horizon, Layout, Run, Session, Slot, Tick};
 
 /// Four sequence numbers a tick, so that callers also meet where a tick is used up.
 const BITS: u32 = 2;
@@ -197,44 +197,122 @@ fn the_reserved_time_at_the_same_time() {
     );
 }
 
-/// Sessions that go on in each other's slots when theirs is used up: two slots of two numbers a tick.
-#[test]
-fn bursts_at_the_same_time() {
-    const ASKED: usize = 3;
+/// What a session asks for: at this time, so many.
+type Asks = &'static [(u64, u32)];
+
+/// Sessions in every interleaving that interrupts one at most three times: each asks as the extension does, in the slot in
+/// which it is as long as it may stay there, and goes from one slot to another.
+fn explore_sessions(
+    name: &str,
+    backend_bits: u32,
+    sequence_bits: u32,
+    sessions: &'static [(u32, Asks)],
+) {
     let executions = Arc::new(AtomicUsize::new(0));
-    let counted = Arc::clone(&executions);
+    let moved = Arc::new(AtomicUsize::new(0));
+    let (counted, counted_moves) = (Arc::clone(&executions), Arc::clone(&moved));
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(3);
     model.check(move || {
         counted.fetch_add(1, Relaxed);
-        let slots = loom::sync::Arc::new([Slot::new(), Slot::new()]);
-        let session = |slots: &[Slot], home: u32| {
-            let layout: Layout = "timestamp:41 backend:1 sequence:1".parse().unwrap();
-            let burst = Burst::new(&layout, slots, home);
-            let mut current = home;
+        let layout: Layout =
+            format!("timestamp:41 backend:{backend_bits} sequence:{sequence_bits}")
+                .parse()
+                .unwrap();
+        let slots: Vec<Slot> = (0..1 << backend_bits).map(|_| Slot::new()).collect();
+        let slots = loom::sync::Arc::new(slots);
+        let ask = move |slots: &[Slot], home: u32, asks: Asks| {
+            let session = Session::new(&layout, slots, home);
+            let mut place = session.begin();
             let mut words = Vec::new();
-            for _ in 0..ASKED {
-                let (number, answer) = burst.next_run(current, horizon(1), NonZeroU32::MIN);
+            for &(now, count) in asks {
+                let horizon = horizon(now);
+                let at_once = Some(place)
+                    .filter(|place| count == 1 && place.stays(horizon.now))
+                    .and_then(|place| {
+                        let slot = &slots[place.slot() as usize];
+                        match slot.next_within(layout.sequence_bits(), horizon) {
+                            answer @ Answer::Issued(run) => Some((place.after(run), answer)),
+                            _ => None,
+                        }
+                    });
+                let (after, answer) = at_once.unwrap_or_else(|| {
+                    session.next_run(place, horizon, NonZeroU32::new(count).unwrap())
+                });
+                place = after;
                 if let Answer::Issued(run) = answer {
-                    current = number;
-                    words.push((run.tick.get(), number, run.first));
+                    let tick = run.tick.get();
+                    assert!(tick >= now && tick <= now + 2 && tick < 9);
+                    let numbers = run.first..run.first + run.count;
+                    words.extend(numbers.map(|number| (tick, place.slot(), number)));
                 }
             }
             words
         };
-        let others = loom::sync::Arc::clone(&slots);
-        let thread = thread::spawn(move || session(&others[..], 1));
-        let mine = session(&slots[..], 0);
-        let theirs = thread.join().unwrap();
-        assert!(mine.is_sorted_by(|a, b| a < b), "{mine:?}");
-        assert!(theirs.is_sorted_by(|a, b| a < b), "{theirs:?}");
-        // Two ticks may be borrowed: there is enough for both.
-        assert_eq!(mine.len() + theirs.len(), 2 * ASKED);
-        assert!(mine.iter().all(|word| !theirs.contains(word)));
+        let (&(home, asks), elsewhere) = sessions.split_last().unwrap();
+        let threads: Vec<_> = elsewhere
+            .iter()
+            .map(|&(home, asks)| {
+                let slots = loom::sync::Arc::clone(&slots);
+                thread::spawn(move || ask(&slots[..], home, asks))
+            })
+            .collect();
+        let mut all = vec![ask(&slots[..], home, asks)];
+        all.extend(threads.into_iter().map(|thread| thread.join().unwrap()));
+        for words in &all {
+            assert!(
+                words.is_sorted_by(|a, b| a < b),
+                "each session's ascend: {words:?}"
+            );
+            let slots = words.iter().map(|word| word.1);
+            counted_moves.fetch_add(
+                slots.collect::<std::collections::HashSet<_>>().len() - 1,
+                Relaxed,
+            );
+        }
+        let mut words = all.concat();
+        let issued = words.len();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), issued, "issued twice: {all:?}");
     });
+    let moved = moved.load(Relaxed);
     println!(
-        "two bursts in two slots: {} interleavings of at most 3 preemptions",
+        "{name}: {} interleavings of at most 3 preemptions, {moved} times into another slot",
         executions.load(Relaxed)
+    );
+    assert!(moved > 0);
+}
+
+#[test]
+fn sessions_at_the_same_time() {
+    explore_sessions(
+        "two sessions in bulk",
+        1,
+        3,
+        &[
+            (1, &[(1, 4), (1, 1), (1, 1)]),
+            (1, &[(1, 1), (1, 3), (1, 1)]),
+        ],
+    );
+    explore_sessions(
+        "two sessions in slots that are used up",
+        1,
+        1,
+        &[
+            (1, &[(1, 1), (1, 1), (1, 1)]),
+            (0, &[(1, 1), (1, 1), (1, 1)]),
+        ],
+    );
+    explore_sessions(
+        "a session in bulk, one of single IDs, one whose clock is ahead",
+        2,
+        2,
+        &[
+            (2, &[(1, 4), (1, 1)]),
+            (0, &[(1, 1), (2, 1)]),
+            (3, &[(2, 4), (1, 1)]),
+        ],
     );
 }
 

@@ -43,12 +43,14 @@ fn backend_is_the_pid_and_node_is_the_setting() -> Result<()> {
         for _ in 0..20 {
             let mut client = cluster.connect()?;
             let pid = ids::backend_pid(&mut client)?;
-            for id in ids::nextval(&mut client, 50)? {
+            let own = i64::from(pid) % fields.values("backend");
+            for (number, id) in ids::nextval(&mut client, 50)?.into_iter().enumerate() {
                 assert_eq!(fields.field(id, "node"), node, "{id}");
-                assert_eq!(
-                    fields.field(id, "backend"),
-                    i64::from(pid) % fields.values("backend"),
-                    "{id} of PID {pid}"
+                // The fourth within a tick is in bulk: of slot 0.
+                let backend = fields.field(id, "backend");
+                assert!(
+                    backend == own || backend == 0 && number >= 3,
+                    "number {number}, {id}, of PID {pid}"
                 );
                 // The harness takes IDs apart by itself; the extension agrees.
                 let row = client.query_one(
@@ -82,8 +84,10 @@ fn a_sessions_ids_grow_and_tell_the_time() -> Result<()> {
         let id: i64 = client.query_one(&statement, &[])?.get(0);
         let after = now_us();
         let time = DEFAULT.time_us(id);
+        // Its tick may have begun a while ago. With the fourth within a tick the
+        // session asks in bulk, and is given the tick that follows.
         assert!(
-            (before - 1_000..=after).contains(&time),
+            (before - 1_000..=after + 1_000).contains(&time),
             "ID {id} of {time} us was made between {before} and {after}"
         );
         received.push(id);

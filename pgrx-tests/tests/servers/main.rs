@@ -7,7 +7,7 @@
 mod harness;
 
 // IDs are made, and none comes twice.
-mod bursts;
+mod bulk;
 mod copy;
 mod exhaustion;
 mod fields;
