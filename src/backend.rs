@@ -1,6 +1,6 @@
 //! The per-backend generator: what this process has resolved, asked for an ID.
 //!
-//! The way to an ID ([`next`]) reads the clock once and asks its slot with one
+//! The way to an ID ([`next`]) finds the tick and asks its slot with one
 //! compare-and-swap; it takes no lock and calls nothing in Postgres. What it
 //! needs never changes ([`Fixed`]) or is a word of its own ([`Hot`]). The slot
 //! is told that time ends where the reservation is half used up, so the one
@@ -11,13 +11,13 @@
 //! quiet. Whether it may stay where it is, the way to an ID sees by the tick of
 //! the session's last ID; all else about that is on the slow path.
 //!
-//! What a call costs: 174 instructions where `nextval()` takes 2,470, both
-//! counted by callgrind on PostgreSQL 15, which does not see into the vDSO. A
+//! What a call costs: 150 instructions more than a constant function's, where
+//! `nextval()` takes 2,490 more, counted by callgrind on PostgreSQL 15. A
 //! fifth is pgrx's wrapper, which every function has: it catches panics. The
-//! rest is the tick, one compare-and-swap, putting the ID together, and counting
-//! it. In time, reading the clock is the largest part: a profile has more than
-//! twice as many samples in the vDSO as in [`next_at_once`]. It can't be left
-//! out, because no ID may be older than `now()`. `make bench` has the times.
+//! rest is the tick, the place, one compare-and-swap, putting the ID together,
+//! and counting it. Reading the clock would take more time than all of that, but
+//! can't be left out, because no ID may be older than `now()`: so it is read
+//! only where the tick may have ended ([`counter`]). `make bench` has the times.
 //!
 //! Whatever the slot doesn't answer with an ID goes to [`take`]. That keeps
 //! what it resolved behind a mutex, which it never holds while it looks things
@@ -42,7 +42,7 @@ use crate::floor::Server;
 use crate::mark::{self, Reserved};
 use crate::shared::{self, MarkKey, Shared};
 use crate::wait::Patience;
-use crate::{clock, layout_memory, log, settings, stats};
+use crate::{clock, counter, layout_memory, log, settings, stats};
 
 /// What stays the same as long as the process lives.
 struct Fixed {
@@ -142,7 +142,7 @@ fn next_at_once() -> Option<SnowflakeId> {
     if settings::changed() {
         return None;
     }
-    let wall = clock::wall();
+    let wall = counter::wall_in_tick(|wall| fixed.left_of_tick(wall));
     let horizon = Horizon {
         now: fixed.tick_at(wall)?,
         max_borrow: HOT.max_borrow.load(Relaxed),
@@ -192,6 +192,13 @@ impl Fixed {
         }
         HOT.keep(place);
         (slot, answer)
+    }
+
+    /// How many microseconds are left of this time's tick.
+    #[inline]
+    fn left_of_tick(&self, wall: i64) -> u64 {
+        let tick = i64::from(self.tick_micros);
+        (tick - wall.wrapping_sub(self.epoch).rem_euclid(tick)).unsigned_abs()
     }
 
     /// Where this session begins.

@@ -13,6 +13,7 @@ mod bounds;
 mod call;
 mod clock;
 mod copy;
+mod counter;
 mod datum;
 mod encoding;
 mod error;
@@ -233,6 +234,7 @@ pub extern "C-unwind" fn _PG_init() {
     let preloading = unsafe { pg_sys::process_shared_preload_libraries_in_progress };
     if preloading {
         clock::init();
+        counter::init();
         settings::init();
         shared::init();
         copy::init();

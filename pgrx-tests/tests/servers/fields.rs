@@ -112,6 +112,32 @@ fn a_sessions_ids_grow_and_tell_the_time() -> Result<()> {
     Ok(())
 }
 
+/// Between two looks at the clock the processor's counter says how far time has
+/// gone. No ID is of an earlier tick than the clock's when it was asked for.
+#[test]
+fn no_id_is_older_than_the_clock() -> Result<()> {
+    const IDS: i64 = 2_000_000;
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    // One after the other, as they stand in the select list.
+    let row = client.query_one(
+        &format!(
+            "SELECT count(*), count(*) FILTER (WHERE made < date_trunc('milliseconds', before)),
+                    max(before - made)::text
+             FROM (SELECT before, snowflake_timestamp(id) AS made
+                   FROM (SELECT clock_timestamp() AS before, snowflake_nextval() AS id
+                         FROM generate_series(1, {IDS}) OFFSET 0) AS calls) AS times"
+        ),
+        &[],
+    )?;
+    let (ids, older, most): (i64, i64, String) = (row.get(0), row.get(1), row.get(2));
+    println!(
+        "fields: {ids} IDs, {older} older than the clock, the oldest by {most} within its tick"
+    );
+    assert_eq!((ids, older), (IDS, 0));
+    Ok(())
+}
+
 #[test]
 fn the_last_bits_are_spread_at_a_low_rate() -> Result<()> {
     const IDS: usize = 1_600;
