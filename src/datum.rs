@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::marker::PhantomData;
 
-use pgrx::callconv::{Arg, ArgAbi};
+use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
 use pgrx::prelude::*;
 use pgrx::{FromDatum, PgList, pg_sys, varlena};
-use snowflake_id::{Layout, Time};
+use snowflake_id::{IdText, Layout, Time};
 
 use crate::encoding::readable;
 use crate::error::Error;
@@ -127,6 +127,27 @@ unsafe impl SqlTranslatable for TextArgument<'_> {
     const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
     const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Ok(SqlMappingRef::As("text"));
     const RETURN_SQL: Result<ReturnsRef, ReturnsError> = Err(ReturnsError::Datum);
+}
+
+/// The text of an ID as a result: ASCII, which every database encoding has.
+pub struct AsciiText(pub IdText);
+
+// SAFETY: builds a `text`, which is what its SQL type says.
+unsafe impl BoxRet for AsciiText {
+    unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> pgrx::datum::Datum<'fcx> {
+        let text = varlena::rust_byte_slice_to_bytea(self.0.as_bytes());
+        // SAFETY: a new varlena in the caller's memory context.
+        unsafe { fcinfo.return_raw_datum(pg_sys::Datum::from(text.into_pg())) }
+    }
+}
+
+// SAFETY: `text` is what its `BoxRet` builds.
+unsafe impl SqlTranslatable for AsciiText {
+    const TYPE_IDENT: &'static str = "text";
+    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Err(ArgumentError::Datum);
+    const RETURN_SQL: Result<ReturnsRef, ReturnsError> =
+        Ok(ReturnsRef::One(SqlMappingRef::As("text")));
 }
 
 /// The layout that a function's last argument names.

@@ -284,14 +284,15 @@ unsafe impl BoxRet for Row {
         ];
         let mut nulls = [false; Self::COLUMNS.len()];
         // SAFETY: as many values as the descriptor has columns, of its types;
-        // the tuple lives in the caller's memory context.
+        // the tuple lives in the caller's memory context. Its header is the
+        // datum: no column has a value that lies elsewhere.
         unsafe {
             let tuple = pg_sys::heap_form_tuple(
                 Self::descriptor(),
                 values.as_mut_ptr(),
                 nulls.as_mut_ptr(),
             );
-            fcinfo.return_raw_datum(pg_sys::HeapTupleHeaderGetDatum((*tuple).t_data))
+            fcinfo.return_raw_datum(pg_sys::Datum::from((*tuple).t_data))
         }
     }
 }

@@ -3,15 +3,15 @@
 use pgrx::prelude::*;
 use snowflake_id::{Encoding, SnowflakeId};
 
-use crate::datum::TextArgument;
+use crate::datum::{AsciiText, TextArgument};
 use crate::error::Error;
 use crate::inspect::or_report;
 
 #[pg_extern(immutable, parallel_safe)]
-fn snowflake_to_text(id: i64, encoding: default!(TextArgument<'_>, "'base32'")) -> String {
+fn snowflake_to_text(id: i64, encoding: default!(TextArgument<'_>, "'base32'")) -> AsciiText {
     let encoding = or_report(encoding_named(encoding));
     let id = or_report(SnowflakeId::new(id).ok_or(Error::NegativeId(id)));
-    encoding.encode(id).to_string()
+    AsciiText(encoding.encode(id))
 }
 
 #[pg_extern(immutable, parallel_safe)]
@@ -20,13 +20,19 @@ fn snowflake_from_text(
     encoding: default!(TextArgument<'_>, "'base32'"),
 ) -> i64 {
     let encoding = or_report(encoding_named(encoding));
+    match encoding.decode_bytes(text.bytes()) {
+        Some(id) => id.get(),
+        None => or_report(invalid(encoding, text)).get(),
+    }
+}
+
+#[cold]
+fn invalid(encoding: Encoding, text: TextArgument<'_>) -> Result<SnowflakeId, Error> {
     let text = text.readable();
-    let id = encoding.decode(&text);
-    or_report(id.map_err(|reason| Error::InvalidText {
+    encoding.decode(&text).map_err(|reason| Error::InvalidText {
         text: text.into_owned(),
         reason,
-    }))
-    .get()
+    })
 }
 
 fn encoding_named(name: TextArgument<'_>) -> Result<Encoding, Error> {

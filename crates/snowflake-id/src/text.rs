@@ -40,7 +40,7 @@ const BASE62_WIDTH: usize = 11;
 const BASE32_DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const BASE62_DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// In place of a digit's value: a byte that is no digit.
+/// In place of a digit's value: a byte that is no digit. It has the highest bit, which no value has.
 const NO_DIGIT: u8 = u8::MAX;
 
 /// The value of every byte as a digit.
@@ -111,23 +111,25 @@ impl Encoding {
     /// If a character is no digit, else if the length is wrong, else if the number is above [`SnowflakeId::MAX`].
     #[inline]
     pub fn decode(self, text: &str) -> Result<SnowflakeId, TextError> {
+        self.decode_bytes(text.as_bytes())
+            .ok_or_else(|| self.error_in(text))
+    }
+
+    /// The same of a text in any encoding in which bytes below 128 are ASCII; `None` where [`decode`](Self::decode) would
+    /// say what is wrong.
+    #[inline]
+    pub fn decode_bytes(self, text: &[u8]) -> Option<SnowflakeId> {
         let number = match self {
             Self::Base32 => number::<32, BASE32_WIDTH>(text, &BASE32_VALUES),
             Self::Base62 => number::<62, BASE62_WIDTH>(text, &BASE62_VALUES),
         };
-        let Some(number) = number else {
-            return Err(self.malformed(text));
-        };
-        i64::try_from(number)
-            .ok()
-            .and_then(SnowflakeId::new)
-            .ok_or(TextError::TooLarge { encoding: self })
+        SnowflakeId::new(i64::try_from(number?).ok()?)
     }
 
-    /// What is wrong with a text that isn't `width` digits. The character comes first: a text with a hyphen too many
-    /// also has a wrong length, and the hyphen is what to look for.
+    /// What is wrong with a text. The character comes before the length: a text with a hyphen too many also has a wrong
+    /// length, and the hyphen is what to look for.
     #[cold]
-    fn malformed(self, text: &str) -> TextError {
+    fn error_in(self, text: &str) -> TextError {
         let mut found = 0;
         for character in text.chars() {
             found += 1;
@@ -138,6 +140,9 @@ impl Encoding {
                     position: found,
                 };
             }
+        }
+        if found == self.width() {
+            return TextError::TooLarge { encoding: self };
         }
         TextError::Length {
             encoding: self,
@@ -174,19 +179,28 @@ fn base62(number: u64) -> [u8; BASE62_WIDTH] {
     text
 }
 
-/// The number that `text` stands for, exactly, where it is `WIDTH` digits: less than 32^13 = 2^65 or 62^11 < 2^66.
+/// The number that `text` stands for, where it is `WIDTH` digits and the number is below 2^64.
 #[inline]
-fn number<const BASE: u64, const WIDTH: usize>(text: &str, values: &Values) -> Option<u128> {
-    let text: &[u8; WIDTH] = text.as_bytes().try_into().ok()?;
-    let mut number = 0;
-    for &byte in text {
+fn number<const BASE: u64, const WIDTH: usize>(text: &[u8], values: &Values) -> Option<u64> {
+    // All digits but the first are a number of less than 60 bits: 32^12 = 2^60, 62^10 < 2^60.
+    const { assert!(BASE.pow(WIDTH as u32 - 1) <= 1 << 60) };
+    let text: &[u8; WIDTH] = text.try_into().ok()?;
+    let mut rest = 0;
+    // Looked at once, after the loop: no value of a digit has the bit that stands for none.
+    let mut all = 0;
+    for &byte in &text[1..] {
         let value = values[usize::from(byte)];
-        if value == NO_DIGIT {
-            return None;
-        }
-        number = number * u128::from(BASE) + u128::from(value);
+        all |= value;
+        rest = rest * BASE + u64::from(value);
     }
-    Some(number)
+    let first = values[usize::from(text[0])];
+    all |= first;
+    if all >= 1 << 7 {
+        return None;
+    }
+    u64::from(first)
+        .checked_mul(const { BASE.pow(WIDTH as u32 - 1) })?
+        .checked_add(rest)
 }
 
 /// `base32` or `base62`.
