@@ -35,7 +35,7 @@ soak: ## faults of all kinds against 8 sessions: make soak SECONDS=600 SEED=1
 online-load: ## online migrations beside pgbench: make online-load SCALE=20 ORDERS=1000000
 	@scripts/online-load $(SCALE) $(ORDERS)
 
-bench: ## measure beside other ways to make IDs: docs/benchmarks.md (half an hour; OPTIONS=--quick)
+bench: ## measure beside other ways to make IDs, with PostgreSQL 15 and 18: docs/benchmarks.md (an hour and a half; OPTIONS=--quick)
 	@scripts/bench $(OPTIONS)
 
 clean: ## delete what was built in the checkout

@@ -9,7 +9,7 @@ use crate::peers::Peer;
 use crate::pgbench::{Until, pgbench};
 use crate::plot::{Chart, Line, Lines};
 use crate::report::{
-    Block, Figure, Goal, Limit, Section, Table, per_second, ratio, ratio_cell, spread, three,
+    Block, Figure, Goal, Limit, Section, Table, per_second, ratio_cell, spread, three,
 };
 use crate::run::Run;
 
@@ -129,6 +129,7 @@ pub fn section(run: &Run) -> Result<Section> {
         title: "Calls by clients",
         blocks,
         verdicts,
+        ..Section::default()
     })
 }
 
@@ -204,9 +205,4 @@ pub fn worst<'a>(
     ratios: impl Iterator<Item = (String, Samples)> + 'a,
 ) -> Option<(String, Samples)> {
     ratios.min_by(|a, b| a.1.median().total_cmp(&b.1.median()))
-}
-
-/// For a reason: how far apart the rounds are, in hundredths of their median.
-pub fn scatter(samples: &Samples) -> String {
-    ratio((samples.high() - samples.low()) / samples.median())
 }

@@ -148,6 +148,7 @@ pub fn section(directory: &Path) -> Result<Section> {
         title: "The algorithm crate",
         blocks,
         verdicts: vec![verdict],
+        ..Section::default()
     })
 }
 

@@ -4,26 +4,139 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
-use snowflake_tests::Cluster;
 
+use crate::copy;
 use crate::measure::{Samples, in_turn};
-use crate::peers::{Key, Peer, TABLE};
-use crate::pgbench::{Outcome, Repeats, Until, pgbench};
+use crate::peers::{Key, Peer, TABLE, insert};
+use crate::pgbench::{Outcome, Repeats, Until, pgbench, pgbench_at_once};
 use crate::plot::{Bar, Bars, Chart};
 use crate::report::{
-    Block, Figure, Goal, Limit, Section, Table, Verdict, per_second, ratio_cell, spread, three,
+    Block, Figure, Goal, Highlight, Limit, Section, Table, Verdict, per_second, ratio, ratio_cell,
+    spread, three,
 };
 use crate::run::Run;
 
+/// The writers of the mixes that all contenders take part in.
 const WRITERS: u64 = 16;
 
 /// Rows of one transaction. How IDs of sessions that work at the same time come
 /// into the index depends on it.
 const BATCHES: [u64; 2] = [100, 1];
 
-/// All sessions in one slot: IDs in the order in which they are made.
-const ONE_SLOT: &str = "timestamp:41 node:10 sequence:12";
-const ONE_SLOT_NAME: &str = "snowflake_nextval(), one slot";
+/// How large the index may be, of `bigserial`'s.
+const BATCHES_LIMIT: f64 = 1.01;
+const LIMIT: f64 = 1.02;
+
+/// Other mixes, ours and `bigserial` only.
+const MIXES: &[Mix] = &[
+    Mix::inserts(4, 10),
+    Mix::inserts(16, 10),
+    Mix::inserts(64, 10),
+    Mix::inserts(4, 100),
+    Mix::inserts(64, 100),
+    Mix::inserts(4, 10_000),
+    Mix::inserts(16, 10_000),
+    Mix::inserts(64, 10_000),
+    Mix {
+        what: What::Copy,
+        writers: 8,
+    },
+    Mix {
+        what: What::Inserts {
+            batch: 100,
+            single_writers: 8,
+        },
+        writers: 8,
+    },
+];
+
+/// Writers at once.
+#[derive(Debug, Clone, Copy)]
+struct Mix {
+    what: What,
+    writers: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum What {
+    /// So many rows a transaction, beside so many writers of single rows.
+    Inserts { batch: u64, single_writers: u64 },
+    /// A COPY each.
+    Copy,
+}
+
+impl Mix {
+    const fn inserts(writers: u64, batch: u64) -> Self {
+        Self {
+            what: What::Inserts {
+                batch,
+                single_writers: 0,
+            },
+            writers,
+        }
+    }
+
+    fn describe(self) -> String {
+        let writers = self.writers;
+        match self.what {
+            What::Copy => format!("{writers} writers, COPY"),
+            What::Inserts {
+                batch,
+                single_writers: 0,
+            } => {
+                format!("{writers} writers, {batch} rows a transaction")
+            }
+            What::Inserts {
+                batch,
+                single_writers,
+            } => format!(
+                "{writers} writers, {batch} rows a transaction, beside {single_writers} of single rows"
+            ),
+        }
+    }
+
+    /// Fills the table; how many rows it has then, and how long it took.
+    fn write(self, run: &Run) -> Result<(u64, f64)> {
+        let total = run.scale().mix_rows;
+        match self.what {
+            What::Copy => {
+                let rows = u32::try_from(total / self.writers)?;
+                let script = copy::statement(&copy::file_of_rows(run, rows)?);
+                let outcome = write(run, &script, self.writers, 1)?;
+                Ok((u64::from(rows) * self.writers, outcome.seconds()))
+            }
+            What::Inserts {
+                batch,
+                single_writers,
+            } => {
+                let transactions = (total / (batch * self.writers)).max(1);
+                let many = insert(batch);
+                let mut rows = transactions * batch * self.writers;
+                let mut parts = vec![(many.as_str(), self.writers, transactions)];
+                let one = insert(1);
+                // About as long as the batches take.
+                if let Some(singles) = (total / 100).checked_div(single_writers) {
+                    rows += singles * single_writers;
+                    parts.push((one.as_str(), single_writers, singles));
+                }
+                let parts: Vec<_> = parts
+                    .into_iter()
+                    .map(|(script, clients, count)| {
+                        Ok((
+                            script,
+                            usize::try_from(clients)?,
+                            Until::Transactions(count),
+                        ))
+                    })
+                    .collect::<Result<_>>()?;
+                let outcomes =
+                    pgbench_at_once(run.cluster(), &parts, &[("synchronous_commit", "off")])?;
+                let seconds = outcomes.iter().map(Outcome::seconds).fold(0.0, f64::max);
+                Ok((rows, seconds))
+            }
+        }
+    }
+}
 
 fn contenders(run: &Run) -> Vec<Peer> {
     run.peers_of(&[
@@ -61,7 +174,9 @@ pub fn expected(run: &Run) -> Duration {
         .map(|&peer| rounds_of(run, peer))
         .sum();
     let one = 1.0 + scale.index_rows as f64 * 3.5e-6 + scale.index_single_rows as f64 * 25e-6;
-    Duration::from_secs_f64(turns as f64 * one)
+    let mix = 1.0 + scale.mix_rows as f64 * 5e-6;
+    let mixes = MIXES.len() * 2 * scale.peer_rounds;
+    Duration::from_secs_f64(turns as f64 * one + mixes as f64 * mix)
 }
 
 /// What an index is like beside its size.
@@ -93,33 +208,23 @@ impl Shape {
     }
 }
 
-/// The writers at once.
-fn write(cluster: &Cluster, insert: &str, transactions: u64) -> Result<Outcome> {
+/// Writers at once.
+fn write(run: &Run, script: &str, writers: u64, transactions: u64) -> Result<Outcome> {
     pgbench(
-        cluster,
-        insert,
-        usize::try_from(WRITERS)?,
+        run.cluster(),
+        script,
+        usize::try_from(writers)?,
         Until::Transactions(transactions),
         &[("synchronous_commit", "off")],
     )
 }
 
-/// The same with ours in a layout whose sessions share a slot.
-fn in_one_slot(run: &Run, insert: &str, transactions: u64, batch: u64) -> Result<(Samples, Shape)> {
-    let cluster = run.with_layout(ONE_SLOT)?;
-    let mut client = cluster.connect()?;
-    client.batch_execute("CREATE EXTENSION pgstattuple")?;
-    let mut shape = Shape::default();
-    let mut sizes = Samples::default();
-    for round in 1..=run.scale().peer_rounds {
-        run.progress()
-            .step(format_args!("{ONE_SLOT_NAME}, round {round}"));
-        Peer::Snowflake.new_table(&mut client, Key::Primary)?;
-        let outcome = write(&cluster, insert, transactions)?;
-        shape.rate.push(outcome.rate * batch as f64);
-        sizes.push(shape.look(&mut client, transactions * batch * WRITERS)?);
-    }
-    Ok((sizes, shape))
+fn mib(bytes: f64) -> f64 {
+    bytes / f64::from(1 << 20)
+}
+
+fn percent(value: f64) -> String {
+    format!("{value:.1} %")
 }
 
 /// The section.
@@ -127,37 +232,38 @@ pub fn section(run: &Run) -> Result<Section> {
     let mut client = run.connect()?;
     client.batch_execute("CREATE EXTENSION IF NOT EXISTS pgstattuple")?;
     let mut section = Section {
-        title: "The index after 16 writers",
-        blocks: vec![Block::Text(format!(
-            "{WRITERS} `pgbench` clients at once insert into a table with a primary key, with `synchronous_commit = off`. Then \
+        title: "The index after many writers",
+        blocks: vec![Block::Text(
+            "`pgbench` clients at once insert into a table with a primary key, with `synchronous_commit = off`. Then \
              `pgstatindex` of contrib's `pgstattuple`: fragmentation is the share of leaf pages whose next one in order comes \
              before them in the file."
-        ))],
-        verdicts: Vec::new(),
+                .to_owned(),
+        )],
+        ..Section::default()
     };
     for batch in BATCHES {
-        let (blocks, verdict) = filled(run, &mut client, batch)?;
-        section.blocks.extend(blocks);
-        section.verdicts.push(verdict);
+        filled(run, &mut client, batch, &mut section)?;
     }
+    mixes(run, &mut client, &mut section)?;
     Ok(section)
 }
 
-/// An index filled with so many rows a transaction.
-fn filled(run: &Run, client: &mut Client, batch: u64) -> Result<(Vec<Block>, Verdict)> {
+/// An index filled by 16 writers with so many rows a transaction.
+fn filled(run: &Run, client: &mut Client, batch: u64, section: &mut Section) -> Result<()> {
     let contenders = contenders(run);
     let transactions = transactions(run, batch);
     let rows = transactions * batch * WRITERS;
-    let (insert, file, about) = match batch {
+    let insert = insert(batch);
+    let (file, about, limit) = match batch {
         1 => (
-            format!("INSERT INTO {TABLE} (v) VALUES (1)"),
             "index-single-rows",
             "Size of the primary key's index after writers of single rows, for each contender",
+            LIMIT,
         ),
         _ => (
-            format!("INSERT INTO {TABLE} (v) SELECT generate_series(1, {batch})"),
             "index-batches",
             "Size of the primary key's index after writers of batches, for each contender",
+            BATCHES_LIMIT,
         ),
     };
     let repeats = Repeats::default();
@@ -174,7 +280,7 @@ fn filled(run: &Run, client: &mut Client, batch: u64) -> Result<(Vec<Block>, Ver
             ));
             peer.new_table(client, Key::Primary)?;
             run.settle(client)?;
-            let outcome = write(run.cluster(), &insert, transactions);
+            let outcome = write(run, &insert, WRITERS, transactions);
             let Some(outcome) = repeats.sieve(peer, outcome)? else {
                 return Ok(f64::NAN);
             };
@@ -186,8 +292,6 @@ fn filled(run: &Run, client: &mut Client, batch: u64) -> Result<(Vec<Block>, Ver
     )?
     .remove(0);
 
-    let mib = |bytes: f64| bytes / f64::from(1 << 20);
-    let percent = |value: f64| format!("{value:.1} %");
     let mut table = Table::new(&[
         "",
         "index, MiB",
@@ -197,7 +301,7 @@ fn filled(run: &Run, client: &mut Client, batch: u64) -> Result<(Vec<Block>, Ver
         "rows a second",
         "rounds",
     ]);
-    let mut bars = Vec::new();
+    let (mut bars, mut usual) = (Vec::new(), Vec::new());
     for ((peer, size), shape) in contenders.iter().zip(&sizes).zip(&shapes) {
         table.row(&[
             peer.name().to_owned(),
@@ -209,60 +313,156 @@ fn filled(run: &Run, client: &mut Client, batch: u64) -> Result<(Vec<Block>, Ver
             size.len().to_string(),
         ]);
         if size.len() > 0 {
-            bars.push(Bar::new(peer.name(), peer.colour(), &size.map(mib)));
+            let bar = Bar::new(peer.name(), peer.colour(), &size.map(mib));
+            if peer.is_usual() {
+                usual.push(bar.clone());
+            }
+            bars.push(bar);
         }
-    }
-    if batch > 1 {
-        let (size, shape) = in_one_slot(run, &insert, transactions, batch)?;
-        table.row(&[
-            ONE_SLOT_NAME.to_owned(),
-            spread(&size.map(mib), three),
-            ratio_cell(&size, &sizes[1]),
-            spread(&shape.density, percent),
-            spread(&shape.fragmentation, percent),
-            spread(&shape.rate, per_second),
-            size.len().to_string(),
-        ]);
     }
     let rows = per_second(rows as f64);
     let a_transaction = match batch {
         1 => "a row a transaction".to_owned(),
         _ => format!("{batch} rows a transaction"),
     };
-    let mut blocks = vec![
-        Block::Text(format!("**{rows} rows, {a_transaction}** (`{insert}`)")),
+    let chart = |bars| {
+        Chart::Bars(Bars {
+            title: format!("Index of {rows} rows of {WRITERS} writers, {a_transaction}"),
+            unit: "MiB; the line is the range of the rounds",
+            one_scale: true,
+            groups: vec![(String::new(), bars)],
+        })
+    };
+    section.blocks.extend([
+        Block::Text(format!(
+            "**{WRITERS} writers, {rows} rows, {a_transaction}** (`{insert}`)"
+        )),
         Block::Table(table),
         Block::Figure(Figure {
             file,
             about,
-            chart: Chart::Bars(Bars {
-                title: format!("Index of {rows} rows of {WRITERS} writers, {a_transaction}"),
-                unit: "MiB; the line is the range of the rounds",
-                one_scale: true,
-                groups: vec![(String::new(), bars)],
-            }),
+            chart: chart(bars),
         }),
-    ];
-    blocks.extend(repeats.describe().map(Block::Text));
+    ]);
+    section.blocks.extend(repeats.describe().map(Block::Text));
+    let to_bigserial = sizes[0].ratio_to(&sizes[1]);
     if batch > 1 {
-        blocks.push(Block::Text(format!(
-            "\"One slot\" is the same extension in another server with the layout `{ONE_SLOT}`, which has no backend numbers: for \
-             many sessions that insert batches at once it keeps the index dense, and gives a server the numbers of one slot, \
-             4,096 a millisecond, instead of 16."
-        )));
+        section.highlight = Some(Highlight {
+            question: "How large is the index?",
+            answer: format!(
+                "As large as `bigserial`'s: {} of it after {WRITERS} writers at once with {batch} rows a transaction, its leaf \
+                 pages {} full. Sessions that insert batches get their IDs from one place, in the order in which they ask.",
+                ratio(to_bigserial.median()),
+                percent(shapes[0].density.median())
+            ),
+            figure: Figure {
+                file,
+                about,
+                chart: chart(usual),
+            },
+        });
     }
-    let goal = Goal {
+    section.verdicts.push(
+        Goal {
+            what: format!(
+                "index after {WRITERS} writers at once, {a_transaction}, of `bigserial`'s size"
+            ),
+            limit: Limit::AtMost(limit),
+            why: format!(
+                "leaf pages are filled to {} with ours and to {} with `bigserial`",
+                percent(shapes[0].density.median()),
+                percent(shapes[1].density.median())
+            ),
+        }
+        .judge(&to_bigserial),
+    );
+    if batch > 1 {
+        section.verdicts.push(
+            Goal {
+                what: format!(
+                    "density of its leaf pages, {WRITERS} writers, {a_transaction}, of 100 %"
+                ),
+                limit: Limit::AtLeast(0.89),
+                why: format!(
+                    "`bigserial`'s are filled to {}",
+                    percent(shapes[1].density.median())
+                ),
+            }
+            .judge(&shapes[0].density.map(|percent| percent / 100.0)),
+        );
+    }
+    Ok(())
+}
+
+/// Other mixes of writers.
+fn mixes(run: &Run, client: &mut Client, section: &mut Section) -> Result<()> {
+    let contenders = [Peer::Snowflake, Peer::Sequence];
+    let mixes: Vec<usize> = (0..MIXES.len()).collect();
+    let mut shapes = vec![[Shape::default(), Shape::default()]; MIXES.len()];
+    let sizes = in_turn(
+        &mixes,
+        &contenders,
+        0,
+        |_| run.scale().peer_rounds,
+        |mix, peer, turn| {
+            run.progress().step(format_args!(
+                "{}, {}, {turn}",
+                MIXES[mix].describe(),
+                peer.name()
+            ));
+            peer.new_table(client, Key::Primary)?;
+            run.settle(client)?;
+            let (rows, seconds) = MIXES[mix].write(run)?;
+            let shape = &mut shapes[mix][usize::from(peer == Peer::Sequence)];
+            shape.rate.push(rows as f64 / seconds);
+            shape.look(client, rows)
+        },
+    )?;
+    let mut table = Table::new(&[
+        "",
+        "index, to `bigserial`'s",
+        "leaf density",
+        "`bigserial`'s",
+        "rows a second, to `bigserial`'s",
+    ]);
+    let mut worst: Option<(String, Samples)> = None;
+    for ((mix, sizes), [ours, theirs]) in MIXES.iter().zip(&sizes).zip(&shapes) {
+        let to_bigserial = sizes[0].ratio_to(&sizes[1]);
+        table.row(&[
+            mix.describe(),
+            spread(&to_bigserial, ratio),
+            spread(&ours.density, percent),
+            spread(&theirs.density, percent),
+            spread(&ours.rate.ratio_to(&theirs.rate), ratio),
+        ]);
+        if worst
+            .as_ref()
+            .is_none_or(|(_, worst)| worst.median() < to_bigserial.median())
+        {
+            worst = Some((mix.describe(), to_bigserial));
+        }
+    }
+    section.blocks.extend([
+        Block::Text(format!(
+            "**Other mixes**, about {} rows each, `snowflake_nextval()` beside `bigserial`",
+            per_second(run.scale().mix_rows as f64)
+        )),
+        Block::Table(table),
+    ]);
+    let (what, worst) = worst.context("there are mixes")?;
+    section.verdicts.push(verdict(what, &worst));
+    Ok(())
+}
+
+fn verdict(what: String, worst: &Samples) -> Verdict {
+    Goal {
         what: format!(
-            "index after {WRITERS} concurrent writers, {a_transaction}, of `bigserial`'s size"
+            "index after other mixes of writers, of `bigserial`'s size; the most of {} ({what})",
+            MIXES.len()
         ),
-        limit: Limit::AtMost(1.02),
-        why: format!(
-            "leaf pages are filled to {} with ours and to {} with `bigserial`. Within a millisecond IDs are ordered by their backend \
-             numbers, not as they are made; a session's batch then goes in before another's, which splits pages that are not the \
-             index's last",
-            percent(shapes[0].density.median()),
-            percent(shapes[1].density.median())
-        ),
-    };
-    Ok((blocks, goal.judge(&sizes[0].ratio_to(&sizes[1]))))
+        limit: Limit::AtMost(LIMIT),
+        why: "IDs of sessions that work at the same time do not all come at the index's end"
+            .to_owned(),
+    }
+    .judge(worst)
 }

@@ -4,17 +4,22 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use crate::clients::{AROUND, chart, scatter, table, worst};
-use crate::measure::in_turn;
-use crate::peers::{Key, Peer, TABLE};
-use crate::pgbench::{Repeats, Until, pgbench};
+use crate::clients::{AROUND, chart, table, worst};
+use crate::measure::{Samples, in_turn};
+use crate::peers::{Key, Peer, TABLE, insert};
+use crate::pgbench::{Pinned, Repeats, Until, connection_time, pgbench, processor_time};
 use crate::plot::{Bar, Bars, Chart};
-use crate::report::{Block, Figure, Goal, Limit, Section, Table, ratio_cell, spread, three};
+use crate::report::{
+    Block, Figure, Goal, Limit, Section, Table, Verdict, ratio, ratio_cell, spread, three,
+};
 use crate::run::Run;
 use crate::wal::Way;
 
 /// How far below `bigserial`'s rate ours may be.
 const TOLERANCE: f64 = 0.98;
+
+/// How much of its processor time ours may take.
+const PROCESSOR: f64 = 1.02;
 
 /// One with a flush for each commit, and one in which what the default costs shows.
 const COMMITS: [(&str, &str, &str); 2] = [
@@ -43,37 +48,60 @@ fn contenders(run: &Run, commit: &str) -> Vec<Peer> {
     run.peers_of(if commit == "on" { &all[..2] } else { &all })
 }
 
+/// Ours and `bigserial` take more turns than the others.
+fn rounds_of(run: &Run, peer: Peer) -> usize {
+    match peer {
+        Peer::Snowflake | Peer::Sequence => run.scale().insert_rounds,
+        _ => run.scale().peer_rounds,
+    }
+}
+
 /// How long the single rows take.
 pub fn expected(run: &Run) -> Duration {
     let scale = run.scale();
     let turns: usize = COMMITS
         .iter()
         .flat_map(|&(commit, ..)| contenders(run, commit))
-        .map(|peer| run.rounds_of(peer))
+        .map(|peer| rounds_of(run, peer))
         .sum();
-    let one = scale.insert_seconds as f64 + AROUND + 0.1;
+    let one = scale.insert_seconds as f64 + AROUND + 0.2;
     Duration::from_secs_f64(one * (scale.clients.len() * turns) as f64)
+}
+
+/// Ours divided by `bigserial`'s with so many clients.
+struct Place {
+    what: String,
+    rate: Samples,
+    /// What the server's processes took for a row.
+    processor: Samples,
 }
 
 /// The section on single rows.
 pub fn single_rows(run: &Run) -> Result<Section> {
     let scale = run.scale();
     let mut client = run.connect()?;
+    let pinned = Pinned::apart(run.cluster())?;
+    let a_connection = connection_time(run.cluster())?;
     let mut blocks = vec![Block::Text(format!(
         "`INSERT INTO {TABLE} (v) VALUES (1)` into a new table with a primary key, `pgbench` with prepared statements, {} s \
-         each. With `synchronous_commit = off`, so that what the default costs is not hidden behind the disk, and with `on`, \
-         as it is by default.",
-        scale.insert_seconds
+         each, {} rounds for ours and `bigserial`. With `synchronous_commit = off`, so that what the default costs is not hidden behind \
+         the disk, and with `on`, as it is by default. {} Processor time is that of the server's processes for clients, in user and \
+         kernel mode, as Linux counts it, without what a connection takes ({} ms): it does not depend on who else was at work.",
+        scale.insert_seconds,
+        scale.insert_rounds,
+        pinned.describe(),
+        three(a_connection * 1e3)
     ))];
-    let mut ratios = Vec::new();
+    let mut places = Vec::new();
     let repeats = Repeats::default();
     for (commit, file, about) in COMMITS {
         let contenders = contenders(run, commit);
+        let mut processor = vec![[Samples::default(), Samples::default()]; scale.clients.len()];
         let rates = in_turn(
             scale.clients,
             &contenders,
             0,
-            |peer| run.rounds_of(peer),
+            |peer| rounds_of(run, peer),
             |clients, peer, turn| {
                 run.progress().step(format_args!(
                     "single rows, synchronous_commit {commit}, {clients} clients, {}, {turn}",
@@ -81,10 +109,11 @@ pub fn single_rows(run: &Run) -> Result<Section> {
                 ));
                 peer.new_table(&mut client, Key::Primary)?;
                 run.settle(&mut client)?;
+                let before = processor_time(run.cluster())?;
                 let (outcome, wal) = run.wal.during(&mut client, || {
                     let outcome = pgbench(
                         run.cluster(),
-                        &format!("INSERT INTO {TABLE} (v) VALUES (1)"),
+                        &insert(1),
                         clients,
                         Until::Seconds(scale.insert_seconds),
                         &[("synchronous_commit", commit)],
@@ -94,11 +123,15 @@ pub fn single_rows(run: &Run) -> Result<Section> {
                 let Some(outcome) = outcome else {
                     return Ok(f64::NAN);
                 };
-                run.wal.record(
-                    Way::SingleRows,
-                    peer,
-                    wal as f64 / outcome.transactions as f64,
-                );
+                let connections = (clients + 1) as f64 * a_connection;
+                let used = processor_time(run.cluster())? - before - connections;
+                let rows = outcome.transactions as f64;
+                run.wal.record(Way::SingleRows, peer, wal as f64 / rows);
+                let place = scale.clients.iter().position(|&other| other == clients);
+                let column = contenders[..2].iter().position(|&other| other == peer);
+                if let (Some(place), Some(column)) = (place, column) {
+                    processor[place][column].push(used / rows);
+                }
                 Ok(outcome.rate)
             },
         )?;
@@ -116,38 +149,89 @@ pub fn single_rows(run: &Run) -> Result<Section> {
                 &rates,
             ),
         }));
-        for (clients, row) in scale.clients.iter().zip(&rates) {
-            ratios.push((
-                format!("{clients} clients, synchronous_commit {commit}"),
-                row[0].ratio_to(&row[1]),
-                scatter(&row[1]),
-            ));
+        let mut used = Table::new(&[
+            "clients",
+            "processor time a row, µs",
+            "`bigserial`'s",
+            "ratio",
+        ]);
+        for ((clients, rates), [ours, theirs]) in scale.clients.iter().zip(&rates).zip(&processor) {
+            let micros = |samples: &Samples| spread(&samples.map(|seconds| seconds * 1e6), three);
+            let processor = ours.ratio_to(theirs);
+            used.row(&[
+                clients.to_string(),
+                micros(ours),
+                micros(theirs),
+                spread(&processor, ratio),
+            ]);
+            places.push(Place {
+                what: format!("{clients} clients, synchronous_commit {commit}"),
+                rate: rates[0].ratio_to(&rates[1]),
+                processor,
+            });
         }
+        blocks.push(Block::Table(used));
     }
+    drop(pinned);
     blocks.extend(repeats.describe().map(Block::Text));
-    let places = ratios.len();
-    let worst = worst(
-        ratios
-            .iter()
-            .map(|(what, ratio, _)| (what.clone(), ratio.clone())),
-    );
-    let verdicts = worst.map(|(what, ratio)| {
-        let below = ratios.iter().filter(|(_, ratio, _)| ratio.median() < TOLERANCE).count();
-        let scatter = ratios.iter().find(|(other, ..)| *other == what).map_or("", |found| &found.2);
-        Goal {
-            what: format!("single-row INSERTs a second, of `bigserial`'s; the lowest of {places} ({what})"),
-            limit: Limit::AtLeast(TOLERANCE),
-            why: format!(
-                "{below} of {places} are below it; between the fastest and the slowest round of `bigserial` alone lie {scatter} of its rate there"
-            ),
-        }
-        .judge(&ratio)
-    });
     Ok(Section {
         title: "Single-row INSERTs by clients",
         blocks,
-        verdicts: verdicts.into_iter().collect(),
+        verdicts: verdicts(&places),
+        ..Section::default()
     })
+}
+
+/// Of all rounds together, and of the place that does worst.
+fn verdicts(places: &[Place]) -> Vec<Verdict> {
+    let count = places.len();
+    let (mut rates, mut processor) = (Samples::default(), Samples::default());
+    for place in places {
+        rates.extend(&place.rate);
+        processor.extend(&place.processor);
+    }
+    let lowest = worst(
+        places
+            .iter()
+            .map(|place| (place.what.clone(), place.rate.clone())),
+    );
+    let mut verdicts = vec![
+        Goal {
+            what: format!("single-row INSERTs a second, of `bigserial`'s; all rounds of {count} places"),
+            limit: Limit::AtLeast(TOLERANCE),
+            why: format!(
+                "the server's processes take {} of `bigserial`'s processor time a row",
+                ratio(processor.median())
+            ),
+        }
+        .judge(&rates),
+        Goal {
+            what: format!("processor time of a single-row INSERT, of `bigserial`'s; all rounds of {count} places"),
+            limit: Limit::AtMost(PROCESSOR),
+            why: "the way to an ID is shorter, so what is more is somewhere else".to_owned(),
+        }
+        .judge(&processor),
+    ];
+    verdicts.extend(lowest.map(|(what, rate)| {
+        let below = places
+            .iter()
+            .filter(|place| place.rate.median() < TOLERANCE)
+            .count();
+        let there = places.iter().find(|place| place.what == what);
+        let processor = there.map_or_else(String::new, |place| ratio(place.processor.median()));
+        Goal {
+            what: format!(
+                "single-row INSERTs a second, of `bigserial`'s; the lowest of {count} places ({what})"
+            ),
+            limit: Limit::AtLeast(TOLERANCE),
+            why: format!(
+                "{below} of {count} are below it. There the server's processes take {processor} of `bigserial`'s processor time \
+                 a row: what differs is when they and the clients get the processors"
+            ),
+        }
+        .judge(&rate)
+    }));
+    verdicts
 }
 
 /// How long `INSERT … SELECT` takes.
@@ -228,6 +312,6 @@ pub fn from_select(run: &Run) -> Result<Section> {
                 }),
             }),
         ],
-        verdicts: Vec::new(),
+        ..Section::default()
     })
 }

@@ -99,6 +99,6 @@ pub fn section(run: &Run) -> Result<Section> {
                 }),
             }),
         ],
-        verdicts: Vec::new(),
+        ..Section::default()
     })
 }

@@ -9,13 +9,15 @@
 //! - [`measure`]: taking turns; medians, spreads, ratios
 //! - [`pgbench`]: many clients
 //! - [`run`]: the server, how much is measured, and how far it is
-//! - [`calls`], [`clients`], [`inserts`], [`copy`], [`wal`], [`index`],
-//!   [`latency`], [`reading`], [`steady`]: a section of the document each
+//! - [`calls`], [`clients`], [`contention`], [`inserts`], [`copy`], [`wal`],
+//!   [`index`], [`latency`], [`reading`], [`steady`]: a section of the document each
+//! - [`scale`]: large tables, a document of their own
 //! - [`criterion`]: the section on the algorithm crate, from what criterion left
 //! - [`report`]: the document; [`plot`]: its pictures
 
 mod calls;
 mod clients;
+mod contention;
 mod copy;
 mod criterion;
 mod index;
@@ -29,6 +31,7 @@ mod plot;
 mod reading;
 mod report;
 mod run;
+mod scale;
 mod steady;
 mod wal;
 
@@ -56,7 +59,7 @@ struct Arguments {
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: Option<u16>,
 
-    /// Where `benchmarks.md` and the directory `benchmarks` go.
+    /// Where the first page `benchmarks.md` and the directory `benchmarks` go.
     #[arg(long, value_name = "DIR", default_value = "docs")]
     out: PathBuf,
 
@@ -89,6 +92,11 @@ const PARTS: &[Part] = &[
         name: "clients",
         expected: clients::expected,
         measure: clients::section,
+    },
+    Part {
+        name: "contention",
+        expected: contention::expected,
+        measure: contention::section,
     },
     Part {
         name: "latency",
@@ -132,17 +140,26 @@ const PARTS: &[Part] = &[
     },
 ];
 
+/// What is measured only when it is asked for, and alone.
+const LARGE: Part = Part {
+    name: "scale",
+    expected: scale::expected,
+    measure: scale::section,
+};
+
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
+    let large = arguments.only == [LARGE.name];
     if let Some(unknown) = arguments
         .only
         .iter()
-        .find(|only| !PARTS.iter().any(|part| part.name == **only))
+        .find(|only| !large && !PARTS.iter().any(|part| part.name == **only))
     {
         let names: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
         bail!(
-            "there is no section {unknown:?}; there are {}",
-            names.join(", ")
+            "there is no section {unknown:?}; there are {}, and alone {}",
+            names.join(", "),
+            LARGE.name
         );
     }
     let mut scale = if arguments.quick {
@@ -167,7 +184,12 @@ fn main() -> Result<()> {
     let mut report = report::Report::new(machine::describe(), scale, searched);
     let run = Run::start(scale)?;
     report.server(&run)?;
-    let parts: Vec<&Part> = PARTS
+    let all = if large {
+        std::slice::from_ref(&LARGE)
+    } else {
+        PARTS
+    };
+    let parts: Vec<&Part> = all
         .iter()
         .filter(|part| arguments.only.is_empty() || arguments.only.iter().any(|n| n == part.name))
         .collect();
@@ -182,5 +204,7 @@ fn main() -> Result<()> {
         report.push(section);
     }
     run.progress().end();
-    report.write(&arguments.out)
+    let major = run.cluster().installation().major;
+    let large = if large { "-large-tables" } else { "" };
+    report.write(&arguments.out, &format!("postgresql-{major}{large}"))
 }

@@ -43,6 +43,11 @@ impl Samples {
         Self(self.0.iter().copied().map(change).collect())
     }
 
+    /// These and the others', as one.
+    pub fn extend(&mut self, other: &Self) {
+        self.0.extend_from_slice(&other.0);
+    }
+
     /// Round by round, this divided by the other: what one round has in common
     /// (the machine's other work, its temperature) cancels out. Of rounds in
     /// which only one took part there is no ratio.

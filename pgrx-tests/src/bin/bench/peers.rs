@@ -38,6 +38,14 @@ const IN_PLPGSQL: &str = "
 /// The table that measurements insert into.
 pub const TABLE: &str = "t";
 
+/// A statement that inserts so many rows.
+pub fn insert(batch: u64) -> String {
+    match batch {
+        1 => format!("INSERT INTO {TABLE} (v) VALUES (1)"),
+        _ => format!("INSERT INTO {TABLE} (v) SELECT generate_series(1, {batch})"),
+    }
+}
+
 /// Whether the table has an index on the ID.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
@@ -146,6 +154,11 @@ impl Peer {
             "bigint" => 8,
             _ => 4,
         }
+    }
+
+    /// Whether it is on the first page: what people choose from.
+    pub fn is_usual(self) -> bool {
+        matches!(self, Snowflake | Sequence | RandomUuid | UuidV7)
     }
 
     /// Whether it is in plots with bars: one that takes many times as long as all

@@ -45,6 +45,7 @@ pub struct Bars {
     pub groups: Vec<(String, Vec<Bar>)>,
 }
 
+#[derive(Clone)]
 pub struct Bar {
     name: String,
     colour: RGBColor,

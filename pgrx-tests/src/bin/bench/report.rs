@@ -1,4 +1,5 @@
-//! The document: what was to be shown, what was measured, and how.
+//! The documents: what was to be shown, what was measured, and how; and before
+//! them a page of four plots.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,11 +13,27 @@ use crate::peers::Peer;
 use crate::plot::Chart;
 use crate::run::{Run, SHOWN, Scale};
 
+/// How many highlights make the first page.
+const HIGHLIGHTS: usize = 4;
+
+const QUICK: &str =
+    "> A quick run with few and short rounds: to try the benchmarks, not to be quoted.\n\n";
+
 /// A part of the document.
+#[derive(Default)]
 pub struct Section {
     pub title: &'static str,
     pub blocks: Vec<Block>,
     pub verdicts: Vec<Verdict>,
+    /// What of it is on the first page.
+    pub highlight: Option<Highlight>,
+}
+
+/// What a person reads first: a question, its answer and one plot.
+pub struct Highlight {
+    pub question: &'static str,
+    pub answer: String,
+    pub figure: Figure,
 }
 
 pub enum Block {
@@ -203,29 +220,21 @@ impl Report {
         self.sections.push(section);
     }
 
-    /// Writes the document and its plots into a directory; plots of an earlier
-    /// run go.
-    pub fn write(&self, directory: &Path) -> Result<()> {
-        let plots = directory.join("benchmarks");
-        fs::create_dir_all(&plots).with_context(|| format!("making {}", plots.display()))?;
-        for entry in fs::read_dir(&plots)? {
-            let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "svg") {
-                fs::remove_file(path)?;
-            }
-        }
-        for section in &self.sections {
-            for block in &section.blocks {
-                if let Block::Figure(figure) = block {
-                    let file = plots.join(figure.file).with_extension("svg");
-                    fs::write(&file, figure.chart.svg()?)
-                        .with_context(|| format!("writing {}", file.display()))?;
-                }
-            }
-        }
-        let file = directory.join("benchmarks.md");
-        fs::write(&file, self.markdown()?)
+    /// Writes the document `benchmarks/NAME.md` and its plots into a directory,
+    /// and where all of them were measured, the first page `benchmarks.md`. Plots
+    /// of an earlier run go.
+    pub fn write(&self, directory: &Path, name: &str) -> Result<()> {
+        let below = directory.join("benchmarks");
+        let figures = self.sections.iter().flat_map(|section| &section.blocks);
+        let figures = figures.filter_map(|block| match block {
+            Block::Figure(figure) => Some(figure),
+            _ => None,
+        });
+        write_plots(&below.join(name), figures)?;
+        let file = below.join(name).with_extension("md");
+        fs::write(&file, self.markdown(name)?)
             .with_context(|| format!("writing {}", file.display()))?;
+        self.write_first_page(directory, name)?;
         for verdict in self.verdicts() {
             println!(
                 "{:12} {} ({}): {}",
@@ -239,18 +248,95 @@ impl Report {
         Ok(())
     }
 
+    /// The page that is read first, where nothing of it is missing.
+    fn write_first_page(&self, directory: &Path, name: &str) -> Result<()> {
+        let highlights: Vec<&Highlight> = self
+            .sections
+            .iter()
+            .filter_map(|section| section.highlight.as_ref())
+            .collect();
+        if highlights.len() < HIGHLIGHTS {
+            return Ok(());
+        }
+        let mut text = format!(
+            "# Benchmarks\n\nWhat does it cost, and what is it good for? Four answers, of one run of `make bench` with PostgreSQL {}; \
+             the line on a bar is the range of its rounds. Every figure is written by the run.\n\n",
+            self.fact("PostgreSQL")
+        );
+        if !self.scale.full {
+            text.push_str(QUICK);
+        }
+        for Highlight {
+            question,
+            answer,
+            figure,
+        } in &highlights
+        {
+            writeln!(
+                text,
+                "## {question}\n\n{answer}\n\n![{}](benchmarks/first/{}.svg)\n",
+                figure.about, figure.file
+            )?;
+        }
+        let missed = self.verdicts().filter(|verdict| verdict.measured.len() > 0);
+        let (met, missed): (Vec<_>, Vec<_>) = missed.partition(|verdict| verdict.is_met());
+        writeln!(
+            text,
+            "## All of it\n\nThis run met {} of the {} limits that are set for it{}.\n",
+            met.len(),
+            met.len() + missed.len(),
+            match missed.len() {
+                0 => String::new(),
+                _ => format!("; [the others, and why](benchmarks/{name}.md#what-is-to-be-shown)"),
+            }
+        )?;
+        let below = directory.join("benchmarks");
+        let mut documents = Vec::new();
+        for entry in fs::read_dir(&below)? {
+            let file = entry?.file_name();
+            documents.extend(
+                file.to_string_lossy()
+                    .strip_suffix(".md")
+                    .map(str::to_owned),
+            );
+        }
+        documents.sort();
+        for document in documents {
+            let path = below.join(&document).with_extension("md");
+            let head = fs::read_to_string(&path)?;
+            let title = head.lines().next().unwrap_or_default();
+            let title = title.trim_start_matches("# ");
+            writeln!(text, "- [{title}](benchmarks/{document}.md)")?;
+        }
+        let figures = highlights.iter().map(|highlight| &highlight.figure);
+        write_plots(&below.join("first"), figures)?;
+        let file = directory.join("benchmarks.md");
+        fs::write(&file, text).with_context(|| format!("writing {}", file.display()))
+    }
+
+    /// What is known of the run under this name.
+    fn fact(&self, name: &str) -> &str {
+        let found = self.server.iter().find(|(known, _)| known == name);
+        found.map_or("", |(_, value)| value)
+    }
+
     fn verdicts(&self) -> impl Iterator<Item = &Verdict> {
         self.sections.iter().flat_map(|section| &section.verdicts)
     }
 
-    fn markdown(&self) -> Result<String> {
-        let mut text = String::from(
-            "# Benchmarks\n\n`make bench` writes this file and its plots; every figure and every verdict in it comes from one \
+    fn markdown(&self, name: &str) -> Result<String> {
+        let mut text = format!(
+            "# {} with PostgreSQL {}\n\n`make bench` writes this file and its plots; every figure and every verdict in it comes from one \
              run, and none is typed in by hand. To see them for another machine or server, run it there: \
-             `make bench PG_CONFIG=/path/to/pg_config`.\n\n",
+             `make bench PG_CONFIG=/path/to/pg_config`. [The first page](../benchmarks.md) has the most important ones.\n\n",
+            match &self.sections[..] {
+                [only] => only.title,
+                _ => "Benchmarks",
+            },
+            self.fact("PostgreSQL")
         );
         if !self.scale.full {
-            text.push_str("> A quick run with few and short rounds: to try the benchmarks, not to be quoted.\n\n");
+            text.push_str(QUICK);
         }
         if self.assertions {
             text.push_str("> This server was built with assertions, which makes everything slower, and not alike.\n\n");
@@ -264,11 +350,7 @@ impl Report {
                     Block::Text(words) => writeln!(text, "{words}\n")?,
                     Block::Table(table) => writeln!(text, "{}", table.markdown())?,
                     Block::Figure(figure) => {
-                        writeln!(
-                            text,
-                            "![{}](benchmarks/{}.svg)\n",
-                            figure.about, figure.file
-                        )?;
+                        writeln!(text, "![{}]({name}/{}.svg)\n", figure.about, figure.file)?;
                     }
                 }
             }
@@ -347,6 +429,23 @@ impl Report {
         text.push('\n');
         Ok(())
     }
+}
+
+/// Plots into a directory of their own, in the place of those that were there.
+fn write_plots<'a>(directory: &Path, figures: impl Iterator<Item = &'a Figure>) -> Result<()> {
+    fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
+    for entry in fs::read_dir(directory)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "svg") {
+            fs::remove_file(path)?;
+        }
+    }
+    for figure in figures {
+        let file = directory.join(figure.file).with_extension("svg");
+        fs::write(&file, figure.chart.svg()?)
+            .with_context(|| format!("writing {}", file.display()))?;
+    }
+    Ok(())
 }
 
 /// Three significant digits, without an exponent.

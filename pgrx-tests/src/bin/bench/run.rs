@@ -72,11 +72,15 @@ pub struct Scale {
     /// Seconds of `pgbench` for calls, and for inserts.
     pub call_seconds: u64,
     pub insert_seconds: u64,
+    /// Rounds of single-row inserts, which differ more than anything else.
+    pub insert_rounds: usize,
     /// Rows of one COPY or INSERT … SELECT.
     pub rows: u32,
     /// Rows of the index that 16 writers fill in batches, and row by row.
     pub index_rows: u64,
     pub index_single_rows: u64,
+    /// Rows that other mixes of writers insert.
+    pub mix_rows: u64,
     /// Single calls that are timed, each round.
     pub timed_calls: usize,
     /// IDs that are read.
@@ -84,6 +88,8 @@ pub struct Scale {
     /// Seconds in which one session asks without a pause; and of the peer.
     pub steady_seconds: u64,
     pub steady_peer_seconds: u64,
+    /// Rows of large tables.
+    pub large: &'static [u64],
 }
 
 impl Scale {
@@ -96,14 +102,17 @@ impl Scale {
             calls: 2_000_000,
             clients: &[1, 2, 4, 8, 16, 32],
             call_seconds: 1,
-            insert_seconds: 2,
+            insert_seconds: 1,
+            insert_rounds: 9,
             rows: 1_000_000,
             index_rows: 5_000_000,
             index_single_rows: 300_000,
+            mix_rows: 2_000_000,
             timed_calls: 50_000,
             read_rows: 2_000_000,
             steady_seconds: 60,
             steady_peer_seconds: 10,
+            large: &[10_000_000, 100_000_000],
         }
     }
 
@@ -117,13 +126,16 @@ impl Scale {
             clients: &[1, 8, 32],
             call_seconds: 1,
             insert_seconds: 1,
+            insert_rounds: 2,
             rows: 200_000,
             index_rows: 500_000,
             index_single_rows: 50_000,
+            mix_rows: 640_000,
             timed_calls: 10_000,
             read_rows: 300_000,
             steady_seconds: 5,
             steady_peer_seconds: 2,
+            large: &[400_000],
         }
     }
 }

@@ -148,7 +148,7 @@ pub fn section(run: &Run) -> Result<Section> {
     Ok(Section {
         title: "Without a pause",
         blocks,
-        verdicts: Vec::new(),
+        ..Section::default()
     })
 }
 

@@ -135,5 +135,6 @@ pub fn section(run: &Run) -> Result<Section> {
             }),
         ],
         verdicts: verdict.into_iter().collect(),
+        ..Section::default()
     })
 }
