@@ -42,13 +42,22 @@ fn processor() -> String {
 
 /// Of the whole machine, in KiB; 0 where it is not known.
 pub fn memory_kib() -> u64 {
-    value(&read("/proc/meminfo"), "MemTotal", ':')
+    memory_of("MemTotal")
+}
+
+fn memory_of(name: &str) -> u64 {
+    value(&read("/proc/meminfo"), name, ':')
         .and_then(|text| text.split_whitespace().next()?.parse().ok())
         .unwrap_or(0)
 }
 
 fn memory() -> String {
-    format!("{:.1} GiB", memory_kib() as f64 / f64::from(1 << 20))
+    let gib = |name| memory_of(name) as f64 / f64::from(1 << 20);
+    format!(
+        "{:.1} GiB, {:.1} GiB of it available when the run began",
+        gib("MemTotal"),
+        gib("MemAvailable")
+    )
 }
 
 fn system() -> String {
