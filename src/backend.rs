@@ -6,18 +6,18 @@
 //! is told that time ends where the reservation is half used up, so the one
 //! comparison that it makes anyway also finds the moment to reserve more.
 //!
-//! A session that asks for IDs in bulk goes on in the slot that all such sessions
-//! share ([`snowflake_id::Session`]), and comes back to its own when it has been
-//! quiet. Whether it may stay where it is, the way to an ID sees by the tick of
-//! the session's last ID; all else about that is on the slow path.
+//! A session that generates IDs in bulk moves to the slot that all such sessions
+//! share ([`snowflake_id::Session`]), and returns to its own after a while without
+//! a call. The fast path compares the tick of the session's last ID to see whether
+//! it may stay in its slot; the slow path decides where it moves.
 //!
 //! What a call costs: 150 instructions more than a constant function's, where
 //! `nextval()` takes 2,490 more, counted by callgrind on PostgreSQL 15. A
 //! fifth is pgrx's wrapper, which every function has: it catches panics. The
-//! rest is the tick, the place, one compare-and-swap, putting the ID together,
-//! and counting it. Reading the clock would take more time than all of that, but
-//! can't be left out, because no ID may be older than `now()`: so it is read
-//! only where the tick may have ended ([`counter`]). `make bench` has the times.
+//! rest is the tick, the place, one compare-and-swap, composing the ID, and
+//! counting it. Reading the clock takes longer than all of that. It can't be left
+//! out, because no ID may be older than `now()`, but it is read only where the
+//! tick may have ended ([`counter`]). `make bench` measures the times.
 //!
 //! Whatever the slot doesn't answer with an ID goes to [`take`]. That keeps
 //! what it resolved behind a mutex, which it never holds while it looks things

@@ -1,19 +1,18 @@
-//! The wall clock between two looks at it.
+//! The wall clock between two readings.
 //!
-//! To read the clock is the largest part of making an ID, three to four times
-//! as much as the rest. What is asked of it is only whether the tick has ended.
-//! That the processor's time stamp counter can tell for a quarter of the price:
-//! as long as fewer cycles went by since the last look than the rest of that
-//! tick takes, it has not. So a session that makes many IDs looks at the clock
-//! in the last eighth of each tick, and once at its beginning.
+//! Reading the clock is the largest part of generating an ID, three to four times
+//! as much as the rest. All an ID needs to know is whether the tick has ended.
+//! The processor's time stamp counter shows that for a quarter of the price: as
+//! long as fewer cycles have passed since the last reading than the rest of that
+//! tick takes, it has not ended. So a session that generates many IDs reads the
+//! clock at the beginning of each tick and in its last eighth.
 //!
-//! Only where the kernel keeps its own time by that counter (its clock source is
-//! `tsc`): it has found it constant and the same on all processors then, and
-//! says so no longer when it has not. How many cycles a microsecond has is
-//! measured again and again, against the clock itself; where two measurements
-//! in a row differ, each ID looks at the clock. So an ID is never older than the
-//! clock was when it was made, but for a clock that is set ahead: what is left
-//! of the tick, less than its length, passes before it is noticed.
+//! The counter is used only where the kernel keeps its own time by it (the clock
+//! source is `tsc`), because the kernel has then found it constant and the same on
+//! all processors. The number of cycles a microsecond is measured repeatedly
+//! against the clock; when two measurements in a row differ, each ID reads the
+//! clock. So no ID is older than the clock was when it was generated, with one
+//! exception: a clock that is set ahead is noticed at the end of the tick.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,15 +22,15 @@ use crate::clock;
 
 /// A process has one thread: plain loads and stores.
 struct State {
-    /// The counter and the clock, microseconds, at the last look.
+    /// The counter, and the clock in microseconds, at the last reading.
     counter: AtomicU64,
     wall: AtomicI64,
-    /// For how many cycles after it that is enough.
+    /// The number of cycles after it in which no reading is needed.
     enough: AtomicU64,
-    /// The same two where the measurement of `rate` begins.
+    /// The same two at the beginning of the measurement of `rate`.
     from_counter: AtomicU64,
     from_wall: AtomicI64,
-    /// Cycles a microsecond by the last measurement; 0 where there is none.
+    /// Cycles a microsecond by the last measurement; 0 if there is none.
     rate: AtomicU64,
 }
 
@@ -44,7 +43,7 @@ static STATE: State = State {
     rate: AtomicU64::new(0),
 };
 
-/// Whether the kernel keeps time by the counter; asked in the postmaster.
+/// Whether the kernel keeps time by the counter; found out in the postmaster.
 static TRUSTED: OnceLock<bool> = OnceLock::new();
 
 /// Finds out whether the counter can be used; called once, in the postmaster.
@@ -56,37 +55,37 @@ pub fn init() {
     });
 }
 
-/// A time of the tick in which the wall clock is, microseconds since 1970.
-/// `left` is asked how many of them are left of a time's tick.
+/// A time within the current tick, in microseconds since 1970. `left` returns how
+/// many microseconds a given time's tick has left.
 #[inline]
 pub fn wall_in_tick(left: impl FnOnce(i64) -> u64) -> i64 {
     let counter = now();
-    // One that was set back, or is another processor's, is far ahead here.
+    // A counter that was set back gives a very large difference.
     if counter.wrapping_sub(STATE.counter.load(Relaxed)) < STATE.enough.load(Relaxed) {
         return STATE.wall.load(Relaxed);
     }
     let wall = clock::wall();
-    look(counter, wall, left(wall));
+    note(counter, wall, left(wall));
     wall
 }
 
-/// The clock was looked at: `counter` is from before, so that what passed since
-/// then is overestimated.
+/// Notes a reading of the clock. `counter` was read before it, so that the time
+/// that has passed since is overestimated.
 #[inline]
-fn look(counter: u64, wall: i64, left: u64) {
-    /// Of what is left of the tick, in sixteenths.
+fn note(counter: u64, wall: i64, left: u64) {
+    /// The part of the rest of the tick that needs no reading, in sixteenths.
     const SURE: u64 = 14;
     measure(counter, wall);
     STATE.counter.store(counter, Relaxed);
     STATE.wall.store(wall, Relaxed);
-    // A microsecond less: the clock's are cut off.
+    // One less, because the clock's microseconds are rounded down.
     let left = left.saturating_sub(1);
     let cycles = left.saturating_mul(STATE.rate.load(Relaxed));
     STATE.enough.store(cycles / 16 * SURE, Relaxed);
 }
 
-/// How many cycles a microsecond has, over at least a millisecond and at most a
-/// second of the clock. It has to come out twice.
+/// Measures the number of cycles a microsecond, over at least a millisecond and at
+/// most a second. Two measurements in a row have to agree.
 #[inline]
 fn measure(counter: u64, wall: i64) {
     const SHORTEST: i64 = 1_000;
@@ -99,8 +98,8 @@ fn measure(counter: u64, wall: i64) {
 
 #[cold]
 fn measured(counter: u64, wall: i64, passed: i64) {
-    /// Cycles a microsecond by the last measurement, whether or not it came out
-    /// twice.
+    /// Cycles a microsecond by the last measurement, whether or not it agreed with
+    /// the one before.
     static LAST: AtomicU64 = AtomicU64::new(0);
     const LONGEST: i64 = 1_000_000;
     let cycles = counter.wrapping_sub(STATE.from_counter.load(Relaxed));

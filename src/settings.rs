@@ -83,8 +83,8 @@ fn integers() -> [Integer; 5] {
         Integer {
             name: c"snowflake.max_borrow",
             about: c"Sets how far IDs may run ahead of the clock.",
-            more: c"A session that begins to ask in bulk takes the following tick. Where a \
-                    tick is used up in every slot, sessions go on in those that follow, up to \
+            more: c"A session that starts to generate in bulk uses the following tick. When a \
+                    tick is used up in every slot, sessions continue in later ticks, up to \
                     this far ahead; then calls wait.",
             setting: &MAX_BORROW,
             min: 0,

@@ -80,10 +80,14 @@ mod tests {
         let rows: i64 = one("SELECT count(*) FROM snowflake_stat_slots");
         assert_eq!(rows, 16);
         let mine: String = one(
-            "SELECT concat_ws(' ', ids >= 1000, pg_backend_pid() = ANY (pids), last_id_at IS NOT NULL)
+            "SELECT concat_ws(' ', ids >= 3, pg_backend_pid() = ANY (pids), last_id_at IS NOT NULL)
              FROM snowflake_stat_slots WHERE backend_id = pg_backend_pid() % 16",
         );
         assert_eq!(mine, "t t t");
+        // From the fourth ID within a tick on they are of slot 0.
+        let all: bool = one("SELECT sum(ids) >= 1000 FROM snowflake_stat_slots
+             WHERE backend_id IN (0, pg_backend_pid() % 16)");
+        assert!(all);
     }
 
     #[pg_test]

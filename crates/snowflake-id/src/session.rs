@@ -1,4 +1,4 @@
-//! Which slot makes a session's next ID: its own, or for rows in bulk the one that all share.
+//! Which slot generates a session's next ID: its own, or in bulk the one that all sessions share.
 
 use std::num::NonZeroU32;
 
@@ -6,35 +6,35 @@ use crate::layout::Layout;
 use crate::slot::{Answer, Horizon, Run, Slot};
 use crate::time::Tick;
 
-/// The slot in which sessions come together that ask in bulk. Above it are all others, and whoever comes from one of
-/// them goes on in it in the following tick.
+/// The slot that sessions in bulk share. IDs of all other slots are greater within a tick, so a session that comes from
+/// one of them starts here in the following tick.
 const COMMON: u32 = 0;
 
-/// The ID with which a session asks in bulk: the fourth within a tick.
+/// The number, within a tick, of the ID with which a session starts to generate in bulk.
 const BULK: u32 = 4;
 
-/// For how many ticks a session that asks in bulk may be quiet before it returns to its own slot.
+/// The number of ticks without an ID after which a session in bulk returns to its own slot.
 const QUIET: u64 = 10;
 
-/// Sessions that the common slot was too narrow for try it again after so many ticks, a power of two.
+/// Sessions that found the common slot used up try it again after this number of ticks, a power of two.
 const AGAIN: u64 = 16;
 
 /// A session's way through the slots of its server.
 ///
-/// A session makes single IDs in its own slot. With its fourth ID within a tick it asks **in bulk**, and goes on in
-/// slot 0, which all such sessions share: there they get their numbers in the order in which they ask, as from a
-/// sequence, so that rows of several writers come into an index at its end. In slots of their own each writer's rows of
-/// a tick would go in below those of writers with a greater backend number, and split pages that are full.
+/// A session generates single IDs in its own slot. With its fourth ID within a tick it starts to generate **in bulk**,
+/// and moves to slot 0, which all such sessions share. There they get their numbers in the order in which they call, as
+/// from a sequence, so that the rows of several writers enter an index at its end. In slots of their own, each writer's
+/// rows of a tick would enter below those of writers with a greater backend number, and split full pages.
 ///
-/// As the backend number stands above the sequence, an ID of slot 0 is greater than those of other slots from the
-/// following tick on; that tick is borrowed where it has not come yet. Where the common slot's tick is used up, a session
-/// goes on in its own slot **in the same tick**, then in those above it, then in those below, and tries the common one again
-/// a little later. So many writers on many processors meet in one slot only for the numbers of one slot. Only where
-/// all slots have used the tick up it goes on in the following one, and only where nothing may be borrowed any more it
-/// waits. When it has asked for nothing for ten ticks it returns to its own slot.
+/// The backend number is above the sequence, so an ID of slot 0 is greater than those of other slots from the following
+/// tick on. If that tick has not come yet, it is borrowed. When a tick of the common slot is used up, a session continues
+/// in its own slot **in the same tick**, and tries the common one again a little later. So many writers on many
+/// processors share one slot only for the numbers of one slot. From its own slot it continues in those above it, and
+/// when none of them has anything left, in the following tick. Only when nothing more may be borrowed does it wait. After
+/// ten ticks without an ID it returns to its own slot.
 ///
-/// Where the layout has no backend numbers, or has them below the sequence (a greater number there is no greater ID),
-/// a session stays in its slot.
+/// If the layout has no backend numbers, or has them below the sequence (where a greater number is no greater ID), a
+/// session stays in its slot.
 #[derive(Clone, Copy, Debug)]
 pub struct Session<'a> {
     slots: &'a [Slot],
@@ -43,7 +43,7 @@ pub struct Session<'a> {
     moves: bool,
 }
 
-/// Where a session is on its way: the slot and the tick of its last ID, and for how long it may go on there.
+/// Where a session is: the slot and the tick of its last ID, and how long it may stay there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     slot: u32,
@@ -55,13 +55,13 @@ pub struct Place {
 /// What a session does in the slot in which it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stay {
-    /// Its own slot, with so many IDs of this tick; until it asks in bulk.
+    /// It is in its own slot, and has this number of IDs of the tick.
     Single(u32),
-    /// It asks in bulk: in the common slot, until it is quiet.
+    /// It is in the common slot.
     Bulk,
-    /// It asks in bulk, and the common slot was too narrow.
+    /// It generates in bulk, but the common slot was used up.
     Beside,
-    /// It asks in bulk, and may not borrow the tick in which it could go on in the common slot.
+    /// It generates in bulk, but may not borrow the tick in which it could move to the common slot.
     Waiting,
     /// The layout has no other slot for it.
     Always,
@@ -205,7 +205,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// In the session's own slot; `None` where it asks in bulk, or others have used the tick up and there are more.
+    /// In the session's own slot; `None` if it generates in bulk, or if others have used the tick up.
     fn alone(&self, place: Place, horizon: Horizon, count: NonZeroU32) -> Option<Found> {
         let already = match place.stay {
             Stay::Always => {
@@ -224,7 +224,7 @@ impl<'a> Session<'a> {
         Some((self.home, Stay::Single(already), answer))
     }
 
-    /// In the common slot, or beside it in the same tick or at the beginning of the next; `None` where nothing is left.
+    /// In the common slot, or in another in the same tick or the following one; `None` if none has anything left.
     fn in_bulk(&self, place: Place, horizon: Horizon, count: NonZeroU32) -> Option<Found> {
         let goes_on = match place.stay {
             Stay::Bulk => true,
@@ -260,8 +260,8 @@ impl<'a> Session<'a> {
         Some((slot, stay(slot), answer))
     }
 
-    /// The slot from which on to look for numbers of this tick: the session's own, so that sessions spread; further
-    /// ahead the lowest, or a session whose own is one of the topmost would leave most of each tick unused.
+    /// The first slot to try for numbers of this tick: the session's own, so that sessions spread. Further ahead of the
+    /// clock it is the lowest, because a session with one of the topmost slots would leave most of each tick unused.
     fn near(&self, tick: Tick, horizon: Horizon) -> u32 {
         const AHEAD: u64 = 1;
         if tick.get() > horizon.now.get() + AHEAD {
@@ -289,7 +289,7 @@ impl<'a> Session<'a> {
         slots.find_map(|slot| Some((slot, self.ask(slot, horizon, count)?)))
     }
 
-    /// Where all slots are used up: as far ahead as it may, else the answer is to wait.
+    /// If all slots are used up: as far ahead as is allowed, else the answer is to wait.
     fn borrow(&self, place: Place, horizon: Horizon, count: NonZeroU32) -> Found {
         let slot = if horizon.now > place.tick {
             self.home
@@ -307,7 +307,7 @@ impl<'a> Session<'a> {
         self.slot(slot).next_run(self.sequence_bits, horizon, count)
     }
 
-    /// Numbers of the slot's tick; `None` where it is used up or too far ahead.
+    /// Numbers of the slot's tick; `None` if it is used up or too far ahead.
     fn ask(&self, slot: u32, horizon: Horizon, count: NonZeroU32) -> Option<Answer> {
         let answer = self
             .slot(slot)
