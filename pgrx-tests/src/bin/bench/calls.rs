@@ -102,8 +102,8 @@ pub fn one_call(run: &Run) -> Result<Section> {
     let highlight = Highlight {
         question: "What does an ID cost?",
         answer: format!(
-            "{} ns more than a call of a constant function; `nextval()` takes {} ns more. An ID reads a clock and changes one word in \
-             memory. This is a query that makes {} IDs; with the constant function it takes {} ns a row, which is part of each bar.",
+            "An ID takes {} ns more than a call of a constant function; `nextval()` takes {} ns more. Measured in a query that generates \
+             {} IDs, which takes {} ns a row with the constant function. Each bar includes that.",
             beyond(snowflake),
             beyond(sequence),
             per_second(scale.calls.into()),

@@ -72,8 +72,8 @@ pub fn section(run: &Run) -> Result<Section> {
     let mut here = run.connect()?;
     let mut there = apart.connect()?;
     let mut blocks = vec![Block::Text(format!(
-        "Sessions that ask in bulk share slot 0 until its 4,096 IDs of a millisecond are used up, and go on in their own then. Beside it \
-         another server with the layout `{APART}`, in which each session stays in its own slot, and a plain sequence. First loops of \
+        "Sessions that generate in bulk share slot 0 until its 4,096 IDs of a millisecond are used up, then continue in their own. For \
+         comparison: another server with the layout `{APART}`, in which each session stays in its own slot, and a plain sequence. First loops of \
          {} calls, then rows in batches of {BATCH} into a table with a primary key and `synchronous_commit = off`.",
         three(CALLS.into())
     ))];

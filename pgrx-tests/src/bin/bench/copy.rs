@@ -136,8 +136,8 @@ pub fn section(run: &Run) -> Result<Section> {
     let highlight = Highlight {
         question: "How long does it take to load rows?",
         answer: format!(
-            "COPY of {rows} narrow rows into a table with a primary key takes {} of `bigserial`'s time, and {} without the key. With \
-             other volatile defaults, `uuidv7()` among them, COPY inserts row by row; with these two it inserts in batches.",
+            "COPY of {rows} narrow rows takes {} of `bigserial`'s time into a table with a primary key, and {} without the key. COPY \
+             inserts in batches with these two defaults, and row by row with other volatile ones such as `uuidv7()`.",
             ratio(times[1][0].ratio_to(&times[1][1]).median()),
             ratio(times[0][0].ratio_to(&times[0][1]).median())
         ),
@@ -160,7 +160,7 @@ pub fn section(run: &Run) -> Result<Section> {
         blocks: vec![
             Block::Text(format!(
                 "`COPY {TABLE} (v) FROM` a file of {rows} rows of one integer into a new table of two columns, in one session. \
-                 With other volatile defaults than `nextval()` and `snowflake_nextval()` rows are inserted one by one."
+                 COPY inserts in batches with `nextval()` and `snowflake_nextval()`, and row by row with other volatile defaults."
             )),
             Block::Table(table),
             Block::Figure(Figure {

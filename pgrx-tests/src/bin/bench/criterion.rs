@@ -73,7 +73,7 @@ pub fn section(directory: &Path) -> Result<Section> {
         "Nanoseconds an ID in the crate `snowflake-id`, without Postgres, beside the crates that keep IDs unique across threads; \
          criterion's medians in rounds of their own, in each of which every function took its turn. With several threads it is \
          the wall clock's time divided by the IDs of all. What is compared, with which clock, and which crates were left out and why: \
-         [crates/snowflake-id/benches](../crates/snowflake-id/benches)."
+         [crates/snowflake-id/benches](../../crates/snowflake-id/benches)."
             .to_owned(),
     )];
     let mut charts = Vec::new();
@@ -138,8 +138,8 @@ pub fn section(directory: &Path) -> Result<Section> {
         ),
         limit: Limit::AtMost(1.0),
         why: format!(
-            "{above} of {} groups are above it; ours looks at the bound of what is reserved, the limit of what is borrowed and a \
-             clock that steps back, which no peer does, and the layout is a setting that the compiler does not know",
+            "{above} of {} groups are above it. Unlike the peers, ours checks the reservation, the limit of what is borrowed and the \
+             clock for steps back, and its layout is a setting that the compiler does not know",
             ratios.len()
         ),
     }

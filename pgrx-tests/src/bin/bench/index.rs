@@ -350,8 +350,8 @@ fn filled(run: &Run, client: &mut Client, batch: u64, section: &mut Section) -> 
         section.highlight = Some(Highlight {
             question: "How large is the index?",
             answer: format!(
-                "As large as `bigserial`'s: {} of it after {WRITERS} writers at once with {batch} rows a transaction, its leaf \
-                 pages {} full. Sessions that insert batches get their IDs from one place, in the order in which they ask.",
+                "After {WRITERS} concurrent writers with {batch} rows a transaction it is {} of `bigserial`'s size, and its leaf pages \
+                 are {} full. Sessions that insert batches get their IDs from one shared slot, in the order in which they call.",
                 ratio(to_bigserial.median()),
                 percent(shapes[0].density.median())
             ),
@@ -461,8 +461,7 @@ fn verdict(what: String, worst: &Samples) -> Verdict {
             MIXES.len()
         ),
         limit: Limit::AtMost(LIMIT),
-        why: "IDs of sessions that work at the same time do not all come at the index's end"
-            .to_owned(),
+        why: "IDs of concurrent sessions do not all enter at the end of the index".to_owned(),
     }
     .judge(worst)
 }

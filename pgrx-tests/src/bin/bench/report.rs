@@ -259,8 +259,8 @@ impl Report {
             return Ok(());
         }
         let mut text = format!(
-            "# Benchmarks\n\nWhat does it cost, and what is it good for? Four answers, of one run of `make bench` with PostgreSQL {}; \
-             the line on a bar is the range of its rounds. Every figure is written by the run.\n\n",
+            "# Benchmarks\n\nWhat does it cost me, and what do I get? Four answers from one run of `make bench` with PostgreSQL {}. \
+             The line on a bar is the range of its rounds. The run writes every figure.\n\n",
             self.fact("PostgreSQL")
         );
         if !self.scale.full {
@@ -326,9 +326,9 @@ impl Report {
 
     fn markdown(&self, name: &str) -> Result<String> {
         let mut text = format!(
-            "# {} with PostgreSQL {}\n\n`make bench` writes this file and its plots; every figure and every verdict in it comes from one \
-             run, and none is typed in by hand. To see them for another machine or server, run it there: \
-             `make bench PG_CONFIG=/path/to/pg_config`. [The first page](../benchmarks.md) has the most important ones.\n\n",
+            "# {} with PostgreSQL {}\n\n`make bench` writes this file and its plots. Every figure and every verdict comes from one run; \
+             none is typed in. For another machine or server, run it there: `make bench PG_CONFIG=/path/to/pg_config`. \
+             [The first page](../benchmarks.md) has the most important results.\n\n",
             match &self.sections[..] {
                 [only] => only.title,
                 _ => "Benchmarks",

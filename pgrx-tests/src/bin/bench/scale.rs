@@ -116,8 +116,8 @@ pub fn section(run: &Run) -> Result<Section> {
         blocks: vec![Block::Text(format!(
             "{LOADERS} sessions load each table at the same time by `INSERT … SELECT`, {} rows a transaction. Then {} rows are looked up by \
              keys drawn at random, and as many among the hundredth that came last; one of {SLICES} slices of the time of loading is read by \
-             `SELECT count(v)`; every tenth row is deleted and the table vacuumed. Blocks read are those that were not among the shared \
-             buffers; what the system's cache had of them is not told apart. One round.",
+             `SELECT count(v)`; every tenth row is deleted and the table vacuumed. Blocks read are those that were not in the shared \
+             buffers, whether or not the system's cache had them. One round.",
             per_second(BATCH as f64),
             three(LOOKUPS as f64)
         ))],
