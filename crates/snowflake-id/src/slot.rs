@@ -178,11 +178,12 @@ impl Slot {
                 // Not rare, but a branch that is predicted well. As conditional moves, which the compiler prefers, all
                 // of this is in the way of every swap, and an ID costs a quarter more (benches/one_id).
                 cold_path();
-                if now.leading_zeros() < sequence_bits {
-                    return refusal(now, horizon); // the shift would lose bits
+                let start = now << sequence_bits;
+                if start >> sequence_bits != now {
+                    return refusal(now, horizon); // the shift has lost bits
                 }
                 tick = now;
-                first = now << sequence_bits | following & start_mask;
+                first = start | following & start_mask;
             } else if !goes_on && following & max_sequence == 0 && tick > now {
                 return Answer::Wait {
                     until: Tick::new(tick),
