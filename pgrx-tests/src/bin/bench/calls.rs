@@ -20,9 +20,9 @@ const LEASES: [&str; 2] = ["2s", "1h"];
 /// How long it takes.
 pub fn expected(run: &Run) -> Duration {
     let scale = run.scale();
-    let turns = (scale.rounds + 1) as f64;
+    let turns = (scale.call_rounds + scale.rounds + 2) as f64;
     // About a microsecond each for those that take longest.
-    Duration::from_secs_f64(turns * f64::from(scale.calls) * 5e-6 + turns * 3.0)
+    Duration::from_secs_f64(turns * (f64::from(scale.calls) * 5e-6 + 0.2))
 }
 
 /// Runs `SELECT count(call)` over a series; the seconds that took for each call.
@@ -45,7 +45,7 @@ pub fn one_call(run: &Run) -> Result<Section> {
         &[()],
         &contenders,
         1,
-        |_| scale.rounds,
+        |_| scale.call_rounds,
         |(), peer, turn| {
             run.progress().step(format_args!("{}, {turn}", peer.name()));
             run.settle(&mut client)?;
@@ -142,7 +142,7 @@ pub fn one_call(run: &Run) -> Result<Section> {
             Block::Text(format!(
                 "`SELECT count(…) FROM generate_series(1, {})` in one session, {} rounds after one to warm up (a tenth of the \
                  calls for `uuid-ossp`). The constant function shows what the query itself and any call of a function cost.",
-                scale.calls, scale.rounds
+                scale.calls, scale.call_rounds
             )),
             Block::Table(table),
             Block::Figure(Figure {

@@ -65,8 +65,10 @@ pub struct Scale {
     pub rounds: usize,
     /// Rounds for the others.
     pub peer_rounds: usize,
-    /// Calls in a statement that measures one call.
+    /// Calls in a statement that measures one call, and the rounds of it: many short ones, because a busy neighbour of a
+    /// virtual machine slows single seconds down by half.
     pub calls: u32,
+    pub call_rounds: usize,
     /// Numbers of clients.
     pub clients: &'static [usize],
     /// Seconds of `pgbench` for calls, and for inserts.
@@ -99,7 +101,8 @@ impl Scale {
             full: true,
             rounds: 5,
             peer_rounds: 3,
-            calls: 2_000_000,
+            calls: 400_000,
+            call_rounds: 25,
             clients: &[1, 2, 4, 8, 16, 32],
             call_seconds: 1,
             insert_seconds: 1,
@@ -122,7 +125,8 @@ impl Scale {
             full: false,
             rounds: 2,
             peer_rounds: 1,
-            calls: 500_000,
+            calls: 400_000,
+            call_rounds: 5,
             clients: &[1, 8, 32],
             call_seconds: 1,
             insert_seconds: 1,
