@@ -25,7 +25,7 @@ pub fn expected(run: &Run) -> Duration {
     let turns: usize = run
         .peers()
         .iter()
-        .map(|&peer| run.rounds_of(peer) + 1)
+        .map(|&peer| run.rounds_or(peer, run.scale().copy_rounds) + 1)
         .sum();
     Duration::from_secs_f64((2 * turns) as f64 * (0.3 + f64::from(run.scale().rows) * 1.6e-6))
 }
@@ -72,7 +72,7 @@ pub fn section(run: &Run) -> Result<Section> {
         &KEYS,
         contenders,
         1,
-        |peer| run.rounds_of(peer),
+        |peer| run.rounds_or(peer, run.scale().copy_rounds),
         |key, peer, turn| {
             run.progress()
                 .step(format_args!("{}, {}, {turn}", key.describe(), peer.name()));

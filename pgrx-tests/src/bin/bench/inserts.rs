@@ -48,21 +48,13 @@ fn contenders(run: &Run, commit: &str) -> Vec<Peer> {
     run.peers_of(if commit == "on" { &all[..2] } else { &all })
 }
 
-/// Ours and `bigserial` take more turns than the others.
-fn rounds_of(run: &Run, peer: Peer) -> usize {
-    match peer {
-        Peer::Snowflake | Peer::Sequence => run.scale().insert_rounds,
-        _ => run.scale().peer_rounds,
-    }
-}
-
 /// How long the single rows take.
 pub fn expected(run: &Run) -> Duration {
     let scale = run.scale();
     let turns: usize = COMMITS
         .iter()
         .flat_map(|&(commit, ..)| contenders(run, commit))
-        .map(|peer| rounds_of(run, peer))
+        .map(|peer| run.rounds_or(peer, run.scale().insert_rounds))
         .sum();
     let one = scale.insert_seconds as f64 + AROUND + 0.2;
     Duration::from_secs_f64(one * (scale.clients.len() * turns) as f64)
@@ -101,7 +93,7 @@ pub fn single_rows(run: &Run) -> Result<Section> {
             scale.clients,
             &contenders,
             0,
-            |peer| rounds_of(run, peer),
+            |peer| run.rounds_or(peer, run.scale().insert_rounds),
             |clients, peer, turn| {
                 run.progress().step(format_args!(
                     "single rows, synchronous_commit {commit}, {clients} clients, {}, {turn}",

@@ -104,7 +104,7 @@ const RANGES: [Range; 2] = [
 /// How long it takes.
 pub fn expected(run: &Run) -> Duration {
     let scale = run.scale();
-    let turns = (scale.rounds + 1) as f64;
+    let turns = (scale.read_rounds + 1) as f64;
     Duration::from_secs_f64(f64::from(scale.read_rows) * (turns * 1.6e-6 + 10e-6))
 }
 
@@ -119,7 +119,7 @@ pub fn section(run: &Run) -> Result<Section> {
         &[()],
         CALLS,
         1,
-        |_| scale.rounds,
+        |_| scale.read_rounds,
         |(), call, turn| {
             run.progress().step(format_args!("{}, {turn}", call.name));
             let query = format!("SELECT count({}) FROM by_id{}", call.expression, call.from);
@@ -154,7 +154,7 @@ pub fn section(run: &Run) -> Result<Section> {
         &[()],
         &RANGES,
         1,
-        |_| scale.rounds,
+        |_| scale.read_rounds,
         |(), range, turn| {
             run.progress()
                 .step(format_args!("a range of time, {}, {turn}", range.table));

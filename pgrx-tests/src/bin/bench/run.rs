@@ -76,6 +76,9 @@ pub struct Scale {
     pub insert_seconds: u64,
     /// Rounds of single-row inserts, which differ more than anything else.
     pub insert_rounds: usize,
+    /// Rounds of COPY, and of calls on rows that are read.
+    pub copy_rounds: usize,
+    pub read_rounds: usize,
     /// Rows of one COPY or INSERT … SELECT.
     pub rows: u32,
     /// Rows of the index that 16 writers fill in batches, and row by row.
@@ -107,6 +110,8 @@ impl Scale {
             call_seconds: 1,
             insert_seconds: 1,
             insert_rounds: 9,
+            copy_rounds: 9,
+            read_rounds: 9,
             rows: 1_000_000,
             index_rows: 5_000_000,
             index_single_rows: 300_000,
@@ -131,6 +136,8 @@ impl Scale {
             call_seconds: 1,
             insert_seconds: 1,
             insert_rounds: 2,
+            copy_rounds: 2,
+            read_rounds: 2,
             rows: 200_000,
             index_rows: 500_000,
             index_single_rows: 50_000,
@@ -202,9 +209,14 @@ impl Run {
     /// How many rounds a contender takes part in, where only ours and a plain
     /// sequence are what a promise speaks of.
     pub fn rounds_of(&self, peer: Peer) -> usize {
+        self.rounds_or(peer, self.scale.rounds)
+    }
+
+    /// The same where those two take part in a given number of rounds.
+    pub fn rounds_or(&self, peer: Peer, judged: usize) -> usize {
         match peer {
-            Peer::Snowflake | Peer::Sequence => self.scale.rounds,
-            _ => self.scale.peer_rounds.min(self.scale.rounds),
+            Peer::Snowflake | Peer::Sequence => judged,
+            _ => self.scale.peer_rounds.min(judged),
         }
     }
 
