@@ -14,9 +14,8 @@
 //! clock. So no ID is older than the clock was when it was generated, with one
 //! exception: a clock that is set ahead is noticed at the end of the tick.
 
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 
 use crate::clock;
 
@@ -42,18 +41,6 @@ static STATE: State = State {
     from_wall: AtomicI64::new(0),
     rate: AtomicU64::new(0),
 };
-
-/// Whether the kernel keeps time by the counter; found out in the postmaster.
-static TRUSTED: OnceLock<bool> = OnceLock::new();
-
-/// Finds out whether the counter can be used; called once, in the postmaster.
-pub fn init() {
-    TRUSTED.get_or_init(|| {
-        let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-        cfg!(target_arch = "x86_64")
-            && std::fs::read_to_string(source).is_ok_and(|source| source.trim() == "tsc")
-    });
-}
 
 /// A time within the current tick, in microseconds since 1970. `left` returns how
 /// many microseconds a given time's tick has left.
@@ -106,7 +93,7 @@ fn measured(counter: u64, wall: i64, passed: i64) {
     STATE.from_counter.store(counter, Relaxed);
     STATE.from_wall.store(wall, Relaxed);
     let rate = match u64::try_from(passed) {
-        Ok(micros) if passed <= LONGEST && trusted() => cycles / micros,
+        Ok(micros) if passed <= LONGEST && trusted(wall) => cycles / micros,
         _ => 0,
     };
     let last = LAST.swap(rate, Relaxed);
@@ -116,8 +103,20 @@ fn measured(counter: u64, wall: i64, passed: i64) {
         .store(if agree { rate.min(last) } else { 0 }, Relaxed);
 }
 
-fn trusted() -> bool {
-    TRUSTED.get().copied().unwrap_or(false)
+/// Whether the kernel keeps time by the counter. It is looked up once a second,
+/// because the kernel changes its clock source when it finds the counter wrong.
+fn trusted(wall: i64) -> bool {
+    const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    const AGAIN: i64 = 1_000_000;
+    static TRUSTED: AtomicBool = AtomicBool::new(false);
+    static LOOKED_UP: AtomicI64 = AtomicI64::new(i64::MIN);
+    if !(0..AGAIN).contains(&wall.wrapping_sub(LOOKED_UP.load(Relaxed))) {
+        let trusted = cfg!(target_arch = "x86_64")
+            && std::fs::read_to_string(SOURCE).is_ok_and(|source| source.trim() == "tsc");
+        TRUSTED.store(trusted, Relaxed);
+        LOOKED_UP.store(wall, Relaxed);
+    }
+    TRUSTED.load(Relaxed)
 }
 
 /// The time stamp counter, which any process may read.

@@ -234,7 +234,6 @@ pub extern "C-unwind" fn _PG_init() {
     let preloading = unsafe { pg_sys::process_shared_preload_libraries_in_progress };
     if preloading {
         clock::init();
-        counter::init();
         settings::init();
         shared::init();
         copy::init();
