@@ -1,12 +1,12 @@
-//! Sessions that ask in bulk share a slot.
+//! Sessions that generate in bulk share a slot.
 //!
-//! In slots of their own, each session's rows of a millisecond go into an index
-//! below those of a session with a greater number, and split pages that are
-//! full: sixteen writers of batches make an index half as large again. In a slot
-//! that all of them share IDs come in the order in which they are asked for, as
-//! from a sequence. Where its numbers of a tick are used up, a session goes on in
-//! its own slot and those above, in the same tick, so that its IDs still ascend;
-//! when it has been quiet, it comes back to its own.
+//! In slots of their own, each session's rows of a millisecond would enter an
+//! index below those of a session with a greater number, and split full pages:
+//! sixteen writers of batches would make an index larger by a third. In a shared
+//! slot they get IDs in the order in which they call, as from a sequence. When
+//! its numbers of a tick are used up, a session continues in its own slot and
+//! those above, in the same tick, so that its IDs still ascend. After a while
+//! without a call it returns to its own.
 
 use std::collections::HashMap;
 use std::sync::Barrier;
@@ -59,7 +59,7 @@ fn assert_at_home(client: &mut Client, fields: &Fields) -> Result<()> {
 }
 
 #[test]
-fn a_session_goes_on_in_other_slots_and_returns() -> Result<()> {
+fn a_session_uses_other_slots_and_returns() -> Result<()> {
     const IDS: usize = 100_000;
     let cluster = cluster(&SHORT_SLOTS)?;
     let mut client = cluster.connect()?;
@@ -108,24 +108,30 @@ fn a_session_goes_on_in_other_slots_and_returns() -> Result<()> {
 #[test]
 fn single_ids_are_of_a_sessions_own_slot() -> Result<()> {
     let cluster = cluster(&DEFAULT)?;
-    let mut checked = 0;
+    let (mut checked, mut in_bulk) = (0, 0);
     for _ in 0..20 {
         let mut client = cluster.connect()?;
         let own = i64::from(ids::backend_pid(&mut client)?) % DEFAULT.values("backend");
         for _ in 0..3 {
             assert_at_home(&mut client, &DEFAULT)?;
             let batch = ids::nextval(&mut client, 100)?;
-            let of_others = batch
-                .iter()
-                .filter(|&&id| ![0, own].contains(&DEFAULT.field(id, "backend")));
-            assert_eq!(of_others.count(), 0);
-            let last = batch[batch.len() - 1];
-            assert_eq!(DEFAULT.field(last, "backend"), 0, "{last} of 100");
+            let mut single: HashMap<i64, u64> = HashMap::new();
+            for &id in &batch {
+                match DEFAULT.field(id, "backend") {
+                    0 => in_bulk += 1,
+                    slot if slot == own => *single.entry(DEFAULT.tick(id)).or_default() += 1,
+                    slot => panic!("{id} is of slot {slot}"),
+                }
+            }
+            assert!(single.values().all(|&ids| ids <= 3), "{single:?}");
             std::thread::sleep(Duration::from_millis(15));
             checked += batch.len() + 1;
         }
     }
-    println!("bulk: {checked} IDs of 20 sessions, batches in slot 0 and single ones in their own");
+    println!("bulk: {checked} IDs of 20 sessions, {in_bulk} of them in slot 0");
+    // Almost all of the batches: a session that is interrupted for ten ticks
+    // begins with single IDs again.
+    assert!(in_bulk * 10 > checked * 9, "{in_bulk} of {checked}");
     Ok(())
 }
 
@@ -149,8 +155,8 @@ fn batches_of_several_sessions_ascend_in_the_order_of_their_statements() -> Resu
     println!(
         "bulk: {TURNS} batches of 4 sessions in turn: {tally}, {late} below one that was asked for before"
     );
-    // Whoever was quiet for ten ticks, because the machine was busy, begins with
-    // three of its own slot.
+    // A session that is interrupted for ten ticks begins with three IDs of its
+    // own slot again.
     assert!(late * 20 < tally.ids, "{late}");
     tally.assert_unique();
     Ok(())
@@ -211,7 +217,7 @@ fn index_size(layout: &str) -> Result<f64> {
 #[test]
 fn the_index_of_batches_is_dense() -> Result<()> {
     let ratio = index_size(DEFAULT.layout)?;
-    assert!(ratio < 1.1, "{ratio}");
+    assert!(ratio < 1.05, "{ratio}");
     // As many slots, where each session stays in its own: what the measure is
     // worth. With longer ticks, so that batches meet on slow machines, too.
     let apart = index_size("timestamp:38 node:6 sequence:15 backend:4 tick:10ms")?;

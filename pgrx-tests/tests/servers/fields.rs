@@ -84,8 +84,8 @@ fn a_sessions_ids_grow_and_tell_the_time() -> Result<()> {
         let id: i64 = client.query_one(&statement, &[])?.get(0);
         let after = now_us();
         let time = DEFAULT.time_us(id);
-        // Its tick may have begun a while ago. With the fourth within a tick the
-        // session asks in bulk, and is given the tick that follows.
+        // Its tick may have begun a while ago. With its fourth ID within a tick the
+        // session starts to generate in bulk, in the following tick.
         assert!(
             (before - 1_000..=after + 1_000).contains(&time),
             "ID {id} of {time} us was made between {before} and {after}"
@@ -112,8 +112,8 @@ fn a_sessions_ids_grow_and_tell_the_time() -> Result<()> {
     Ok(())
 }
 
-/// Between two looks at the clock the processor's counter says how far time has
-/// gone. No ID is of an earlier tick than the clock's when it was asked for.
+/// Between two readings of the clock the processor's counter shows whether the
+/// tick has ended. No ID is of an earlier tick than the clock's before the call.
 #[test]
 fn no_id_is_older_than_the_clock() -> Result<()> {
     const IDS: i64 = 2_000_000;
