@@ -4,7 +4,7 @@
 //!   ([`Layout::decode`]), makes single ones ([`Layout::compose`]) and the bounds of a range of time
 //!   ([`Layout::min_id`], [`Layout::max_id`], [`Layout::last_id_before`]).
 //! - [`Slot`]: one atomic word that hands out sequence numbers, each once, to any number of threads or processes.
-//! - [`Session`]: which slot makes a session's next ID, its own or for rows in bulk the one that all share.
+//! - [`Session`]: which slot generates a session's next ID: its own, or in bulk the one that all sessions share.
 //! - [`Origin`]: a layout with node and backend number filled in; turns what a slot issued into IDs.
 //! - [`Encoding`]: an ID as text of fixed width that sorts as the IDs do, and back.
 //!

@@ -200,7 +200,7 @@ impl<'a> Session<'a> {
                 .after(run),
                 answer,
             ),
-            // A slot that gave nothing may be behind the session's last ID: it must not go on from there.
+            // A slot that gave nothing may be behind the session's last ID: it must not continue from there.
             Answer::Wait { .. } | Answer::Reserve { .. } => (place, answer),
         }
     }
@@ -226,12 +226,12 @@ impl<'a> Session<'a> {
 
     /// In the common slot, or in another in the same tick or the following one; `None` if none has anything left.
     fn in_bulk(&self, place: Place, horizon: Horizon, count: NonZeroU32) -> Option<Found> {
-        let goes_on = match place.stay {
+        let stays = match place.stay {
             Stay::Bulk => true,
             Stay::Beside => place.stays(horizon.now),
             _ => place.slot == COMMON,
         };
-        let (start, from, beside) = if goes_on {
+        let (start, from, beside) = if stays {
             (place.slot, horizon, Stay::Beside)
         } else if horizon.now > place.tick {
             (COMMON, horizon, Stay::Beside)
@@ -330,7 +330,7 @@ impl Tick {
 }
 
 impl Horizon {
-    /// The same limits for IDs that are of `tick` at least; `None` where that is too far ahead.
+    /// The same limits for IDs that are of `tick` at least; `None` if that is too far ahead.
     fn from(self, tick: Tick) -> Option<Self> {
         let ahead = tick.get().saturating_sub(self.now.get());
         Some(Self {
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_may_be_borrowed_it_goes_on_in_the_common_slot_later() {
+    fn if_nothing_may_be_borrowed_it_moves_to_the_common_slot_later() {
         let layout = layout("timestamp:41 backend:2 sequence:4");
         let slots = slots(4);
         let mut session = Asked::new(&layout, &slots, 2);
@@ -498,7 +498,7 @@ mod tests {
         );
     }
 
-    /// Many sessions use up every slot of a tick before one of them goes on in the next.
+    /// Many sessions use up every slot of a tick before one of them continues in the next.
     #[test]
     fn all_slots_of_a_tick_are_used() {
         let layout = layout("timestamp:41 backend:2 sequence:1");
@@ -558,8 +558,8 @@ mod tests {
         assert_eq!(session.take(100, horizon(100, 0)).len(), 2);
     }
 
-    /// It is slot 0 that would go on in the next tick. As that has given nothing, and may be behind the session's last ID,
-    /// the session stays in slot 1.
+    /// Slot 0 would be the one in the next tick. As it has given nothing, and may be behind the session's last ID, the
+    /// session stays in slot 1.
     #[test]
     fn it_stays_where_it_is_while_the_next_tick_is_not_reserved() {
         let layout = layout("timestamp:41 backend:1 sequence:1");

@@ -129,7 +129,7 @@ impl Slot {
     }
 
     /// The same without going on into the following tick: where the sequence is used up, the answer is to wait for that
-    /// tick, whatever might be borrowed. A session with other slots goes on there first ([`Session`](crate::Session)).
+    /// tick, whatever might be borrowed. A session with other slots tries those first ([`Session`](crate::Session)).
     #[inline]
     pub fn next_within(&self, sequence_bits: u32, horizon: Horizon) -> Answer {
         self.advance(sequence_bits, horizon, false, |_left| 1)

@@ -13,7 +13,7 @@ use snowflake_tests::{Cluster, processes};
 
 use crate::peers::Peer;
 
-/// How long it goes on.
+/// How long it runs.
 #[derive(Debug, Clone, Copy)]
 pub enum Until {
     Seconds(u64),
@@ -35,7 +35,7 @@ pub struct Outcome {
 /// does not depend on who else was at work, as a rate does.
 pub fn processor_time(cluster: &Cluster) -> Result<f64> {
     let postmaster = cluster.pid()?;
-    // Whoever has been told that its client is gone ends by itself, soon.
+    // A server process ends by itself soon after its client.
     let deadline = Instant::now() + Duration::from_secs(2);
     let mut client = cluster.connect()?;
     let others = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgbench'";

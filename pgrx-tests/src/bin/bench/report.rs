@@ -433,6 +433,10 @@ impl Report {
 
 /// Plots into a directory of their own, in the place of those that were there.
 fn write_plots<'a>(directory: &Path, figures: impl Iterator<Item = &'a Figure>) -> Result<()> {
+    let mut figures = figures.peekable();
+    if figures.peek().is_none() && !directory.exists() {
+        return Ok(());
+    }
     fs::create_dir_all(directory).with_context(|| format!("making {}", directory.display()))?;
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();

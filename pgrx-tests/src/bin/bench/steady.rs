@@ -56,10 +56,9 @@ pub fn section(run: &Run) -> Result<Section> {
     let scale = run.scale();
     let mut blocks = vec![Block::Text(format!(
         "One session for {} s ({} s with `bigserial`, whose rate does not depend on time): statements of {} calls, then \
-         COPY of {} narrow rows into a table without an index, emptied after every {COPIES}. A slot makes 4,096 IDs a \
-         millisecond, {} a second, for as long as it likes; a session that keeps asking for more goes on in the slots above when \
-         it is a tenth of `snowflake.max_borrow` ahead of the clock. What the slots say (`snowflake_stat_slots`) is read once a \
-         second.",
+         COPY of {} narrow rows into a table without an index, emptied after every {COPIES}. One slot has 4,096 IDs a \
+         millisecond, {} a second; a session that generates more continues in the slots above. The counters of the slots \
+         (`snowflake_stat_slots`) are read once a second.",
         scale.steady_seconds,
         scale.steady_peer_seconds,
         three(CALLS.into()),
