@@ -30,7 +30,7 @@ use pgrx::{is_a, pg_guard, pg_sys};
 
 use crate::call::called_function;
 use crate::error::Error;
-use crate::{backend, settings};
+use crate::{generator, settings};
 
 /// The name of the twin, in the schema of `snowflake_nextval()`.
 const TWIN: &CStr = c"snowflake_copy_nextval";
@@ -224,7 +224,7 @@ fn snowflake_copy_nextval(fcinfo: pg_sys::FunctionCallInfo) -> i64 {
     if !in_copy_from() {
         Error::OnlyInCopy.report();
     }
-    match backend::next(|| called_function(fcinfo)) {
+    match generator::next(|| called_function(fcinfo)) {
         Ok(id) => id.get(),
         Err(error) => error.report(),
     }

@@ -21,7 +21,7 @@
 //! next one may have the same OIDs.
 //!
 //! In a crash all of it is lost, and that is all right: the marks are in the
-//! write-ahead log ([`crate::mark`]), and the first ID of a database after a
+//! write-ahead log ([`crate::generator::mark`]), and the first ID of a database after a
 //! start raises every slot to its mark. The entries are only a cache of what
 //! the pages say: one that had to make room is read again from its page, which
 //! tells by the run number that no slot needs raising.
@@ -36,7 +36,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, Ordering};
 use pgrx::{pg_guard, pg_sys};
 use snowflake_id::{Pace, Slot, SnowflakeId, Tick};
 
-use crate::{clock, settings};
+use crate::clock;
+use crate::settings;
 
 const NAME: &CStr = c"snowflake";
 
@@ -55,7 +56,7 @@ struct Header {
     episodes: Episodes,
 }
 
-/// What is known of the page that [`crate::floor`] keeps; changed under its
+/// What is known of the page that [`crate::generator::floor`] keeps; changed under its
 /// lock.
 #[derive(Default)]
 pub struct Floor {
@@ -101,7 +102,7 @@ pub struct Episodes {
 /// What happened in one slot since the statistics were reset.
 ///
 /// A process counts for itself and adds up here now and then
-/// ([`crate::stats`]): counting in shared memory would double the cost of an ID.
+/// ([`crate::generator::stats`]): counting in shared memory would double the cost of an ID.
 #[derive(Default)]
 #[repr(C, align(64))]
 pub struct Counters {

@@ -20,7 +20,8 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use pgrx::{is_a, pg_guard, pg_sys};
 
-use crate::{copy, stats};
+use crate::copy;
+use crate::generator::stats;
 
 static NEXT: OnceLock<pg_sys::ProcessUtility_hook_type> = OnceLock::new();
 

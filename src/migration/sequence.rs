@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 
 use super::{Class, or_report};
 use crate::error::Error;
-use crate::mark::sequence_data;
+use crate::generator::mark::sequence_data;
 
 const LOCK_MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 

@@ -14,9 +14,10 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 use pgrx::prelude::*;
 use snowflake_id::{ComposeError, FieldError, Layout, Parts, SnowflakeId};
 
-use crate::datum::{Instant, TextArgument, layout_named, timestamptz};
 use crate::error::Error;
-use crate::{layout_memory, settings};
+use crate::generator::accepted_layout;
+use crate::settings;
+use crate::sql::values::{Instant, TextArgument, layout_named, timestamptz};
 
 #[pg_extern(
     stable,
@@ -32,7 +33,7 @@ CREATE FUNCTION snowflake_decode(
 "#
 )]
 fn snowflake_decode(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> Row {
-    layout_memory::hint(fcinfo);
+    accepted_layout::hint(fcinfo);
     by_this_server(|layout| decode(id, layout))
 }
 
@@ -56,7 +57,7 @@ fn snowflake_decode_by(id: i64, layout: TextArgument<'_>, fcinfo: pg_sys::Functi
 
 #[pg_extern(stable, parallel_safe)]
 fn snowflake_timestamp(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> TimestampWithTimeZone {
-    layout_memory::hint(fcinfo);
+    accepted_layout::hint(fcinfo);
     by_this_server(|layout| created_at(id, layout))
 }
 
@@ -73,7 +74,7 @@ fn snowflake_timestamp_by(
 
 #[pg_extern(stable, parallel_safe)]
 fn snowflake_node_id(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> i32 {
-    layout_memory::hint(fcinfo);
+    accepted_layout::hint(fcinfo);
     by_this_server(|layout| parts(id, layout)).node as i32
 }
 
@@ -88,7 +89,7 @@ fn snowflake_node_id_by(
 
 #[pg_extern(stable, parallel_safe)]
 fn snowflake_backend_id(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> i32 {
-    layout_memory::hint(fcinfo);
+    accepted_layout::hint(fcinfo);
     by_this_server(|layout| parts(id, layout)).backend as i32
 }
 
@@ -103,7 +104,7 @@ fn snowflake_backend_id_by(
 
 #[pg_extern(stable, parallel_safe)]
 fn snowflake_sequence(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> i32 {
-    layout_memory::hint(fcinfo);
+    accepted_layout::hint(fcinfo);
     by_this_server(|layout| parts(id, layout)).sequence as i32
 }
 

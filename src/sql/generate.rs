@@ -1,18 +1,18 @@
-//! SQL: making IDs, and what only an administrator may do to them.
+//! SQL: generating IDs.
 
 use std::num::NonZeroU32;
 
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use crate::backend::{self, Batch};
-use crate::call::{called_function, superusers_only};
+use crate::call::called_function;
 use crate::error::Error;
-use crate::{datum, layout_memory, stats};
+use crate::generator::stats;
+use crate::generator::{self, Batch};
 
 #[pg_extern(volatile, parallel_safe)]
 fn snowflake_nextval(fcinfo: pg_sys::FunctionCallInfo) -> i64 {
-    match backend::next(|| called_function(fcinfo)) {
+    match generator::next(|| called_function(fcinfo)) {
         Ok(id) => id.get(),
         Err(error) => error.report(),
     }
@@ -57,7 +57,7 @@ impl Batches {
         };
         let count = NonZeroU32::new(self.left.min(self.run))?;
         let batch =
-            backend::next_batch(self.function, count).unwrap_or_else(|error| error.report());
+            generator::next_batch(self.function, count).unwrap_or_else(|error| error.report());
         Some(batch)
     }
 }
@@ -89,23 +89,4 @@ fn snowflake_currval() -> i64 {
         Some(id) => id.get(),
         None => Error::NothingIssued.report(),
     }
-}
-
-#[pg_extern(volatile, parallel_safe)]
-fn snowflake_start_after(id: i64, fcinfo: pg_sys::FunctionCallInfo) {
-    superusers_only("snowflake_start_after");
-    backend::start_after(called_function(fcinfo), id).unwrap_or_else(|error| error.report());
-}
-
-#[pg_extern(volatile, parallel_safe)]
-fn snowflake_accept_clock(expected: TimestampWithTimeZone) {
-    superusers_only("snowflake_accept_clock");
-    backend::accept_clock(datum::unix_micros(expected)).unwrap_or_else(|error| error.report());
-}
-
-/// Accepts the layout of this server as that of the database's IDs.
-#[pg_extern(volatile, parallel_unsafe)]
-fn snowflake_accept_layout(fcinfo: pg_sys::FunctionCallInfo) {
-    superusers_only("snowflake_accept_layout");
-    layout_memory::accept(called_function(fcinfo)).unwrap_or_else(|error| error.report());
 }

@@ -9,7 +9,8 @@ use std::time::Instant;
 use pgrx::{check_for_interrupts, pg_sys};
 
 use crate::error::Error;
-use crate::{settings, stats};
+use crate::generator::stats;
+use crate::settings;
 
 /// How often a long wait looks at the clocks again, milliseconds.
 const LONGEST_SLEEP_MS: i64 = 100;

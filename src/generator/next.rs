@@ -36,13 +36,15 @@ use snowflake_id::{
     TimeError,
 };
 
+use crate::clock;
 use crate::clock::Instant;
 use crate::error::Error;
-use crate::floor::Server;
-use crate::mark::{self, Reserved};
+use crate::generator::floor::Server;
+use crate::generator::mark::{self, Reserved};
+use crate::generator::wait::Patience;
+use crate::generator::{accepted_layout, counter, log, stats};
+use crate::settings;
 use crate::shared::{self, MarkKey, Shared};
-use crate::wait::Patience;
-use crate::{clock, counter, layout_memory, log, settings, stats};
 
 /// What stays the same as long as the process lives.
 struct Fixed {
@@ -281,7 +283,7 @@ fn take(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
         let Some((mut lease, at)) = attached(fixed, function, &mut patience)? else {
             continue;
         };
-        layout_memory::check(fixed.shared, *layout, function, lease.sequence)?;
+        accepted_layout::check(fixed.shared, *layout, function, lease.sequence)?;
         let moment = match fixed.moment(at)? {
             Some(moment) => moment,
             None => {

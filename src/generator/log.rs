@@ -8,8 +8,9 @@ use pgrx::prelude::*;
 use snowflake_id::Pace;
 
 use crate::clock::{self, Instant};
+use crate::generator::stats;
+use crate::settings;
 use crate::shared::Shared;
-use crate::{settings, stats};
 
 /// A step of the wall clock below this is not worth a line, microseconds.
 const NOTABLE: i64 = 250_000;

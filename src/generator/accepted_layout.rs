@@ -30,9 +30,10 @@ use snowflake_id::Layout;
 
 use crate::call::called_function;
 use crate::error::Error;
-use crate::mark;
+use crate::generator::log;
+use crate::generator::mark;
+use crate::settings;
 use crate::shared::{MarkKey, Shared};
-use crate::{log, settings};
 
 const TABLE_NAME: &CStr = c"snowflake_accepted_layout";
 

@@ -4,9 +4,9 @@
 use pgrx::prelude::*;
 use snowflake_id::{Layout, SnowflakeId};
 
-use crate::datum::{Instant, TextArgument, layout_named};
 use crate::error::Error;
-use crate::inspect::{by_this_server, or_report};
+use crate::sql::read::{by_this_server, or_report};
+use crate::sql::values::{Instant, TextArgument, layout_named};
 
 /// What stands for an ID before the first one: nothing is at or below it.
 const BEFORE_ALL: i64 = -1;

@@ -7,10 +7,10 @@ use pgrx::prelude::*;
 use pgrx::{IntoDatum, direct_function_call, pg_sys};
 use snowflake_id::{Layout, Time};
 
-use crate::datum::{TextArgument, layout_named, timestamptz};
 use crate::error::Error;
-use crate::inspect::{by_this_server, or_report, parts};
-use crate::layout_memory;
+use crate::generator::accepted_layout;
+use crate::sql::read::{by_this_server, or_report, parts};
+use crate::sql::values::{TextArgument, layout_named, timestamptz};
 
 /// The bits of an ID; the sign bit is always 0 and not shown.
 const ID_BITS: u32 = 63;
@@ -19,7 +19,7 @@ const ID_BITS: u32 = 63;
 
 #[pg_extern(stable, parallel_safe)]
 fn snowflake_explain(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> String {
-    layout_memory::hint(fcinfo);
+    accepted_layout::hint(fcinfo);
     by_this_server(|layout| explain(id, layout))
 }
 

@@ -33,7 +33,7 @@
 //! than what is reserved is moved up again before anything is answered.
 //!
 //! The highest mark of all databases is kept for the server as well
-//! ([`crate::floor`]).
+//! ([`crate::generator::floor`]).
 //!
 //! Locking: the relation lock that `nextval()` takes, for as long as the page
 //! is looked at; then the mark's entry in shared memory, so that one process
@@ -50,7 +50,7 @@ use snowflake_id::{Layout, SnowflakeId, Tick};
 
 use crate::clock;
 use crate::error::Error;
-use crate::floor::{self, Server};
+use crate::generator::floor::{self, Server};
 use crate::shared::{Locked, MarkKey, Shared};
 
 const SEQUENCE_NAME: &CStr = c"snowflake_mark";

@@ -26,7 +26,7 @@
 //! had: a server that returns to an earlier number finds its bound again, and
 //! one with a number of its own need not heed the others'.
 //!
-//! The record is written before the mark's ([`crate::mark`]), and both are
+//! The record is written before the mark's ([`crate::generator::mark`]), and both are
 //! flushed before any ID below the new bound is issued. Where it cannot be
 //! written nothing has changed yet.
 #![allow(unsafe_code)] // buffers and WAL

@@ -4,7 +4,7 @@
 use pgrx::prelude::*;
 use snowflake_id::presets;
 
-use crate::datum::timestamptz;
+use crate::sql::values::timestamptz;
 
 #[allow(clippy::type_complexity)] // the columns of a view
 #[pg_extern(immutable, parallel_safe)]

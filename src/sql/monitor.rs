@@ -7,11 +7,13 @@ use pgrx::prelude::*;
 use snowflake_id::{Layout, Origin, Slot, SnowflakeId, Tick};
 
 use crate::call::called_function;
-use crate::datum::timestamptz;
-use crate::floor::{self, Server};
+use crate::clock;
+use crate::generator::floor::{self, Server};
+use crate::generator::{accepted_layout, mark, stats};
+use crate::settings;
 use crate::settings::Identity;
 use crate::shared::{self, Counters, MarkKey, Shared};
-use crate::{clock, layout_memory, mark, settings, stats};
+use crate::sql::values::timestamptz;
 
 fn last_id_at(layout: &Layout, counters: &Counters) -> Option<TimestampWithTimeZone> {
     let id = SnowflakeId::new(counters.last_id.load(Relaxed)).filter(|id| id.get() > 0)?;
@@ -159,20 +161,5 @@ fn bound_at_start(shared: Shared, identity: Identity) -> Option<i64> {
 /// The layout that this database's IDs were made with, as far as it is known.
 #[pg_extern(volatile, parallel_restricted)]
 fn snowflake_get_database_layout(fcinfo: pg_sys::FunctionCallInfo) -> Option<String> {
-    layout_memory::of_database(called_function(fcinfo))
-}
-
-#[pg_extern(volatile, parallel_safe)]
-fn snowflake_stat_reset() {
-    stats::flush();
-    for counters in shared::get().iter().flat_map(|shared| shared.counters()) {
-        for counter in [
-            &counters.ids,
-            &counters.waits,
-            &counters.wait_micros,
-            &counters.clock_steps,
-        ] {
-            counter.store(0, Relaxed);
-        }
-    }
+    accepted_layout::of_database(called_function(fcinfo))
 }

@@ -3,9 +3,9 @@
 use pgrx::prelude::*;
 use snowflake_id::{Encoding, SnowflakeId};
 
-use crate::datum::{AsciiText, TextArgument};
 use crate::error::Error;
-use crate::inspect::or_report;
+use crate::sql::read::or_report;
+use crate::sql::values::{AsciiText, TextArgument};
 
 #[pg_extern(immutable, parallel_safe)]
 fn snowflake_to_text(id: i64, encoding: default!(TextArgument<'_>, "'base32'")) -> AsciiText {

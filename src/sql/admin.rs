@@ -1,0 +1,45 @@
+//! SQL: functions for administrators.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+use crate::call::{called_function, superusers_only};
+use crate::generator::{self, accepted_layout, stats};
+use crate::shared;
+use crate::sql::values;
+
+#[pg_extern(volatile, parallel_safe)]
+fn snowflake_start_after(id: i64, fcinfo: pg_sys::FunctionCallInfo) {
+    superusers_only("snowflake_start_after");
+    generator::start_after(called_function(fcinfo), id).unwrap_or_else(|error| error.report());
+}
+
+#[pg_extern(volatile, parallel_safe)]
+fn snowflake_accept_clock(expected: TimestampWithTimeZone) {
+    superusers_only("snowflake_accept_clock");
+    generator::accept_clock(values::unix_micros(expected)).unwrap_or_else(|error| error.report());
+}
+
+/// Accepts the layout of this server as that of the database's IDs.
+#[pg_extern(volatile, parallel_unsafe)]
+fn snowflake_accept_layout(fcinfo: pg_sys::FunctionCallInfo) {
+    superusers_only("snowflake_accept_layout");
+    accepted_layout::accept(called_function(fcinfo)).unwrap_or_else(|error| error.report());
+}
+
+#[pg_extern(volatile, parallel_safe)]
+fn snowflake_stat_reset() {
+    stats::flush();
+    for counters in shared::get().iter().flat_map(|shared| shared.counters()) {
+        for counter in [
+            &counters.ids,
+            &counters.waits,
+            &counters.wait_micros,
+            &counters.clock_steps,
+        ] {
+            counter.store(0, Relaxed);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The functions that people call, and what their values are in Rust.
+
+pub mod admin;
+pub mod bounds;
+mod explain;
+pub mod generate;
+pub mod layouts;
+pub mod monitor;
+pub mod read;
+mod text;
+mod values;
