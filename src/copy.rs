@@ -30,10 +30,10 @@ use pgrx::{is_a, pg_guard, pg_sys};
 
 use crate::call::called_function;
 use crate::error::Error;
-use crate::{generator, settings};
+use crate::{catalog, generator, settings};
 
-/// The name of the twin, in the schema of `snowflake_nextval()`.
-const TWIN: &CStr = c"snowflake_copy_nextval";
+/// The name of the twin.
+const TWIN: &CStr = c"copy_nextval";
 
 /// The name of the memory context in which COPY prepares.
 const COPY_CONTEXT: &CStr = c"COPY";
@@ -131,8 +131,10 @@ struct Replacement(*mut pg_sys::Node);
     immutable,
     parallel_safe,
     sql = r#"
-CREATE FUNCTION snowflake_nextval_support(request internal) RETURNS internal
+CREATE FUNCTION snowflake_internal.nextval_support(request internal) RETURNS internal
     IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.nextval_support(request internal) IS
+    'Tells the planner what may stand for snowflake_nextval()';
 "#
 )]
 fn snowflake_nextval_support(fcinfo: pg_sys::FunctionCallInfo) -> Replacement {
@@ -178,15 +180,8 @@ unsafe fn twin_of(call: *mut pg_sys::FuncExpr) -> Option<*mut pg_sys::Node> {
     // the caller's memory context.
     unsafe {
         let original = (*call).funcid;
-        let twin = pg_sys::GetSysCacheOid(
-            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as c_int,
-            pg_sys::Anum_pg_proc_oid as pg_sys::AttrNumber,
-            pg_sys::Datum::from(TWIN.as_ptr()),
-            pg_sys::Datum::from(pg_sys::buildoidvector(std::ptr::null(), 0)),
-            pg_sys::Datum::from(pg_sys::get_func_namespace(original)),
-            pg_sys::Datum::from(0),
-        );
-        if twin == pg_sys::InvalidOid || !may_execute(original) || !may_execute(twin) {
+        let twin = catalog::function_without_arguments(original, TWIN)?;
+        if !may_execute(original) || !may_execute(twin) {
             return None;
         }
         let copy: *mut pg_sys::FuncExpr = pg_sys::copyObjectImpl(call.cast()).cast();
@@ -219,7 +214,12 @@ unsafe fn may_execute(function: pg_sys::Oid) -> bool {
 
 /// `snowflake_nextval()` under a name that is marked STABLE, which is only true
 /// as far as COPY is concerned; refused anywhere else.
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_internal.copy_nextval() RETURNS bigint
+    STRICT STABLE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.copy_nextval() IS
+    'What COPY calls in the place of snowflake_nextval(), so that it can insert rows in batches';
+"#)]
 fn snowflake_copy_nextval(fcinfo: pg_sys::FunctionCallInfo) -> i64 {
     if !in_copy_from() {
         Error::OnlyInCopy.report();

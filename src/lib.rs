@@ -9,6 +9,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys;
 
 mod call;
+mod catalog;
 mod clock;
 mod copy;
 mod encoding;

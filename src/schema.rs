@@ -1,64 +1,123 @@
 //! The SQL files, and what each needs to have been created before it.
+//!
+//! `sql/public` has what people call and read, in the schema that the extension
+//! is created in; `sql/internal` has the rest, in the schema `snowflake_internal`.
+//! A function in Rust whose SQL is generated has its comment in the file of its
+//! subject; one that brings its own SQL has it there.
 
-pgrx::extension_sql_file!("../sql/mark.sql", name = "mark");
-pgrx::extension_sql_file!(
-    "../sql/copy.sql",
-    name = "copy",
+use pgrx::extension_sql_file;
+
+extension_sql_file!("../sql/internal/schema.sql", name = "schema", bootstrap);
+extension_sql_file!("../sql/internal/mark.sql", name = "mark");
+extension_sql_file!(
+    "../sql/internal/accepted_layout.sql",
+    name = "accepted_layout"
+);
+
+extension_sql_file!(
+    "../sql/public/generate.sql",
+    name = "generate",
     requires = [
         sql::generate::snowflake_nextval,
+        sql::generate::snowflake_nextvals,
+        sql::generate::snowflake_currval,
+        copy::snowflake_copy_nextval,
         copy::snowflake_nextval_support
     ]
 );
-pgrx::extension_sql_file!(
-    "../sql/layout_memory.sql",
-    name = "layout_memory",
-    requires = [sql::admin::snowflake_accept_layout]
-);
-pgrx::extension_sql_file!(
-    "../sql/monitor.sql",
-    name = "monitor",
+extension_sql_file!(
+    "../sql/public/read.sql",
+    name = "read",
     requires = [
-        "layout_memory",
-        sql::monitor::snowflake_get_database_layout,
-        sql::monitor::snowflake_get_status,
-        sql::monitor::snowflake_get_stat_slots,
-        sql::admin::snowflake_stat_reset
+        sql::read::snowflake_decode,
+        sql::read::snowflake_decode_by,
+        sql::read::snowflake_timestamp,
+        sql::read::snowflake_timestamp_by,
+        sql::read::snowflake_node_id,
+        sql::read::snowflake_node_id_by,
+        sql::read::snowflake_backend_id,
+        sql::read::snowflake_backend_id_by,
+        sql::read::snowflake_sequence,
+        sql::read::snowflake_sequence_by,
+        sql::read::snowflake_compose,
+        sql::read::snowflake_compose_by
     ]
 );
-pgrx::extension_sql_file!(
-    "../sql/layouts.sql",
-    name = "layouts",
-    requires = [sql::layouts::snowflake_get_layouts]
+extension_sql_file!(
+    "../sql/public/explain.sql",
+    name = "explain",
+    requires = [
+        sql::explain::snowflake_explain,
+        sql::explain::snowflake_explain_by
+    ]
 );
-pgrx::extension_sql_file!(
-    "../sql/bounds.sql",
+extension_sql_file!(
+    "../sql/public/text.sql",
+    name = "text",
+    requires = [sql::text::snowflake_to_text, sql::text::snowflake_from_text]
+);
+extension_sql_file!(
+    "../sql/public/bounds.sql",
     name = "bounds",
     requires = [
         sql::bounds::snowflake_min_id,
         sql::bounds::snowflake_min_id_by,
+        sql::bounds::snowflake_max_id,
+        sql::bounds::snowflake_max_id_by,
         sql::bounds::snowflake_max_id_before,
         sql::bounds::snowflake_max_id_before_by
     ]
 );
-pgrx::extension_sql_file!(
-    "../sql/partitions.sql",
+extension_sql_file!(
+    "../sql/public/partitions.sql",
     name = "partitions",
     requires = [sql::bounds::snowflake_min_id]
 );
-pgrx::extension_sql_file!(
-    "../sql/migration/records.sql",
+extension_sql_file!(
+    "../sql/public/layouts.sql",
+    name = "layouts",
+    requires = [sql::layouts::snowflake_get_layouts]
+);
+extension_sql_file!(
+    "../sql/public/admin.sql",
+    name = "admin",
+    requires = [
+        sql::admin::snowflake_start_after,
+        sql::admin::snowflake_accept_clock,
+        sql::admin::snowflake_accept_layout,
+        sql::admin::snowflake_stat_reset
+    ]
+);
+extension_sql_file!(
+    "../sql/public/monitor.sql",
+    name = "monitor",
+    requires = [
+        "accepted_layout",
+        sql::monitor::snowflake_get_database_layout,
+        sql::monitor::snowflake_get_status,
+        sql::monitor::snowflake_get_stat_slots
+    ]
+);
+
+extension_sql_file!(
+    "../sql/internal/migration/records.sql",
     name = "migration_records",
     requires = [migration::guard::snowflake_migration_guard]
 );
-pgrx::extension_sql_file!(
-    "../sql/migration/serial_columns.sql",
-    name = "migration_serial_columns"
+extension_sql_file!(
+    "../sql/internal/migration/types.sql",
+    name = "migration_types"
 );
-pgrx::extension_sql_file!(
-    "../sql/migration/columns.sql",
+extension_sql_file!(
+    "../sql/public/serial_columns.sql",
+    name = "serial_columns",
+    requires = ["migration_types"]
+);
+extension_sql_file!(
+    "../sql/internal/migration/columns.sql",
     name = "migration_columns",
     requires = [
-        "migration_serial_columns",
+        "serial_columns",
         sql::generate::snowflake_nextval,
         migration::records::snowflake_migration_origin,
         migration::lock::snowflake_migration_lock_table,
@@ -68,13 +127,13 @@ pgrx::extension_sql_file!(
         migration::sequence::snowflake_migration_sequence_state
     ]
 );
-pgrx::extension_sql_file!(
-    "../sql/migration/obstacles.sql",
+extension_sql_file!(
+    "../sql/internal/migration/obstacles.sql",
     name = "migration_obstacles",
     requires = ["migration_columns", "monitor"]
 );
-pgrx::extension_sql_file!(
-    "../sql/migration/origins.sql",
+extension_sql_file!(
+    "../sql/internal/migration/origins.sql",
     name = "migration_origins",
     requires = [
         "migration_columns",
@@ -82,18 +141,18 @@ pgrx::extension_sql_file!(
         migration::records::snowflake_migration_keep_origin
     ]
 );
-pgrx::extension_sql_file!(
-    "../sql/migration/statements.sql",
+extension_sql_file!(
+    "../sql/internal/migration/statements.sql",
     name = "migration_statements",
     requires = ["migration_columns"]
 );
-pgrx::extension_sql_file!(
-    "../sql/migration/online/locks.sql",
+extension_sql_file!(
+    "../sql/internal/migration/online/locks.sql",
     name = "migration_locks",
     requires = ["migration_columns"]
 );
-pgrx::extension_sql_file!(
-    "../sql/migration/online/shadows.sql",
+extension_sql_file!(
+    "../sql/internal/migration/online/shadows.sql",
     name = "migration_shadows",
     requires = [
         "migration_statements",
@@ -101,18 +160,18 @@ pgrx::extension_sql_file!(
         shadow::snowflake_shadow
     ]
 );
-pgrx::extension_sql_file!(
-    "../sql/migration/online/indexes.sql",
+extension_sql_file!(
+    "../sql/internal/migration/online/indexes.sql",
     name = "migration_shadow_indexes",
     requires = ["migration_shadows"]
 );
-pgrx::extension_sql_file!(
-    "../sql/migration/online/foreign_keys.sql",
+extension_sql_file!(
+    "../sql/internal/migration/online/foreign_keys.sql",
     name = "migration_shadow_foreign_keys",
     requires = ["migration_shadows"]
 );
-pgrx::extension_sql_file!(
-    "../sql/migration/online/progress.sql",
+extension_sql_file!(
+    "../sql/internal/migration/online/progress.sql",
     name = "migration_progress",
     requires = [
         "migration_origins",
@@ -123,13 +182,18 @@ pgrx::extension_sql_file!(
         migration::records::snowflake_migration_end
     ]
 );
-pgrx::extension_sql_file!(
-    "../sql/migration/online/backfill.sql",
-    name = "migration_backfill",
+extension_sql_file!(
+    "../sql/public/migrations.sql",
+    name = "migrations",
     requires = ["migration_progress"]
 );
-pgrx::extension_sql_file!(
-    "../sql/migration/online/obstacles.sql",
+extension_sql_file!(
+    "../sql/internal/migration/online/backfill.sql",
+    name = "migration_backfill",
+    requires = ["migrations"]
+);
+extension_sql_file!(
+    "../sql/internal/migration/online/obstacles.sql",
     name = "migration_online_obstacles",
     requires = [
         "migration_backfill",
@@ -137,8 +201,8 @@ pgrx::extension_sql_file!(
         "migration_shadow_foreign_keys"
     ]
 );
-pgrx::extension_sql_file!(
-    "../sql/migration/online/swap.sql",
+extension_sql_file!(
+    "../sql/internal/migration/online/swap.sql",
     name = "migration_swap",
     requires = [
         "migration_online_obstacles",
@@ -146,37 +210,61 @@ pgrx::extension_sql_file!(
         "migration_origins"
     ]
 );
-pgrx::extension_sql_file!(
-    "../sql/migration/plan.sql",
-    name = "migration_plan",
+extension_sql_file!(
+    "../sql/internal/migration/plan.sql",
+    name = "migration_steps",
     requires = ["migration_swap"]
 );
-pgrx::extension_sql_file!(
-    "../sql/migration/revert.sql",
+extension_sql_file!(
+    "../sql/internal/migration/revert.sql",
     name = "migration_revert",
-    requires = ["migration_plan"]
+    requires = ["migration_steps"]
 );
-pgrx::extension_sql_file!(
-    "../sql/audit.sql",
+extension_sql_file!(
+    "../sql/public/migration_plan.sql",
+    name = "migration_plan",
+    requires = ["migration_steps"]
+);
+extension_sql_file!(
+    "../sql/public/migrate.sql",
+    name = "migrate",
+    requires = ["migration_steps"]
+);
+extension_sql_file!(
+    "../sql/public/migrate_backfill.sql",
+    name = "migrate_backfill",
+    requires = ["migration_backfill"]
+);
+extension_sql_file!(
+    "../sql/public/migrate_revert.sql",
+    name = "migrate_revert",
+    requires = ["migration_revert"]
+);
+extension_sql_file!(
+    "../sql/public/audit.sql",
     name = "audit",
     requires = [
         "mark",
         "migration_columns",
         "monitor",
         sql::bounds::snowflake_max_id,
-        read::snowflake_node_id,
-        read::snowflake_backend_id
+        sql::read::snowflake_node_id,
+        sql::read::snowflake_backend_id
     ]
 );
-pgrx::extension_sql_file!(
-    "../sql/privileges.sql",
+
+extension_sql_file!(
+    "../sql/internal/privileges.sql",
     name = "privileges",
     requires = [
         "mark",
-        "layout_memory",
+        "accepted_layout",
         "migration_origins",
-        "migration_progress",
-        sql::monitor::snowflake_get_status
+        "migration_progress"
     ]
 );
-pgrx::extension_sql_file!("../sql/comments.sql", name = "comments", finalize);
+extension_sql_file!(
+    "../sql/public/preload_warning.sql",
+    name = "preload_warning",
+    finalize
+);

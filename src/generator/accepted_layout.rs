@@ -4,8 +4,7 @@
 //! `snowflake.layout` belongs to the server, IDs to the databases. After a
 //! restart under another layout, or a restore on another server, the mark keeps
 //! IDs from repeating, but old ones are read with the wrong fields: another
-//! year, another node. So the table `snowflake_accepted_layout` in the
-//! extension's schema holds the layout of the IDs that are there. The first ID
+//! year, another node. So the table `snowflake_internal.accepted_layout` holds the layout of the IDs that are there. The first ID
 //! that is made writes it down; a dump carries it.
 //!
 //! Where it is not this server's layout, the server's log says so at the first
@@ -29,13 +28,14 @@ use pgrx::{pg_sys, varlena};
 use snowflake_id::Layout;
 
 use crate::call::called_function;
+use crate::catalog;
 use crate::error::Error;
 use crate::generator::log;
 use crate::generator::mark;
 use crate::settings;
 use crate::shared::{MarkKey, Shared};
 
-const TABLE_NAME: &CStr = c"snowflake_accepted_layout";
+const TABLE_NAME: &CStr = c"accepted_layout";
 
 /// `layout` and `accepted_at`.
 const COLUMNS: usize = 2;
@@ -184,9 +184,8 @@ impl Table {
         // SAFETY: catalog lookups with a valid name; a lock on a relation need
         // not have one, and it is opened only while it is locked.
         unsafe {
-            let schema = pg_sys::get_func_namespace(function);
-            let oid = pg_sys::get_relname_relid(TABLE_NAME.as_ptr(), schema);
-            if oid == pg_sys::InvalidOid || !pg_sys::ConditionalLockRelationOid(oid, lock) {
+            let oid = catalog::relation(function, TABLE_NAME)?;
+            if !pg_sys::ConditionalLockRelationOid(oid, lock) {
                 return None;
             }
             let relation = pg_sys::try_relation_open(oid, pg_sys::NoLock as pg_sys::LOCKMODE);

@@ -1,8 +1,7 @@
 //! The mark: the bound, in the write-ahead log, below which this database's
 //! IDs stay.
 //!
-//! `snowflake_mark` is a sequence in the extension's schema. Its `last_value`
-//! is an ID; none at or above it has been issued in this database. A server
+//! `snowflake_internal.mark` is a sequence. Its `last_value` is an ID; none at or above it has been issued in this database. A server
 //! reserves time by moving the mark ahead before it issues IDs up to there, as
 //! `nextval()` logs 32 values ahead, but once for all tables and by time. The
 //! page is changed in place with generic WAL, and the record is flushed before
@@ -48,12 +47,13 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 use snowflake_id::{Layout, SnowflakeId, Tick};
 
+use crate::catalog;
 use crate::clock;
 use crate::error::Error;
 use crate::generator::floor::{self, Server};
 use crate::shared::{Locked, MarkKey, Shared};
 
-const SEQUENCE_NAME: &CStr = c"snowflake_mark";
+const SEQUENCE_NAME: &CStr = c"mark";
 
 /// The lock that `nextval()` takes on a sequence.
 const LOCK_MODE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
@@ -102,22 +102,12 @@ pub enum Reserved {
     Raised,
 }
 
-/// Finds the mark that belongs to an SQL function of the extension: the
-/// extension is not relocatable, so they share a schema.
+/// Finds the mark of the extension to which an SQL function belongs.
 ///
 /// # Errors
 /// [`Error::MarkMissing`].
 pub fn locate(function: pg_sys::Oid) -> Result<pg_sys::Oid, Error> {
-    // SAFETY: catalog lookups with a valid name.
-    let sequence = unsafe {
-        let schema = pg_sys::get_func_namespace(function);
-        pg_sys::get_relname_relid(SEQUENCE_NAME.as_ptr(), schema)
-    };
-    if sequence == pg_sys::InvalidOid {
-        Err(Error::MarkMissing)
-    } else {
-        Ok(sequence)
-    }
+    catalog::relation(function, SEQUENCE_NAME).ok_or(Error::MarkMissing)
 }
 
 /// Sees to it that `request.wanted` and some time after it are below the mark.

@@ -20,8 +20,10 @@ use super::{Answer, Arguments, Class, hold_owned, or_report};
 use crate::error::Error;
 
 #[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_migration_run(relation regclass, statement text) RETURNS text[]
+CREATE FUNCTION snowflake_internal.migration_run(relation regclass, statement text) RETURNS text[]
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.migration_run(relation regclass, statement text) IS
+    'Behind snowflake_migrate: runs one statement with the rights of a table''s owner, which the caller must have; the first row as an array';
 "#)]
 fn snowflake_migration_run(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
     run(fcinfo, false)
@@ -29,8 +31,10 @@ fn snowflake_migration_run(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
 
 // In the caller's snapshot, for functions that are STABLE.
 #[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_migration_query(relation regclass, query text) RETURNS text[]
+CREATE FUNCTION snowflake_internal.migration_query(relation regclass, query text) RETURNS text[]
     STABLE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.migration_query(relation regclass, query text) IS
+    'Behind snowflake_migration_plan: runs one query with the rights of a table''s owner, which the caller must have; the first row as an array';
 "#)]
 fn snowflake_migration_query(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
     run(fcinfo, true)
@@ -39,8 +43,10 @@ fn snowflake_migration_query(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
 // The same for whoever may read a table: the owner's rights are taken where the
 // caller has them; else the query runs with the caller's own.
 #[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_migration_read(relation regclass, query text) RETURNS text[]
+CREATE FUNCTION snowflake_internal.migration_read(relation regclass, query text) RETURNS text[]
     STABLE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.migration_read(relation regclass, query text) IS
+    'Runs one query with the rights of a table''s owner where the caller has them, else with the caller''s own; the first row as an array';
 "#)]
 fn snowflake_migration_read(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
     let (relation, text) = arguments(fcinfo);

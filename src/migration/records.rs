@@ -21,13 +21,14 @@ use pgrx::varlena;
 
 use super::{Answer, Arguments, Class, hold_owned, or_report, text_bytes};
 use crate::call::called_function;
+use crate::catalog;
 use crate::encoding::readable;
 use crate::error::Error;
 
-const ORIGINS: &CStr = c"snowflake_origins";
-const PROGRESS: &CStr = c"snowflake_progress";
+const ORIGINS: &CStr = c"origins";
+const PROGRESS: &CStr = c"progress";
 
-/// What `snowflake_origins.kind` may be; its CHECK says the same.
+/// What `origins.kind` may be; its CHECK says the same.
 const KINDS: [&[u8]; 5] = [
     b"serial",
     b"identity always",
@@ -40,8 +41,10 @@ const READ: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
 const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
 #[pg_extern(requires = ["migration_records"], sql = r#"
-CREATE FUNCTION snowflake_migration_origin(target regclass, column_name name) RETURNS snowflake_origins
+CREATE FUNCTION snowflake_internal.migration_origin(target regclass, column_name name) RETURNS snowflake_internal.origins
     STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.migration_origin(target regclass, column_name name) IS
+    'What snowflake_internal.origins has of a column, for the owner of its table; else NULL';
 "#)]
 fn snowflake_migration_origin(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
     // SAFETY: the frame of this call, whose arguments are as its SQL says.
@@ -59,8 +62,10 @@ fn snowflake_migration_origin(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
 }
 
 #[pg_extern(requires = ["migration_records"], sql = r#"
-CREATE FUNCTION snowflake_migration_keep_origin(origin snowflake_origins) RETURNS void
+CREATE FUNCTION snowflake_internal.migration_keep_origin(origin snowflake_internal.origins) RETURNS void
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.migration_keep_origin(origin snowflake_internal.origins) IS
+    'Behind snowflake_internal.migration_remember: writes a row of snowflake_internal.origins, for the owner of its table';
 "#)]
 fn snowflake_migration_keep_origin(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
     or_report(keep(fcinfo, ORIGINS));
@@ -68,8 +73,10 @@ fn snowflake_migration_keep_origin(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
 }
 
 #[pg_extern(requires = ["migration_records"], sql = r#"
-CREATE FUNCTION snowflake_migration_progress(target regclass, column_name name, relation regclass) RETURNS snowflake_progress
+CREATE FUNCTION snowflake_internal.migration_progress(target regclass, column_name name, relation regclass) RETURNS snowflake_internal.progress
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.migration_progress(target regclass, column_name name, relation regclass) IS
+    'Behind snowflake_migrate_backfill: where a batch begins';
 "#)]
 fn snowflake_migration_progress(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
     // SAFETY: the frame of this call, whose arguments are as its SQL says.
@@ -84,8 +91,10 @@ fn snowflake_migration_progress(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
 }
 
 #[pg_extern(requires = ["migration_records"], sql = r#"
-CREATE FUNCTION snowflake_migration_keep_progress(step snowflake_progress) RETURNS void
+CREATE FUNCTION snowflake_internal.migration_keep_progress(step snowflake_internal.progress) RETURNS void
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.migration_keep_progress(step snowflake_internal.progress) IS
+    'Behind snowflake_migrate_backfill: writes a row of snowflake_internal.progress, for the owner of its tables';
 "#)]
 fn snowflake_migration_keep_progress(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
     or_report(keep(fcinfo, PROGRESS));
@@ -93,8 +102,10 @@ fn snowflake_migration_keep_progress(fcinfo: pg_sys::FunctionCallInfo) -> Answer
 }
 
 #[pg_extern(requires = ["migration_records"], sql = r#"
-CREATE FUNCTION snowflake_migration_end(target regclass, column_name name) RETURNS void
+CREATE FUNCTION snowflake_internal.migration_end(target regclass, column_name name) RETURNS void
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.migration_end(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: forgets how far the copying was';
 "#)]
 fn snowflake_migration_end(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
     // SAFETY: the frame of this call, whose arguments are as its SQL says.
@@ -189,12 +200,9 @@ impl Records {
         mode: pg_sys::LOCKMODE,
     ) -> Result<Self, Error> {
         let missing = || Error::RecordsMissing(name.to_str().unwrap_or_default());
-        // SAFETY: catalog lookups with a valid name; answers null where the
-        // relation is gone.
-        let table = unsafe {
-            let schema = pg_sys::get_func_namespace(function);
-            pg_sys::try_relation_open(pg_sys::get_relname_relid(name.as_ptr(), schema), mode)
-        };
+        let oid = catalog::relation(function, name).ok_or_else(missing)?;
+        // SAFETY: returns null where the relation has been dropped.
+        let table = unsafe { pg_sys::try_relation_open(oid, mode) };
         if table.is_null() {
             return Err(missing());
         }
@@ -431,7 +439,7 @@ impl Records {
         let kind = unsafe {
             let number = pg_sys::SPI_fnumber(self.columns(), c"kind".as_ptr());
             if number <= 0 || pg_sys::SPI_gettypeid(self.columns(), number) != pg_sys::TEXTOID {
-                return Err(Error::RecordsMissing("snowflake_origins"));
+                return Err(Error::RecordsMissing("origins"));
             }
             self.value(row, number)
                 .map_or(&[][..], |value| text_bytes(value))

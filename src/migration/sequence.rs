@@ -16,9 +16,11 @@ const LOCK_MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
     volatile,
     parallel_unsafe,
     sql = r#"
-CREATE FUNCTION snowflake_migration_sequence_state(
+CREATE FUNCTION snowflake_internal.migration_sequence_state(
     sequence regclass, on_behalf_of regclass, OUT last_value bigint, OUT is_called boolean
 ) RETURNS SETOF record STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.migration_sequence_state(sequence regclass, on_behalf_of regclass) IS
+    'Behind snowflake_internal.migration_remember: how far a sequence is; NULL where the owner of the table may not read it';
 "#
 )]
 fn snowflake_migration_sequence_state(

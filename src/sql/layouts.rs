@@ -7,7 +7,14 @@ use snowflake_id::presets;
 use crate::sql::values::timestamptz;
 
 #[allow(clippy::type_complexity)] // the columns of a view
-#[pg_extern(immutable, parallel_safe)]
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_internal.get_layouts() RETURNS TABLE (
+    name text, layout text, expires_at timestamp with time zone,
+    ids_per_second bigint, nodes bigint, backends bigint
+) IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.get_layouts() IS
+    'Behind the view snowflake_layouts';
+"#)]
 fn snowflake_get_layouts() -> TableIterator<
     'static,
     (

@@ -21,7 +21,15 @@ fn last_id_at(layout: &Layout, counters: &Counters) -> Option<TimestampWithTimeZ
 }
 
 #[allow(clippy::type_complexity)] // the columns of a view
-#[pg_extern(volatile, parallel_restricted)]
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_internal.get_status() RETURNS TABLE (
+    version text, preloaded boolean, layout text, node_id integer,
+    last_id_at timestamp with time zone, reserved_until timestamp with time zone,
+    clock_behind double precision, ids bigint, waits bigint, expires_at timestamp with time zone
+) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.get_status() IS
+    'Behind the view snowflake_status';
+"#)]
 fn snowflake_get_status(
     fcinfo: pg_sys::FunctionCallInfo,
 ) -> TableIterator<
@@ -68,7 +76,14 @@ fn snowflake_get_status(
 }
 
 #[allow(clippy::type_complexity)] // the columns of a view
-#[pg_extern(volatile, parallel_restricted)]
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_internal.get_stat_slots() RETURNS TABLE (
+    backend_id integer, slots integer, ids bigint, last_id_at timestamp with time zone,
+    borrowed_ticks bigint, waits bigint, wait_time double precision, clock_steps bigint, bound bigint
+) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.get_stat_slots() IS
+    'Behind the view snowflake_stat_slots';
+"#)]
 fn snowflake_get_stat_slots() -> TableIterator<
     'static,
     (
@@ -159,7 +174,12 @@ fn bound_at_start(shared: Shared, identity: Identity) -> Option<i64> {
 }
 
 /// The layout that this database's IDs were made with, as far as it is known.
-#[pg_extern(volatile, parallel_restricted)]
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_internal.get_database_layout() RETURNS text
+    STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.get_database_layout() IS
+    'Behind the view snowflake_status: the layout that this database''s IDs were made with';
+"#)]
 fn snowflake_get_database_layout(fcinfo: pg_sys::FunctionCallInfo) -> Option<String> {
     accepted_layout::of_database(called_function(fcinfo))
 }

@@ -1,0 +1,171 @@
+-- Replacing a sequence by snowflake_nextval(): what a column is, what stands
+-- in the way, the plan, and the way back. DDL that the tables' owner may run.
+--
+-- The functions have a search path of their own, quote every name and give
+-- every literal its type, so neither a name, nor a caller's search path, nor a
+-- function of the same name beside the extension's changes what they do.
+--
+-- Here: which column is meant, what it is now, and which columns hold the same
+-- IDs.
+
+-- The column that is meant where none is named: the one that a sequence feeds,
+-- or fed before; of several, the primary key.
+CREATE FUNCTION snowflake_internal.migration_column(target regclass, column_name name)
+RETURNS name LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    relation pg_class;
+    candidates name[];
+BEGIN
+    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'relation with OID % does not exist', coalesce(target::oid, 0)
+            USING ERRCODE = 'undefined_table';
+    ELSIF relation.relkind NOT IN ('r', 'p') THEN
+        RAISE EXCEPTION '"%" is not a table', relation.relname USING ERRCODE = 'wrong_object_type';
+    END IF;
+    IF column_name IS NOT NULL THEN
+        PERFORM FROM pg_attribute AS a
+        WHERE a.attrelid = target AND a.attname = column_name AND a.attnum > 0 AND NOT a.attisdropped;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'column "%" of relation "%" does not exist', column_name, relation.relname
+                USING ERRCODE = 'undefined_column';
+        END IF;
+        RETURN column_name;
+    END IF;
+    candidates := ARRAY(
+        SELECT a.attname
+        FROM pg_attribute AS a
+        WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped
+          AND (a.attidentity <> ''
+               OR EXISTS (SELECT FROM pg_attrdef AS f
+                          JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                                             AND d.refclassid = 'pg_class'::regclass
+                          JOIN pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
+                          WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum)
+               OR (snowflake_internal.migration_origin(migration_column.target, a.attname)).target IS NOT NULL));
+    IF cardinality(candidates) > 1 THEN
+        candidates := coalesce(
+            nullif(ARRAY(SELECT a.attname FROM pg_index AS i JOIN pg_attribute AS a
+                             ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+                         WHERE i.indrelid = target AND i.indisprimary AND i.indnkeyatts = 1
+                           AND a.attname = ANY (candidates)), '{}'),
+            candidates);
+    END IF;
+    IF cardinality(candidates) = 1 THEN
+        RETURN candidates[1];
+    ELSIF cardinality(candidates) = 0 THEN
+        RAISE EXCEPTION 'no column of "%" is fed by a sequence', relation.relname
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Name the column that is to have snowflake IDs.';
+    END IF;
+    RAISE EXCEPTION 'several columns of "%" are fed by a sequence', relation.relname
+        USING ERRCODE = 'invalid_parameter_value',
+              DETAIL = format('They are %s.', array_to_string(candidates, ', ')),
+              HINT = 'Name the one that is to have snowflake IDs.';
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_column(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the column that is meant';
+
+-- Whether a column's default is snowflake_nextval().
+CREATE FUNCTION snowflake_internal.migration_is_switched(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM pg_attribute AS a
+        JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
+        JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                           AND d.refclassid = 'pg_proc'::regclass
+                           AND d.refobjid = '@extschema@.snowflake_nextval()'::regprocedure
+        WHERE a.attrelid = target AND a.attname = column_name AND a.attgenerated = '')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_is_switched(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: whether the column''s default is snowflake_nextval()';
+
+-- No ID that is made from now on is smaller: the first one of the tick in
+-- which this transaction began. (snowflake_min_id(now()) is of the next tick.)
+CREATE FUNCTION snowflake_internal.migration_first_id()
+RETURNS bigint LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT @extschema@.snowflake_min_id(
+        @extschema@.snowflake_timestamp(greatest(@extschema@.snowflake_max_id(now()), 0)))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_first_id() IS
+    'Behind snowflake_migration_plan: no ID that is made from now on is smaller';
+
+-- A table's name for statements that run under any search path: that of a
+-- temporary one says so, too.
+CREATE FUNCTION snowflake_internal.migration_name(target regclass)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('%I.%I', n.nspname, c.relname)
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.oid = target
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_name(target regclass) IS
+    'Behind snowflake_migration_plan: a table''s name for statements that run under any search path';
+
+-- A table, its partitions and its children: to whom its ALTER TABLE goes on.
+CREATE FUNCTION snowflake_internal.migration_family(target regclass, column_name name)
+RETURNS TABLE (relation regclass, attribute smallint) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE tree (oid) AS (
+        SELECT target::oid
+      UNION
+        SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.oid
+    )
+    SELECT tree.oid::regclass, a.attnum
+    FROM tree JOIN pg_attribute AS a ON a.attrelid = tree.oid AND a.attname = column_name AND a.attnum > 0
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_family(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: a table, its partitions and its children';
+
+-- The columns that hold the same IDs: the column itself and whatever
+-- references it, on any number of levels. Only those that are declared there:
+-- partitions and inheritance children follow their parents.
+CREATE FUNCTION snowflake_internal.migration_reach(target regclass, column_name name)
+RETURNS TABLE (relation regclass, attribute smallint, is_narrow boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE reach (relation, attribute) AS (
+        SELECT a.attrelid, a.attnum FROM pg_attribute AS a
+        WHERE a.attrelid = target AND a.attname = column_name
+      UNION
+        SELECT found.relation, found.attribute
+        FROM reach
+        CROSS JOIN LATERAL (
+            -- Columns that reference this one.
+            SELECT k.conrelid, key.referencing
+            FROM pg_constraint AS k
+            CROSS JOIN LATERAL ROWS FROM (unnest(k.conkey), unnest(k.confkey)) AS key (referencing, referenced)
+            WHERE k.contype = 'f' AND k.confrelid = reach.relation AND key.referenced = reach.attribute
+          UNION ALL
+            -- The same column of children, whose own constraints count too.
+            SELECT i.inhrelid, c.attnum
+            FROM pg_inherits AS i
+            JOIN pg_attribute AS p ON p.attrelid = i.inhparent AND p.attnum = reach.attribute
+            JOIN pg_attribute AS c ON c.attrelid = i.inhrelid AND c.attname = p.attname
+            WHERE i.inhparent = reach.relation
+          UNION ALL
+            -- And of the parents that declare it.
+            SELECT i.inhparent, p.attnum
+            FROM pg_inherits AS i
+            JOIN pg_attribute AS c ON c.attrelid = i.inhrelid AND c.attnum = reach.attribute
+            JOIN pg_attribute AS p ON p.attrelid = i.inhparent AND p.attname = c.attname AND p.attnum > 0
+            WHERE i.inhrelid = reach.relation
+        ) AS found (relation, attribute)
+    )
+    SELECT r.relation::regclass, r.attribute,
+           snowflake_internal.migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype)
+    FROM reach AS r
+    JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+    WHERE a.attinhcount = 0
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_reach(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the columns that hold the same IDs, on any number of levels';

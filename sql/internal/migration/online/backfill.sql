@@ -1,0 +1,290 @@
+-- Copying the narrow columns to their shadows, batch by batch.
+--
+-- A batch is a range of blocks, and a transaction. It writes the rows whose
+-- shadow is not right, and leaves out those that others have locked: it waits
+-- for nobody, so nobody waits for it longer than it writes. What was left out
+-- is looked at again.
+
+-- The triggers of its users that an UPDATE of a shadow column would fire.
+CREATE FUNCTION snowflake_internal.migration_update_triggers(relation regclass)
+RETURNS TABLE (trigger_name name, enabled text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT t.tgname, t.tgenabled::text
+    FROM pg_trigger AS t
+    WHERE t.tgrelid = relation AND NOT t.tgisinternal AND t.tgenabled <> 'D'
+      AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
+      -- UPDATE, of whichever column.
+      AND t.tgtype & 16 <> 0 AND cardinality(t.tgattr::smallint[]) = 0
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_update_triggers(relation regclass) IS
+    'Behind snowflake_migrate_backfill: the triggers that copying rows would fire';
+
+-- Copies what is missing of one range of blocks, and notes it. It stops where
+-- the rows are through.
+CREATE FUNCTION snowflake_internal.migration_backfill_batch(
+    target regclass, column_name name, relation regclass, batch_size integer,
+    OUT is_done boolean, OUT is_waiting boolean, OUT report text
+) LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- Batches of large rows, or on slow disks, are made smaller.
+    longest CONSTANT double precision := 0.5;
+    most_blocks CONSTANT bigint := 8192;
+    named CONSTANT text := snowflake_internal.migration_name(relation);
+    found text[];
+    begun CONSTANT timestamptz := clock_timestamp();
+    step snowflake_internal.progress;
+    assignments text;
+    is_missing text;
+    is_retry boolean;
+    first bigint;
+    last bigint;
+    seen bigint;  -- Rows, as far as their number is known: rows that move are not counted twice.
+    missing bigint;
+    written bigint := 0;
+    left_out int8multirange;
+    elapsed double precision;
+    role text;
+    rate double precision;
+BEGIN
+    is_waiting := false;
+    step := snowflake_internal.migration_progress(target, column_name, relation);
+    SELECT string_agg(format('%I = it.%I', s.shadow_name, s.narrow), ', '),
+           '(' || string_agg(format('it.%I IS DISTINCT FROM it.%I', s.shadow_name, s.narrow), ' OR ') || ')'
+    INTO assignments, is_missing
+    FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    WHERE s.relation = migration_backfill_batch.relation AND s.is_kept;
+    IF step.target IS NULL OR assignments IS NULL THEN
+        RAISE EXCEPTION 'the migration of column "%" of % was ended meanwhile', column_name, target
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    ELSIF step.filenode IS DISTINCT FROM pg_relation_filenode(relation) THEN
+        -- Written anew by VACUUM FULL or the like.
+        PERFORM snowflake_internal.migration_begin(target, column_name, relation);
+        is_done := false;
+        report := format('%s was written anew: its rows are looked at again', relation);
+        RETURN;
+    END IF;
+
+    is_retry := step.blocks_done >= step.blocks_total;
+    is_done := is_retry AND step.skipped = '{}';
+    IF is_done THEN
+        RETURN;
+    ELSIF is_retry THEN
+        -- Any of them: one that stays locked is not to keep the others waiting.
+        SELECT lower(r), upper(r) INTO first, last FROM unnest(step.skipped) AS r ORDER BY random() LIMIT 1;
+    ELSE
+        first := step.blocks_done;
+        -- The first batch of a run is as large as the rows are said to be.
+        last := least(first + coalesce(step.batch_blocks, greatest(1, batch_size * step.blocks_total / greatest(step.rows_total, 1))),
+                      step.blocks_total);
+    END IF;
+
+    LOOP
+        found := snowflake_internal.migration_run(relation, format(
+            'SELECT count(*) FROM ONLY %s AS it WHERE it.ctid >= %L::tid AND it.ctid < %L::tid AND %s',
+            named, format('(%s,0)', first), format('(%s,0)', last), is_missing));
+        missing := found[1]::bigint;
+        EXIT WHEN missing <= batch_size OR last - first <= 1;
+        last := first + greatest(1, (last - first) * batch_size / missing);
+    END LOOP;
+
+    IF missing > 0 THEN
+        IF EXISTS (SELECT FROM snowflake_internal.migration_update_triggers(relation) AS t WHERE t.enabled = 'O') THEN
+            role := current_setting('session_replication_role');
+            PERFORM set_config('session_replication_role', 'replica', true);
+        END IF;
+        found := snowflake_internal.migration_run(relation, format(
+            'WITH written AS (
+                 UPDATE ONLY %2$s AS it SET %3$s
+                 WHERE it.ctid = ANY (ARRAY(
+                     SELECT it.ctid FROM ONLY %2$s AS it WHERE it.ctid >= %4$L::tid AND it.ctid < %5$L::tid AND %1$s
+                     LIMIT %6$L::bigint FOR NO KEY UPDATE SKIP LOCKED))
+                 RETURNING 1)
+             SELECT count(*) FROM written',
+            is_missing, named, assignments, format('(%s,0)', first), format('(%s,0)', last), batch_size));
+        written := found[1]::bigint;
+        IF role IS NOT NULL THEN
+            PERFORM set_config('session_replication_role', role, true);
+        END IF;
+        found := snowflake_internal.migration_run(relation, format(
+            'SELECT count(*), range_agg(int8range(m.block, m.block + 1))
+             FROM (SELECT (it.ctid::text::point)[0]::bigint AS block
+                   FROM ONLY %s AS it WHERE it.ctid >= %L::tid AND it.ctid < %L::tid AND %s) AS m',
+            named, format('(%s,0)', first), format('(%s,0)', last), is_missing));
+        missing := found[1]::bigint;
+        left_out := found[2]::int8multirange;
+    END IF;
+
+    elapsed := extract(epoch FROM clock_timestamp() - begun);
+    IF missing > 0 AND written >= batch_size THEN
+        NULL;  -- One block with more rows than a batch: the rest is next.
+    ELSIF is_retry THEN
+        step.skipped := step.skipped - int8range(first, last)::int8multirange + coalesce(left_out, '{}');
+        is_waiting := written = 0 AND missing > 0;
+    ELSE
+        step.blocks_done := last;
+        step.skipped := step.skipped + coalesce(left_out, '{}');
+        seen := round(step.rows_total * (last::double precision / step.blocks_total)) - step.rows_done;
+        step.rows_done := step.rows_done + seen;
+        step.run_rows := step.run_rows + seen;
+        step.batch_blocks := least(most_blocks, greatest(1, (last - first)
+            * least(2, batch_size / greatest(written, 1)::double precision, longest / greatest(elapsed, 0.001))));
+    END IF;
+    -- With the pauses, since what was noted last.
+    step.run_seconds := step.run_seconds + extract(epoch FROM clock_timestamp() - (
+        SELECT max(p.updated_at) FROM snowflake_internal.progress AS p
+        WHERE p.target = migration_backfill_batch.target
+          AND p.column_name = migration_backfill_batch.column_name));
+    PERFORM snowflake_internal.migration_note(step);
+
+    SELECT m.rows_per_second INTO rate FROM (
+        SELECT sum(p.run_rows) / nullif(sum(p.run_seconds), 0) AS rows_per_second
+        FROM snowflake_internal.progress AS p
+        WHERE p.target = migration_backfill_batch.target
+          AND p.column_name = migration_backfill_batch.column_name) AS m;
+    report := CASE WHEN is_waiting
+        THEN format('%s: rows are locked by other transactions; they are tried again', step.relation)
+        ELSE (SELECT format('%s: %s of %s rows, %s rows/s, %s left', step.relation, sum(p.rows_done), sum(p.rows_total), round(rate),
+                            coalesce(make_interval(secs => round((sum(p.rows_total) - sum(p.rows_done)) / nullif(rate, 0)))::text, 'unknown time'))
+              FROM snowflake_internal.progress AS p
+              WHERE p.target = migration_backfill_batch.target
+                AND p.column_name = migration_backfill_batch.column_name) END;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_backfill_batch(target regclass, column_name name, relation regclass, batch_size integer) IS
+    'Behind snowflake_migrate_backfill: copies what is missing in one range of blocks';
+
+-- Whether a standby or a subscriber is behind by more than max_replay_lag. What
+-- it reports itself is how long ago the last change was made that it has
+-- replayed; of one that does not get on at all it stays as it was. So it also
+-- has to have passed a position of the write-ahead log within that time.
+CREATE FUNCTION snowflake_internal.migration_replay_lag(max_replay_lag interval, INOUT mark pg_lsn, INOUT marked_at timestamptz, OUT lagging text)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    IF mark IS NULL OR NOT EXISTS (SELECT FROM pg_stat_replication AS r WHERE r.state <> 'backup' AND coalesce(r.replay_lsn < mark, true)) THEN
+        mark := pg_current_wal_lsn();
+        marked_at := clock_timestamp();
+    END IF;
+    SELECT string_agg(DISTINCT coalesce(nullif(r.application_name, ''), r.pid::text), ', ') INTO lagging
+    FROM pg_stat_replication AS r
+    WHERE r.state <> 'backup'
+      AND (r.replay_lag > max_replay_lag
+           OR coalesce(r.replay_lsn < mark, true) AND clock_timestamp() - marked_at > max_replay_lag);
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_replay_lag(max_replay_lag interval, mark pg_lsn, marked_at timestamp with time zone) IS
+    'Behind snowflake_migrate_backfill: the standbys and subscribers that are behind';
+
+-- Looks at what the backfill was called with and begins. The tables whose rows
+-- have to be copied.
+CREATE FUNCTION snowflake_internal.migration_backfill_begin(
+    target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval
+) RETURNS regclass[] LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    relations regclass[];
+    missing text;
+    obstacles text;
+    code text;
+    relation regclass;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    IF batch_size IS NULL OR batch_size < 1 THEN
+        RAISE EXCEPTION 'batch_size must be at least 1, but is %', coalesce(batch_size::text, 'NULL') USING ERRCODE = 'invalid_parameter_value';
+    ELSIF pause IS NULL OR pause < interval '0' THEN
+        RAISE EXCEPTION 'pause must not be negative, but is %', coalesce(pause::text, 'NULL') USING ERRCODE = 'invalid_parameter_value';
+    ELSIF max_replay_lag <= interval '0' THEN
+        RAISE EXCEPTION 'max_replay_lag must be longer than 0, but is %', max_replay_lag USING ERRCODE = 'invalid_parameter_value';
+    ELSIF max_replay_lag IS NOT NULL AND NOT pg_has_role('pg_read_all_stats', 'USAGE') THEN
+        RAISE EXCEPTION 'permission denied to see how far standbys are'
+            USING ERRCODE = 'insufficient_privilege',
+                  HINT = format('GRANT pg_monitor TO %I, or leave max_replay_lag out.', current_user);
+    END IF;
+    SELECT array_agg(DISTINCT s.relation) FILTER (WHERE s.is_kept),
+           string_agg(format('%s.%I', s.relation, s.narrow), ', ') FILTER (WHERE NOT s.is_kept)
+    INTO relations, missing
+    FROM snowflake_internal.migration_shadows(target, column_name) AS s;
+    IF missing IS NOT NULL THEN
+        RAISE EXCEPTION 'columns have no shadow column yet: %', missing
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Run the statements of snowflake_migration_plan() with online => true in their order.';
+    END IF;
+    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
+    FROM unnest(relations) AS r (relation)
+    CROSS JOIN LATERAL snowflake_internal.migration_update_obstacles(r.relation) AS o;
+    IF obstacles IS NOT NULL THEN
+        RAISE EXCEPTION 'cannot copy column "%" of %', column_name, target
+            USING ERRCODE = code, DETAIL = obstacles, HINT = 'Nothing was changed. Remove what stands in the way, then run it again.';
+    END IF;
+    relations := ARRAY(SELECT r.relation FROM unnest(relations) AS r (relation) ORDER BY r.relation = target DESC, r.relation::text);
+    FOREACH relation IN ARRAY relations LOOP
+        PERFORM snowflake_internal.migration_begin(target, column_name, relation);
+    END LOOP;
+    RETURN relations;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_backfill_begin(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval) IS
+    'Behind snowflake_migrate_backfill: looks at its arguments, and which tables are to be copied';
+
+-- The statement that copies, and those that look at each row afterwards.
+CREATE FUNCTION snowflake_internal.migration_backfill_steps(target regclass, column_name name)
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    here CONSTANT text := '@extschema@';
+    tables text;
+    bytes numeric;
+    wal numeric;
+    rows numeric;
+BEGIN
+    -- A row that is written anew: a record that it is locked, and one with the
+    -- new row; an entry in each index, unless its page has room for it. And
+    -- each page once as it was, after a checkpoint.
+    SELECT string_agg(t.relation::text, ', ' ORDER BY t.relation::text), sum(t.rows), sum(t.bytes),
+           sum(t.rows * (140 + 72 * t.indexes) + t.heap + t.bytes)
+    INTO tables, rows, bytes, wal
+    FROM (SELECT DISTINCT s.relation, snowflake_internal.migration_row_estimate(s.relation) AS rows,
+                 pg_relation_size(s.relation) AS heap, pg_relation_size(s.relation) + pg_indexes_size(s.relation) AS bytes,
+                 (SELECT count(*) FROM pg_index AS i WHERE i.indrelid = s.relation) AS indexes
+          FROM snowflake_internal.migration_shadows(target, column_name) AS s WHERE NOT s.is_filled) AS t;
+    IF tables IS NULL THEN
+        RETURN;
+    END IF;
+    -- Those that are through have no need of it: what is validated next would
+    -- tell otherwise.
+    IF EXISTS (SELECT FROM snowflake_internal.migration_shadows(target, column_name) AS s
+               LEFT JOIN snowflake_internal.progress AS p
+                   ON p.target = migration_backfill_steps.target
+                  AND p.column_name = migration_backfill_steps.column_name AND p.relation = s.relation
+               WHERE NOT s.is_filled
+                 AND (s.is_kept AND p.blocks_done >= p.blocks_total AND p.skipped = '{}' AND p.filenode = pg_relation_filenode(s.relation)) IS NOT TRUE)
+    THEN
+        statement := format('CALL %s.snowflake_migrate_backfill(%L::pg_catalog.regclass, %L::pg_catalog.name)',
+                            here, snowflake_internal.migration_name(target), column_name);
+        lock_level := 'ROW EXCLUSIVE';
+        in_transaction := false;
+        note := format('copies the columns of about %s rows of %s, batch by batch, each its own transaction. Each row is written once more: up to %s more disk until it is vacuumed, and about %s of WAL',
+                       rows, tables, pg_size_pretty(bytes), pg_size_pretty(wal));
+        RETURN NEXT;
+    END IF;
+    FOR statement, note IN
+        SELECT format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(s.relation), s.check_name),
+               format('looks whether each row has its shadow of %I: the proof that the later steps rest on. Should it fail (23514), CALL snowflake_migrate_backfill() again', s.narrow)
+        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        WHERE NOT s.is_filled
+        ORDER BY s.relation = target DESC, s.relation::text, s.attribute
+    LOOP
+        lock_level := 'SHARE UPDATE EXCLUSIVE';
+        in_transaction := true;
+        RETURN NEXT;
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_backfill_steps(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the statements that copy rows, and look at each afterwards';

@@ -1,0 +1,89 @@
+-- The foreign keys over shadow columns: one for each foreign key over narrow
+-- ones, on either side.
+
+CREATE FUNCTION snowflake_internal.migration_shadow_foreign_keys(target regclass, column_name name)
+RETURNS TABLE (
+    foreign_key oid, name name, relation regclass, referenced regclass, shadow_name name, shadow oid,
+    is_to_be_valid boolean, is_ready boolean, definition text
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH shadow AS MATERIALIZED (
+        SELECT s.relation, s.attribute, s.shadow_name, s.shadow
+        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    ), meant AS MATERIALIZED (
+        SELECT k.*, snowflake_internal.migration_shadow_name(text 'foreign key', k.conname) AS shadow_name,
+               -- PostgreSQL 18 has some that are not enforced.
+               coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true) AS is_enforced
+        FROM pg_constraint AS k
+        WHERE k.contype = 'f' AND k.conparentid = 0
+          AND EXISTS (SELECT FROM shadow AS s
+                      WHERE s.relation = k.conrelid AND s.attribute = ANY (k.conkey)
+                         OR s.relation = k.confrelid AND s.attribute = ANY (k.confkey))
+    )
+    SELECT m.oid, m.conname, m.conrelid::regclass, m.confrelid::regclass, m.shadow_name, n.oid, m.convalidated,
+           coalesce((n.convalidated OR NOT m.convalidated) AND n.confrelid = m.confrelid
+                    AND n.conkey = referencing.attributes AND n.confkey = referenced.attributes, false),
+           format('ALTER TABLE %s ADD CONSTRAINT %I FOREIGN KEY (%s) REFERENCES %s (%s)',
+                  snowflake_internal.migration_name(m.conrelid::regclass), m.shadow_name, referencing.names,
+                  snowflake_internal.migration_name(m.confrelid::regclass), referenced.names)
+           || CASE m.confmatchtype WHEN 'f' THEN ' MATCH FULL' ELSE '' END
+           || CASE m.confupdtype WHEN 'r' THEN ' ON UPDATE RESTRICT' WHEN 'c' THEN ' ON UPDATE CASCADE'
+                                 WHEN 'n' THEN ' ON UPDATE SET NULL' WHEN 'd' THEN ' ON UPDATE SET DEFAULT' ELSE '' END
+           || CASE m.confdeltype WHEN 'r' THEN ' ON DELETE RESTRICT' WHEN 'c' THEN ' ON DELETE CASCADE'
+                                 WHEN 'n' THEN ' ON DELETE SET NULL' WHEN 'd' THEN ' ON DELETE SET DEFAULT' ELSE '' END
+           || coalesce(' (' || emptied.names || ')', '')
+           || CASE WHEN m.condeferrable THEN ' DEFERRABLE' ELSE '' END || CASE WHEN m.condeferred THEN ' INITIALLY DEFERRED' ELSE '' END
+           || CASE WHEN m.is_enforced THEN ' NOT VALID' ELSE ' NOT ENFORCED' END
+    FROM meant AS m
+    CROSS JOIN LATERAL (
+        SELECT string_agg(quote_ident(coalesce(s.shadow_name, a.attname)), ', ' ORDER BY k.place) AS names,
+               array_agg(coalesce(s.shadow, k.attribute) ORDER BY k.place) AS attributes
+        FROM unnest(m.conkey) WITH ORDINALITY AS k (attribute, place)
+        JOIN pg_attribute AS a ON a.attrelid = m.conrelid AND a.attnum = k.attribute
+        LEFT JOIN shadow AS s ON s.relation = m.conrelid AND s.attribute = k.attribute) AS referencing
+    CROSS JOIN LATERAL (
+        SELECT string_agg(quote_ident(coalesce(s.shadow_name, a.attname)), ', ' ORDER BY k.place) AS names,
+               array_agg(coalesce(s.shadow, k.attribute) ORDER BY k.place) AS attributes
+        FROM unnest(m.confkey) WITH ORDINALITY AS k (attribute, place)
+        JOIN pg_attribute AS a ON a.attrelid = m.confrelid AND a.attnum = k.attribute
+        LEFT JOIN shadow AS s ON s.relation = m.confrelid AND s.attribute = k.attribute) AS referenced
+    CROSS JOIN LATERAL (
+        SELECT string_agg(quote_ident(coalesce(s.shadow_name, a.attname)), ', ' ORDER BY k.place) AS names
+        FROM unnest(m.confdelsetcols) WITH ORDINALITY AS k (attribute, place)
+        JOIN pg_attribute AS a ON a.attrelid = m.conrelid AND a.attnum = k.attribute
+        LEFT JOIN shadow AS s ON s.relation = m.conrelid AND s.attribute = k.attribute) AS emptied
+    LEFT JOIN pg_constraint AS n ON n.contype = 'f' AND n.conrelid = m.conrelid AND n.conname = m.shadow_name
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_shadow_foreign_keys(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the foreign keys of the narrow columns, and those of their shadows';
+
+-- The statements that add them. From the first one on they are checked for new
+-- rows, so the rows that are referenced have to have their shadows by then.
+CREATE FUNCTION snowflake_internal.migration_foreign_key_steps(target regclass, column_name name)
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT step.statement, step.lock_level, true, step.note
+    FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+    CROSS JOIN LATERAL (
+        SELECT 1 AS place,
+               snowflake_internal.migration_block(
+                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''SHARE ROW EXCLUSIVE'');\n',
+                          ARRAY(SELECT snowflake_internal.migration_name(f.relation) UNION SELECT snowflake_internal.migration_name(f.referenced)))
+                   || format(E'    PERFORM snowflake_internal.migration_require_filled(%L::pg_catalog.regclass, %L::pg_catalog.name);\n',
+                             snowflake_internal.migration_name(target), column_name)
+                   || format(E'    %s;\n', f.definition)) AS statement,
+               'SHARE ROW EXCLUSIVE' AS lock_level,
+               format('as foreign key %I, for rows that are written from now on; a moment under the lock, which it tries for again and again', f.name) AS note
+        WHERE f.shadow IS NULL
+      UNION ALL
+        SELECT 2, format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(f.relation), f.shadow_name),
+               'SHARE UPDATE EXCLUSIVE', format('and for those that are there; %s is locked with ROW SHARE', f.referenced)
+        WHERE f.is_to_be_valid
+    ) AS step
+    WHERE NOT f.is_ready
+    ORDER BY f.relation::text, f.name, step.place
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_steps(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the statements that add the foreign keys of shadow columns';

@@ -1,0 +1,93 @@
+-- The indexes of the shadow columns: one for each index of a narrow column.
+
+CREATE FUNCTION snowflake_internal.migration_shadow_indexes(target regclass, column_name name)
+RETURNS TABLE (
+    index regclass, relation regclass, shadow_name name, shadow regclass, is_ready boolean, definition text
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH shadow AS MATERIALIZED (
+        SELECT s.relation, s.attribute, s.shadow_name, s.shadow
+        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    ), meant AS MATERIALIZED (
+        SELECT i.*, c.relname, c.relnamespace, c.relam, c.reltablespace, c.reloptions,
+               snowflake_internal.migration_shadow_name(text 'index', c.relname) AS shadow_name
+        FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+        -- What CREATE INDEX CONCURRENTLY has left behind is of no use to anybody.
+        WHERE i.indisvalid AND i.indislive
+          AND EXISTS (SELECT FROM shadow AS s WHERE s.relation = i.indrelid AND s.attribute = ANY (i.indkey::smallint[]))
+    ), part AS (
+        SELECT m.indexrelid, k.place, coalesce(s.shadow, k.attribute) AS attribute,
+               CASE WHEN s.attribute IS NOT NULL THEN quote_ident(s.shadow_name)
+                    ELSE pg_get_indexdef(m.indexrelid, k.place::integer, true) END
+               || CASE WHEN k.place > m.indnkeyatts THEN '' ELSE
+                   coalesce((SELECT format(' COLLATE %I.%I', n.nspname, l.collname)
+                             FROM pg_collation AS l JOIN pg_namespace AS n ON n.oid = l.collnamespace
+                             WHERE l.oid = o.collation_oid AND l.oid IS DISTINCT FROM t.attcollation), '')
+                   -- That of a shadow is the one that bigint has for this method.
+                   || CASE WHEN s.attribute IS NOT NULL THEN '' ELSE
+                       coalesce((SELECT format(' %I.%I', n.nspname, c.opcname)
+                                 FROM pg_opclass AS c JOIN pg_namespace AS n ON n.oid = c.opcnamespace
+                                 WHERE c.oid = o.opclass AND (NOT c.opcdefault OR a.attoptions IS NOT NULL)), '')
+                       || coalesce(' (' || (SELECT string_agg(format('%I = %L', v.option_name, v.option_value), ', ')
+                                            FROM pg_options_to_table(a.attoptions) AS v) || ')', '') END
+                   || CASE WHEN pg_indexam_has_property(m.relam, 'can_order')
+                       THEN CASE WHEN o.option & 1 <> 0 THEN ' DESC' ELSE '' END
+                            || CASE WHEN o.option & 3 = 2 THEN ' NULLS FIRST' WHEN o.option & 3 = 1 THEN ' NULLS LAST' ELSE '' END
+                       ELSE '' END END AS text
+        FROM meant AS m
+        CROSS JOIN LATERAL unnest(m.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
+        LEFT JOIN LATERAL ROWS FROM (unnest(m.indclass::oid[]), unnest(m.indcollation::oid[]), unnest(m.indoption::smallint[]))
+            WITH ORDINALITY AS o (opclass, collation_oid, option, place) ON o.place = k.place
+        LEFT JOIN pg_attribute AS a ON a.attrelid = m.indexrelid AND a.attnum = k.place
+        LEFT JOIN pg_attribute AS t ON t.attrelid = m.indrelid AND t.attnum = k.attribute
+        LEFT JOIN shadow AS s ON s.relation = m.indrelid AND s.attribute = k.attribute
+    ), mapped AS (
+        SELECT m.*, p.keys, p.included, p.attributes
+        FROM meant AS m
+        JOIN (SELECT p.indexrelid, array_agg(p.attribute ORDER BY p.place) AS attributes,
+                     string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place <= i.indnkeyatts) AS keys,
+                     string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place > i.indnkeyatts) AS included
+              FROM part AS p JOIN pg_index AS i ON i.indexrelid = p.indexrelid
+              GROUP BY p.indexrelid) AS p ON p.indexrelid = m.indexrelid
+    )
+    SELECT m.indexrelid::regclass, m.indrelid::regclass, m.shadow_name, j.indexrelid::regclass,
+           coalesce(j.indisvalid AND j.indisready AND j.indislive AND j.indisunique = m.indisunique
+                    AND j.indnkeyatts = m.indnkeyatts AND ARRAY(SELECT unnest(j.indkey::smallint[])) = m.attributes, false),
+           concat('CREATE ', CASE WHEN m.indisunique THEN 'UNIQUE ' END, 'INDEX CONCURRENTLY ', quote_ident(m.shadow_name),
+                  ' ON ', snowflake_internal.migration_name(m.indrelid::regclass),
+                  ' USING ', (SELECT quote_ident(am.amname) FROM pg_am AS am WHERE am.oid = m.relam),
+                  ' (', m.keys, ')', ' INCLUDE (' || m.included || ')',
+                  CASE WHEN m.indnullsnotdistinct THEN ' NULLS NOT DISTINCT' END,
+                  ' WITH (' || (SELECT string_agg(format('%I = %L', v.option_name, v.option_value), ', ')
+                                FROM pg_options_to_table(m.reloptions) AS v) || ')',
+                  ' TABLESPACE ' || (SELECT quote_ident(t.spcname) FROM pg_tablespace AS t WHERE t.oid = m.reltablespace),
+                  ' WHERE ' || pg_get_expr(m.indpred, m.indrelid))
+    FROM mapped AS m
+    LEFT JOIN (pg_index AS j JOIN pg_class AS jc ON jc.oid = j.indexrelid)
+        ON j.indrelid = m.indrelid AND jc.relname = m.shadow_name AND jc.relnamespace = m.relnamespace
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_shadow_indexes(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the indexes of the narrow columns, and those of their shadows';
+
+-- The statements that build them. One that was interrupted has left an index
+-- that is not valid, which has to go first.
+CREATE FUNCTION snowflake_internal.migration_index_steps(target regclass, column_name name)
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT step.statement, 'SHARE UPDATE EXCLUSIVE', false, step.note
+    FROM snowflake_internal.migration_shadow_indexes(target, column_name) AS i
+    CROSS JOIN LATERAL (
+        SELECT 1 AS place, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(i.shadow)) AS statement,
+               'removes what an index build that was interrupted has left' AS note
+        WHERE i.shadow IS NOT NULL
+      UNION ALL
+        SELECT 2, i.definition,
+               format('as index %s, which has %s now: as much disk and WAL', i.index, pg_size_pretty(pg_relation_size(i.index)))
+    ) AS step
+    WHERE NOT i.is_ready
+    ORDER BY i.relation = target DESC, i.relation::text, i.index::text, step.place
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_index_steps(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the statements that build the indexes of shadow columns';

@@ -1,0 +1,112 @@
+-- Widening a key while its table is in use: shadow columns beside the narrow
+-- ones, kept in step by a trigger, filled batch by batch, given indexes and
+-- foreign keys, and put in the narrow ones' place by one statement.
+--
+-- Nothing is remembered of how far it is but what the catalog shows; the names
+-- of what is added follow from the names of what is there, so that the whole
+-- plan can be written down before its first step.
+--
+-- Here: taking a lock without making others wait.
+
+-- How long a step tries to get its locks before it fails.
+CREATE FUNCTION snowflake_internal.migration_patience()
+RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT interval '10 minutes'
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_patience() IS
+    'Behind snowflake_internal.migration_lock: for how long a step of an online migration tries';
+
+-- What is to be said when a lock on one of these did not come in time: nothing
+-- at first, then who holds it, and in the end an error. Gives back when
+-- something was last said.
+CREATE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz)
+RETURNS timestamptz LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    patience CONSTANT interval := snowflake_internal.migration_patience();
+    wanted text;
+    holders text;
+BEGIN
+    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= patience THEN
+        RETURN told;
+    END IF;
+    SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
+    FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
+    SELECT string_agg(DISTINCT l.pid::text, ', ') INTO holders
+    FROM pg_locks AS l
+    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid <> pg_backend_pid()
+      AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+      AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
+    IF clock_timestamp() - begun > patience THEN
+        RAISE EXCEPTION 'could not lock % within %', wanted, patience
+            USING ERRCODE = 'lock_not_available',
+                  DETAIL = coalesce('Held by processes ' || holders || '.', 'Other transactions hold locks on it again and again.'),
+                  HINT = 'pg_stat_activity shows what they do. Run it again when they are through.';
+    END IF;
+    RAISE NOTICE 'waiting for a lock on %', wanted
+        USING DETAIL = coalesce('Held by processes ' || holders || '.', 'Nobody holds it at this moment.');
+    RETURN clock_timestamp();
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz) IS
+    'Behind snowflake_internal.migration_lock: says who holds the lock, and fails when it has taken too long';
+
+-- Locks tables, all or none. Whoever waits for a strong lock makes everybody
+-- wait who comes after it; so it waits for a moment only, lets the others pass,
+-- and tries again. What is locked afterwards in the transaction is waited for
+-- no longer either.
+CREATE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- How long others are made to wait at a time, milliseconds, for all the
+    -- tables together. Before a deadlock would be looked for: it would be found
+    -- at the cost of somebody else's transaction.
+    longest_wait CONSTANT integer := (
+        SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
+                                                      ELSE nullif(s.setting::integer, 0) END)))
+        FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout'));
+    wanted CONSTANT regclass[] := ARRAY(
+        SELECT r.relation
+        FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
+        ORDER BY r.relation::oid);
+    begun CONSTANT timestamptz := clock_timestamp();
+    told timestamptz := begun;
+    tried timestamptz;
+    pause double precision := 0.25;
+    one regclass;
+BEGIN
+    IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
+        RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
+    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        -- What is looked at under the lock has to be what is there then.
+        RAISE EXCEPTION 'a migration needs the isolation level READ COMMITTED'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  DETAIL = format('This transaction''s is %s.', upper(current_setting('transaction_isolation'))),
+                  HINT = 'SET default_transaction_isolation = ''read committed''.';
+    END IF;
+    LOOP
+        BEGIN
+            tried := clock_timestamp();
+            FOREACH one IN ARRAY wanted LOOP
+                PERFORM set_config('lock_timeout', greatest(1,
+                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - tried)))::integer::text, true);
+                PERFORM snowflake_internal.migration_lock_table(one, mode);
+            END LOOP;
+            PERFORM set_config('lock_timeout', longest_wait::text, true);
+            RETURN;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            NULL;
+        END;
+        told := snowflake_internal.migration_lock_missed(relations, mode, begun, told);
+        PERFORM pg_sleep(pause * (0.5 + random()));
+        pause := least(pause * 1.5, 2);
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text) IS
+    'Behind snowflake_migration_plan: locks tables, waiting a moment at a time so that others get through';

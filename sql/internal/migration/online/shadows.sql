@@ -1,0 +1,160 @@
+-- The shadow columns, and the triggers that keep them in step.
+
+-- The name of what is added beside something, for good: the same in each plan,
+-- and in a restored database. Names are cut at 63 bytes, so the part that
+-- tells them apart comes first.
+CREATE FUNCTION snowflake_internal.migration_shadow_name(kind text, original name)
+RETURNS name LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT ('snowflake_' || left(encode(sha256(replace(kind || ' ' || original, E'\\', E'\\\\')::bytea), 'hex'), 8)
+            || '_' || original)::name
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_shadow_name(kind text, original name) IS
+    'Behind snowflake_migration_plan: the name of what is added beside a column, an index or a constraint';
+
+-- The narrow columns that hold the same IDs, and what is there of their
+-- shadows: the column, the trigger that fills it, and the constraint that
+-- shows when all rows have it. The trigger's name sorts after others.
+CREATE FUNCTION snowflake_internal.migration_shadows(target regclass, column_name name)
+RETURNS TABLE (
+    relation regclass, attribute smallint, narrow name, is_required boolean,
+    shadow_name name, trigger_name name, check_name name,
+    shadow smallint, trigger_oid oid, check_oid oid, is_kept boolean, is_filled boolean
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT r.relation, r.attribute, a.attname, a.attnotnull, n.shadow_name, n.trigger_name, n.check_name,
+           s.attnum, t.oid, k.oid, coalesce(s.attnum IS NOT NULL AND t.tgenabled = 'A' AND k.oid IS NOT NULL, false),
+           coalesce(k.convalidated, false)
+    FROM snowflake_internal.migration_reach(target, column_name) AS r
+    JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+    CROSS JOIN LATERAL (
+        SELECT snowflake_internal.migration_shadow_name(text 'column', a.attname) AS shadow_name,
+               ('~~' || snowflake_internal.migration_shadow_name(text 'column', a.attname))::name AS trigger_name,
+               snowflake_internal.migration_shadow_name(text 'check', a.attname) AS check_name
+    ) AS n
+    LEFT JOIN pg_attribute AS s ON s.attrelid = r.relation AND s.attname = n.shadow_name AND s.atttypid = 'int8'::regtype
+    LEFT JOIN pg_trigger AS t ON t.tgrelid = r.relation AND t.tgname = n.trigger_name
+                             AND t.tgfoid = 'snowflake_internal.shadow()'::regprocedure
+    LEFT JOIN pg_constraint AS k ON k.conrelid = r.relation AND k.conname = n.check_name AND k.contype = 'c'
+                                AND ARRAY[a.attnum, s.attnum] <@ k.conkey
+    WHERE r.is_narrow
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_shadows(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the narrow columns that hold the same IDs, and what is there of their shadows';
+
+-- Fails unless all rows of some tables have their shadow values: foreign keys
+-- would refuse what is right.
+CREATE FUNCTION snowflake_internal.migration_require_filled(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    missing text;
+BEGIN
+    SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation::text, s.attribute) INTO missing
+    FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    WHERE NOT s.is_kept OR NOT s.is_filled;
+    IF missing IS NOT NULL THEN
+        RAISE EXCEPTION 'not all rows are known to have the shadow values of: %', missing
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Run the statements of snowflake_migration_plan() with online => true in their order.';
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_require_filled(target regclass, column_name name) IS
+    'A step of snowflake_migration_plan: fails unless all rows have their shadow values';
+
+-- The statements that add shadows: one for each table, which is locked for it
+-- once.
+CREATE FUNCTION snowflake_internal.migration_shadow_steps(target regclass, column_name name)
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_internal.migration_block(
+               format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n',
+                      ARRAY[named.relation])
+               || format(E'    ALTER TABLE %s\n        %s;\n', named.relation,
+                         string_agg(concat_ws(E',\n        ',
+                             format('ADD COLUMN %I bigint', s.shadow_name),
+                             format(CASE WHEN s.is_required
+                                         THEN 'ADD CONSTRAINT %1$I CHECK (%2$I IS NOT NULL AND %2$I OPERATOR(pg_catalog.=) %3$I) NOT VALID'
+                                         ELSE 'ADD CONSTRAINT %1$I CHECK (%2$I IS NOT DISTINCT FROM %3$I) NOT VALID' END,
+                                    s.check_name, s.shadow_name, s.narrow)), E',\n        ' ORDER BY s.attribute))
+               || string_agg(
+                      CASE WHEN a.attstattarget >= 0
+                           THEN format(E'    ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s;\n', named.relation, s.shadow_name, a.attstattarget) ELSE '' END
+                      || CASE WHEN a.attoptions IS NOT NULL
+                              THEN format(E'    ALTER TABLE %s ALTER COLUMN %I SET (%s);\n', named.relation, s.shadow_name,
+                                          array_to_string(a.attoptions, ', ')) ELSE '' END
+                      || format(E'    CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s\n        FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow(%L, %L);\n',
+                                s.trigger_name, named.relation, s.narrow, s.shadow_name)
+                      || format(E'    ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;\n', named.relation, s.trigger_name), '' ORDER BY s.attribute)
+               || format(E'    PERFORM snowflake_internal.migration_begin(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.regclass);\n',
+                         snowflake_internal.migration_name(target), column_name, named.relation)),
+           'ACCESS EXCLUSIVE', true,
+           format('adds a bigint column beside %s, and the trigger that keeps it in step, also for replicated rows; a moment under the lock, which it tries for again and again',
+                  string_agg(quote_ident(s.narrow), ', ' ORDER BY s.attribute))
+           || coalesce('. Published by ' || pubs.names || format(': first at the subscribers, ALTER TABLE %s %s', named.relation,
+                              string_agg(format('ADD COLUMN %I bigint', s.shadow_name), ', ' ORDER BY s.attribute)), '')
+    FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
+    CROSS JOIN LATERAL (SELECT snowflake_internal.migration_name(s.relation) AS relation) AS named
+    CROSS JOIN LATERAL (SELECT snowflake_internal.migration_publications(s.relation, s.narrow) AS names) AS pubs
+    WHERE s.shadow IS NULL
+    GROUP BY s.relation, named.relation, pubs.names
+    ORDER BY s.relation = target DESC, s.relation::text
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_shadow_steps(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the statements that add shadow columns';
+
+-- Takes all of it away again.
+CREATE FUNCTION snowflake_internal.migration_drop_shadows(target regclass, column_name name)
+RETURNS boolean LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    relations regclass[];
+    altered regclass[];
+    statements text[];
+BEGIN
+    relations := ARRAY(
+        SELECT DISTINCT e.relation
+        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        CROSS JOIN LATERAL (
+            SELECT s.relation
+          UNION
+            SELECT other.relation FROM pg_constraint AS k
+            CROSS JOIN LATERAL (VALUES (k.conrelid::regclass), (k.confrelid::regclass)) AS other (relation)
+            WHERE k.contype = 'f' AND (k.conrelid = s.relation AND s.shadow = ANY (k.conkey)
+                                       OR k.confrelid = s.relation AND s.shadow = ANY (k.confkey))) AS e
+        WHERE s.shadow IS NOT NULL AND num_nonnulls(s.trigger_oid, s.check_oid) > 0);
+    IF relations = '{}' THEN
+        RETURN false;
+    END IF;
+    PERFORM snowflake_internal.migration_lock(relations, text 'ACCESS EXCLUSIVE');
+    -- A column's indexes and constraints go with it; what references it does not.
+    WITH shadow AS MATERIALIZED (
+        SELECT s.*, snowflake_internal.migration_name(s.relation) AS named
+        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        WHERE s.shadow IS NOT NULL AND num_nonnulls(s.trigger_oid, s.check_oid) > 0
+    ), statement (place, relation, text) AS (
+        SELECT DISTINCT 1, k.conrelid::regclass,
+               format('ALTER TABLE %s DROP CONSTRAINT %I', snowflake_internal.migration_name(k.conrelid::regclass), k.conname)
+        FROM shadow AS s JOIN pg_constraint AS k ON k.contype = 'f' AND k.confrelid = s.relation AND s.shadow = ANY (k.confkey)
+      UNION ALL
+        SELECT 2, s.relation, format('DROP TRIGGER %I ON %s', s.trigger_name, s.named) FROM shadow AS s WHERE s.trigger_oid IS NOT NULL
+      UNION ALL
+        SELECT 3, s.relation, format('ALTER TABLE %s DROP COLUMN %I', s.named, s.shadow_name) FROM shadow AS s
+    )
+    SELECT array_agg(s.relation ORDER BY s.place, s.text), array_agg(s.text ORDER BY s.place, s.text)
+    INTO altered, statements
+    FROM statement AS s;
+    PERFORM snowflake_internal.migration_run_all(altered, statements);
+    PERFORM snowflake_internal.migration_end(target, column_name);
+    RETURN true;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_drop_shadows(target regclass, column_name name) IS
+    'Behind snowflake_migrate_revert: takes shadow columns away again';

@@ -1,0 +1,467 @@
+-- Putting the shadow columns in the place of the narrow ones: all of them, in
+-- one statement, by changes to the catalog alone.
+
+-- The tables that are changed, and those at the other end of foreign keys.
+CREATE FUNCTION snowflake_internal.migration_swap_relations(target regclass, column_name name)
+RETURNS regclass[] LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT ARRAY(
+        SELECT target
+      UNION
+        SELECT s.relation FROM snowflake_internal.migration_shadows(target, column_name) AS s
+      UNION
+        SELECT other.relation
+        FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+        CROSS JOIN LATERAL (VALUES (f.relation), (f.referenced)) AS other (relation))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_swap_relations(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_swap: the tables that are locked';
+
+-- The sequences that go with the columns: by themselves, or as identities.
+CREATE FUNCTION snowflake_internal.migration_swap_sequences(target regclass, column_name name)
+RETURNS regclass[] LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT ARRAY(
+        SELECT d.objid::regclass
+        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+                           AND d.refobjid = s.relation AND d.refobjsubid = s.attribute AND d.deptype IN ('a', 'i')
+        JOIN pg_class AS q ON q.oid = d.objid AND q.relkind = 'S')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_swap_sequences(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_swap: the sequences that are altered';
+
+-- What is not ready yet, each with what is missing.
+CREATE FUNCTION snowflake_internal.migration_swap_obstacles(target regclass, column_name name)
+RETURNS TABLE (obstacle text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('column %I of %s has no shadow column that is kept in step', s.narrow, s.relation)
+    FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    WHERE NOT s.is_kept
+  UNION ALL
+    SELECT format('not all rows of %s are known to have the shadow value of column %I', s.relation, s.narrow)
+    FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    WHERE s.is_kept AND NOT s.is_filled
+  UNION ALL
+    SELECT format(CASE WHEN i.shadow IS NULL THEN 'index %s has no counterpart on the shadow columns'
+                       ELSE 'the counterpart of index %s is not valid' END, i.index)
+    FROM snowflake_internal.migration_shadow_indexes(target, column_name) AS i
+    WHERE NOT i.is_ready
+  UNION ALL
+    SELECT format(CASE WHEN f.shadow IS NULL THEN 'foreign key %I of %s has no counterpart on the shadow columns'
+                       ELSE 'the counterpart of foreign key %I of %s is not validated' END, f.name, f.relation)
+    FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+    WHERE NOT f.is_ready
+  UNION ALL
+    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_obstacles(target, column_name) AS o
+  UNION ALL
+    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_online_obstacles(target, column_name) AS o
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_swap_obstacles(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_swap: what is missing';
+
+-- The statements of the swap, in their order, each with the table that it
+-- alters.
+CREATE FUNCTION snowflake_internal.migration_swap_commands(
+    target regclass, column_name name, OUT relations regclass[], OUT statements text[]
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH shadow AS MATERIALIZED (
+        SELECT s.*, snowflake_internal.migration_name(s.relation) AS named,
+               s.relation = target AND s.narrow = migration_swap_commands.column_name AS is_target
+        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    ), indexed AS MATERIALIZED (
+        SELECT x.index, x.shadow, x.shadow_name, x.relation, snowflake_internal.migration_name(x.relation) AS named,
+               c.relname AS name, n.nspname AS schema, k.oid AS constraint_oid, k.contype, k.condeferrable, k.condeferred,
+               i.indisreplident, i.indisclustered
+        FROM snowflake_internal.migration_shadow_indexes(target, column_name) AS x
+        JOIN pg_index AS i ON i.indexrelid = x.index
+        JOIN pg_class AS c ON c.oid = x.index
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        LEFT JOIN pg_constraint AS k ON k.conindid = x.index AND k.conrelid = x.relation AND k.contype IN ('p', 'u')
+    ), referencing AS MATERIALIZED (
+        SELECT f.*, snowflake_internal.migration_name(f.relation) AS named
+        FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+    ), owned AS MATERIALIZED (
+        -- Sequences that go with the columns would go for good.
+        SELECT s.relation, s.named, s.narrow, snowflake_internal.migration_name(d.objid::regclass) AS sequence
+        FROM shadow AS s
+        JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+                           AND d.refobjid = s.relation AND d.refobjsubid = s.attribute AND d.deptype = 'a'
+        JOIN pg_class AS q ON q.oid = d.objid AND q.relkind = 'S'
+    ), statement (place, relation, text) AS (
+        SELECT 1, f.relation, format('ALTER TABLE %s DROP CONSTRAINT %I', f.named, f.name) FROM referencing AS f
+      UNION ALL
+        SELECT 2, o.relation, format('ALTER SEQUENCE %s OWNED BY NONE', o.sequence) FROM owned AS o
+      UNION ALL
+        SELECT 3, s.relation, format('DROP TRIGGER %I ON %s', s.trigger_name, s.named) FROM shadow AS s
+      UNION ALL
+        -- The constraint that was validated spares the scan.
+        SELECT 4, s.relation, format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', s.named, s.shadow_name) FROM shadow AS s WHERE s.is_required
+      UNION ALL
+        SELECT 5, s.relation, format('ALTER TABLE %s DROP CONSTRAINT %I', s.named, s.check_name) FROM shadow AS s
+      UNION ALL
+        -- Its indexes and constraints go with it.
+        SELECT 6, s.relation, format('ALTER TABLE %s DROP COLUMN %I', s.named, s.narrow) FROM shadow AS s
+      UNION ALL
+        SELECT 7, s.relation, format('ALTER TABLE %s RENAME COLUMN %I TO %I', s.named, s.shadow_name, s.narrow) FROM shadow AS s
+      UNION ALL
+        SELECT 8, i.relation, format('ALTER INDEX %I.%I RENAME TO %I', i.schema, i.shadow_name, i.name) FROM indexed AS i
+      UNION ALL
+        -- Its columns have names of their own, which do not follow the table's.
+        SELECT 9, i.relation, format('ALTER TABLE %I.%I RENAME COLUMN %I TO %I', i.schema, i.name, b.attname, a.attname)
+        FROM indexed AS i
+        JOIN pg_attribute AS a ON a.attrelid = i.index AND a.attnum > 0
+        JOIN pg_attribute AS b ON b.attrelid = i.shadow AND b.attnum = a.attnum AND b.attname <> a.attname
+      UNION ALL
+        SELECT 10, i.relation, format('ALTER TABLE %s ADD CONSTRAINT %I %s USING INDEX %I%s%s', i.named, i.name,
+                         CASE i.contype WHEN 'p' THEN 'PRIMARY KEY' ELSE 'UNIQUE' END, i.name,
+                         CASE WHEN i.condeferrable THEN ' DEFERRABLE' ELSE '' END, CASE WHEN i.condeferred THEN ' INITIALLY DEFERRED' ELSE '' END)
+        FROM indexed AS i WHERE i.constraint_oid IS NOT NULL
+      UNION ALL
+        SELECT 11, f.relation, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', f.named, f.shadow_name, f.name) FROM referencing AS f
+      UNION ALL
+        -- What ANALYZE does with the column, where that was changed meanwhile.
+        SELECT c.place, s.relation, format('ALTER TABLE %s ALTER COLUMN %I %s', s.named, s.narrow, c.action)
+        FROM shadow AS s
+        JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
+        JOIN pg_attribute AS b ON b.attrelid = s.relation AND b.attnum = s.shadow
+        CROSS JOIN LATERAL (
+            SELECT 12 AS place, format('SET STATISTICS %s', coalesce(a.attstattarget, -1)) AS action
+            WHERE a.attstattarget IS DISTINCT FROM b.attstattarget
+          UNION ALL
+            SELECT 12, format('RESET (%s)', (SELECT string_agg(quote_ident(o.option_name), ', ') FROM pg_options_to_table(b.attoptions) AS o))
+            WHERE b.attoptions IS NOT NULL AND a.attoptions IS DISTINCT FROM b.attoptions
+          UNION ALL
+            SELECT 13, format('SET (%s)', array_to_string(a.attoptions, ', '))
+            WHERE a.attoptions IS NOT NULL AND a.attoptions IS DISTINCT FROM b.attoptions
+        ) AS c
+      UNION ALL
+        SELECT 12, s.relation, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', s.named, s.narrow, pg_get_expr(d.adbin, d.adrelid))
+        FROM shadow AS s JOIN pg_attrdef AS d ON d.adrelid = s.relation AND d.adnum = s.attribute
+        WHERE NOT s.is_target
+      UNION ALL
+        SELECT 12, target, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()',
+                          snowflake_internal.migration_name(target), migration_swap_commands.column_name, '@extschema@')
+      UNION ALL
+        SELECT 13, o.relation, format('ALTER SEQUENCE %s OWNED BY %s.%I', o.sequence, o.named, o.narrow) FROM owned AS o
+      UNION ALL
+        SELECT 14, i.relation, format('ALTER TABLE %s REPLICA IDENTITY USING INDEX %I', i.named, i.name) FROM indexed AS i
+        -- A primary key is that by default.
+        WHERE i.indisreplident
+      UNION ALL
+        SELECT 14, i.relation, format('ALTER TABLE %s CLUSTER ON %I', i.named, i.name) FROM indexed AS i WHERE i.indisclustered
+      UNION ALL
+        SELECT 14, i.relation, format('ALTER INDEX %I.%I ALTER COLUMN %s SET STATISTICS %s', i.schema, i.name, a.attnum, a.attstattarget)
+        FROM indexed AS i JOIN pg_attribute AS a ON a.attrelid = i.index AND a.attnum > 0 AND a.attstattarget >= 0
+      UNION ALL
+        SELECT 15, s.relation, format('GRANT %s (%I) ON %s TO %s%s', g.privilege_type, s.narrow, s.named,
+                          CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END,
+                          CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
+        FROM shadow AS s
+        JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
+        CROSS JOIN LATERAL aclexplode(a.attacl) AS g
+      UNION ALL
+        SELECT 16, s.relation, format('COMMENT ON COLUMN %s.%I IS %L', s.named, s.narrow, col_description(s.relation, s.attribute))
+        FROM shadow AS s WHERE col_description(s.relation, s.attribute) IS NOT NULL
+      UNION ALL
+        SELECT 16, i.relation, format('COMMENT ON INDEX %I.%I IS %L', i.schema, i.name, obj_description(i.index, 'pg_class'))
+        FROM indexed AS i WHERE obj_description(i.index, 'pg_class') IS NOT NULL
+      UNION ALL
+        SELECT 16, i.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', i.name, i.named, obj_description(i.constraint_oid, 'pg_constraint'))
+        FROM indexed AS i WHERE obj_description(i.constraint_oid, 'pg_constraint') IS NOT NULL
+      UNION ALL
+        SELECT 16, f.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', f.name, f.named, obj_description(f.foreign_key, 'pg_constraint'))
+        FROM referencing AS f WHERE obj_description(f.foreign_key, 'pg_constraint') IS NOT NULL
+      UNION ALL
+        SELECT 16, s.relation, format('SECURITY LABEL FOR %I ON COLUMN %s.%I IS %L', l.provider, s.named, s.narrow, l.label)
+        FROM shadow AS s JOIN pg_seclabel AS l ON l.classoid = 'pg_class'::regclass AND l.objoid = s.relation AND l.objsubid = s.attribute
+    )
+    SELECT array_agg(s.relation ORDER BY s.place, s.text), array_agg(s.text ORDER BY s.place, s.text) FROM statement AS s
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_swap_commands(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_swap: the DDL that it runs, and the table that each statement alters';
+
+-- The not-null constraints that tables have since PostgreSQL 18: their names,
+-- and what to call them once the columns are swapped.
+CREATE FUNCTION snowflake_internal.migration_not_null_names(target regclass, column_name name)
+RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT coalesce(jsonb_agg(jsonb_build_object('relation', s.relation::oid, 'column', s.narrow, 'name', k.conname,
+                                                 'comment', obj_description(k.oid, 'pg_constraint'),
+                                                 'is_inherited', NOT k.connoinherit)), '[]')
+    FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    JOIN pg_constraint AS k ON k.conrelid = s.relation AND k.contype = 'n' AND k.conkey = ARRAY[s.attribute]
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_not_null_names(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_swap: the not-null constraints that tables have since PostgreSQL 18';
+
+-- Where the catalog's rows on some tables are, and which transactions wrote
+-- them: as long as it is the same, so is what was read there.
+CREATE FUNCTION snowflake_internal.migration_fingerprint(relations regclass[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT concat(string_agg(format('%s %s %s', r.tableoid::oid, r.ctid, r.xmin), ', ' ORDER BY r.tableoid, r.ctid),
+                  -- And what is remembered, of which the caller sees what is his.
+                  (SELECT string_agg(o::text, ', ' ORDER BY a.attrelid, a.attnum)
+                   FROM pg_attribute AS a
+                   CROSS JOIN LATERAL snowflake_internal.migration_origin(a.attrelid::regclass, a.attname) AS o
+                   WHERE a.attrelid = ANY (relations) AND a.attnum > 0 AND NOT a.attisdropped AND o.target IS NOT NULL))
+    FROM (SELECT c.tableoid, c.ctid, c.xmin FROM pg_class AS c
+          WHERE c.oid = ANY (relations) OR c.oid IN (SELECT i.indexrelid FROM pg_index AS i WHERE i.indrelid = ANY (relations))
+        UNION ALL SELECT a.tableoid, a.ctid, a.xmin FROM pg_attribute AS a WHERE a.attrelid = ANY (relations)
+        UNION ALL SELECT d.tableoid, d.ctid, d.xmin FROM pg_attrdef AS d WHERE d.adrelid = ANY (relations)
+        UNION ALL SELECT i.tableoid, i.ctid, i.xmin FROM pg_index AS i WHERE i.indrelid = ANY (relations)
+        UNION ALL SELECT k.tableoid, k.ctid, k.xmin FROM pg_constraint AS k WHERE k.conrelid = ANY (relations)
+        UNION ALL SELECT t.tableoid, t.ctid, t.xmin FROM pg_trigger AS t WHERE t.tgrelid = ANY (relations)
+        UNION ALL SELECT w.tableoid, w.ctid, w.xmin FROM pg_rewrite AS w WHERE w.ev_class = ANY (relations)
+        UNION ALL SELECT h.tableoid, h.ctid, h.xmin FROM pg_inherits AS h WHERE h.inhparent = ANY (relations)
+        -- Views, policies, publications, foreign keys of other tables, ...
+        UNION ALL SELECT d.tableoid, d.ctid, d.xmin FROM pg_depend AS d
+                  WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = ANY (relations)
+        UNION ALL SELECT e.tableoid, e.ctid, e.xmin FROM pg_description AS e
+                  WHERE e.classoid = 'pg_class'::regclass AND e.objoid = ANY (relations)) AS r
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_fingerprint(relations regclass[]) IS
+    'Behind snowflake_internal.migration_swap: changes when the catalog''s rows on these tables do';
+
+-- Fails unless everything is there for the swap.
+CREATE FUNCTION snowflake_internal.migration_require_ready(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    missing text;
+BEGIN
+    IF NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(target, column_name)) THEN
+        missing := 'No column is too narrow.';
+    ELSIF NOT snowflake_internal.migration_is_switched(target, column_name)
+          AND NOT snowflake_internal.migration_is_remembered(target, column_name) THEN
+        missing := 'What feeds the column is not remembered yet.';
+    ELSE
+        SELECT string_agg(o.obstacle, E'\n') INTO missing
+        FROM snowflake_internal.migration_swap_obstacles(target, column_name) AS o;
+    END IF;
+    IF missing IS NOT NULL THEN
+        RAISE EXCEPTION 'column "%" of % is not ready to be swapped', column_name, target
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = missing,
+                  HINT = 'Nothing was changed by this statement. Ask for the plan again, and run its statements in their order.';
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_require_ready(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_swap: fails unless everything is there';
+
+-- Transactions whose snapshot may be older than the proof that all rows have
+-- their shadows: after the swap they would read rows as they were before they
+-- had, with nothing in the key. The proof's age is that of the constraint's row,
+-- which VALIDATE CONSTRAINT has written. Of standbys those are known that send
+-- hot_standby_feedback.
+CREATE FUNCTION snowflake_internal.migration_old_snapshots(target regclass, column_name name)
+RETURNS TABLE (holder text, virtual_transaction text) LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH proof AS MATERIALIZED (
+        SELECT min(age(k.xmin)) AS age
+        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        JOIN pg_constraint AS k ON k.oid = s.check_oid
+        WHERE age(k.xmin) >= 0
+    )
+    SELECT format('process %s', a.pid), l.virtualxid
+    FROM proof
+    JOIN pg_stat_activity AS a ON age(a.backend_xmin) >= proof.age
+    LEFT JOIN pg_locks AS l ON l.locktype = 'virtualxid' AND l.pid = a.pid AND l.granted AND l.virtualxid = l.virtualtransaction
+    WHERE a.pid <> pg_backend_pid()
+      -- Not autovacuum, which reads rows for nobody.
+      AND a.usesysid IS NOT NULL AND (a.datname = current_database() OR a.datname IS NULL)
+  UNION ALL
+    SELECT format('replication slot %s', r.slot_name), NULL
+    FROM proof JOIN pg_replication_slots AS r ON age(r.xmin) >= proof.age
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_old_snapshots(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_swap: whose snapshots are older than the proof that all rows are copied';
+
+CREATE FUNCTION snowflake_internal.migration_await_snapshots(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    patience CONSTANT interval := snowflake_internal.migration_patience();
+    begun CONSTANT timestamptz := clock_timestamp();
+    told timestamptz := begun;
+    -- Those that are there now: later ones have new snapshots, whatever old
+    -- transaction it is that these look older by.
+    first CONSTANT text[] := ARRAY(SELECT o.virtual_transaction FROM snowflake_internal.migration_old_snapshots(target, column_name) AS o);
+    holders text;
+BEGIN
+    LOOP
+        PERFORM pg_stat_clear_snapshot();
+        SELECT string_agg(o.holder, ', ') INTO holders
+        FROM snowflake_internal.migration_old_snapshots(target, column_name) AS o
+        WHERE o.virtual_transaction IS NULL OR o.virtual_transaction = ANY (first);
+        IF holders IS NULL THEN
+            RETURN;
+        ELSIF clock_timestamp() - begun > patience THEN
+            RAISE EXCEPTION 'transactions that began before all rows of column "%" of % were copied have not ended within %', column_name, target, patience
+                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = format('They are those of %s.', holders),
+                      HINT = 'They would read rows without a key. Nothing was changed by this statement. Run it again when they are through.';
+        ELSIF clock_timestamp() - told > interval '5 seconds' THEN
+            told := clock_timestamp();
+            RAISE NOTICE 'waiting for transactions that began before all rows were copied'
+                USING DETAIL = format('They are those of %s.', holders);
+        END IF;
+        PERFORM pg_sleep(0.2);
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_await_snapshots(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_swap: waits until nobody has such a snapshot';
+
+-- Locks the tables and swaps. Its arguments are what was read before it; where
+-- nothing has changed until the lock is there, nothing has to be looked at again.
+CREATE FUNCTION snowflake_internal.migration_swap_locked(
+    target regclass, column_name name, relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    missing text;
+    it record;
+BEGIN
+    PERFORM snowflake_internal.migration_lock(relations, text 'ACCESS EXCLUSIVE');
+    IF snowflake_internal.migration_fingerprint(relations) IS DISTINCT FROM before THEN
+        IF NOT snowflake_internal.migration_swap_relations(target, column_name) <@ relations THEN
+            RAISE EXCEPTION 'column "%" of % is not ready to be swapped', column_name, target
+                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'A foreign key has come since.',
+                      HINT = 'Nothing was changed by this statement. Ask for the plan again, and run its statements in their order.';
+        END IF;
+        PERFORM snowflake_internal.migration_require_ready(target, column_name);
+        SELECT s.relations, s.statements INTO altered, statements
+        FROM snowflake_internal.migration_swap_commands(target, column_name) AS s;
+        not_nulls := snowflake_internal.migration_not_null_names(target, column_name);
+    END IF;
+    -- The sequence has gone on since it was remembered.
+    PERFORM snowflake_internal.migration_remember(target, column_name);
+    PERFORM snowflake_internal.migration_run_all(altered, statements);
+    FOR it IN
+        SELECT e ->> 'name' AS former, e ->> 'comment' AS comment, (e ->> 'is_inherited')::boolean AS is_inherited, k.conname AS present,
+               k.conrelid::regclass AS relation, snowflake_internal.migration_name(k.conrelid::regclass) AS named
+        FROM jsonb_array_elements(not_nulls) AS e
+        JOIN pg_attribute AS a ON a.attrelid = (e ->> 'relation')::oid AND a.attname = e ->> 'column'
+        JOIN pg_constraint AS k ON k.conrelid = a.attrelid AND k.contype = 'n' AND k.conkey = ARRAY[a.attnum]
+    LOOP
+        IF it.present <> it.former THEN
+            PERFORM snowflake_internal.migration_run(it.relation, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', it.named, it.present, it.former));
+        END IF;
+        IF NOT it.is_inherited THEN
+            PERFORM snowflake_internal.migration_run(it.relation, format('ALTER TABLE %s ALTER CONSTRAINT %I NO INHERIT', it.named, it.former));
+        END IF;
+        IF it.comment IS NOT NULL THEN
+            PERFORM snowflake_internal.migration_run(it.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', it.former, it.named, it.comment));
+        END IF;
+    END LOOP;
+    -- Of a layout whose first IDs an integer holds. Others need no look.
+    IF snowflake_internal.migration_first_id() <= 2147483647 THEN
+        SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO missing
+        FROM snowflake_internal.migration_row_obstacles(target, column_name) AS o;
+        IF missing IS NOT NULL THEN
+            RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
+                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = missing,
+                      HINT = 'Nothing was changed by this statement.';
+        END IF;
+    END IF;
+    PERFORM snowflake_internal.migration_end(target, column_name);
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_swap_locked(target regclass, column_name name, relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb) IS
+    'Behind snowflake_internal.migration_swap: one try';
+
+-- The swap. What can be looked at and written down before is, so that the lock
+-- is held for the changes alone.
+CREATE FUNCTION snowflake_internal.migration_swap(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    relations CONSTANT regclass[] := snowflake_internal.migration_swap_relations(target, column_name);
+    sequences CONSTANT regclass[] := snowflake_internal.migration_swap_sequences(target, column_name);
+    before CONSTANT text := snowflake_internal.migration_fingerprint(relations);
+    altered regclass[];
+    statements text[];
+    not_nulls jsonb;
+    begun timestamptz;
+    told timestamptz;
+    pause double precision := 0.25;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    PERFORM snowflake_internal.migration_require_ready(target, column_name);
+    PERFORM snowflake_internal.migration_await_snapshots(target, column_name);
+    SELECT s.relations, s.statements INTO altered, statements
+    FROM snowflake_internal.migration_swap_commands(target, column_name) AS s;
+    not_nulls := snowflake_internal.migration_not_null_names(target, column_name);
+    begun := clock_timestamp();
+    told := begun;
+    LOOP
+        BEGIN
+            PERFORM snowflake_internal.migration_swap_locked(target, column_name, relations, before, altered, statements, not_nulls);
+            RETURN;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            -- Whoever called nextval() has a lock on the sequence until the end of
+            -- the transaction, and may want to write to the table before that:
+            -- so the locks on the tables are let go of. Only what alters a sequence
+            -- can lock it, LOCK TABLE can't.
+            told := snowflake_internal.migration_lock_missed(relations || sequences, text 'ACCESS EXCLUSIVE', begun, told);
+        END;
+        PERFORM pg_sleep(pause * (0.5 + random()));
+        pause := least(pause * 1.5, 2);
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_swap(target regclass, column_name name) IS
+    'A step of snowflake_migration_plan with online => true: puts the shadow columns in the place of the narrow ones';
+
+-- All of it that is left to do before the swap, and the swap.
+CREATE FUNCTION snowflake_internal.migration_online_steps(target regclass, column_name name)
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_shadow_steps(target, column_name) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_backfill_steps(target, column_name) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_index_steps(target, column_name) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_foreign_key_steps(target, column_name) AS s;
+    -- Also of wide columns that have none: they are among those that are looked
+    -- at after a migration.
+    RETURN QUERY
+        SELECT format('ANALYZE %s (%s)', snowflake_internal.migration_name(c.relation), string_agg(quote_ident(c.name), ', ' ORDER BY c.attribute)),
+               'SHARE UPDATE EXCLUSIVE', true, 'statistics for the planner before it needs them'
+        FROM (SELECT s.relation, s.attribute, s.shadow_name AS name
+              FROM snowflake_internal.migration_shadows(target, column_name) AS s
+              WHERE NOT s.is_kept OR NOT s.is_filled OR snowflake_internal.migration_lacks_statistics(s.relation, s.shadow_name)
+            UNION ALL
+              SELECT r.relation, r.attribute, a.attname
+              FROM snowflake_internal.migration_reach(target, column_name) AS r
+              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+              JOIN pg_class AS o ON o.oid = r.relation AND pg_has_role(o.relowner, 'USAGE')
+              WHERE NOT r.is_narrow AND snowflake_internal.migration_lacks_statistics(r.relation, a.attname)) AS c
+        GROUP BY c.relation
+        ORDER BY c.relation = target DESC, c.relation::text;
+    RETURN QUERY
+        SELECT snowflake_internal.migration_block(
+                   format(E'    PERFORM snowflake_internal.migration_swap(%L::pg_catalog.regclass, %L::pg_catalog.name);\n',
+                          snowflake_internal.migration_name(target), column_name)),
+               'ACCESS EXCLUSIVE', true,
+               format('looks at everything again under the lock, then puts the shadows in the place of %s: the catalog changes, no row. They become the last columns of their tables. New rows get snowflake IDs, from %s on: more than an integer or a JavaScript Number (2^53) holds. Rows that are there keep theirs, which read as the first moments after the epoch',
+                      (SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation = target DESC, s.relation::text, s.attribute)
+                       FROM snowflake_internal.migration_shadows(target, column_name) AS s),
+                      snowflake_internal.migration_first_id());
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_online_steps(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: the statements that widen columns while their tables are in use';

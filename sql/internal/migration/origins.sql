@@ -1,0 +1,176 @@
+-- What feeds a column, and remembering it for the way back.
+
+CREATE FUNCTION snowflake_internal.migration_require_owner(target regclass)
+RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    relation pg_class;
+BEGIN
+    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
+    IF NOT FOUND OR NOT pg_has_role(current_user, relation.relowner, 'USAGE') THEN
+        RAISE EXCEPTION 'must be owner of table %', coalesce(relation.relname, target::oid::text)
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
+    'Behind snowflake_migration_plan: fails unless the caller owns the table';
+
+-- What feeds a column now.
+CREATE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
+RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT coalesce(k.kind, 'none'), format_type(a.atttypid, a.atttypmod), pg_get_expr(f.adbin, f.adrelid), k.sequence
+    FROM pg_attribute AS a
+    JOIN pg_class AS c ON c.oid = a.attrelid
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
+    LEFT JOIN @extschema@.snowflake_serial_columns AS k
+        ON k.schema_name = n.nspname AND k.table_name = c.relname AND k.column_name = a.attname
+    WHERE a.attrelid = target AND a.attname = migration_source.column_name
+    LIMIT 1
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: what feeds a column now';
+
+-- The sequence that goes with a column: as its identity, or owned by it.
+CREATE FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name)
+RETURNS regclass LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT s.oid::regclass
+    FROM pg_attribute AS a
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
+                       AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+    JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
+    WHERE a.attrelid = target AND a.attname = migration_owned_sequence.column_name
+    ORDER BY s.oid
+    LIMIT 1
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
+    'Behind snowflake_migrate_revert: the sequence of an identity or serial column';
+
+-- Whether that is what is kept.
+CREATE FUNCTION snowflake_internal.migration_is_remembered(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM snowflake_internal.migration_origin(target, column_name) AS o
+        CROSS JOIN LATERAL snowflake_internal.migration_source(o.target, o.column_name) AS s
+        LEFT JOIN pg_class AS c ON c.oid = s.sequence
+        LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE o.target IS NOT NULL AND o.reverted_at IS NULL
+          AND (o.kind, o.default_expression, o.sequence_schema, o.sequence_name)
+              IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_is_remembered(target regclass, column_name name) IS
+    'Behind snowflake_migration_plan: whether what feeds a column now is what is kept of it';
+
+-- Keeps what the column has now. What is kept already is brought up to date:
+-- the sequence has advanced in between. How far another role's sequence is, is
+-- not written down: that sequence itself still knows.
+CREATE FUNCTION snowflake_internal.migration_remember(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    meant CONSTANT name := snowflake_internal.migration_column(target, column_name);
+    first CONSTANT bigint := snowflake_internal.migration_first_id();
+    -- Nothing is older than this extension: rows that have come from other
+    -- servers have snowflake IDs too. 0 where the layout begins later.
+    oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
+    origin snowflake_internal.origins;
+    first_ever bigint;
+    fed record;
+    -- Whether the sequence is the table's owner's.
+    is_own boolean;
+    taken bigint;
+    kept bigint;
+    following bigint;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    -- One at a time; rows can be written in the meantime. Children are not
+    -- locked: only their defaults are read.
+    PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
+    IF snowflake_internal.migration_is_switched(target, meant) THEN
+        RETURN;
+    END IF;
+    SELECT s.* INTO fed FROM snowflake_internal.migration_source(target, meant) AS s;
+    is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
+                      WHERE c.oid = fed.sequence AND t.oid = target);
+    IF fed.sequence IS NOT NULL THEN
+        -- One that was not used yet may have been given a number to begin with.
+        SELECT CASE WHEN s.is_called THEN s.last_value END,
+               CASE WHEN s.is_called AND is_own THEN s.last_value END,
+               CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
+        INTO taken, kept, following
+        FROM snowflake_internal.migration_sequence_state(fed.sequence, target) AS s;
+    END IF;
+
+    origin := snowflake_internal.migration_origin(target, meant);
+    IF snowflake_internal.migration_is_remembered(target, meant) THEN
+        origin.first_id := first;
+        origin.sequence_last_value := kept;
+        origin.sequence_options := origin.sequence_options || jsonb_build_object('next', following);
+        PERFORM snowflake_internal.migration_keep_origin(origin);
+        RETURN;
+    END IF;
+
+    first_ever := origin.first_id_ever;
+    SELECT target, meant, fed.kind, fed.data_type, fed.expression, n.nspname, c.relname,
+           CASE WHEN s.seqrelid IS NOT NULL THEN
+               jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
+                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', following) END,
+           kept,
+           (SELECT jsonb_agg(jsonb_build_object('grantee', CASE a.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(a.grantee) END,
+                                                'privilege', a.privilege_type, 'grantable', a.is_grantable))
+            FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
+           obj_description(c.oid, 'pg_class'),
+           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
+            FROM snowflake_internal.migration_family(target, meant) AS f
+            JOIN pg_class AS fc ON fc.oid = f.relation
+            JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
+            LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
+            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM fed.expression),
+           coalesce(first_ever, CASE WHEN oldest > coalesce(taken, 0) THEN least(oldest, first) ELSE first END), first,
+           now(), NULL::timestamptz
+    INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
+         origin.sequence_schema, origin.sequence_name, origin.sequence_options, origin.sequence_last_value,
+         origin.sequence_privileges, origin.sequence_comment, origin.child_defaults,
+         origin.first_id_ever, origin.first_id, origin.remembered_at, origin.reverted_at
+    FROM (SELECT) AS one_row
+    LEFT JOIN pg_class AS c ON c.oid = fed.sequence
+    LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
+    PERFORM snowflake_internal.migration_keep_origin(origin);
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_remember(target regclass, column_name name) IS
+    'A step of snowflake_migration_plan: keeps what feeds the column, for the way back';
+
+-- Marks it as put back, once the column no longer has snowflake_nextval().
+CREATE FUNCTION snowflake_internal.migration_put_back(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    origin snowflake_internal.origins;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    IF snowflake_internal.migration_is_switched(target, column_name) THEN
+        RAISE EXCEPTION 'column "%" still has snowflake_nextval() as its default', column_name
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'snowflake_migrate_revert() puts back what it had.';
+    END IF;
+    origin := snowflake_internal.migration_origin(target, column_name);
+    IF origin.target IS NOT NULL THEN
+        origin.reverted_at := now();
+        PERFORM snowflake_internal.migration_keep_origin(origin);
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_put_back(target regclass, column_name name) IS
+    'Behind snowflake_migrate_revert: notes that it was done';

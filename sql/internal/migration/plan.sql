@@ -1,0 +1,215 @@
+-- The statements that are left to do, and running them.
+
+-- Fails unless everything is ready for the default to be switched: what the
+-- plan's last statement asks first, as psql goes on after an error.
+CREATE FUNCTION snowflake_internal.migration_check(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    narrow text;
+    obstacles text;
+BEGIN
+    IF snowflake_internal.migration_is_switched(target, column_name) THEN
+        RAISE EXCEPTION 'column "%" of % has snowflake IDs already', column_name, target
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Ask for the plan again.';
+    END IF;
+    IF NOT snowflake_internal.migration_is_remembered(target, column_name) THEN
+        RAISE EXCEPTION 'what feeds column "%" of % is not remembered yet', column_name, target
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Run the statements of snowflake_migration_plan() in their order.';
+    END IF;
+    SELECT string_agg(format('%s.%I', r.relation, a.attname), ', ') INTO narrow
+    FROM snowflake_internal.migration_reach(target, column_name) AS r
+    JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+    WHERE r.is_narrow;
+    IF narrow IS NOT NULL THEN
+        RAISE EXCEPTION 'columns are still too narrow for snowflake IDs: %', narrow
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Run the statements of snowflake_migration_plan() in their order.';
+    END IF;
+    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
+    FROM snowflake_internal.migration_row_obstacles(target, column_name) AS o;
+    IF obstacles IS NOT NULL THEN
+        RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
+                  HINT = 'Nothing was changed by this statement.';
+    END IF;
+    -- The sequence has gone on since it was remembered.
+    PERFORM snowflake_internal.migration_remember(target, column_name);
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_check(target regclass, column_name name) IS
+    'A step of snowflake_migration_plan: fails unless the default can be switched';
+
+-- The plan, each step with the table with whose owner's rights it is run.
+CREATE FUNCTION snowflake_internal.migration_steps(target regclass, column_name name, online boolean)
+RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    meant CONSTANT name := snowflake_internal.migration_column(target, column_name);
+    is_switched CONSTANT boolean := snowflake_internal.migration_is_switched(target, meant);
+    named CONSTANT text := snowflake_internal.migration_name(target);
+    -- With their types: no other function of the name is nearer to that.
+    arguments CONSTANT text := format('%L::pg_catalog.regclass, %L::pg_catalog.name', named, meant);
+    -- Not in the format strings themselves: a schema's name may hold a %.
+    here CONSTANT text := '@extschema@';
+    is_narrow CONSTANT boolean := EXISTS (
+        SELECT FROM snowflake_internal.migration_reach(target, meant) AS r WHERE r.is_narrow);
+    is_widening CONSTANT boolean := is_narrow OR EXISTS (
+        SELECT FROM snowflake_internal.migration_origin(target, meant) AS o
+        WHERE o.reverted_at IS NULL AND o.data_type IN ('smallint', 'integer'));
+    obstacles text;
+    code text;
+    identity text;
+    notes text;
+    it record;
+BEGIN
+    IF is_narrow OR NOT is_switched THEN
+        SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code)
+        INTO obstacles, code
+        FROM (SELECT o.* FROM snowflake_internal.migration_obstacles(target, meant) AS o
+            UNION ALL
+              SELECT o.* FROM snowflake_internal.migration_way_obstacles(target, meant, coalesce(online, false)) AS o) AS o;
+        IF obstacles IS NOT NULL THEN
+            RAISE EXCEPTION 'cannot migrate column "%" of %', meant, target
+                USING ERRCODE = code, DETAIL = obstacles,
+                      HINT = 'Nothing was changed. Remove what stands in the way, then ask for the plan again.';
+        END IF;
+    END IF;
+    step := 0;
+    in_transaction := true;
+    relation := target;
+
+    IF NOT is_switched AND NOT snowflake_internal.migration_is_remembered(target, meant) THEN
+        step := step + 1;
+        statement := format('SELECT snowflake_internal.migration_remember(%s)', arguments);
+        lock_level := 'SHARE UPDATE EXCLUSIVE';
+        rewrites := false;
+        note := 'remembers what feeds the column, for snowflake_migrate_revert()';
+        RETURN NEXT;
+    END IF;
+
+    IF online AND is_narrow THEN
+        rewrites := false;
+        FOR statement, lock_level, in_transaction, note IN
+            SELECT s.statement, s.lock_level, s.in_transaction, s.note
+            FROM snowflake_internal.migration_online_steps(target, meant) AS s
+        LOOP
+            step := step + 1;
+            RETURN NEXT;
+        END LOOP;
+        RETURN;
+    END IF;
+
+    FOR it IN
+        SELECT r.relation, snowflake_internal.migration_name(r.relation) AS named,
+               snowflake_internal.migration_locked_too(r.relation, array_agg(a.attnum)) AS locked_too,
+               snowflake_internal.migration_publications(r.relation, min(a.attname::text)::name) AS publications,
+               string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum) AS actions,
+               string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) AS names,
+               pg_size_pretty((SELECT sum(pg_total_relation_size(t.relid)) FROM (
+                   WITH RECURSIVE tree (relid) AS (
+                       SELECT r.relation::oid UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid)
+                   SELECT tree.relid FROM tree) AS t)) AS size,
+               EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = r.relation) AS is_partitioned
+        FROM snowflake_internal.migration_reach(target, meant) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        WHERE r.is_narrow
+        GROUP BY r.relation
+        ORDER BY r.relation = target DESC, r.relation::text
+    LOOP
+        step := step + 1;
+        relation := it.relation;
+        statement := format('ALTER TABLE %s %s', it.named, it.actions);
+        lock_level := 'ACCESS EXCLUSIVE';
+        rewrites := true;
+        note := format('widens %s; rewrites the table and its indexes (%s now, needed once more while it runs, and in the WAL), and checks its foreign keys anew',
+                       it.names, it.size)
+                || coalesce('. Also locked: ' || it.locked_too, '')
+                || coalesce('. Published by ' || it.publications || ': widen the column at the subscribers first', '')
+                || CASE WHEN it.is_partitioned THEN '. Indexes and not-null constraints of partitions that belong to one of the table are made anew as if the table''s were '
+                                                    'created now: with the names that they get then, its comment, and no mark of CLUSTER' ELSE '' END;
+        RETURN NEXT;
+    END LOOP;
+
+    IF NOT is_switched THEN
+        SELECT a.attidentity INTO identity FROM pg_attribute AS a WHERE a.attrelid = target AND a.attname = meant;
+        step := step + 1;
+        relation := target;
+        statement := snowflake_internal.migration_block(
+            CASE WHEN online
+                 THEN format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n', ARRAY[named])
+                 ELSE format(E'    LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;\n', named) END
+            || format(E'    PERFORM snowflake_internal.migration_check(%s);\n', arguments)
+            || CASE WHEN identity <> '' THEN format(E'    ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;\n', named, meant) ELSE '' END
+            || format(E'    ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval();\n', named, meant, here));
+        lock_level := 'ACCESS EXCLUSIVE';
+        rewrites := false;
+        -- Who else draws from the sequence goes on doing so.
+        SELECT string_agg(format('%s.%I', f.adrelid::regclass, a.attname), ', ') INTO notes
+        FROM pg_depend AS mine
+        JOIN pg_attrdef AS own ON mine.classid = 'pg_attrdef'::regclass AND mine.objid = own.oid AND own.adrelid = target
+        JOIN pg_attribute AS me ON me.attrelid = own.adrelid AND me.attnum = own.adnum AND me.attname = meant
+        JOIN pg_class AS s ON s.oid = mine.refobjid AND mine.refclassid = 'pg_class'::regclass AND s.relkind = 'S'
+        JOIN pg_depend AS theirs ON theirs.refclassid = 'pg_class'::regclass AND theirs.refobjid = s.oid
+                                AND theirs.classid = 'pg_attrdef'::regclass AND theirs.objid <> own.oid
+        JOIN pg_attrdef AS f ON f.oid = theirs.objid
+        JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum;
+        note := format('new rows get snowflake IDs, from %s on: more than an integer or a JavaScript Number (2^53) holds. Rows that are there keep theirs, which read as the first moments after the epoch',
+                       snowflake_internal.migration_first_id())
+                || coalesce('. The sequence goes on feeding ' || notes, '');
+        SELECT string_agg(k.conname, ', ' ORDER BY k.conname) INTO notes
+        FROM pg_constraint AS k JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
+        WHERE k.conrelid = target AND k.contype = 'c' AND a.attname = meant;
+        note := note || coalesce('. They have to pass the check constraints ' || notes, '');
+        RETURN NEXT;
+    END IF;
+
+    -- A rewritten column has no statistics until the table is analyzed. Which
+    -- ones were rewritten already is not known: those are meant that have none.
+    -- ANALYZE goes on to partitions, and to other children in PostgreSQL 18.
+    FOR it IN
+        SELECT f.relation, snowflake_internal.migration_name(f.relation) AS named,
+               string_agg(DISTINCT quote_ident(r.attname), ', ') AS names
+        FROM (SELECT r.relation, a.attname, bool_or(r.is_narrow) OVER (PARTITION BY r.relation) AS is_rewritten
+              FROM snowflake_internal.migration_reach(target, meant) AS r
+              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute) AS r
+        CROSS JOIN LATERAL snowflake_internal.migration_family(r.relation, r.attname) AS f
+        JOIN pg_class AS c ON c.oid = f.relation AND NOT c.relispartition AND c.relkind <> 'f'
+        WHERE pg_has_role(c.relowner, 'USAGE')
+          AND (r.is_rewritten
+               OR is_widening AND snowflake_internal.migration_lacks_statistics(f.relation, r.attname))
+        GROUP BY f.relation
+        ORDER BY f.relation = target DESC, f.relation::text
+    LOOP
+        step := step + 1;
+        relation := it.relation;
+        statement := format('ANALYZE %s (%s)', it.named, it.names);
+        lock_level := 'SHARE UPDATE EXCLUSIVE';
+        rewrites := false;
+        note := 'a rewritten column has no statistics';
+        RETURN NEXT;
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_steps(target regclass, column_name name, online boolean) IS
+    'Behind snowflake_migration_plan: its steps, each with the table whose owner runs it in snowflake_migrate';
+
+-- Waits for a lock no longer than a few seconds, where the caller has not said
+-- how long: whoever waits for ACCESS EXCLUSIVE makes everybody behind it wait.
+CREATE FUNCTION snowflake_internal.migration_limit_locks()
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    IF current_setting('lock_timeout') = '0' THEN
+        PERFORM set_config('lock_timeout', '5s', true);
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_limit_locks() IS
+    'Behind snowflake_migrate: waits for locks a few seconds at most, unless lock_timeout says otherwise';

@@ -1,0 +1,232 @@
+-- The way back to the sequence that fed a column.
+--
+-- What was remembered is text that the table's owner may have written. It is run
+-- with the owner's rights, whoever reverts: see src/migration/owner.rs.
+
+-- The options of a sequence as CREATE SEQUENCE has them. The ends of a small
+-- type are no choice of anybody's, and a widened column's are wider.
+CREATE FUNCTION snowflake_internal.migration_sequence_options(options jsonb)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    -- As numbers: whatever else it was would be a part of the statement.
+    SELECT format('START WITH %s INCREMENT BY %s %s %s CACHE %s %s', (options ->> 'start')::bigint, (options ->> 'increment')::bigint,
+        CASE WHEN (options ->> 'type', options ->> 'minimum') IN (('smallint', '-32768'), ('integer', '-2147483648'))
+             THEN 'NO MINVALUE' ELSE 'MINVALUE ' || (options ->> 'minimum')::bigint END,
+        CASE WHEN (options ->> 'type', options ->> 'maximum') IN (('smallint', '32767'), ('integer', '2147483647'))
+             THEN 'NO MAXVALUE' ELSE 'MAXVALUE ' || (options ->> 'maximum')::bigint END,
+        (options ->> 'cache')::bigint, CASE WHEN (options ->> 'cycle')::boolean THEN 'CYCLE' ELSE 'NO CYCLE' END)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_sequence_options(options jsonb) IS
+    'Behind snowflake_migrate_revert: the options of a sequence as CREATE SEQUENCE has them';
+
+-- Gives a new sequence the privileges and the comment that its predecessor
+-- had, in place of what ALTER DEFAULT PRIVILEGES gave it.
+CREATE FUNCTION snowflake_internal.migration_dress_sequence(sequence regclass, origin snowflake_internal.origins)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    named CONSTANT text := snowflake_internal.migration_name(sequence);
+    it record;
+BEGIN
+    FOR it IN
+        SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END AS grantee
+        FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+        WHERE c.oid = sequence AND a.grantee <> c.relowner
+    LOOP
+        PERFORM snowflake_internal.migration_run(origin.target, format('REVOKE ALL ON SEQUENCE %s FROM %s', named, it.grantee));
+    END LOOP;
+    FOR it IN
+        SELECT p ->> 'grantee' AS grantee, p ->> 'privilege' AS privilege, (p ->> 'grantable')::boolean AS grantable
+        FROM jsonb_array_elements(origin.sequence_privileges) AS p
+        -- A role may be gone, or not have come along to another server.
+        WHERE p ->> 'grantee' IS NULL OR to_regrole(quote_ident(p ->> 'grantee')) IS NOT NULL
+    LOOP
+        IF it.privilege IS NULL OR it.privilege NOT IN ('SELECT', 'UPDATE', 'USAGE') THEN
+            RAISE EXCEPTION 'invalid privilege of a sequence: "%"', it.privilege USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        PERFORM snowflake_internal.migration_run(origin.target, format('GRANT %s ON SEQUENCE %s TO %s%s', it.privilege, named,
+            coalesce(quote_ident(it.grantee), 'PUBLIC'), CASE WHEN it.grantable THEN ' WITH GRANT OPTION' ELSE '' END));
+    END LOOP;
+    IF origin.sequence_comment IS NOT NULL THEN
+        PERFORM snowflake_internal.migration_run(origin.target, format('COMMENT ON SEQUENCE %s IS %L', named, origin.sequence_comment));
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_dress_sequence(sequence regclass, origin snowflake_internal.origins) IS
+    'Behind snowflake_migrate_revert: gives a new sequence the privileges and the comment of the old one';
+
+-- Makes the column an identity column again. Its sequence is where the table
+-- is now: it has to be.
+CREATE FUNCTION snowflake_internal.migration_restore_identity(origin snowflake_internal.origins)
+RETURNS regclass LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    named CONSTANT text := snowflake_internal.migration_name(origin.target);
+    sequence regclass;
+BEGIN
+    PERFORM snowflake_internal.migration_run(origin.target, format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', named, origin.column_name));
+    PERFORM snowflake_internal.migration_run(origin.target,
+        format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %I.%I %s)',
+            named, origin.column_name,
+            CASE origin.kind WHEN 'identity always' THEN 'ALWAYS' ELSE 'BY DEFAULT' END,
+            (SELECT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = origin.target),
+            origin.sequence_name, snowflake_internal.migration_sequence_options(origin.sequence_options)));
+    sequence := snowflake_internal.migration_owned_sequence(origin.target, origin.column_name);
+    PERFORM snowflake_internal.migration_dress_sequence(sequence, origin);
+    RETURN sequence;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_restore_identity(origin snowflake_internal.origins) IS
+    'Behind snowflake_migrate_revert: makes the column an identity column again';
+
+-- Finds a sequence by the name that it had.
+CREATE FUNCTION snowflake_internal.migration_named_sequence(sequence_schema name, sequence_name name)
+RETURNS regclass LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT c.oid::regclass
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = sequence_schema AND c.relname = sequence_name AND c.relkind = 'S'
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_named_sequence(sequence_schema name, sequence_name name) IS
+    'Behind snowflake_migrate_revert: a sequence by its name, if it exists';
+
+-- Makes the sequence of a serial column again, which was dropped since.
+CREATE FUNCTION snowflake_internal.migration_restore_sequence(origin snowflake_internal.origins)
+RETURNS regclass LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    named CONSTANT text := format('%I.%I', origin.sequence_schema, origin.sequence_name);
+    type CONSTANT text := origin.sequence_options ->> 'type';
+    sequence regclass;
+BEGIN
+    IF type IS NULL OR type NOT IN ('smallint', 'integer', 'bigint') THEN
+        RAISE EXCEPTION 'invalid type of a sequence: "%"', type USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    PERFORM snowflake_internal.migration_run(origin.target, format('CREATE SEQUENCE %s AS %s %s', named, type,
+        snowflake_internal.migration_sequence_options(origin.sequence_options)));
+    IF origin.kind = 'serial' THEN
+        PERFORM snowflake_internal.migration_run(origin.target, format('ALTER SEQUENCE %s OWNED BY %s.%I', named,
+            snowflake_internal.migration_name(origin.target), origin.column_name));
+    END IF;
+    sequence := snowflake_internal.migration_named_sequence(origin.sequence_schema, origin.sequence_name);
+    PERFORM snowflake_internal.migration_dress_sequence(sequence, origin);
+    RETURN sequence;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_restore_sequence(origin snowflake_internal.origins) IS
+    'Behind snowflake_migrate_revert: makes a serial column''s sequence again that was dropped';
+
+-- Puts the default back that the column had. A serial column's sequence is
+-- found under another name, too.
+CREATE FUNCTION snowflake_internal.migration_restore_default(origin snowflake_internal.origins, sequence regclass)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    named CONSTANT text := snowflake_internal.migration_name(origin.target);
+    plain CONSTANT text := CASE WHEN origin.sequence_name IS NOT NULL
+        THEN format('nextval(%L::regclass)', format('%I.%I', origin.sequence_schema, origin.sequence_name)) END;
+BEGIN
+    PERFORM snowflake_internal.migration_run(origin.target, format('ALTER TABLE %s ALTER COLUMN %I %s', named, origin.column_name,
+        CASE WHEN origin.default_expression IS NULL THEN 'DROP DEFAULT'
+             WHEN origin.default_expression = plain AND sequence IS NOT NULL
+             THEN format('SET DEFAULT nextval(%L::regclass)', snowflake_internal.migration_name(sequence))
+             ELSE 'SET DEFAULT ' || origin.default_expression END));
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_restore_default(origin snowflake_internal.origins, sequence regclass) IS
+    'Behind snowflake_migrate_revert: puts the default back';
+
+-- Partitions and children that had another default than their parent. With the
+-- rights of the parent's owner, who has remembered them, and not of a child's.
+CREATE FUNCTION snowflake_internal.migration_restore_children(origin snowflake_internal.origins)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    it record;
+BEGIN
+    FOR it IN
+        SELECT f.relation, d ->> 'default' AS expression
+        FROM jsonb_array_elements(origin.child_defaults) AS d
+        JOIN snowflake_internal.migration_family(origin.target, origin.column_name) AS f ON true
+        JOIN pg_class AS c ON c.oid = f.relation AND c.relname = d ->> 'name'
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace AND n.nspname = d ->> 'schema'
+    LOOP
+        PERFORM snowflake_internal.migration_run(origin.target,
+            format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', snowflake_internal.migration_name(it.relation),
+                   origin.column_name, coalesce('SET DEFAULT ' || it.expression, 'DROP DEFAULT')));
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_restore_children(origin snowflake_internal.origins) IS
+    'Behind snowflake_migrate_revert: puts the defaults of partitions and children back';
+
+-- The sequence resumes after the old IDs: those below the first snowflake ID,
+-- also ones that were inserted since. It keeps its step: of two servers, one
+-- may give the odd numbers and the other one the even ones. A sequence of another
+-- role is only ever moved ahead, from where it is.
+CREATE FUNCTION snowflake_internal.migration_continue_sequence(sequence regclass, is_new boolean, origin snowflake_internal.origins)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    options pg_sequence;
+    is_own CONSTANT boolean := EXISTS (
+        SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner WHERE c.oid = sequence AND t.oid = origin.target);
+    state record;
+    present bigint;
+    taken bigint;
+    base bigint;
+    reached bigint;
+    landing bigint;
+    is_called boolean := true;
+BEGIN
+    SELECT s.* INTO options FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    IF NOT EXISTS (SELECT FROM pg_attribute AS a
+                   WHERE a.attrelid = origin.target AND a.attname = origin.column_name
+                     AND snowflake_internal.migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype))
+    THEN
+        RAISE EXCEPTION 'column "%" of % is of another type now', origin.column_name, origin.target
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    SELECT s.last_value, s.is_called INTO state FROM snowflake_internal.migration_sequence_state(sequence, origin.target) AS s;
+    present := CASE WHEN state.is_called AND NOT is_new THEN state.last_value END;
+    IF NOT is_own AND (state.last_value IS NULL OR present >= origin.first_id_ever) THEN
+        RETURN;
+    END IF;
+    -- Scripts that set sequences to max(id) may have set it to a snowflake ID.
+    taken := coalesce(CASE WHEN present < origin.first_id_ever THEN present END, origin.sequence_last_value);
+    base := coalesce(taken, (origin.sequence_options ->> 'next')::bigint,
+                     CASE WHEN NOT is_own THEN state.last_value END, options.seqstart);
+    reached := (snowflake_internal.migration_run(origin.target,
+        format('SELECT %1$s(%2$I) FROM %3$s WHERE %2$I < %4$L::bigint AND %2$I BETWEEN %5$L::bigint AND %6$L::bigint',
+               CASE WHEN options.seqincrement > 0 THEN 'max' ELSE 'min' END,
+               origin.column_name, snowflake_internal.migration_name(origin.target),
+               origin.first_id_ever, options.seqmin, options.seqmax)))[1]::bigint;
+    IF sign(reached::numeric - base) = sign(options.seqincrement) OR reached = base AND taken IS NULL THEN
+        DECLARE
+            stepped CONSTANT numeric := base + ceil((reached::numeric - base) / options.seqincrement) * options.seqincrement;
+        BEGIN
+            landing := CASE WHEN stepped BETWEEN options.seqmin AND options.seqmax THEN stepped ELSE reached END;
+        END;
+    ELSIF taken IS NOT NULL AND taken IS DISTINCT FROM present THEN
+        landing := taken;
+    ELSIF is_own AND taken IS NULL AND (present IS NOT NULL OR is_new AND base <> options.seqstart) THEN
+        landing := base;
+        is_called := false;
+    END IF;
+    IF landing IS NOT NULL THEN
+        -- By its number: a name could be another relation's by then.
+        PERFORM snowflake_internal.migration_run(origin.target,
+            format('SELECT setval(%L::regclass, %L::bigint, %L::boolean)', sequence::oid, landing, is_called));
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_continue_sequence(sequence regclass, is_new boolean, origin snowflake_internal.origins) IS
+    'Behind snowflake_migrate_revert: lets the sequence go on after the old IDs';

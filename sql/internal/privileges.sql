@@ -1,0 +1,54 @@
+-- Who may do what with the extension's tables and the mark: the extension's own
+-- code writes them, everybody else reads. However privileges are given away
+-- wholesale, that stays so:
+--
+-- - before the extension is created (ALTER DEFAULT PRIVILEGES): what came with
+--   the creation is revoked here;
+-- - afterwards (GRANT ... ON ALL TABLES): revoked at once where the library is
+--   preloaded (src/utility.rs);
+-- - by pg_write_all_data, or where the library is not preloaded: a trigger
+--   refuses to write to the tables (a superuser may: dumps are restored), and
+--   what is set on the mark is believed no further than a lease (src/mark.rs).
+DO $do$
+DECLARE
+    former CONSTANT pg_catalog.text := pg_catalog.current_setting('search_path');
+    it record;
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+    FOR it IN
+        SELECT c.relkind, c.oid::regclass AS relation, CASE p.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(p.grantee)) END AS grantee
+        FROM pg_depend AS d
+        JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND e.extname = 'snowflake'
+        JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND c.relkind IN ('r', 'S')
+        CROSS JOIN LATERAL aclexplode(c.relacl) AS p
+        WHERE d.deptype = 'e' AND p.grantee <> c.relowner
+        GROUP BY c.relkind, c.oid, p.grantee
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s %s FROM %s', CASE it.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
+                       it.relation, it.grantee);
+    END LOOP;
+    FOR it IN
+        SELECT DISTINCT CASE p.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(p.grantee)) END AS grantee
+        FROM pg_namespace AS n
+        CROSS JOIN LATERAL aclexplode(n.nspacl) AS p
+        WHERE n.nspname = 'snowflake_internal' AND p.privilege_type = 'CREATE' AND p.grantee <> n.nspowner
+    LOOP
+        EXECUTE format('REVOKE CREATE ON SCHEMA snowflake_internal FROM %s', it.grantee);
+    END LOOP;
+    PERFORM set_config('search_path', former, true);
+END
+$do$;
+
+-- As the tables of migrations: written by SQL only by superusers, and each
+-- server's own.
+CREATE TRIGGER accepted_layout_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.accepted_layout
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+ALTER TABLE snowflake_internal.accepted_layout ENABLE ALWAYS TRIGGER accepted_layout_guard;
+CREATE TRIGGER accepted_layout_stay BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.accepted_layout
+    FOR EACH ROW EXECUTE FUNCTION snowflake_internal.origins_stay();
+ALTER TABLE snowflake_internal.accepted_layout ENABLE REPLICA TRIGGER accepted_layout_stay;
+
+GRANT SELECT ON snowflake_internal.mark, snowflake_internal.progress, snowflake_internal.accepted_layout TO PUBLIC;
+-- It has the last values of sequences of tables that were migrated. The owner of
+-- a database has to be able to dump it.
+GRANT SELECT ON snowflake_internal.origins TO pg_database_owner;

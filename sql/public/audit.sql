@@ -1,0 +1,262 @@
+-- What is wrong with the numbers in a column of IDs. Reads the table with the
+-- rights of its owner where the caller has them (the planner evaluates what the
+-- owner wrote: a superuser's audit must not lend it his rights), else with the
+-- caller's; and it reads what the calling statement sees.
+--
+-- A finding has the number of rows and the largest of their numbers; of
+-- duplicates, how many rows are too many. A row may be in several findings.
+-- Numbers below first_id, where it is given, are no snowflake IDs: they are in
+-- the finding of that name and among duplicates, and in no other. Fields are
+-- read by this server's layout, also those of IDs made by another one. Row
+-- security that hides rows from the caller is an error: what is not seen
+-- cannot be called right.
+--
+-- The order in which things are read keeps rows of live sessions from being
+-- reported. Whatever is in the table was issued before the scan saw it, slots
+-- and marks only grow, and both are read after the scan; whether this run of
+-- the server has read the mark is asked before the slots, which are raised to
+-- the mark first. Most tables take one scan, two where no index proves that
+-- nothing comes twice. Only where something is too high another one counts it,
+-- up to where the first scan found numbers: that holds for foreign partitions
+-- too, where each scan sees what is there by then.
+--
+-- "Of another layout": the database remembers one that is not this server's. All
+-- numbers that may be IDs are counted, since nothing in them tells which one it
+-- was.
+--
+-- "From the future": later than any server's IDs are while its clock is right,
+-- which after a start begin up to the lease ahead and run ahead of that in
+-- bursts. While a step back of this server's clock is ridden out its IDs are
+-- further ahead, but none reaches the mark. A mark that is ahead by more than
+-- max_clock_step excuses nothing: with such a one the server makes no IDs either.
+--
+-- "Cannot have made": each slot knows the last ID of its backend number, and
+-- after a start every slot is raised to the mark and to the floor; until then
+-- the mark itself is the bound. A number that is set on the mark raises the
+-- slots at the next ID only; until then log_cnt tells of it, which the extension
+-- leaves negative. Below the bound nobody can tell whose an ID is.
+
+CREATE FUNCTION snowflake_audit(
+    target regclass,
+    column_name name DEFAULT NULL,
+    expected_nodes integer[] DEFAULT NULL,
+    first_id bigint DEFAULT NULL
+) RETURNS TABLE (finding text, ids bigint, example bigint)
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    -- Not in the format strings themselves: a schema's name may hold a %.
+    here CONSTANT text := '@extschema@';
+    highest_possible CONSTANT bigint := 9223372036854775807;
+    -- What a number of the first scan is.
+    is_id CONSTANT integer := 0;
+    is_before_first CONSTANT integer := 1;
+    is_negative CONSTANT integer := 2;
+    is_outside CONSTANT integer := 3;
+    is_of_other_node CONSTANT integer := 4;
+    meant name := column_name;
+    defaults name[];
+    meant_number smallint;
+    meant_type oid;
+    numbers text;
+    start CONSTANT bigint := coalesce(first_id, -highest_possible - 1);
+    last_of_layout CONSTANT bigint := @extschema@.snowflake_max_id(timestamptz 'infinity');
+    own_node integer;
+    is_generating boolean;
+    not_known text;
+    kinds integer[];
+    backends integer[];
+    counts bigint[];
+    tops bigint[];
+    highest bigint;
+    is_read boolean;
+    mark record;
+    ahead interval;
+    max_step interval;
+    allowed bigint;
+    slot_bounds bigint[];
+    slot_tops bigint[];
+    lowest_bound bigint;
+    future bigint;
+    future_top bigint;
+    not_own bigint;
+    not_own_top bigint;
+    doubled bigint;
+    doubled_top bigint;
+    made_with text;
+    read_with text;
+    answer text[];
+BEGIN
+    -- The column: the one that snowflake_nextval() feeds, else the one that a
+    -- sequence feeds or fed.
+    IF meant IS NULL THEN
+        defaults := ARRAY(
+            SELECT a.attname FROM pg_attribute AS a
+            WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasdef
+              AND snowflake_internal.migration_is_switched(target, a.attname));
+        IF cardinality(defaults) > 1 THEN
+            defaults := coalesce(
+                nullif(ARRAY(SELECT a.attname FROM pg_index AS i JOIN pg_attribute AS a
+                                 ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+                             WHERE i.indrelid = target AND i.indisprimary AND i.indnkeyatts = 1
+                               AND a.attname = ANY (defaults)), '{}'),
+                defaults);
+        END IF;
+        IF cardinality(defaults) > 1 THEN
+            RAISE EXCEPTION 'several columns of "%" have snowflake IDs', (SELECT c.relname FROM pg_class AS c WHERE c.oid = target)
+                USING ERRCODE = 'invalid_parameter_value',
+                      DETAIL = format('They are %s.', array_to_string(defaults, ', ')),
+                      HINT = 'Name the one to look at.';
+        END IF;
+        meant := defaults[1];
+    END IF;
+    meant := snowflake_internal.migration_column(target, meant);
+    WITH RECURSIVE type (number, oid, base) AS (
+        SELECT a.attnum, t.oid, t.typbasetype
+        FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
+        WHERE a.attrelid = target AND a.attname = meant
+      UNION ALL
+        SELECT d.number, t.oid, t.typbasetype FROM type AS d JOIN pg_type AS t ON t.oid = d.base
+    )
+    SELECT d.number, d.oid INTO meant_number, meant_type FROM type AS d WHERE d.base = 0;
+    IF meant_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) THEN
+        RAISE EXCEPTION 'column "%" of % holds no IDs', meant, target
+            USING ERRCODE = 'datatype_mismatch',
+                  DETAIL = format('Its type is %s.', (SELECT format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a
+                                                      WHERE a.attrelid = target AND a.attname = meant)),
+                  HINT = 'Snowflake IDs are bigint; old ones may be integer or smallint.';
+    END IF;
+    numbers := format('SELECT it.%I::bigint AS id FROM %s AS it WHERE it.%I', meant, target, meant);
+
+    -- This server.
+    SELECT s.node_id, s.preloaded AND s.node_id IS NOT NULL AND NOT pg_is_in_recovery(),
+           CASE WHEN NOT s.preloaded THEN 'snowflake is not in shared_preload_libraries.'
+                WHEN s.node_id IS NULL THEN 'snowflake.node_id is not set.'
+                WHEN pg_is_in_recovery() THEN 'A standby makes no IDs; the server that it follows can tell.' END
+    INTO own_node, is_generating, not_known
+    FROM @extschema@.snowflake_status AS s;
+    IF NOT is_generating THEN
+        RAISE NOTICE 'IDs that this server cannot have made are not looked for' USING DETAIL = not_known;
+        own_node := NULL;
+    END IF;
+
+    answer := snowflake_internal.migration_read(target, format(
+        'SELECT array_agg(g.kind), array_agg(g.backend), array_agg(g.count), array_agg(g.top)
+         FROM (SELECT n.kind, n.backend, count(*), max(n.id) AS top
+               FROM (SELECT d.id,
+                            CASE WHEN d.id < %3$L::bigint THEN 1 WHEN d.id < 0 THEN 2 WHEN d.id > %4$L::bigint THEN 3
+                                 WHEN %6$L::integer[] IS NOT NULL AND %1$s.snowflake_node_id(d.id) <> ALL (%6$L::integer[]) THEN 4
+                                 ELSE 0 END AS kind,
+                            CASE WHEN d.id >= greatest(%3$L::bigint, 0) AND d.id <= %4$L::bigint
+                                      AND %1$s.snowflake_node_id(d.id) = %5$L::integer
+                                 THEN %1$s.snowflake_backend_id(d.id) END AS backend
+                     FROM (%2$s IS NOT NULL) AS d) AS n
+               GROUP BY n.kind, n.backend) AS g',
+        here, numbers, start, last_of_layout, own_node, array_remove(expected_nodes, NULL)));
+    kinds := answer[1];
+    backends := answer[2];
+    counts := answer[3];
+    tops := answer[4];
+    SELECT max(g.top) INTO highest FROM unnest(kinds, tops) AS g (kind, top) WHERE g.kind IN (is_id, is_of_other_node);
+    -- Then the fields that were read are not those that the IDs were made with.
+    SELECT s.database_layout, s.layout INTO made_with, read_with
+    FROM @extschema@.snowflake_status AS s WHERE s.database_layout <> s.layout;
+    IF FOUND THEN
+        RAISE NOTICE 'IDs of this database were made with another layout'
+            USING DETAIL = format('They were made with "%s"; they are read with "%s".', made_with, read_with),
+                  HINT = 'After a change that is wanted, a superuser can run SELECT snowflake_accept_layout().';
+        RETURN QUERY SELECT 'IDs of another layout', sum(g.count)::bigint, max(g.top)
+                     FROM unnest(kinds, counts, tops) AS g (kind, count, top)
+                     WHERE g.kind <> is_before_first HAVING sum(g.count) > 0;
+    END IF;
+
+    -- How high IDs may be by now.
+    is_read := coalesce((SELECT s.reserved_until IS NOT NULL FROM @extschema@.snowflake_status AS s), false);
+    SELECT greatest(m.last_value - 1, 0) AS bound, m.log_cnt < 0 AND is_read AS is_in_slots INTO mark
+    FROM snowflake_internal.mark AS m;
+    -- Not defined where the library is not preloaded: then what they are by default.
+    SELECT make_interval(secs => (coalesce(max(s.setting) FILTER (WHERE s.name = 'snowflake.max_borrow'), '1000')::float8
+                                  + coalesce(max(s.setting) FILTER (WHERE s.name = 'snowflake.lease'), '2000')::float8) / 1000),
+           make_interval(secs => nullif(coalesce(max(s.setting) FILTER (WHERE s.name = 'snowflake.max_clock_step'), '86400000'), '-1')::float8 / 1000)
+    INTO ahead, max_step
+    FROM pg_settings AS s WHERE s.name LIKE 'snowflake.%';
+    allowed := @extschema@.snowflake_max_id(clock_timestamp() + ahead);
+    IF max_step IS NULL
+       OR mark.bound <= @extschema@.snowflake_max_id(clock_timestamp() + max_step + ahead)
+    THEN
+        allowed := greatest(allowed, mark.bound);
+    END IF;
+
+    -- A slot where nothing is too high has the highest bound there is.
+    IF is_generating THEN
+        SELECT array_agg(CASE WHEN seen.top > b.bound THEN b.bound ELSE highest_possible END ORDER BY s.backend_id),
+               array_agg(coalesce(seen.top, 0) ORDER BY s.backend_id),
+               min(b.bound) FILTER (WHERE seen.top > b.bound)
+        INTO slot_bounds, slot_tops, lowest_bound
+        FROM snowflake_internal.get_stat_slots() AS s
+        CROSS JOIN LATERAL (SELECT greatest(s.bound, CASE WHEN NOT mark.is_in_slots THEN mark.bound END, 0)) AS b (bound)
+        LEFT JOIN (SELECT g.backend, max(g.top) FROM unnest(backends, tops) AS g (backend, top) GROUP BY g.backend)
+               AS seen (backend, top) ON seen.backend = s.backend_id;
+    END IF;
+
+    IF highest > allowed OR lowest_bound IS NOT NULL THEN
+        answer := snowflake_internal.migration_read(target, format(
+            'SELECT count(*) FILTER (WHERE n.id > %8$L::bigint) AS count,
+                    max(n.id) FILTER (WHERE n.id > %8$L::bigint) AS top,
+                    count(*) FILTER (WHERE n.is_not_own) AS not_own,
+                    max(n.id) FILTER (WHERE n.is_not_own) AS not_own_top
+             FROM (SELECT d.id, %1$s.snowflake_node_id(d.id) = %7$L::integer
+                                AND d.id > (%9$L::bigint[])[%1$s.snowflake_backend_id(d.id) + 1]
+                                AND d.id <= (%10$L::bigint[])[%1$s.snowflake_backend_id(d.id) + 1] AS is_not_own
+                   FROM (%2$s > %4$L::bigint AND it.%3$I >= %5$L::bigint AND it.%3$I <= %6$L::bigint) AS d) AS n',
+            here, numbers, meant, least(allowed, lowest_bound), greatest(start, 0), highest, own_node, allowed,
+            slot_bounds, slot_tops));
+        future := answer[1];
+        future_top := answer[2];
+        not_own := answer[3];
+        not_own_top := answer[4];
+    END IF;
+
+    -- Nothing comes twice where a unique index on this column alone says so: not
+    -- one that is checked at the end of the transaction (this one may not be over),
+    -- nor one that CREATE INDEX CONCURRENTLY left behind, nor one of a table with
+    -- inheritance children, which have indexes of their own. The unique index
+    -- of a partitioned table covers its partitions: it holds the partition key.
+    IF NOT EXISTS (
+        SELECT FROM pg_index AS i
+        JOIN pg_class AS c ON c.oid = i.indrelid
+        JOIN pg_opclass AS o ON o.oid = i.indclass[0]
+        JOIN pg_opfamily AS f ON f.oid = o.opcfamily AND f.opfname = 'integer_ops' AND f.opfnamespace = 'pg_catalog'::regnamespace
+        WHERE i.indrelid = target AND i.indisunique AND i.indisvalid AND i.indisready AND i.indislive AND i.indimmediate
+          AND i.indnkeyatts = 1 AND i.indkey[0] = meant_number AND i.indpred IS NULL
+          AND (c.relkind = 'p' OR NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhparent = target)))
+    THEN
+        answer := snowflake_internal.migration_read(target, format(
+            'SELECT sum(g.count - 1)::bigint AS count, max(g.id) AS top
+             FROM (SELECT d.id, count(*) FROM (%s IS NOT NULL) AS d GROUP BY d.id HAVING count(*) > 1) AS g', numbers));
+        doubled := answer[1];
+        doubled_top := answer[2];
+        IF doubled > 0 THEN
+            RETURN QUERY SELECT 'duplicates', doubled, doubled_top;
+        END IF;
+    END IF;
+    IF future > 0 THEN
+        RETURN QUERY SELECT 'IDs from the future', future, future_top;
+    END IF;
+    RETURN QUERY
+        SELECT name.text, sum(g.count)::bigint, max(g.top)
+        FROM unnest(kinds, counts, tops) AS g (kind, count, top)
+        JOIN (VALUES (is_negative, 'negative numbers'),
+                     (is_outside, 'numbers outside of this server''s layout'),
+                     (is_of_other_node, 'IDs of nodes not expected'),
+                     (is_before_first, 'IDs below first_id')) AS name (kind, text) ON name.kind = g.kind
+        GROUP BY name.kind, name.text
+        ORDER BY array_position(ARRAY[is_negative, is_outside, is_of_other_node, is_before_first], name.kind);
+    IF not_own > 0 THEN
+        RETURN QUERY SELECT 'IDs with this server''s number that it cannot have made', not_own, not_own_top;
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_audit(target regclass, column_name name, expected_nodes integer[], first_id bigint) IS
+    'What is wrong with the numbers in a column of IDs: each finding with how many numbers and the largest of them; no rows where all is well';

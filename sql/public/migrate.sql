@@ -1,0 +1,21 @@
+CREATE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $procedure$
+DECLARE
+    it record;
+    done integer := 0;
+BEGIN
+    PERFORM snowflake_internal.migration_limit_locks();
+    FOR it IN SELECT * FROM snowflake_internal.migration_steps(target, column_name, false) LOOP
+        RAISE NOTICE 'step %: %', it.step, it.note;
+        PERFORM snowflake_internal.migration_run(it.relation, it.statement);
+        done := done + 1;
+    END LOOP;
+    IF done = 0 THEN
+        RAISE NOTICE 'nothing to do: % is migrated', target;
+    END IF;
+END
+$procedure$;
+COMMENT ON PROCEDURE snowflake_migrate(target regclass, column_name name) IS
+    'Gives a column snowflake IDs in one transaction: what snowflake_migration_plan shows';

@@ -1,0 +1,68 @@
+CREATE PROCEDURE snowflake_migrate_revert(target regclass, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $procedure$
+DECLARE
+    meant name;
+    origin snowflake_internal.origins;
+    sequence regclass;
+    is_new boolean := false;
+    has_shadows boolean;
+BEGIN
+    -- First: of others' tables not even the column that was migrated is found.
+    IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
+        PERFORM snowflake_internal.migration_require_owner(target);
+    END IF;
+    meant := snowflake_internal.migration_column(target, column_name);
+    has_shadows := snowflake_internal.migration_drop_shadows(target, meant);
+    PERFORM snowflake_internal.migration_limit_locks();
+    PERFORM snowflake_internal.migration_lock_table(target, text 'ACCESS EXCLUSIVE');
+    -- Its children too: the sequence has to follow the IDs in them.
+    PERFORM snowflake_internal.migration_lock_table(c.oid::regclass, text 'ACCESS EXCLUSIVE')
+    FROM snowflake_internal.migration_family(target, meant) AS f
+    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
+    WHERE f.relation <> target;
+    origin := snowflake_internal.migration_origin(target, meant);
+    IF (origin.target IS NULL OR origin.reverted_at IS NOT NULL) AND has_shadows THEN
+        RETURN;
+    ELSIF origin.target IS NULL OR origin.reverted_at IS NOT NULL THEN
+        RAISE EXCEPTION 'nothing is known of what column "%" of % had before', meant, target
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Only what snowflake_migrate() or its plan has migrated can be reverted. If the column was renamed since, rename it back first; else give it a default of its own.';
+    END IF;
+
+    IF has_shadows AND NOT snowflake_internal.migration_is_switched(target, meant) THEN
+        NULL;  -- Taken back before the swap: nothing else was changed.
+    ELSIF NOT snowflake_internal.migration_is_switched(target, meant) THEN
+        RAISE NOTICE 'column "%" of % does not have snowflake_nextval() as its default: it keeps what it has', meant, target;
+    ELSE
+        IF origin.kind LIKE 'identity %' THEN
+            sequence := snowflake_internal.migration_restore_identity(origin);
+            is_new := true;
+        ELSE
+            IF origin.sequence_name IS NOT NULL THEN
+                sequence := coalesce(snowflake_internal.migration_named_sequence(origin.sequence_schema, origin.sequence_name),
+                    snowflake_internal.migration_owned_sequence(target, meant));
+                is_new := sequence IS NULL;
+                IF is_new THEN
+                    sequence := snowflake_internal.migration_restore_sequence(origin);
+                ELSIF origin.kind = 'serial'
+                      AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence
+                                        AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a')
+                THEN
+                    PERFORM snowflake_internal.migration_run(target, format('ALTER SEQUENCE %s OWNED BY %s.%I',
+                        snowflake_internal.migration_name(sequence), snowflake_internal.migration_name(target), meant));
+                END IF;
+            END IF;
+            PERFORM snowflake_internal.migration_restore_default(origin, sequence);
+        END IF;
+        PERFORM snowflake_internal.migration_restore_children(origin);
+        IF sequence IS NOT NULL THEN
+            PERFORM snowflake_internal.migration_continue_sequence(sequence, is_new, origin);
+        END IF;
+    END IF;
+    PERFORM snowflake_internal.migration_put_back(target, meant);
+END
+$procedure$;
+COMMENT ON PROCEDURE snowflake_migrate_revert(target regclass, column_name name) IS
+    'Puts the sequence back that fed the column before it was migrated';

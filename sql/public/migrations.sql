@@ -1,0 +1,28 @@
+-- As of snowflake_serial_columns: operands of exactly the types of pg_catalog's
+-- operators, arguments of exactly the types of the extension's functions.
+CREATE VIEW snowflake_migrations AS
+    SELECT c.oid::pg_catalog.regclass AS table_name,
+           p.column_name,
+           snowflake_internal.migration_online_step(c.oid::pg_catalog.regclass, p.column_name) AS step,
+           p.rows_done, p.rows_total,
+           pg_catalog.round(p.run_rows / CASE WHEN p.run_seconds <> 0::pg_catalog.float8 THEN p.run_seconds END)::bigint AS rows_per_second,
+           pg_catalog.make_interval(secs => pg_catalog.round(
+               (p.rows_total - p.rows_done)::pg_catalog.float8 * p.run_seconds
+               / CASE WHEN p.run_rows <> 0::pg_catalog.float8 THEN p.run_rows END)) AS time_left
+    FROM (SELECT s.target, s.column_name, pg_catalog.sum(s.rows_done)::bigint AS rows_done, pg_catalog.sum(s.rows_total)::bigint AS rows_total,
+                 pg_catalog.sum(s.run_rows)::double precision AS run_rows, pg_catalog.sum(s.run_seconds) AS run_seconds
+          FROM snowflake_internal.progress AS s
+          GROUP BY s.target, s.column_name) AS p
+    JOIN pg_catalog.pg_class AS c ON c.oid = p.target::pg_catalog.oid
+    WHERE EXISTS (SELECT FROM snowflake_internal.migration_shadows(c.oid::pg_catalog.regclass, p.column_name) AS s
+                  WHERE s.trigger_oid IS NOT NULL);
+COMMENT ON VIEW snowflake_migrations IS 'The online migrations that are under way';
+COMMENT ON COLUMN snowflake_migrations.table_name IS 'The table whose key is migrated';
+COMMENT ON COLUMN snowflake_migrations.column_name IS 'The key';
+COMMENT ON COLUMN snowflake_migrations.step IS 'What is next, or at work: adding shadow columns, backfill, validating rows, building indexes, adding foreign keys, ready to swap';
+COMMENT ON COLUMN snowflake_migrations.rows_done IS 'How many rows the backfill has been through, of all the tables';
+COMMENT ON COLUMN snowflake_migrations.rows_total IS 'How many there were when it began, as the planner guessed';
+COMMENT ON COLUMN snowflake_migrations.rows_per_second IS 'How many the present call of the backfill does a second, or the last one did';
+COMMENT ON COLUMN snowflake_migrations.time_left IS 'How long the rest takes at that rate; NULL while there is none';
+
+GRANT SELECT ON snowflake_migrations TO PUBLIC;

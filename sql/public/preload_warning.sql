@@ -1,0 +1,14 @@
+-- What there is to do where IDs cannot be made yet.
+DO $do$
+BEGIN
+    IF NOT (SELECT s.preloaded FROM snowflake_internal.get_status() AS s) THEN
+        RAISE WARNING 'the extension snowflake can read IDs, but not make them yet'
+            USING DETAIL = 'Its library is not in shared_preload_libraries.',
+                  HINT = 'Add these lines to postgresql.conf and restart the server: shared_preload_libraries = ''snowflake'' (after a comma where other libraries are listed), and snowflake.node_id = 0 (another number on each server).';
+    ELSIF (SELECT s.node_id IS NULL FROM snowflake_internal.get_status() AS s) THEN
+        RAISE WARNING 'the extension snowflake can read IDs, but not make them yet'
+            USING DETAIL = 'snowflake.node_id is not set.',
+                  HINT = 'Add snowflake.node_id = 0 (another number on each server) to postgresql.conf and restart the server.';
+    END IF;
+END
+$do$;

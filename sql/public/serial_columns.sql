@@ -1,0 +1,81 @@
+-- Views are parsed while the schema that the extension is created in is on the
+-- search path. So that no operator planted there is nearer, each has operands
+-- of exactly the types that pg_catalog's has.
+CREATE VIEW snowflake_serial_columns AS
+    WITH fed AS (
+        -- Identity columns own their sequence internally.
+        SELECT a.attrelid, a.attnum, d.objid AS sequence,
+               CASE WHEN a.attidentity = 'a'::"char" THEN 'identity always' ELSE 'identity by default' END AS kind
+        FROM pg_catalog.pg_attribute AS a
+        JOIN pg_catalog.pg_depend AS d
+          ON d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid
+         AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
+         AND d.classid = 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid AND d.deptype = 'i'::"char"
+        JOIN pg_catalog.pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'::"char"
+        WHERE a.attidentity <> ''::"char"
+      UNION ALL
+        -- Defaults depend on the sequences that they name.
+        SELECT f.adrelid, f.adnum, d.refobjid,
+               CASE WHEN owned.objid IS NOT NULL THEN 'serial' ELSE 'default' END
+        FROM pg_catalog.pg_attrdef AS f
+        JOIN pg_catalog.pg_depend AS d
+          ON d.classid = 'pg_catalog.pg_attrdef'::pg_catalog.regclass::pg_catalog.oid AND d.objid = f.oid
+         AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid
+        JOIN pg_catalog.pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'::"char"
+        LEFT JOIN pg_catalog.pg_depend AS owned
+          ON owned.classid = 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid AND owned.objid = s.oid
+         AND owned.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid
+         AND owned.refobjid = f.adrelid AND owned.refobjsubid = f.adnum AND owned.deptype = 'a'::"char"
+    )
+    SELECT n.nspname AS schema_name,
+           c.relname AS table_name,
+           a.attname AS column_name,
+           pg_catalog.format_type(a.atttypid, a.atttypmod) AS data_type,
+           fed.kind,
+           fed.sequence::pg_catalog.regclass AS sequence,
+           used.last_value,
+           -- Some sequences go down.
+           pg_catalog.round(pg_catalog.abs(100.0 * used.last_value::pg_catalog.numeric)
+               / CASE WHEN base.type_oid = 'pg_catalog.int2'::pg_catalog.regtype::pg_catalog.oid THEN 32767::pg_catalog.numeric
+                      WHEN base.type_oid = 'pg_catalog.int4'::pg_catalog.regtype::pg_catalog.oid THEN 2147483647::pg_catalog.numeric
+                      WHEN base.type_oid = 'pg_catalog.int8'::pg_catalog.regtype::pg_catalog.oid THEN 9223372036854775807::pg_catalog.numeric
+                 END, 2) AS percent_used,
+           ARRAY(SELECT pg_catalog.format('%s.%I', k.conrelid::pg_catalog.regclass, ra.attname)
+                 FROM pg_catalog.pg_constraint AS k
+                 CROSS JOIN LATERAL ROWS FROM (pg_catalog.unnest(k.conkey), pg_catalog.unnest(k.confkey))
+                     AS key (referencing, referenced)
+                 JOIN pg_catalog.pg_attribute AS ra ON ra.attrelid = k.conrelid AND ra.attnum = key.referencing
+                 WHERE k.contype = 'f'::"char" AND k.conparentid = 0::pg_catalog.oid
+                   AND k.confrelid = c.oid AND key.referenced = a.attnum
+                 ORDER BY 1) AS referenced_by
+    FROM fed
+    JOIN pg_catalog.pg_class AS c ON c.oid = fed.attrelid
+    JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
+    JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = fed.attnum
+    CROSS JOIN LATERAL (
+        -- Reading a sequence takes a privilege; without it, the view still shows the column.
+        SELECT CASE WHEN pg_catalog.has_sequence_privilege(fed.sequence, 'USAGE, SELECT')
+                    THEN pg_catalog.pg_sequence_last_value(fed.sequence) END AS last_value
+    ) AS used
+    CROSS JOIN LATERAL (SELECT snowflake_internal.migration_base_type(a.atttypid) AS type_oid) AS base
+    -- Partitions and inheritance children are their parent's matter, unless a
+    -- sequence of their own feeds them.
+    WHERE NOT EXISTS (
+            SELECT FROM pg_catalog.pg_inherits AS i
+            JOIN fed AS above ON above.attrelid = i.inhparent AND above.sequence = fed.sequence
+            JOIN pg_catalog.pg_attribute AS pa ON pa.attrelid = above.attrelid AND pa.attnum = above.attnum
+            WHERE i.inhrelid = c.oid AND pa.attname = a.attname)
+      AND NOT pg_catalog.pg_is_other_temp_schema(n.oid)
+      AND n.nspname <> 'pg_catalog'::pg_catalog.name AND n.nspname <> 'information_schema'::pg_catalog.name;
+COMMENT ON VIEW snowflake_serial_columns IS 'Every column that a sequence feeds';
+COMMENT ON COLUMN snowflake_serial_columns.schema_name IS 'The table''s schema';
+COMMENT ON COLUMN snowflake_serial_columns.table_name IS 'The table; partitions and inheritance children that their parent''s sequence feeds are its matter';
+COMMENT ON COLUMN snowflake_serial_columns.column_name IS 'The column';
+COMMENT ON COLUMN snowflake_serial_columns.data_type IS 'The column''s type';
+COMMENT ON COLUMN snowflake_serial_columns.kind IS 'serial, identity always, identity by default, or default: a sequence that the column does not own';
+COMMENT ON COLUMN snowflake_serial_columns.sequence IS 'The sequence';
+COMMENT ON COLUMN snowflake_serial_columns.last_value IS 'The last number that was taken from it; NULL before the first, and for who may not read it';
+COMMENT ON COLUMN snowflake_serial_columns.percent_used IS 'How much of the type''s range that is, in percent';
+COMMENT ON COLUMN snowflake_serial_columns.referenced_by IS 'The columns that reference it';
+
+GRANT SELECT ON snowflake_serial_columns TO PUBLIC;
