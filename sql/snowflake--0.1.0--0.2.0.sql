@@ -1,18 +1,76 @@
 \echo Use "ALTER EXTENSION snowflake UPDATE TO '0.2.0'" to load this file. \quit
 
 -- What scripts/upgrade-script writes is between its two lines; the rest is
--- written by hand. Run the script again when the SQL of 0.2.0 has changed.
+-- written by hand. Run the script again when the SQL of 0.2.0 has changed: it
+-- applies what is above the first line before it compares the versions.
 
--- As in sql/layout_memory.sql.
-CREATE TABLE snowflake_accepted_layout (
+-- As in sql/internal/schema.sql.
+CREATE SCHEMA snowflake_internal;
+COMMENT ON SCHEMA snowflake_internal IS
+    'Objects of the extension snowflake that are not meant to be used directly';
+GRANT USAGE ON SCHEMA snowflake_internal TO PUBLIC;
+
+-- What is not for people moves there and loses its prefix. The objects stay the
+-- same, so triggers of online migrations that are not finished keep their
+-- function, and sessions that run keep their mark.
+DO $do$
+DECLARE
+    former CONSTANT pg_catalog.text := pg_catalog.current_setting('search_path');
+    it record;
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+    FOR it IN
+        SELECT p.oid::regprocedure AS function, p.proname, pg_get_function_identity_arguments(p.oid) AS arguments
+        FROM pg_depend AS d
+        JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND e.extname = 'snowflake'
+        JOIN pg_proc AS p ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+        WHERE d.deptype = 'e'
+          AND p.proname ~ '^snowflake_(migration_.*|get_.*|copy_nextval|nextval_support|shadow|origins_stay)$'
+          AND p.proname <> 'snowflake_migration_plan'
+    LOOP
+        EXECUTE format('ALTER FUNCTION %s SET SCHEMA snowflake_internal', it.function);
+        EXECUTE format('ALTER FUNCTION snowflake_internal.%I(%s) RENAME TO %I',
+                       it.proname, it.arguments, substr(it.proname, length('snowflake_') + 1));
+    END LOOP;
+    FOR it IN
+        SELECT c.oid::regclass AS relation, c.relname, c.relkind, c.oid
+        FROM pg_depend AS d
+        JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND e.extname = 'snowflake'
+        JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND d.objid = c.oid
+        WHERE d.deptype = 'e' AND c.relname IN ('snowflake_mark', 'snowflake_origins', 'snowflake_progress')
+    LOOP
+        EXECUTE format('ALTER %s %s SET SCHEMA snowflake_internal',
+                       CASE it.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, it.relation);
+        EXECUTE format('ALTER %s snowflake_internal.%I RENAME TO %I',
+                       CASE it.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
+                       it.relname, substr(it.relname, length('snowflake_') + 1));
+    END LOOP;
+    -- With the constraint of a key its index is renamed.
+    FOR it IN
+        SELECT c.conrelid::regclass AS relation, c.conname
+        FROM pg_constraint AS c
+        WHERE c.conrelid IN ('snowflake_internal.origins'::regclass, 'snowflake_internal.progress'::regclass)
+          AND c.conname ~ '^snowflake_(origins|progress)_'
+    LOOP
+        EXECUTE format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I',
+                       it.relation, it.conname, substr(it.conname, length('snowflake_') + 1));
+    END LOOP;
+    PERFORM set_config('search_path', former, true);
+END
+$do$;
+ALTER TRIGGER snowflake_origins_stay ON snowflake_internal.origins RENAME TO origins_stay;
+ALTER TRIGGER snowflake_progress_stay ON snowflake_internal.progress RENAME TO progress_stay;
+
+-- As in sql/internal/accepted_layout.sql.
+CREATE TABLE snowflake_internal.accepted_layout (
     layout text NOT NULL,
     accepted_at timestamp with time zone NOT NULL DEFAULT pg_catalog.now()
 ) USING heap;
-SELECT pg_catalog.pg_extension_config_dump('snowflake_accepted_layout', '');
+SELECT pg_catalog.pg_extension_config_dump('snowflake_internal.accepted_layout', '');
 
 -- Written by scripts/upgrade-script: begin
-DROP FUNCTION @extschema@.snowflake_migration_swap_under_lock(pg_catalog.regclass,pg_catalog.name,pg_catalog.regclass[],pg_catalog.text,pg_catalog.text[],pg_catalog.jsonb);
-DROP FUNCTION @extschema@.snowflake_migration_swap_statements(pg_catalog.regclass,pg_catalog.name);
+DROP FUNCTION snowflake_internal.migration_swap_under_lock(pg_catalog.regclass,pg_catalog.name,pg_catalog.regclass[],pg_catalog.text,pg_catalog.text[],pg_catalog.jsonb);
+DROP FUNCTION snowflake_internal.migration_swap_statements(pg_catalog.regclass,pg_catalog.name);
 CREATE OR REPLACE VIEW snowflake_serial_columns AS
     WITH fed AS (
         -- Identity columns own their sequence internally.
@@ -69,7 +127,7 @@ CREATE OR REPLACE VIEW snowflake_serial_columns AS
         SELECT CASE WHEN pg_catalog.has_sequence_privilege(fed.sequence, 'USAGE, SELECT')
                     THEN pg_catalog.pg_sequence_last_value(fed.sequence) END AS last_value
     ) AS used
-    CROSS JOIN LATERAL (SELECT @extschema@.snowflake_migration_base_type(a.atttypid) AS type_oid) AS base
+    CROSS JOIN LATERAL (SELECT snowflake_internal.migration_base_type(a.atttypid) AS type_oid) AS base
     -- Partitions and inheritance children are their parent's matter, unless a
     -- sequence of their own feeds them.
     WHERE NOT EXISTS (
@@ -85,35 +143,40 @@ CREATE  FUNCTION "snowflake_accept_layout"(
 STRICT VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'snowflake_accept_layout_wrapper';
-CREATE  FUNCTION "snowflake_get_database_layout"(
-
-) RETURNS TEXT /* Option < String > */
-STRICT VOLATILE PARALLEL RESTRICTED
-LANGUAGE c /* Rust */
-AS 'MODULE_PATHNAME', 'snowflake_get_database_layout_wrapper';
-CREATE FUNCTION snowflake_migration_guard() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_guard_wrapper';
-CREATE OR REPLACE FUNCTION snowflake_migration_end(target regclass, column_name name) RETURNS void
+CREATE FUNCTION snowflake_internal.get_database_layout() RETURNS text
+    STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_get_database_layout_wrapper';
+CREATE OR REPLACE VIEW snowflake_layouts AS
+    SELECT name, layout, expires_at, ids_per_second, nodes, backends
+    FROM snowflake_internal.get_layouts();
+CREATE OR REPLACE VIEW snowflake_status AS
+    SELECT version, preloaded, layout, node_id, last_id_at, reserved_until,
+           pg_catalog.make_interval(secs => clock_behind) AS clock_behind,
+           ids, waits, expires_at,
+           snowflake_internal.get_database_layout() AS database_layout
+    FROM snowflake_internal.get_status();
+CREATE FUNCTION snowflake_internal.migration_guard() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_guard_wrapper';
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_end(target regclass, column_name name) RETURNS void
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_end_wrapper';
-CREATE FUNCTION snowflake_migration_keep_origin(origin snowflake_origins) RETURNS void
+CREATE FUNCTION snowflake_internal.migration_keep_origin(origin snowflake_internal.origins) RETURNS void
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_keep_origin_wrapper';
-CREATE FUNCTION snowflake_migration_keep_progress(step snowflake_progress) RETURNS void
+CREATE FUNCTION snowflake_internal.migration_keep_progress(step snowflake_internal.progress) RETURNS void
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_keep_progress_wrapper';
-CREATE FUNCTION snowflake_migration_lock_table(relation regclass, mode text) RETURNS void
+CREATE FUNCTION snowflake_internal.migration_lock_table(relation regclass, mode text) RETURNS void
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_lock_table_wrapper';
-CREATE FUNCTION snowflake_migration_origin(target regclass, column_name name) RETURNS snowflake_origins
+CREATE FUNCTION snowflake_internal.migration_origin(target regclass, column_name name) RETURNS snowflake_internal.origins
     STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_origin_wrapper';
-CREATE OR REPLACE FUNCTION snowflake_migration_progress(target regclass, column_name name, relation regclass) RETURNS snowflake_progress
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_progress(target regclass, column_name name, relation regclass) RETURNS snowflake_internal.progress
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_progress_wrapper';
-CREATE FUNCTION snowflake_migration_query(relation regclass, query text) RETURNS text[]
+CREATE FUNCTION snowflake_internal.migration_query(relation regclass, query text) RETURNS text[]
     STABLE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_query_wrapper';
-CREATE FUNCTION snowflake_migration_read(relation regclass, query text) RETURNS text[]
+CREATE FUNCTION snowflake_internal.migration_read(relation regclass, query text) RETURNS text[]
     STABLE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_read_wrapper';
-CREATE FUNCTION snowflake_migration_run(relation regclass, statement text) RETURNS text[]
+CREATE FUNCTION snowflake_internal.migration_run(relation regclass, statement text) RETURNS text[]
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_run_wrapper';
-CREATE FUNCTION snowflake_migration_sequence_state(
+CREATE FUNCTION snowflake_internal.migration_sequence_state(
     sequence regclass, on_behalf_of regclass, OUT last_value bigint, OUT is_called boolean
 ) RETURNS SETOF record STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_sequence_state_wrapper';
-CREATE OR REPLACE FUNCTION snowflake_migration_column(target regclass, column_name name)
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_column(target regclass, column_name name)
 RETURNS name LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -147,7 +210,7 @@ BEGIN
                                              AND d.refclassid = 'pg_class'::regclass
                           JOIN pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
                           WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum)
-               OR (@extschema@.snowflake_migration_origin(snowflake_migration_column.target, a.attname)).target IS NOT NULL));
+               OR (snowflake_internal.migration_origin(migration_column.target, a.attname)).target IS NOT NULL));
     IF cardinality(candidates) > 1 THEN
         candidates := coalesce(
             nullif(ARRAY(SELECT a.attname FROM pg_index AS i JOIN pg_attribute AS a
@@ -169,143 +232,377 @@ BEGIN
               HINT = 'Name the one that is to have snowflake IDs.';
 END
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_require_owner(target regclass)
-RETURNS void LANGUAGE plpgsql STABLE
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_reach(target regclass, column_name name)
+RETURNS TABLE (relation regclass, attribute smallint, is_narrow boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-DECLARE
-    relation pg_class;
-BEGIN
-    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
-    IF NOT FOUND OR NOT pg_has_role(current_user, relation.relowner, 'USAGE') THEN
-        RAISE EXCEPTION 'must be owner of table %', coalesce(relation.relname, target::oid::text)
-            USING ERRCODE = 'insufficient_privilege';
-    END IF;
-END
+    WITH RECURSIVE reach (relation, attribute) AS (
+        SELECT a.attrelid, a.attnum FROM pg_attribute AS a
+        WHERE a.attrelid = target AND a.attname = column_name
+      UNION
+        SELECT found.relation, found.attribute
+        FROM reach
+        CROSS JOIN LATERAL (
+            -- Columns that reference this one.
+            SELECT k.conrelid, key.referencing
+            FROM pg_constraint AS k
+            CROSS JOIN LATERAL ROWS FROM (unnest(k.conkey), unnest(k.confkey)) AS key (referencing, referenced)
+            WHERE k.contype = 'f' AND k.confrelid = reach.relation AND key.referenced = reach.attribute
+          UNION ALL
+            -- The same column of children, whose own constraints count too.
+            SELECT i.inhrelid, c.attnum
+            FROM pg_inherits AS i
+            JOIN pg_attribute AS p ON p.attrelid = i.inhparent AND p.attnum = reach.attribute
+            JOIN pg_attribute AS c ON c.attrelid = i.inhrelid AND c.attname = p.attname
+            WHERE i.inhparent = reach.relation
+          UNION ALL
+            -- And of the parents that declare it.
+            SELECT i.inhparent, p.attnum
+            FROM pg_inherits AS i
+            JOIN pg_attribute AS c ON c.attrelid = i.inhrelid AND c.attnum = reach.attribute
+            JOIN pg_attribute AS p ON p.attrelid = i.inhparent AND p.attname = c.attname AND p.attnum > 0
+            WHERE i.inhrelid = reach.relation
+        ) AS found (relation, attribute)
+    )
+    SELECT r.relation::regclass, r.attribute,
+           snowflake_internal.migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype)
+    FROM reach AS r
+    JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+    WHERE a.attinhcount = 0
 $function$;
-CREATE FUNCTION snowflake_migration_owned_sequence(target regclass, column_name name)
-RETURNS regclass LANGUAGE sql STABLE
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_publications(target regclass, column_name name)
+RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT s.oid::regclass
-    FROM pg_attribute AS a
-    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
-                       AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
-    JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
-    WHERE a.attrelid = target AND a.attname = snowflake_migration_owned_sequence.column_name
-    ORDER BY s.oid
-    LIMIT 1
+    SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ')
+    FROM snowflake_internal.migration_family(target, column_name) AS f
+    JOIN pg_class AS c ON c.oid = f.relation
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    JOIN pg_publication_tables AS p ON p.schemaname = n.nspname AND p.tablename = c.relname
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_is_remembered(target regclass, column_name name)
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name)
 RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT EXISTS (
-        SELECT FROM @extschema@.snowflake_migration_origin(target, column_name) AS o
-        CROSS JOIN LATERAL @extschema@.snowflake_migration_source(o.target, o.column_name) AS s
-        LEFT JOIN pg_class AS c ON c.oid = s.sequence
-        LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        WHERE o.target IS NOT NULL AND o.reverted_at IS NULL
-          AND (o.kind, o.default_expression, o.sequence_schema, o.sequence_name)
-              IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
+        SELECT FROM pg_class AS c
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = migration_lacks_statistics.column_name
+        WHERE c.oid = target AND a.attstattarget IS DISTINCT FROM 0
+          AND has_column_privilege(c.oid, a.attnum, 'SELECT') AND NOT row_security_active(c.oid)
+          AND NOT EXISTS (SELECT FROM pg_stats AS s
+                          WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname)
+          AND EXISTS (SELECT FROM snowflake_internal.migration_family(target, a.attname) AS f
+                      JOIN pg_class AS m ON m.oid = f.relation
+                      -- -1 is not known, as after some rewrites; 0 was counted.
+                      WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_remember(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
-DECLARE
-    meant CONSTANT name := @extschema@.snowflake_migration_column(target, column_name);
-    first CONSTANT bigint := @extschema@.snowflake_migration_first_id();
-    -- Nothing is older than this extension: rows that have come from other
-    -- servers have snowflake IDs too. 0 where the layout begins later.
-    oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
-    origin @extschema@.snowflake_origins;
-    first_ever bigint;
-    fed record;
-    -- Whether the sequence is the table's owner's.
-    is_own boolean;
-    taken bigint;
-    kept bigint;
-    following bigint;
 BEGIN
-    PERFORM @extschema@.snowflake_migration_require_owner(target);
-    -- One at a time; rows can be written in the meantime. Children are not
-    -- locked: only their defaults are read.
-    PERFORM @extschema@.snowflake_migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
-    IF @extschema@.snowflake_migration_is_switched(target, meant) THEN
-        RETURN;
-    END IF;
-    SELECT s.* INTO fed FROM @extschema@.snowflake_migration_source(target, meant) AS s;
-    is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
-                      WHERE c.oid = fed.sequence AND t.oid = target);
-    IF fed.sequence IS NOT NULL THEN
-        -- One that was not used yet may have been given a number to begin with.
-        SELECT CASE WHEN s.is_called THEN s.last_value END,
-               CASE WHEN s.is_called AND is_own THEN s.last_value END,
-               CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
-        INTO taken, kept, following
-        FROM @extschema@.snowflake_migration_sequence_state(fed.sequence, target) AS s;
-    END IF;
-
-    origin := @extschema@.snowflake_migration_origin(target, meant);
-    IF @extschema@.snowflake_migration_is_remembered(target, meant) THEN
-        origin.first_id := first;
-        origin.sequence_last_value := kept;
-        origin.sequence_options := origin.sequence_options || jsonb_build_object('next', following);
-        PERFORM @extschema@.snowflake_migration_keep_origin(origin);
-        RETURN;
-    END IF;
-
-    first_ever := origin.first_id_ever;
-    SELECT target, meant, fed.kind, fed.data_type, fed.expression, n.nspname, c.relname,
-           CASE WHEN s.seqrelid IS NOT NULL THEN
-               jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
-                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', following) END,
-           kept,
-           (SELECT jsonb_agg(jsonb_build_object('grantee', CASE a.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(a.grantee) END,
-                                                'privilege', a.privilege_type, 'grantable', a.is_grantable))
-            FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
-           obj_description(c.oid, 'pg_class'),
-           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
-            FROM @extschema@.snowflake_migration_family(target, meant) AS f
-            JOIN pg_class AS fc ON fc.oid = f.relation
-            JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
-            LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
-            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM fed.expression),
-           coalesce(first_ever, CASE WHEN oldest > coalesce(taken, 0) THEN least(oldest, first) ELSE first END), first,
-           now(), NULL::timestamptz
-    INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
-         origin.sequence_schema, origin.sequence_name, origin.sequence_options, origin.sequence_last_value,
-         origin.sequence_privileges, origin.sequence_comment, origin.child_defaults,
-         origin.first_id_ever, origin.first_id, origin.remembered_at, origin.reverted_at
-    FROM (SELECT) AS one_row
-    LEFT JOIN pg_class AS c ON c.oid = fed.sequence
-    LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
-    PERFORM @extschema@.snowflake_migration_keep_origin(origin);
+    FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
+        PERFORM snowflake_internal.migration_run(relations[i], statements[i]);
+    END LOOP;
 END
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_put_back(target regclass, column_name name)
-RETURNS void LANGUAGE plpgsql
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_owner_obstacles(target regclass, column_name name)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH root (relation, attname) AS (
+        SELECT target, column_name
+      UNION
+        SELECT r.relation, a.attname
+        FROM snowflake_internal.migration_reach(target, column_name) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        WHERE r.is_narrow
+    ), altered AS MATERIALIZED (
+        SELECT DISTINCT c.oid::regclass AS relation, c.relowner, c.relnamespace
+        FROM root
+        CROSS JOIN LATERAL snowflake_internal.migration_family(root.relation, root.attname) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+    )
+    SELECT format('must be owner of table %s', a.relation),
+           format('Run it as a member of %I, or as a superuser.', pg_get_userbyid(a.relowner)), '42501'
+    FROM altered AS a WHERE NOT pg_has_role(a.relowner, 'USAGE')
+  UNION ALL
+    SELECT DISTINCT format('permission denied for schema %I', n.nspname),
+           format('GRANT USAGE ON SCHEMA %I to the owner of the tables in it.', n.nspname), '42501'
+    FROM altered AS a JOIN pg_namespace AS n ON n.oid = a.relnamespace
+    WHERE NOT (has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(a.relowner, n.oid, 'USAGE'))
+  UNION ALL
+    -- The owner gives the column its new default.
+    SELECT format('permission denied for schema %I, where the extension is', n.nspname),
+           format('GRANT USAGE ON SCHEMA %I TO %I.', n.nspname, pg_get_userbyid(a.relowner)), '42501'
+    FROM altered AS a JOIN pg_namespace AS n ON n.oid = '@extschema@'::regnamespace
+    WHERE a.relation = target AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH meant AS MATERIALIZED (
+        SELECT c.oid::regclass AS relation, c.relforcerowsecurity, a.attname, a.attnum, a.attinhcount, a.attgenerated,
+               a.atttypid, snowflake_internal.migration_base_type(a.atttypid) AS base_type,
+               format_type(a.atttypid, a.atttypmod) AS type_name
+        FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
+        WHERE c.oid = target
+    )
+    SELECT format('column %I of %s is inherited', m.attname, m.relation),
+           'Migrate the table that it is inherited from: its partitions and children follow.', '55000'
+    FROM meant AS m WHERE m.attinhcount > 0
+  UNION ALL
+    SELECT format('column %I of %s is generated from other columns', m.attname, m.relation),
+           'It cannot have a default.', '55000'
+    FROM meant AS m WHERE m.attgenerated <> ''
+  UNION ALL
+    SELECT format('row-level security is forced on the owner of %s, who has to see every row', m.relation),
+           format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
+    FROM meant AS m WHERE m.relforcerowsecurity
+  UNION ALL
+    SELECT format('column %I of %s is of type %s', m.attname, m.relation, m.type_name),
+           'Snowflake IDs are bigint: only smallint, integer and bigint columns can be migrated.', '55000'
+    FROM meant AS m WHERE m.base_type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
+  UNION ALL
+    SELECT format('column %I of %s is an identity column of its own', a.attname, f.relation),
+           format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY: it is to have its parent''s default.', f.relation, a.attname), '55000'
+    FROM snowflake_internal.migration_family(target, column_name) AS f
+    JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute AND a.attidentity <> ''
+    WHERE f.relation <> target
+      AND EXISTS (SELECT FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation
+                    AND d.refobjsubid = f.attribute AND d.classid = 'pg_class'::regclass AND d.deptype = 'i')
+  UNION ALL
+    SELECT format('%s depends on sequence %s', pg_describe_object(d.classid, d.objid, d.objsubid), s.oid::regclass),
+           'Give it a sequence of its own: DROP IDENTITY drops this one.', '55000'
+    FROM meant AS m
+    JOIN pg_depend AS own ON own.refclassid = 'pg_class'::regclass AND own.refobjid = m.relation AND own.refobjsubid = m.attnum
+                         AND own.classid = 'pg_class'::regclass AND own.deptype = 'i'
+    JOIN pg_class AS s ON s.oid = own.objid AND s.relkind = 'S'
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid AND d.deptype = 'n'
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    first CONSTANT bigint := snowflake_internal.migration_first_id();
+    highest bigint;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_attribute AS a
+                   WHERE a.attrelid = target AND a.attname = column_name
+                     AND snowflake_internal.migration_base_type(a.atttypid) = 'int8'::regtype)
+    THEN
+        RETURN;
+    END IF;
+    highest := (snowflake_internal.migration_query(
+        target, format('SELECT max(%I) FROM %s', column_name, snowflake_internal.migration_name(target))))[1]::bigint;
+    IF highest >= first THEN
+        RETURN QUERY SELECT
+            format('rows of %s have IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
+                   target, highest, first),
+            'New IDs could meet existing ones. If those have just come from another server, run it again; else give those rows smaller IDs, or use a layout with an earlier epoch.', '55000';
+    END IF;
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE family AS MATERIALIZED (
+        SELECT f.relation, f.attribute, c.relkind, c.reloftype, c.reltype, a.atttypid, a.attinhcount,
+               format_type(a.atttypid, a.atttypmod) AS type_name
+        FROM snowflake_internal.migration_family(target, column_name) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
+    ), dependent AS MATERIALIZED (
+        SELECT f.relation, d.classid, d.objid, d.objsubid
+        FROM family AS f
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
+    ), row_type (relation, oid) AS (
+        -- The types that hold rows of these tables: arrays, domains, composites.
+        SELECT f.relation, f.reltype FROM family AS f
+      UNION
+        SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
+        FROM row_type AS t
+        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
+        LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
+        WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
+    ), viewer (oid, below) AS (
+        -- Views that use the column, and the views over them.
+        SELECT w.ev_class, 0::oid
+        FROM dependent AS d JOIN pg_rewrite AS w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
+      UNION
+        SELECT w.ev_class, v.oid
+        FROM viewer AS v
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = v.oid AND d.classid = 'pg_rewrite'::regclass
+        JOIN pg_rewrite AS w ON w.oid = d.objid AND w.ev_class <> v.oid
+        JOIN pg_class AS c ON c.oid = v.oid AND c.relkind IN ('v', 'm')
+    ), found (rank, obstacle, remedy) AS (
+        SELECT 1, format('column %I of %s is of the domain %s, which cannot hold a bigint', column_name, f.relation, f.type_name),
+               'Give the column its base type first (ALTER COLUMN ... TYPE), and the domain''s checks as constraints of the table.'
+        FROM family AS f JOIN pg_type AS t ON t.oid = f.atttypid WHERE t.typtype = 'd'
+      UNION ALL
+        SELECT 2, format('%s is a typed table', f.relation),
+               format('Make it an ordinary one first: ALTER TABLE %s NOT OF.', f.relation)
+        FROM family AS f WHERE f.reloftype <> 0
+      UNION ALL
+        SELECT 3, format('column %I of %s is part of its partition key', column_name, f.relation),
+               'The type of a partition key cannot be changed: copy the rows to a new table that is partitioned by a bigint.'
+        FROM family AS f JOIN pg_partitioned_table AS p ON p.partrelid = f.relation
+        -- Columns of an expression, too, are what the table depends on as a whole.
+        WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = f.relation AND d.objsubid = f.attribute
+                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = 0 AND d.deptype = 'i')
+      UNION ALL
+        SELECT 4, format('%s is a foreign table', f.relation),
+               'Its rows are elsewhere: detach it, and change the column there and here.'
+        FROM family AS f WHERE f.relkind = 'f'
+      UNION ALL
+        SELECT 5, format('column %I of %s is inherited from several tables', column_name, f.relation),
+               format('Their types can only change together: ALTER TABLE %s NO INHERIT all but one, and INHERIT them again afterwards.', f.relation)
+        FROM family AS f
+        WHERE f.relation <> target
+          AND f.attinhcount > (SELECT count(*) FROM pg_inherits AS i JOIN family AS p ON p.relation = i.inhparent
+                               WHERE i.inhrelid = f.relation)
+      UNION ALL
+        SELECT DISTINCT 6,
+               CASE v.relkind
+                   WHEN 'v' THEN format('view %s uses column %I of %s', v.oid::regclass, column_name, d.relation)
+                   WHEN 'm' THEN format('materialized view %s uses column %I of %s', v.oid::regclass, column_name, d.relation)
+                   ELSE format('rule %I of %s uses column %I of %s', w.rulename, v.oid::regclass, column_name, d.relation) END,
+               'Drop it, and create it again after the column is widened: pg_dump --schema-only shows its definition and privileges.'
+        FROM dependent AS d JOIN pg_rewrite AS w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
+        JOIN pg_class AS v ON v.oid = w.ev_class
+      UNION ALL
+        SELECT DISTINCT 6, format('%s uses %s', pg_describe_object('pg_class'::regclass, v.oid, 0), v.below::regclass),
+               'Drop it first, and create it again after that.'
+        FROM viewer AS v WHERE v.below <> 0
+      UNION ALL
+        SELECT DISTINCT 7, format('policy %I of %s uses column %I', p.polname, p.polrelid::regclass, column_name),
+               'Drop it, and create it again after the column is widened.'
+        FROM dependent AS d JOIN pg_policy AS p ON d.classid = 'pg_policy'::regclass AND p.oid = d.objid
+      UNION ALL
+        SELECT DISTINCT 8, format('function %s has a SQL body that uses column %I of %s', d.objid::regprocedure, column_name, d.relation),
+               'Drop it, or give it a body in a string, and create it again after the column is widened.'
+        FROM dependent AS d WHERE d.classid = 'pg_proc'::regclass
+      UNION ALL
+        SELECT DISTINCT 9, format('column %I of %s is generated from column %I', g.attname, g.attrelid::regclass, column_name),
+               'Drop it, and add it again after the column is widened.'
+        FROM dependent AS d
+        JOIN pg_attribute AS g ON g.attrelid = d.relation AND g.attgenerated <> ''
+        JOIN pg_attrdef AS e ON e.adrelid = g.attrelid AND e.adnum = g.attnum
+        WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = e.oid
+           OR d.classid = 'pg_class'::regclass AND d.objid = g.attrelid AND d.objsubid = g.attnum
+      UNION ALL
+        SELECT DISTINCT 10, format('trigger %I of %s names column %I', t.tgname, t.tgrelid::regclass, column_name),
+               'Drop it, and create it again after the column is widened.'
+        FROM dependent AS d JOIN pg_trigger AS t ON d.classid = 'pg_trigger'::regclass AND t.oid = d.objid
+        -- Partitions have copies of their parent's.
+        WHERE NOT t.tgisinternal AND t.tgparentid = 0
+      UNION ALL
+        SELECT DISTINCT 11, format('publication %I has %s that uses column %I of %s', p.pubname,
+                   CASE WHEN r.prqual IS NULL THEN 'a column list' WHEN r.prattrs IS NULL THEN 'a WHERE' ELSE 'a WHERE or a column list' END,
+                   column_name, d.relation),
+               'Take that out (ALTER PUBLICATION ... SET TABLE), and put it back after the column is widened.'
+        FROM dependent AS d
+        JOIN pg_publication_rel AS r ON d.classid = 'pg_publication_rel'::regclass AND r.oid = d.objid
+        JOIN pg_publication AS p ON p.oid = r.prpubid
+      UNION ALL
+        SELECT DISTINCT 12, format('column %I of %s uses the row type of %s', u.attname, u.attrelid::regclass, t.relation),
+               'Give that column another type, or drop it, until the column is widened.'
+        FROM row_type AS t
+        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid AND d.classid = 'pg_class'::regclass
+        JOIN pg_class AS c ON c.oid = d.objid AND c.relkind IN ('r', 'p', 'm', 'f')
+        JOIN pg_attribute AS u ON u.attrelid = d.objid AND u.attnum = d.objsubid AND NOT u.attisdropped
+      UNION ALL
+        SELECT DISTINCT 13, format('index %s has the operator class %I, which is not for bigint', i.indexrelid::regclass, o.opcname),
+               'Drop it, and create it with one for bigint after the column is widened.'
+        FROM family AS f
+        JOIN pg_index AS i ON i.indrelid = f.relation
+        CROSS JOIN LATERAL unnest(i.indkey::smallint[], i.indclass::oid[]) AS k (attribute, opclass)
+        JOIN pg_opclass AS o ON o.oid = k.opclass AND NOT o.opcdefault AND o.opcintype IN ('int2'::regtype, 'int4'::regtype)
+        WHERE k.attribute = f.attribute
+          AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        -- PostgreSQL puts it back on an index that it makes anew, but not where
+        -- it makes that as a part of a partitioned table's.
+        SELECT DISTINCT 14, format('the replica identity of partition %s is index %s with column %I, which is made anew without it',
+                                   f.relation, i.indexrelid::regclass, column_name),
+               format('ALTER TABLE %s REPLICA IDENTITY FULL, and USING INDEX after the column is widened.', f.relation)
+        FROM family AS f
+        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indisreplident
+        JOIN pg_inherits AS h ON h.inhrelid = i.indexrelid
+        WHERE f.attribute = ANY (i.indkey::smallint[])
+      UNION ALL
+        -- Tables have such constraints since PostgreSQL 18, which does not find
+        -- them under another name when it makes them anew.
+        SELECT 15, format('not-null constraint %I of %s has another name than that of its parent %s', k.conname, f.relation, i.inhparent::regclass),
+               format('Take it out of its parent (NO INHERIT, or DETACH), ALTER TABLE %s RENAME CONSTRAINT %I TO %I, and put it back.',
+                      f.relation, k.conname, above.conname)
+        FROM family AS f
+        JOIN pg_inherits AS i ON i.inhrelid = f.relation
+        JOIN family AS parent ON parent.relation = i.inhparent
+        JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.contype = 'n' AND k.conkey = ARRAY[f.attribute] AND k.conislocal AND k.coninhcount > 0
+        JOIN pg_constraint AS above ON above.conrelid = parent.relation AND above.contype = 'n' AND above.conkey = ARRAY[parent.attribute]
+        WHERE k.conname <> above.conname
+    )
+    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_obstacles(target regclass, column_name name)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_server_obstacles() AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_owner_obstacles(target, column_name) AS o;
+    -- The rest is for those who may look: counting rows takes privileges.
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_column_obstacles(target, column_name) AS o;
+    IF NOT FOUND THEN
+        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_row_obstacles(target, column_name) AS o;
+    END IF;
+    RETURN QUERY
+        SELECT o.*
+        FROM snowflake_internal.migration_reach(target, column_name) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_type_obstacles(r.relation, a.attname) AS o
+        WHERE r.is_narrow;
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz)
+RETURNS timestamptz LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    origin @extschema@.snowflake_origins;
+    patience CONSTANT interval := snowflake_internal.migration_patience();
+    wanted text;
+    holders text;
 BEGIN
-    PERFORM @extschema@.snowflake_migration_require_owner(target);
-    IF @extschema@.snowflake_migration_is_switched(target, column_name) THEN
-        RAISE EXCEPTION 'column "%" still has snowflake_nextval() as its default', column_name
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'snowflake_migrate_revert() puts back what it had.';
+    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= patience THEN
+        RETURN told;
     END IF;
-    origin := @extschema@.snowflake_migration_origin(target, column_name);
-    IF origin.target IS NOT NULL THEN
-        origin.reverted_at := now();
-        PERFORM @extschema@.snowflake_migration_keep_origin(origin);
+    SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
+    FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
+    SELECT string_agg(DISTINCT l.pid::text, ', ') INTO holders
+    FROM pg_locks AS l
+    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid <> pg_backend_pid()
+      AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+      AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
+    IF clock_timestamp() - begun > patience THEN
+        RAISE EXCEPTION 'could not lock % within %', wanted, patience
+            USING ERRCODE = 'lock_not_available',
+                  DETAIL = coalesce('Held by processes ' || holders || '.', 'Other transactions hold locks on it again and again.'),
+                  HINT = 'pg_stat_activity shows what they do. Run it again when they are through.';
     END IF;
+    RAISE NOTICE 'waiting for a lock on %', wanted
+        USING DETAIL = coalesce('Held by processes ' || holders || '.', 'Nobody holds it at this moment.');
+    RETURN clock_timestamp();
 END
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_lock(relations regclass[], mode text)
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -342,566 +639,169 @@ BEGIN
             FOREACH one IN ARRAY wanted LOOP
                 PERFORM set_config('lock_timeout', greatest(1,
                     longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - tried)))::integer::text, true);
-                PERFORM @extschema@.snowflake_migration_lock_table(one, mode);
+                PERFORM snowflake_internal.migration_lock_table(one, mode);
             END LOOP;
             PERFORM set_config('lock_timeout', longest_wait::text, true);
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             NULL;
         END;
-        told := @extschema@.snowflake_migration_lock_missed(relations, mode, begun, told);
+        told := snowflake_internal.migration_lock_missed(relations, mode, begun, told);
         PERFORM pg_sleep(pause * (0.5 + random()));
         pause := least(pause * 1.5, 2);
     END LOOP;
 END
 $function$;
-CREATE FUNCTION snowflake_migration_run_all(relations regclass[], statements text[])
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
-        PERFORM @extschema@.snowflake_migration_run(relations[i], statements[i]);
-    END LOOP;
-END
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_drop_shadows(target regclass, column_name name)
-RETURNS boolean LANGUAGE plpgsql
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_require_owner(target regclass)
+RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    relations regclass[];
-    altered regclass[];
-    statements text[];
+    relation pg_class;
 BEGIN
-    relations := ARRAY(
-        SELECT DISTINCT e.relation
-        FROM @extschema@.snowflake_migration_shadows(target, column_name) AS s
-        CROSS JOIN LATERAL (
-            SELECT s.relation
-          UNION
-            SELECT other.relation FROM pg_constraint AS k
-            CROSS JOIN LATERAL (VALUES (k.conrelid::regclass), (k.confrelid::regclass)) AS other (relation)
-            WHERE k.contype = 'f' AND (k.conrelid = s.relation AND s.shadow = ANY (k.conkey)
-                                       OR k.confrelid = s.relation AND s.shadow = ANY (k.confkey))) AS e
-        WHERE s.shadow IS NOT NULL AND num_nonnulls(s.trigger_oid, s.check_oid) > 0);
-    IF relations = '{}' THEN
-        RETURN false;
+    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
+    IF NOT FOUND OR NOT pg_has_role(current_user, relation.relowner, 'USAGE') THEN
+        RAISE EXCEPTION 'must be owner of table %', coalesce(relation.relname, target::oid::text)
+            USING ERRCODE = 'insufficient_privilege';
     END IF;
-    PERFORM @extschema@.snowflake_migration_lock(relations, text 'ACCESS EXCLUSIVE');
-    -- A column's indexes and constraints go with it; what references it does not.
-    WITH shadow AS MATERIALIZED (
-        SELECT s.*, @extschema@.snowflake_migration_name(s.relation) AS named
-        FROM @extschema@.snowflake_migration_shadows(target, column_name) AS s
-        WHERE s.shadow IS NOT NULL AND num_nonnulls(s.trigger_oid, s.check_oid) > 0
-    ), statement (place, relation, text) AS (
-        SELECT DISTINCT 1, k.conrelid::regclass,
-               format('ALTER TABLE %s DROP CONSTRAINT %I', @extschema@.snowflake_migration_name(k.conrelid::regclass), k.conname)
-        FROM shadow AS s JOIN pg_constraint AS k ON k.contype = 'f' AND k.confrelid = s.relation AND s.shadow = ANY (k.confkey)
-      UNION ALL
-        SELECT 2, s.relation, format('DROP TRIGGER %I ON %s', s.trigger_name, s.named) FROM shadow AS s WHERE s.trigger_oid IS NOT NULL
-      UNION ALL
-        SELECT 3, s.relation, format('ALTER TABLE %s DROP COLUMN %I', s.named, s.shadow_name) FROM shadow AS s
-    )
-    SELECT array_agg(s.relation ORDER BY s.place, s.text), array_agg(s.text ORDER BY s.place, s.text)
-    INTO altered, statements
-    FROM statement AS s;
-    PERFORM @extschema@.snowflake_migration_run_all(altered, statements);
-    PERFORM @extschema@.snowflake_migration_end(target, column_name);
-    RETURN true;
 END
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_shadow_foreign_keys(target regclass, column_name name)
-RETURNS TABLE (
-    foreign_key oid, name name, relation regclass, referenced regclass, shadow_name name, shadow oid,
-    is_to_be_valid boolean, is_ready boolean, definition text
-) LANGUAGE sql STABLE
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
+RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH shadow AS MATERIALIZED (
-        SELECT s.relation, s.attribute, s.shadow_name, s.shadow
-        FROM @extschema@.snowflake_migration_shadows(target, column_name) AS s
-    ), meant AS MATERIALIZED (
-        SELECT k.*, @extschema@.snowflake_migration_shadow_name(text 'foreign key', k.conname) AS shadow_name,
-               -- PostgreSQL 18 has some that are not enforced.
-               coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true) AS is_enforced
-        FROM pg_constraint AS k
-        WHERE k.contype = 'f' AND k.conparentid = 0
-          AND EXISTS (SELECT FROM shadow AS s
-                      WHERE s.relation = k.conrelid AND s.attribute = ANY (k.conkey)
-                         OR s.relation = k.confrelid AND s.attribute = ANY (k.confkey))
-    )
-    SELECT m.oid, m.conname, m.conrelid::regclass, m.confrelid::regclass, m.shadow_name, n.oid, m.convalidated,
-           coalesce((n.convalidated OR NOT m.convalidated) AND n.confrelid = m.confrelid
-                    AND n.conkey = referencing.attributes AND n.confkey = referenced.attributes, false),
-           format('ALTER TABLE %s ADD CONSTRAINT %I FOREIGN KEY (%s) REFERENCES %s (%s)',
-                  @extschema@.snowflake_migration_name(m.conrelid::regclass), m.shadow_name, referencing.names,
-                  @extschema@.snowflake_migration_name(m.confrelid::regclass), referenced.names)
-           || CASE m.confmatchtype WHEN 'f' THEN ' MATCH FULL' ELSE '' END
-           || CASE m.confupdtype WHEN 'r' THEN ' ON UPDATE RESTRICT' WHEN 'c' THEN ' ON UPDATE CASCADE'
-                                 WHEN 'n' THEN ' ON UPDATE SET NULL' WHEN 'd' THEN ' ON UPDATE SET DEFAULT' ELSE '' END
-           || CASE m.confdeltype WHEN 'r' THEN ' ON DELETE RESTRICT' WHEN 'c' THEN ' ON DELETE CASCADE'
-                                 WHEN 'n' THEN ' ON DELETE SET NULL' WHEN 'd' THEN ' ON DELETE SET DEFAULT' ELSE '' END
-           || coalesce(' (' || emptied.names || ')', '')
-           || CASE WHEN m.condeferrable THEN ' DEFERRABLE' ELSE '' END || CASE WHEN m.condeferred THEN ' INITIALLY DEFERRED' ELSE '' END
-           || CASE WHEN m.is_enforced THEN ' NOT VALID' ELSE ' NOT ENFORCED' END
-    FROM meant AS m
-    CROSS JOIN LATERAL (
-        SELECT string_agg(quote_ident(coalesce(s.shadow_name, a.attname)), ', ' ORDER BY k.place) AS names,
-               array_agg(coalesce(s.shadow, k.attribute) ORDER BY k.place) AS attributes
-        FROM unnest(m.conkey) WITH ORDINALITY AS k (attribute, place)
-        JOIN pg_attribute AS a ON a.attrelid = m.conrelid AND a.attnum = k.attribute
-        LEFT JOIN shadow AS s ON s.relation = m.conrelid AND s.attribute = k.attribute) AS referencing
-    CROSS JOIN LATERAL (
-        SELECT string_agg(quote_ident(coalesce(s.shadow_name, a.attname)), ', ' ORDER BY k.place) AS names,
-               array_agg(coalesce(s.shadow, k.attribute) ORDER BY k.place) AS attributes
-        FROM unnest(m.confkey) WITH ORDINALITY AS k (attribute, place)
-        JOIN pg_attribute AS a ON a.attrelid = m.confrelid AND a.attnum = k.attribute
-        LEFT JOIN shadow AS s ON s.relation = m.confrelid AND s.attribute = k.attribute) AS referenced
-    CROSS JOIN LATERAL (
-        SELECT string_agg(quote_ident(coalesce(s.shadow_name, a.attname)), ', ' ORDER BY k.place) AS names
-        FROM unnest(m.confdelsetcols) WITH ORDINALITY AS k (attribute, place)
-        JOIN pg_attribute AS a ON a.attrelid = m.conrelid AND a.attnum = k.attribute
-        LEFT JOIN shadow AS s ON s.relation = m.conrelid AND s.attribute = k.attribute) AS emptied
-    LEFT JOIN pg_constraint AS n ON n.contype = 'f' AND n.conrelid = m.conrelid AND n.conname = m.shadow_name
+    SELECT coalesce(k.kind, 'none'), format_type(a.atttypid, a.atttypmod), pg_get_expr(f.adbin, f.adrelid), k.sequence
+    FROM pg_attribute AS a
+    JOIN pg_class AS c ON c.oid = a.attrelid
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
+    LEFT JOIN @extschema@.snowflake_serial_columns AS k
+        ON k.schema_name = n.nspname AND k.table_name = c.relname AND k.column_name = a.attname
+    WHERE a.attrelid = target AND a.attname = migration_source.column_name
+    LIMIT 1
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_shadow_indexes(target regclass, column_name name)
-RETURNS TABLE (
-    index regclass, relation regclass, shadow_name name, shadow regclass, is_ready boolean, definition text
-) LANGUAGE sql STABLE
+CREATE FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name)
+RETURNS regclass LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH shadow AS MATERIALIZED (
-        SELECT s.relation, s.attribute, s.shadow_name, s.shadow
-        FROM @extschema@.snowflake_migration_shadows(target, column_name) AS s
-    ), meant AS MATERIALIZED (
-        SELECT i.*, c.relname, c.relnamespace, c.relam, c.reltablespace, c.reloptions,
-               @extschema@.snowflake_migration_shadow_name(text 'index', c.relname) AS shadow_name
-        FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
-        -- What CREATE INDEX CONCURRENTLY has left behind is of no use to anybody.
-        WHERE i.indisvalid AND i.indislive
-          AND EXISTS (SELECT FROM shadow AS s WHERE s.relation = i.indrelid AND s.attribute = ANY (i.indkey::smallint[]))
-    ), part AS (
-        SELECT m.indexrelid, k.place, coalesce(s.shadow, k.attribute) AS attribute,
-               CASE WHEN s.attribute IS NOT NULL THEN quote_ident(s.shadow_name)
-                    ELSE pg_get_indexdef(m.indexrelid, k.place::integer, true) END
-               || CASE WHEN k.place > m.indnkeyatts THEN '' ELSE
-                   coalesce((SELECT format(' COLLATE %I.%I', n.nspname, l.collname)
-                             FROM pg_collation AS l JOIN pg_namespace AS n ON n.oid = l.collnamespace
-                             WHERE l.oid = o.collation_oid AND l.oid IS DISTINCT FROM t.attcollation), '')
-                   -- That of a shadow is the one that bigint has for this method.
-                   || CASE WHEN s.attribute IS NOT NULL THEN '' ELSE
-                       coalesce((SELECT format(' %I.%I', n.nspname, c.opcname)
-                                 FROM pg_opclass AS c JOIN pg_namespace AS n ON n.oid = c.opcnamespace
-                                 WHERE c.oid = o.opclass AND (NOT c.opcdefault OR a.attoptions IS NOT NULL)), '')
-                       || coalesce(' (' || (SELECT string_agg(format('%I = %L', v.option_name, v.option_value), ', ')
-                                            FROM pg_options_to_table(a.attoptions) AS v) || ')', '') END
-                   || CASE WHEN pg_indexam_has_property(m.relam, 'can_order')
-                       THEN CASE WHEN o.option & 1 <> 0 THEN ' DESC' ELSE '' END
-                            || CASE WHEN o.option & 3 = 2 THEN ' NULLS FIRST' WHEN o.option & 3 = 1 THEN ' NULLS LAST' ELSE '' END
-                       ELSE '' END END AS text
-        FROM meant AS m
-        CROSS JOIN LATERAL unnest(m.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
-        LEFT JOIN LATERAL ROWS FROM (unnest(m.indclass::oid[]), unnest(m.indcollation::oid[]), unnest(m.indoption::smallint[]))
-            WITH ORDINALITY AS o (opclass, collation_oid, option, place) ON o.place = k.place
-        LEFT JOIN pg_attribute AS a ON a.attrelid = m.indexrelid AND a.attnum = k.place
-        LEFT JOIN pg_attribute AS t ON t.attrelid = m.indrelid AND t.attnum = k.attribute
-        LEFT JOIN shadow AS s ON s.relation = m.indrelid AND s.attribute = k.attribute
-    ), mapped AS (
-        SELECT m.*, p.keys, p.included, p.attributes
-        FROM meant AS m
-        JOIN (SELECT p.indexrelid, array_agg(p.attribute ORDER BY p.place) AS attributes,
-                     string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place <= i.indnkeyatts) AS keys,
-                     string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place > i.indnkeyatts) AS included
-              FROM part AS p JOIN pg_index AS i ON i.indexrelid = p.indexrelid
-              GROUP BY p.indexrelid) AS p ON p.indexrelid = m.indexrelid
-    )
-    SELECT m.indexrelid::regclass, m.indrelid::regclass, m.shadow_name, j.indexrelid::regclass,
-           coalesce(j.indisvalid AND j.indisready AND j.indislive AND j.indisunique = m.indisunique
-                    AND j.indnkeyatts = m.indnkeyatts AND ARRAY(SELECT unnest(j.indkey::smallint[])) = m.attributes, false),
-           concat('CREATE ', CASE WHEN m.indisunique THEN 'UNIQUE ' END, 'INDEX CONCURRENTLY ', quote_ident(m.shadow_name),
-                  ' ON ', @extschema@.snowflake_migration_name(m.indrelid::regclass),
-                  ' USING ', (SELECT quote_ident(am.amname) FROM pg_am AS am WHERE am.oid = m.relam),
-                  ' (', m.keys, ')', ' INCLUDE (' || m.included || ')',
-                  CASE WHEN m.indnullsnotdistinct THEN ' NULLS NOT DISTINCT' END,
-                  ' WITH (' || (SELECT string_agg(format('%I = %L', v.option_name, v.option_value), ', ')
-                                FROM pg_options_to_table(m.reloptions) AS v) || ')',
-                  ' TABLESPACE ' || (SELECT quote_ident(t.spcname) FROM pg_tablespace AS t WHERE t.oid = m.reltablespace),
-                  ' WHERE ' || pg_get_expr(m.indpred, m.indrelid))
-    FROM mapped AS m
-    LEFT JOIN (pg_index AS j JOIN pg_class AS jc ON jc.oid = j.indexrelid)
-        ON j.indrelid = m.indrelid AND jc.relname = m.shadow_name AND jc.relnamespace = m.relnamespace
+    SELECT s.oid::regclass
+    FROM pg_attribute AS a
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
+                       AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+    JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
+    WHERE a.attrelid = target AND a.attname = migration_owned_sequence.column_name
+    ORDER BY s.oid
+    LIMIT 1
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_begin(target regclass, column_name name, relation regclass)
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_is_remembered(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM snowflake_internal.migration_origin(target, column_name) AS o
+        CROSS JOIN LATERAL snowflake_internal.migration_source(o.target, o.column_name) AS s
+        LEFT JOIN pg_class AS c ON c.oid = s.sequence
+        LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE o.target IS NOT NULL AND o.reverted_at IS NULL
+          AND (o.kind, o.default_expression, o.sequence_schema, o.sequence_name)
+              IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_remember(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    -- Waits for a session that copies the same table.
-    step @extschema@.snowflake_progress := @extschema@.snowflake_migration_progress(target, column_name, relation);
-    file CONSTANT oid := pg_relation_filenode(relation);
-    is_unfinished CONSTANT boolean := step.filenode = file AND (step.blocks_done < step.blocks_total OR step.skipped <> '{}');
+    meant CONSTANT name := snowflake_internal.migration_column(target, column_name);
+    first CONSTANT bigint := snowflake_internal.migration_first_id();
+    -- Nothing is older than this extension: rows that have come from other
+    -- servers have snowflake IDs too. 0 where the layout begins later.
+    oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
+    origin snowflake_internal.origins;
+    first_ever bigint;
+    fed record;
+    -- Whether the sequence is the table's owner's.
+    is_own boolean;
+    taken bigint;
+    kept bigint;
+    following bigint;
 BEGIN
-    IF is_unfinished IS NOT TRUE THEN
-        step.target := target;
-        step.column_name := column_name;
-        step.relation := relation;
-        step.filenode := file;
-        step.blocks_done := 0;
-        step.blocks_total := ceil(pg_relation_size(relation, 'main')::numeric / current_setting('block_size')::bigint);
-        step.skipped := '{}';
-        step.rows_done := 0;
-        -- The table has grown by what the first time has written.
-        step.rows_total := coalesce(step.rows_total, @extschema@.snowflake_migration_row_estimate(relation));
+    PERFORM snowflake_internal.migration_require_owner(target);
+    -- One at a time; rows can be written in the meantime. Children are not
+    -- locked: only their defaults are read.
+    PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
+    IF snowflake_internal.migration_is_switched(target, meant) THEN
+        RETURN;
     END IF;
-    step.batch_blocks := NULL;
-    step.run_rows := 0;
-    step.run_seconds := 0;
-    step.updated_at := clock_timestamp();
-    PERFORM @extschema@.snowflake_migration_keep_progress(step);
-END
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_note(step snowflake_progress)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    step.updated_at := clock_timestamp();
-    PERFORM @extschema@.snowflake_migration_keep_progress(step);
-END
-$function$;
-CREATE OR REPLACE VIEW snowflake_migrations AS
-    SELECT c.oid::pg_catalog.regclass AS table_name,
-           p.column_name,
-           @extschema@.snowflake_migration_online_step(c.oid::pg_catalog.regclass, p.column_name) AS step,
-           p.rows_done, p.rows_total,
-           pg_catalog.round(p.run_rows / CASE WHEN p.run_seconds <> 0::pg_catalog.float8 THEN p.run_seconds END)::bigint AS rows_per_second,
-           pg_catalog.make_interval(secs => pg_catalog.round(
-               (p.rows_total - p.rows_done)::pg_catalog.float8 * p.run_seconds
-               / CASE WHEN p.run_rows <> 0::pg_catalog.float8 THEN p.run_rows END)) AS time_left
-    FROM (SELECT s.target, s.column_name, pg_catalog.sum(s.rows_done)::bigint AS rows_done, pg_catalog.sum(s.rows_total)::bigint AS rows_total,
-                 pg_catalog.sum(s.run_rows)::double precision AS run_rows, pg_catalog.sum(s.run_seconds) AS run_seconds
-          FROM @extschema@.snowflake_progress AS s
-          GROUP BY s.target, s.column_name) AS p
-    JOIN pg_catalog.pg_class AS c ON c.oid = p.target::pg_catalog.oid
-    WHERE EXISTS (SELECT FROM @extschema@.snowflake_migration_shadows(c.oid::pg_catalog.regclass, p.column_name) AS s
-                  WHERE s.trigger_oid IS NOT NULL);
-CREATE OR REPLACE FUNCTION snowflake_migration_backfill_batch(
-    target regclass, column_name name, relation regclass, batch_size integer,
-    OUT is_done boolean, OUT is_waiting boolean, OUT report text
-) LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    -- Batches of large rows, or on slow disks, are made smaller.
-    longest CONSTANT double precision := 0.5;
-    most_blocks CONSTANT bigint := 8192;
-    named CONSTANT text := @extschema@.snowflake_migration_name(relation);
-    found text[];
-    begun CONSTANT timestamptz := clock_timestamp();
-    step @extschema@.snowflake_progress;
-    assignments text;
-    is_missing text;
-    is_retry boolean;
-    first bigint;
-    last bigint;
-    seen bigint;  -- Rows, as far as their number is known: rows that move are not counted twice.
-    missing bigint;
-    written bigint := 0;
-    left_out int8multirange;
-    elapsed double precision;
-    role text;
-    rate double precision;
-BEGIN
-    is_waiting := false;
-    step := @extschema@.snowflake_migration_progress(target, column_name, relation);
-    SELECT string_agg(format('%I = it.%I', s.shadow_name, s.narrow), ', '),
-           '(' || string_agg(format('it.%I IS DISTINCT FROM it.%I', s.shadow_name, s.narrow), ' OR ') || ')'
-    INTO assignments, is_missing
-    FROM @extschema@.snowflake_migration_shadows(target, column_name) AS s
-    WHERE s.relation = snowflake_migration_backfill_batch.relation AND s.is_kept;
-    IF step.target IS NULL OR assignments IS NULL THEN
-        RAISE EXCEPTION 'the migration of column "%" of % was ended meanwhile', column_name, target
-            USING ERRCODE = 'object_not_in_prerequisite_state';
-    ELSIF step.filenode IS DISTINCT FROM pg_relation_filenode(relation) THEN
-        -- Written anew by VACUUM FULL or the like.
-        PERFORM @extschema@.snowflake_migration_begin(target, column_name, relation);
-        is_done := false;
-        report := format('%s was written anew: its rows are looked at again', relation);
+    SELECT s.* INTO fed FROM snowflake_internal.migration_source(target, meant) AS s;
+    is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
+                      WHERE c.oid = fed.sequence AND t.oid = target);
+    IF fed.sequence IS NOT NULL THEN
+        -- One that was not used yet may have been given a number to begin with.
+        SELECT CASE WHEN s.is_called THEN s.last_value END,
+               CASE WHEN s.is_called AND is_own THEN s.last_value END,
+               CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
+        INTO taken, kept, following
+        FROM snowflake_internal.migration_sequence_state(fed.sequence, target) AS s;
+    END IF;
+
+    origin := snowflake_internal.migration_origin(target, meant);
+    IF snowflake_internal.migration_is_remembered(target, meant) THEN
+        origin.first_id := first;
+        origin.sequence_last_value := kept;
+        origin.sequence_options := origin.sequence_options || jsonb_build_object('next', following);
+        PERFORM snowflake_internal.migration_keep_origin(origin);
         RETURN;
     END IF;
 
-    is_retry := step.blocks_done >= step.blocks_total;
-    is_done := is_retry AND step.skipped = '{}';
-    IF is_done THEN
-        RETURN;
-    ELSIF is_retry THEN
-        -- Any of them: one that stays locked is not to keep the others waiting.
-        SELECT lower(r), upper(r) INTO first, last FROM unnest(step.skipped) AS r ORDER BY random() LIMIT 1;
-    ELSE
-        first := step.blocks_done;
-        -- The first batch of a run is as large as the rows are said to be.
-        last := least(first + coalesce(step.batch_blocks, greatest(1, batch_size * step.blocks_total / greatest(step.rows_total, 1))),
-                      step.blocks_total);
-    END IF;
-
-    LOOP
-        found := @extschema@.snowflake_migration_run(relation, format(
-            'SELECT count(*) FROM ONLY %s AS it WHERE it.ctid >= %L::tid AND it.ctid < %L::tid AND %s',
-            named, format('(%s,0)', first), format('(%s,0)', last), is_missing));
-        missing := found[1]::bigint;
-        EXIT WHEN missing <= batch_size OR last - first <= 1;
-        last := first + greatest(1, (last - first) * batch_size / missing);
-    END LOOP;
-
-    IF missing > 0 THEN
-        IF EXISTS (SELECT FROM @extschema@.snowflake_migration_update_triggers(relation) AS t WHERE t.enabled = 'O') THEN
-            role := current_setting('session_replication_role');
-            PERFORM set_config('session_replication_role', 'replica', true);
-        END IF;
-        found := @extschema@.snowflake_migration_run(relation, format(
-            'WITH written AS (
-                 UPDATE ONLY %2$s AS it SET %3$s
-                 WHERE it.ctid = ANY (ARRAY(
-                     SELECT it.ctid FROM ONLY %2$s AS it WHERE it.ctid >= %4$L::tid AND it.ctid < %5$L::tid AND %1$s
-                     LIMIT %6$L::bigint FOR NO KEY UPDATE SKIP LOCKED))
-                 RETURNING 1)
-             SELECT count(*) FROM written',
-            is_missing, named, assignments, format('(%s,0)', first), format('(%s,0)', last), batch_size));
-        written := found[1]::bigint;
-        IF role IS NOT NULL THEN
-            PERFORM set_config('session_replication_role', role, true);
-        END IF;
-        found := @extschema@.snowflake_migration_run(relation, format(
-            'SELECT count(*), range_agg(int8range(m.block, m.block + 1))
-             FROM (SELECT (it.ctid::text::point)[0]::bigint AS block
-                   FROM ONLY %s AS it WHERE it.ctid >= %L::tid AND it.ctid < %L::tid AND %s) AS m',
-            named, format('(%s,0)', first), format('(%s,0)', last), is_missing));
-        missing := found[1]::bigint;
-        left_out := found[2]::int8multirange;
-    END IF;
-
-    elapsed := extract(epoch FROM clock_timestamp() - begun);
-    IF missing > 0 AND written >= batch_size THEN
-        NULL;  -- One block with more rows than a batch: the rest is next.
-    ELSIF is_retry THEN
-        step.skipped := step.skipped - int8range(first, last)::int8multirange + coalesce(left_out, '{}');
-        is_waiting := written = 0 AND missing > 0;
-    ELSE
-        step.blocks_done := last;
-        step.skipped := step.skipped + coalesce(left_out, '{}');
-        seen := round(step.rows_total * (last::double precision / step.blocks_total)) - step.rows_done;
-        step.rows_done := step.rows_done + seen;
-        step.run_rows := step.run_rows + seen;
-        step.batch_blocks := least(most_blocks, greatest(1, (last - first)
-            * least(2, batch_size / greatest(written, 1)::double precision, longest / greatest(elapsed, 0.001))));
-    END IF;
-    -- With the pauses, since what was noted last.
-    step.run_seconds := step.run_seconds + extract(epoch FROM clock_timestamp() - (
-        SELECT max(p.updated_at) FROM @extschema@.snowflake_progress AS p
-        WHERE p.target = snowflake_migration_backfill_batch.target
-          AND p.column_name = snowflake_migration_backfill_batch.column_name));
-    PERFORM @extschema@.snowflake_migration_note(step);
-
-    SELECT m.rows_per_second INTO rate FROM (
-        SELECT sum(p.run_rows) / nullif(sum(p.run_seconds), 0) AS rows_per_second
-        FROM @extschema@.snowflake_progress AS p
-        WHERE p.target = snowflake_migration_backfill_batch.target
-          AND p.column_name = snowflake_migration_backfill_batch.column_name) AS m;
-    report := CASE WHEN is_waiting
-        THEN format('%s: rows are locked by other transactions; they are tried again', step.relation)
-        ELSE (SELECT format('%s: %s of %s rows, %s rows/s, %s left', step.relation, sum(p.rows_done), sum(p.rows_total), round(rate),
-                            coalesce(make_interval(secs => round((sum(p.rows_total) - sum(p.rows_done)) / nullif(rate, 0)))::text, 'unknown time'))
-              FROM @extschema@.snowflake_progress AS p
-              WHERE p.target = snowflake_migration_backfill_batch.target
-                AND p.column_name = snowflake_migration_backfill_batch.column_name) END;
+    first_ever := origin.first_id_ever;
+    SELECT target, meant, fed.kind, fed.data_type, fed.expression, n.nspname, c.relname,
+           CASE WHEN s.seqrelid IS NOT NULL THEN
+               jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
+                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', following) END,
+           kept,
+           (SELECT jsonb_agg(jsonb_build_object('grantee', CASE a.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(a.grantee) END,
+                                                'privilege', a.privilege_type, 'grantable', a.is_grantable))
+            FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
+           obj_description(c.oid, 'pg_class'),
+           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
+            FROM snowflake_internal.migration_family(target, meant) AS f
+            JOIN pg_class AS fc ON fc.oid = f.relation
+            JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
+            LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
+            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM fed.expression),
+           coalesce(first_ever, CASE WHEN oldest > coalesce(taken, 0) THEN least(oldest, first) ELSE first END), first,
+           now(), NULL::timestamptz
+    INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
+         origin.sequence_schema, origin.sequence_name, origin.sequence_options, origin.sequence_last_value,
+         origin.sequence_privileges, origin.sequence_comment, origin.child_defaults,
+         origin.first_id_ever, origin.first_id, origin.remembered_at, origin.reverted_at
+    FROM (SELECT) AS one_row
+    LEFT JOIN pg_class AS c ON c.oid = fed.sequence
+    LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
+    PERFORM snowflake_internal.migration_keep_origin(origin);
 END
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_online_obstacles(target regclass, column_name name)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_put_back(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH meant AS MATERIALIZED (
-        SELECT s.*, c.relkind, c.relispartition, c.relpersistence, c.relforcerowsecurity, c.relreplident, c.relnamespace, c.relname,
-               c.relowner, a.attidentity
-        FROM @extschema@.snowflake_migration_shadows(target, column_name) AS s
-        JOIN pg_class AS c ON c.oid = s.relation
-        JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
-    ), indexed AS MATERIALIZED (
-        SELECT DISTINCT m.relation, m.narrow, m.attribute, i.indexrelid, i.indkey, i.indpred
-        FROM meant AS m
-        JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
-                           AND d.refobjid = m.relation AND d.refobjsubid = m.attribute
-        JOIN pg_index AS i ON i.indexrelid = d.objid AND i.indrelid = m.relation AND i.indisvalid
-      UNION
-        -- Those of constraints depend on the constraint.
-        SELECT m.relation, m.narrow, m.attribute, i.indexrelid, i.indkey, i.indpred
-        FROM meant AS m
-        JOIN pg_constraint AS k ON k.conrelid = m.relation AND m.attribute = ANY (k.conkey) AND k.contype IN ('p', 'u', 'x')
-        JOIN pg_index AS i ON i.indexrelid = k.conindid
-    ), found (rank, obstacle, remedy, code) AS (
-        SELECT DISTINCT 1, format('%s is %s', m.relation, CASE WHEN m.relkind = 'p' THEN 'a partitioned table' ELSE 'a partition' END),
-               'PostgreSQL can neither build indexes of partitioned tables concurrently nor make an index that is there their primary key: use the plan for a maintenance window (online => false).', '55000'
-        FROM meant AS m WHERE m.relkind = 'p' OR m.relispartition
-      UNION ALL
-        SELECT DISTINCT 1, format('partitioned table %s references the key', f.relation),
-               'A foreign key of a partitioned table cannot be added NOT VALID: use the plan for a maintenance window (online => false).', '55000'
-        FROM @extschema@.snowflake_migration_shadow_foreign_keys(target, column_name) AS f
-        JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'p'
-        WHERE NOT EXISTS (SELECT FROM meant AS m WHERE m.relation = f.relation)
-      UNION ALL
-        SELECT DISTINCT 2, format('%s has inheritance children or parents', m.relation),
-               'Their columns can only be replaced together: use the plan for a maintenance window (online => false).', '55000'
-        FROM meant AS m
-        WHERE m.relkind <> 'p' AND NOT m.relispartition
-          AND EXISTS (SELECT FROM pg_inherits AS i WHERE m.relation IN (i.inhparent, i.inhrelid))
-      UNION ALL
-        SELECT DISTINCT 3, format('%s is a temporary table', m.relation),
-               'Nobody else uses it: use the plan for a maintenance window (online => false).', '55000'
-        FROM meant AS m WHERE m.relpersistence = 't'
-      UNION ALL
-        SELECT 4, format('column %I of %s is an identity column that references another one', m.narrow, m.relation),
-               'Its sequence cannot be handed on to another column: ALTER COLUMN ... DROP IDENTITY, or use the plan for a maintenance window (online => false).', '55000'
-        FROM meant AS m WHERE m.attidentity <> '' AND (m.relation <> target OR m.narrow <> column_name)
-      UNION ALL
-        SELECT 5, format('row-level security is forced on the owner of %s, who has to see every row', m.relation),
-               format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
-        FROM meant AS m WHERE m.relforcerowsecurity AND m.relation <> target
-      UNION ALL
-        SELECT 6, format('index %s has column %I of %s in an expression or in its WHERE', i.indexrelid::regclass, i.narrow, i.relation),
-               'Drop it, and create it again (CONCURRENTLY) afterwards.', '55000'
-        FROM indexed AS i
-        WHERE i.attribute <> ALL (i.indkey::smallint[]) OR i.indpred::text ~ format(' :varattno %s ', i.attribute)
-           OR EXISTS (SELECT FROM pg_index AS e WHERE e.indexrelid = i.indexrelid AND e.indexprs::text ~ format(' :varattno %s ', i.attribute))
-      UNION ALL
-        SELECT DISTINCT 6, format('index %s has a method that knows no bigint', i.indexrelid::regclass),
-               'Drop it.', '55000'
-        FROM indexed AS i
-        JOIN pg_index AS x ON x.indexrelid = i.indexrelid
-        JOIN pg_class AS c ON c.oid = i.indexrelid
-        CROSS JOIN LATERAL unnest(x.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
-        WHERE k.attribute = i.attribute AND k.place <= x.indnkeyatts
-          AND NOT EXISTS (SELECT FROM pg_opclass AS o
-                          WHERE o.opcmethod = c.relam AND o.opcintype = 'int8'::regtype AND o.opcdefault)
-      UNION ALL
-        SELECT DISTINCT 7, format('%s constraint %I of %s uses column %I', CASE k.contype WHEN 'x' THEN 'exclusion' ELSE 'check' END,
-                                  k.conname, m.relation, m.narrow),
-               CASE k.contype WHEN 'x' THEN 'An index that is there cannot become one: drop it, or use the plan for a maintenance window (online => false).'
-                    ELSE 'Drop it, and add it again afterwards (NOT VALID, then VALIDATE CONSTRAINT).' END, '55000'
-        FROM meant AS m
-        JOIN pg_constraint AS k ON k.conrelid = m.relation AND k.contype IN ('c', 'x') AND m.attribute = ANY (k.conkey)
-        WHERE NOT EXISTS (SELECT FROM meant AS own WHERE own.check_oid = k.oid)
-      UNION ALL
-        SELECT DISTINCT 7, format('constraint %I of %s is WITHOUT OVERLAPS or has a PERIOD', k.conname, k.conrelid::regclass),
-               'An index that is there cannot become one: drop it, or use the plan for a maintenance window (online => false).', '55000'
-        FROM meant AS m
-        JOIN pg_constraint AS k ON k.conrelid = m.relation AND m.attribute = ANY (k.conkey) OR k.confrelid = m.relation AND m.attribute = ANY (k.confkey)
-        WHERE k.contype IN ('p', 'u', 'f') AND (to_jsonb(k) ->> 'conperiod')::boolean
-      UNION ALL
-        SELECT DISTINCT 7, format('foreign key %I of %s sets a default', f.name, f.relation),
-               'Of two such foreign keys only the one that fires first finds what it expects: use the plan for a maintenance window (online => false).', '55000'
-        FROM @extschema@.snowflake_migration_shadow_foreign_keys(target, column_name) AS f
-        JOIN pg_constraint AS k ON k.oid = f.foreign_key AND 'd' IN (k.confdeltype, k.confupdtype)
-      UNION ALL
-        SELECT 8, format('not-null constraint %I of %s is not valid', k.conname, m.relation),
-               format('ALTER TABLE %s VALIDATE CONSTRAINT %I.', m.relation, k.conname), '55000'
-        FROM meant AS m
-        JOIN pg_constraint AS k ON k.conrelid = m.relation AND k.contype = 'n' AND k.conkey = ARRAY[m.attribute] AND NOT k.convalidated
-      UNION ALL
-        SELECT 9, format('statistics object %s uses column %I of %s', format('%I.%I', n.nspname, x.stxname), m.narrow, m.relation),
-               'Drop it, and create it again afterwards.', '55000'
-        FROM meant AS m
-        JOIN pg_depend AS d ON d.classid = 'pg_statistic_ext'::regclass AND d.refclassid = 'pg_class'::regclass
-                           AND d.refobjid = m.relation AND d.refobjsubid = m.attribute
-        JOIN pg_statistic_ext AS x ON x.oid = d.objid
-        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-      UNION ALL
-        SELECT DISTINCT 10, format('trigger %I of %s fires after the one that keeps the new column in step', t.tgname, m.relation),
-               'Triggers fire in the order of their names: rename it.', '55000'
-        FROM meant AS m
-        JOIN pg_trigger AS t ON t.tgrelid = m.relation AND NOT t.tgisinternal AND t.tgname > m.trigger_name
-                            AND t.tgfoid <> '@extschema@.snowflake_shadow()'::regprocedure
-        -- BEFORE, each row, INSERT or UPDATE.
-        WHERE t.tgtype & 3 = 3 AND t.tgtype & (4 | 16) <> 0
-      UNION ALL
-        SELECT DISTINCT 11, format('%s is published, and its replica identity is FULL', m.relation),
-               'Subscribers could not find rows once a column is gone here and still there: give it another replica identity while it is migrated.', '55000'
-        FROM meant AS m
-        WHERE m.relreplident = 'f' AND @extschema@.snowflake_migration_publications(m.relation, m.narrow) IS NOT NULL
-      UNION ALL
-        SELECT DISTINCT 12, format('%s is subscribed to, and has neither a primary key nor an index as its replica identity', m.relation),
-               'Rows to change are found by all columns, and the publisher does not have the new one: give it a primary key.', '55000'
-        FROM meant AS m
-        WHERE EXISTS (SELECT FROM pg_subscription_rel AS r WHERE r.srrelid = m.relation)
-          AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = m.relation AND (i.indisprimary OR i.indisreplident))
-      UNION ALL
-        SELECT DISTINCT 13, format('another column of %s is being migrated', m.relation),
-               'Finish that first, or take it back with snowflake_migrate_revert().', '55000'
-        FROM meant AS m
-        JOIN pg_trigger AS t ON t.tgrelid = m.relation AND t.tgfoid = '@extschema@.snowflake_shadow()'::regprocedure
-        WHERE NOT EXISTS (SELECT FROM meant AS own WHERE own.relation = t.tgrelid AND own.trigger_name = t.tgname)
-      UNION ALL
-        -- Names of this kind are nobody else's, unless something was left or undone by hand.
-        SELECT 14, format('what keeps column %I of %s in step with column %I is not as it was made', m.shadow_name, m.relation, m.narrow),
-               CASE WHEN num_nonnulls(m.shadow, m.trigger_oid, m.check_oid) = 3
-                    -- The constraint has seen to it that nothing went wrong meanwhile.
-                    THEN format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I.', m.relation, m.trigger_name)
-                    ELSE 'Take the migration back with snowflake_migrate_revert(), drop what is left of these names, and begin again.' END, '55000'
-        FROM meant AS m
-        WHERE NOT m.is_kept
-          AND (EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = m.relation AND a.attname = m.shadow_name)
-               OR EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = m.relation AND t.tgname = m.trigger_name)
-               OR EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = m.relation AND k.conname = m.check_name))
-      UNION ALL
-        SELECT 14, format('column %I of %s was NOT NULL or not when its migration began, and is the other now', m.narrow, m.relation),
-               'Take the migration back with snowflake_migrate_revert(), and begin again.', '55000'
-        FROM meant AS m
-        WHERE m.check_oid IS NOT NULL AND (pg_get_constraintdef(m.check_oid) ~ 'IS NOT NULL') <> m.is_required
-      UNION ALL
-        SELECT 15, format('%s has a name that is needed', c.oid::regclass), 'Rename or drop it.', '55000'
-        FROM @extschema@.snowflake_migration_shadow_indexes(target, column_name) AS i
-        JOIN pg_class AS c ON c.relname = i.shadow_name
-                          AND c.relnamespace = (SELECT o.relnamespace FROM pg_class AS o WHERE o.oid = i.index)
-        LEFT JOIN pg_index AS own ON own.indexrelid = c.oid AND own.indrelid = i.relation
-        WHERE own.indexrelid IS NULL OR own.indisvalid AND NOT i.is_ready
-      UNION ALL
-        SELECT 15, format('constraint %I of %s has a name that is needed', k.conname, f.relation), 'Rename or drop it.', '55000'
-        FROM @extschema@.snowflake_migration_shadow_foreign_keys(target, column_name) AS f
-        JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.conname = f.shadow_name
-        WHERE NOT f.is_ready AND (k.contype <> 'f' OR k.convalidated)
-      UNION ALL
-        SELECT DISTINCT 16, format('permission denied for table %s, which column %I of %s references', f.referenced, m.narrow, m.relation),
-               format('GRANT REFERENCES, UPDATE ON %s TO %I.', f.referenced, current_user), '42501'
-        FROM meant AS m
-        JOIN @extschema@.snowflake_migration_shadow_foreign_keys(target, column_name) AS f ON f.relation = m.relation
-        WHERE NOT (has_table_privilege(f.referenced, 'REFERENCES') AND has_table_privilege(f.referenced, 'UPDATE, DELETE, TRUNCATE'))
-      UNION ALL
-        SELECT DISTINCT 16, format('must be owner of table %s', f.relation),
-               format('Its foreign key %I is made anew: run it as a member of %I, or as a superuser.', f.name, pg_get_userbyid(c.relowner)), '42501'
-        FROM @extschema@.snowflake_migration_shadow_foreign_keys(target, column_name) AS f
-        JOIN pg_class AS c ON c.oid = f.relation AND NOT pg_has_role(c.relowner, 'USAGE')
-        WHERE NOT EXISTS (SELECT FROM meant AS m WHERE m.relation = f.relation)
-      UNION ALL
-        -- For building an index and renaming it; a rewrite does without.
-        SELECT DISTINCT 17, format('permission denied for schema %I', n.nspname),
-               format('GRANT CREATE ON SCHEMA %I TO %I.', n.nspname, r.rolname), '42501'
-        FROM meant AS m
-        JOIN pg_namespace AS n ON n.oid = m.relnamespace
-        -- Whoever runs the plan builds it, and the table's owner renames it.
-        JOIN pg_roles AS r ON (r.rolname = current_user OR r.oid = m.relowner) AND NOT has_schema_privilege(r.oid, n.oid, 'CREATE')
-    )
-    SELECT f.obstacle, f.remedy, f.code FROM found AS f
-  UNION ALL
-    SELECT o.obstacle, o.remedy, o.sqlstate_code
-    FROM (SELECT DISTINCT m.relation FROM meant AS m) AS r
-    CROSS JOIN LATERAL @extschema@.snowflake_migration_update_obstacles(r.relation) AS o
+DECLARE
+    origin snowflake_internal.origins;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    IF snowflake_internal.migration_is_switched(target, column_name) THEN
+        RAISE EXCEPTION 'column "%" still has snowflake_nextval() as its default', column_name
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'snowflake_migrate_revert() puts back what it had.';
+    END IF;
+    origin := snowflake_internal.migration_origin(target, column_name);
+    IF origin.target IS NOT NULL THEN
+        origin.reverted_at := now();
+        PERFORM snowflake_internal.migration_keep_origin(origin);
+    END IF;
+END
 $function$;
-CREATE OR REPLACE VIEW snowflake_status AS
-    SELECT version, preloaded, layout, node_id, last_id_at, reserved_until,
-           pg_catalog.make_interval(secs => clock_behind) AS clock_behind,
-           ids, waits, expires_at,
-           @extschema@.snowflake_get_database_layout() AS database_layout
-    FROM @extschema@.snowflake_get_status();
 CREATE OR REPLACE FUNCTION snowflake_audit(
     target regclass,
     column_name name DEFAULT NULL,
@@ -960,7 +860,7 @@ BEGIN
         defaults := ARRAY(
             SELECT a.attname FROM pg_attribute AS a
             WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasdef
-              AND @extschema@.snowflake_migration_is_switched(target, a.attname));
+              AND snowflake_internal.migration_is_switched(target, a.attname));
         IF cardinality(defaults) > 1 THEN
             defaults := coalesce(
                 nullif(ARRAY(SELECT a.attname FROM pg_index AS i JOIN pg_attribute AS a
@@ -977,7 +877,7 @@ BEGIN
         END IF;
         meant := defaults[1];
     END IF;
-    meant := @extschema@.snowflake_migration_column(target, meant);
+    meant := snowflake_internal.migration_column(target, meant);
     WITH RECURSIVE type (number, oid, base) AS (
         SELECT a.attnum, t.oid, t.typbasetype
         FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
@@ -1007,7 +907,7 @@ BEGIN
         own_node := NULL;
     END IF;
 
-    answer := @extschema@.snowflake_migration_read(target, format(
+    answer := snowflake_internal.migration_read(target, format(
         'SELECT array_agg(g.kind), array_agg(g.backend), array_agg(g.count), array_agg(g.top)
          FROM (SELECT n.kind, n.backend, count(*), max(n.id) AS top
                FROM (SELECT d.id,
@@ -1040,7 +940,7 @@ BEGIN
     -- How high IDs may be by now.
     is_read := coalesce((SELECT s.reserved_until IS NOT NULL FROM @extschema@.snowflake_status AS s), false);
     SELECT greatest(m.last_value - 1, 0) AS bound, m.log_cnt < 0 AND is_read AS is_in_slots INTO mark
-    FROM @extschema@.snowflake_mark AS m;
+    FROM snowflake_internal.mark AS m;
     -- Not defined where the library is not preloaded: then what they are by default.
     SELECT make_interval(secs => (coalesce(max(s.setting) FILTER (WHERE s.name = 'snowflake.max_borrow'), '1000')::float8
                                   + coalesce(max(s.setting) FILTER (WHERE s.name = 'snowflake.lease'), '2000')::float8) / 1000),
@@ -1060,14 +960,14 @@ BEGIN
                array_agg(coalesce(seen.top, 0) ORDER BY s.backend_id),
                min(b.bound) FILTER (WHERE seen.top > b.bound)
         INTO slot_bounds, slot_tops, lowest_bound
-        FROM @extschema@.snowflake_get_stat_slots() AS s
+        FROM snowflake_internal.get_stat_slots() AS s
         CROSS JOIN LATERAL (SELECT greatest(s.bound, CASE WHEN NOT mark.is_in_slots THEN mark.bound END, 0)) AS b (bound)
         LEFT JOIN (SELECT g.backend, max(g.top) FROM unnest(backends, tops) AS g (backend, top) GROUP BY g.backend)
                AS seen (backend, top) ON seen.backend = s.backend_id;
     END IF;
 
     IF highest > allowed OR lowest_bound IS NOT NULL THEN
-        answer := @extschema@.snowflake_migration_read(target, format(
+        answer := snowflake_internal.migration_read(target, format(
             'SELECT count(*) FILTER (WHERE n.id > %8$L::bigint) AS count,
                     max(n.id) FILTER (WHERE n.id > %8$L::bigint) AS top,
                     count(*) FILTER (WHERE n.is_not_own) AS not_own,
@@ -1098,7 +998,7 @@ BEGIN
           AND i.indnkeyatts = 1 AND i.indkey[0] = meant_number AND i.indpred IS NULL
           AND (c.relkind = 'p' OR NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhparent = target)))
     THEN
-        answer := @extschema@.snowflake_migration_read(target, format(
+        answer := snowflake_internal.migration_read(target, format(
             'SELECT sum(g.count - 1)::bigint AS count, max(g.id) AS top
              FROM (SELECT d.id, count(*) FROM (%s IS NOT NULL) AS d GROUP BY d.id HAVING count(*) > 1) AS g', numbers));
         doubled := answer[1];
@@ -1124,86 +1024,968 @@ BEGIN
     END IF;
 END
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_owner_obstacles(target regclass, column_name name)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_shadows(target regclass, column_name name)
+RETURNS TABLE (
+    relation regclass, attribute smallint, narrow name, is_required boolean,
+    shadow_name name, trigger_name name, check_name name,
+    shadow smallint, trigger_oid oid, check_oid oid, is_kept boolean, is_filled boolean
+) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH root (relation, attname) AS (
-        SELECT target, column_name
-      UNION
-        SELECT r.relation, a.attname
-        FROM @extschema@.snowflake_migration_reach(target, column_name) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        WHERE r.is_narrow
-    ), altered AS MATERIALIZED (
-        SELECT DISTINCT c.oid::regclass AS relation, c.relowner, c.relnamespace
-        FROM root
-        CROSS JOIN LATERAL @extschema@.snowflake_migration_family(root.relation, root.attname) AS f
-        JOIN pg_class AS c ON c.oid = f.relation
-    )
-    SELECT format('must be owner of table %s', a.relation),
-           format('Run it as a member of %I, or as a superuser.', pg_get_userbyid(a.relowner)), '42501'
-    FROM altered AS a WHERE NOT pg_has_role(a.relowner, 'USAGE')
-  UNION ALL
-    SELECT DISTINCT format('permission denied for schema %I', n.nspname),
-           format('GRANT USAGE ON SCHEMA %I to the owner of the tables in it.', n.nspname), '42501'
-    FROM altered AS a JOIN pg_namespace AS n ON n.oid = a.relnamespace
-    WHERE NOT (has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(a.relowner, n.oid, 'USAGE'))
-  UNION ALL
-    -- The owner gives the column its new default.
-    SELECT format('permission denied for schema %I, where the extension is', n.nspname),
-           format('GRANT USAGE ON SCHEMA %I TO %I.', n.nspname, pg_get_userbyid(a.relowner)), '42501'
-    FROM altered AS a JOIN pg_namespace AS n ON n.oid = '@extschema@'::regnamespace
-    WHERE a.relation = target AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
+    SELECT r.relation, r.attribute, a.attname, a.attnotnull, n.shadow_name, n.trigger_name, n.check_name,
+           s.attnum, t.oid, k.oid, coalesce(s.attnum IS NOT NULL AND t.tgenabled = 'A' AND k.oid IS NOT NULL, false),
+           coalesce(k.convalidated, false)
+    FROM snowflake_internal.migration_reach(target, column_name) AS r
+    JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+    CROSS JOIN LATERAL (
+        SELECT snowflake_internal.migration_shadow_name(text 'column', a.attname) AS shadow_name,
+               ('~~' || snowflake_internal.migration_shadow_name(text 'column', a.attname))::name AS trigger_name,
+               snowflake_internal.migration_shadow_name(text 'check', a.attname) AS check_name
+    ) AS n
+    LEFT JOIN pg_attribute AS s ON s.attrelid = r.relation AND s.attname = n.shadow_name AND s.atttypid = 'int8'::regtype
+    LEFT JOIN pg_trigger AS t ON t.tgrelid = r.relation AND t.tgname = n.trigger_name
+                             AND t.tgfoid = 'snowflake_internal.shadow()'::regprocedure
+    LEFT JOIN pg_constraint AS k ON k.conrelid = r.relation AND k.conname = n.check_name AND k.contype = 'c'
+                                AND ARRAY[a.attnum, s.attnum] <@ k.conkey
+    WHERE r.is_narrow
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_row_obstacles(target regclass, column_name name)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET row_security = off
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_require_filled(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    first CONSTANT bigint := @extschema@.snowflake_migration_first_id();
-    highest bigint;
+    missing text;
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_attribute AS a
-                   WHERE a.attrelid = target AND a.attname = column_name
-                     AND @extschema@.snowflake_migration_base_type(a.atttypid) = 'int8'::regtype)
-    THEN
-        RETURN;
-    END IF;
-    highest := (@extschema@.snowflake_migration_query(
-        target, format('SELECT max(%I) FROM %s', column_name, @extschema@.snowflake_migration_name(target))))[1]::bigint;
-    IF highest >= first THEN
-        RETURN QUERY SELECT
-            format('rows of %s have IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
-                   target, highest, first),
-            'New IDs could meet existing ones. If those have just come from another server, run it again; else give those rows smaller IDs, or use a layout with an earlier epoch.', '55000';
+    SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation::text, s.attribute) INTO missing
+    FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    WHERE NOT s.is_kept OR NOT s.is_filled;
+    IF missing IS NOT NULL THEN
+        RAISE EXCEPTION 'not all rows are known to have the shadow values of: %', missing
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Run the statements of snowflake_migration_plan() with online => true in their order.';
     END IF;
 END
 $function$;
-CREATE FUNCTION snowflake_migration_swap_commands(
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_shadow_steps(target regclass, column_name name)
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_internal.migration_block(
+               format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n',
+                      ARRAY[named.relation])
+               || format(E'    ALTER TABLE %s\n        %s;\n', named.relation,
+                         string_agg(concat_ws(E',\n        ',
+                             format('ADD COLUMN %I bigint', s.shadow_name),
+                             format(CASE WHEN s.is_required
+                                         THEN 'ADD CONSTRAINT %1$I CHECK (%2$I IS NOT NULL AND %2$I OPERATOR(pg_catalog.=) %3$I) NOT VALID'
+                                         ELSE 'ADD CONSTRAINT %1$I CHECK (%2$I IS NOT DISTINCT FROM %3$I) NOT VALID' END,
+                                    s.check_name, s.shadow_name, s.narrow)), E',\n        ' ORDER BY s.attribute))
+               || string_agg(
+                      CASE WHEN a.attstattarget >= 0
+                           THEN format(E'    ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s;\n', named.relation, s.shadow_name, a.attstattarget) ELSE '' END
+                      || CASE WHEN a.attoptions IS NOT NULL
+                              THEN format(E'    ALTER TABLE %s ALTER COLUMN %I SET (%s);\n', named.relation, s.shadow_name,
+                                          array_to_string(a.attoptions, ', ')) ELSE '' END
+                      || format(E'    CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s\n        FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow(%L, %L);\n',
+                                s.trigger_name, named.relation, s.narrow, s.shadow_name)
+                      || format(E'    ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;\n', named.relation, s.trigger_name), '' ORDER BY s.attribute)
+               || format(E'    PERFORM snowflake_internal.migration_begin(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.regclass);\n',
+                         snowflake_internal.migration_name(target), column_name, named.relation)),
+           'ACCESS EXCLUSIVE', true,
+           format('adds a bigint column beside %s, and the trigger that keeps it in step, also for replicated rows; a moment under the lock, which it tries for again and again',
+                  string_agg(quote_ident(s.narrow), ', ' ORDER BY s.attribute))
+           || coalesce('. Published by ' || pubs.names || format(': first at the subscribers, ALTER TABLE %s %s', named.relation,
+                              string_agg(format('ADD COLUMN %I bigint', s.shadow_name), ', ' ORDER BY s.attribute)), '')
+    FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
+    CROSS JOIN LATERAL (SELECT snowflake_internal.migration_name(s.relation) AS relation) AS named
+    CROSS JOIN LATERAL (SELECT snowflake_internal.migration_publications(s.relation, s.narrow) AS names) AS pubs
+    WHERE s.shadow IS NULL
+    GROUP BY s.relation, named.relation, pubs.names
+    ORDER BY s.relation = target DESC, s.relation::text
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_drop_shadows(target regclass, column_name name)
+RETURNS boolean LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    relations regclass[];
+    altered regclass[];
+    statements text[];
+BEGIN
+    relations := ARRAY(
+        SELECT DISTINCT e.relation
+        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        CROSS JOIN LATERAL (
+            SELECT s.relation
+          UNION
+            SELECT other.relation FROM pg_constraint AS k
+            CROSS JOIN LATERAL (VALUES (k.conrelid::regclass), (k.confrelid::regclass)) AS other (relation)
+            WHERE k.contype = 'f' AND (k.conrelid = s.relation AND s.shadow = ANY (k.conkey)
+                                       OR k.confrelid = s.relation AND s.shadow = ANY (k.confkey))) AS e
+        WHERE s.shadow IS NOT NULL AND num_nonnulls(s.trigger_oid, s.check_oid) > 0);
+    IF relations = '{}' THEN
+        RETURN false;
+    END IF;
+    PERFORM snowflake_internal.migration_lock(relations, text 'ACCESS EXCLUSIVE');
+    -- A column's indexes and constraints go with it; what references it does not.
+    WITH shadow AS MATERIALIZED (
+        SELECT s.*, snowflake_internal.migration_name(s.relation) AS named
+        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        WHERE s.shadow IS NOT NULL AND num_nonnulls(s.trigger_oid, s.check_oid) > 0
+    ), statement (place, relation, text) AS (
+        SELECT DISTINCT 1, k.conrelid::regclass,
+               format('ALTER TABLE %s DROP CONSTRAINT %I', snowflake_internal.migration_name(k.conrelid::regclass), k.conname)
+        FROM shadow AS s JOIN pg_constraint AS k ON k.contype = 'f' AND k.confrelid = s.relation AND s.shadow = ANY (k.confkey)
+      UNION ALL
+        SELECT 2, s.relation, format('DROP TRIGGER %I ON %s', s.trigger_name, s.named) FROM shadow AS s WHERE s.trigger_oid IS NOT NULL
+      UNION ALL
+        SELECT 3, s.relation, format('ALTER TABLE %s DROP COLUMN %I', s.named, s.shadow_name) FROM shadow AS s
+    )
+    SELECT array_agg(s.relation ORDER BY s.place, s.text), array_agg(s.text ORDER BY s.place, s.text)
+    INTO altered, statements
+    FROM statement AS s;
+    PERFORM snowflake_internal.migration_run_all(altered, statements);
+    PERFORM snowflake_internal.migration_end(target, column_name);
+    RETURN true;
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_shadow_foreign_keys(target regclass, column_name name)
+RETURNS TABLE (
+    foreign_key oid, name name, relation regclass, referenced regclass, shadow_name name, shadow oid,
+    is_to_be_valid boolean, is_ready boolean, definition text
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH shadow AS MATERIALIZED (
+        SELECT s.relation, s.attribute, s.shadow_name, s.shadow
+        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    ), meant AS MATERIALIZED (
+        SELECT k.*, snowflake_internal.migration_shadow_name(text 'foreign key', k.conname) AS shadow_name,
+               -- PostgreSQL 18 has some that are not enforced.
+               coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true) AS is_enforced
+        FROM pg_constraint AS k
+        WHERE k.contype = 'f' AND k.conparentid = 0
+          AND EXISTS (SELECT FROM shadow AS s
+                      WHERE s.relation = k.conrelid AND s.attribute = ANY (k.conkey)
+                         OR s.relation = k.confrelid AND s.attribute = ANY (k.confkey))
+    )
+    SELECT m.oid, m.conname, m.conrelid::regclass, m.confrelid::regclass, m.shadow_name, n.oid, m.convalidated,
+           coalesce((n.convalidated OR NOT m.convalidated) AND n.confrelid = m.confrelid
+                    AND n.conkey = referencing.attributes AND n.confkey = referenced.attributes, false),
+           format('ALTER TABLE %s ADD CONSTRAINT %I FOREIGN KEY (%s) REFERENCES %s (%s)',
+                  snowflake_internal.migration_name(m.conrelid::regclass), m.shadow_name, referencing.names,
+                  snowflake_internal.migration_name(m.confrelid::regclass), referenced.names)
+           || CASE m.confmatchtype WHEN 'f' THEN ' MATCH FULL' ELSE '' END
+           || CASE m.confupdtype WHEN 'r' THEN ' ON UPDATE RESTRICT' WHEN 'c' THEN ' ON UPDATE CASCADE'
+                                 WHEN 'n' THEN ' ON UPDATE SET NULL' WHEN 'd' THEN ' ON UPDATE SET DEFAULT' ELSE '' END
+           || CASE m.confdeltype WHEN 'r' THEN ' ON DELETE RESTRICT' WHEN 'c' THEN ' ON DELETE CASCADE'
+                                 WHEN 'n' THEN ' ON DELETE SET NULL' WHEN 'd' THEN ' ON DELETE SET DEFAULT' ELSE '' END
+           || coalesce(' (' || emptied.names || ')', '')
+           || CASE WHEN m.condeferrable THEN ' DEFERRABLE' ELSE '' END || CASE WHEN m.condeferred THEN ' INITIALLY DEFERRED' ELSE '' END
+           || CASE WHEN m.is_enforced THEN ' NOT VALID' ELSE ' NOT ENFORCED' END
+    FROM meant AS m
+    CROSS JOIN LATERAL (
+        SELECT string_agg(quote_ident(coalesce(s.shadow_name, a.attname)), ', ' ORDER BY k.place) AS names,
+               array_agg(coalesce(s.shadow, k.attribute) ORDER BY k.place) AS attributes
+        FROM unnest(m.conkey) WITH ORDINALITY AS k (attribute, place)
+        JOIN pg_attribute AS a ON a.attrelid = m.conrelid AND a.attnum = k.attribute
+        LEFT JOIN shadow AS s ON s.relation = m.conrelid AND s.attribute = k.attribute) AS referencing
+    CROSS JOIN LATERAL (
+        SELECT string_agg(quote_ident(coalesce(s.shadow_name, a.attname)), ', ' ORDER BY k.place) AS names,
+               array_agg(coalesce(s.shadow, k.attribute) ORDER BY k.place) AS attributes
+        FROM unnest(m.confkey) WITH ORDINALITY AS k (attribute, place)
+        JOIN pg_attribute AS a ON a.attrelid = m.confrelid AND a.attnum = k.attribute
+        LEFT JOIN shadow AS s ON s.relation = m.confrelid AND s.attribute = k.attribute) AS referenced
+    CROSS JOIN LATERAL (
+        SELECT string_agg(quote_ident(coalesce(s.shadow_name, a.attname)), ', ' ORDER BY k.place) AS names
+        FROM unnest(m.confdelsetcols) WITH ORDINALITY AS k (attribute, place)
+        JOIN pg_attribute AS a ON a.attrelid = m.conrelid AND a.attnum = k.attribute
+        LEFT JOIN shadow AS s ON s.relation = m.conrelid AND s.attribute = k.attribute) AS emptied
+    LEFT JOIN pg_constraint AS n ON n.contype = 'f' AND n.conrelid = m.conrelid AND n.conname = m.shadow_name
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_foreign_key_steps(target regclass, column_name name)
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT step.statement, step.lock_level, true, step.note
+    FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+    CROSS JOIN LATERAL (
+        SELECT 1 AS place,
+               snowflake_internal.migration_block(
+                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''SHARE ROW EXCLUSIVE'');\n',
+                          ARRAY(SELECT snowflake_internal.migration_name(f.relation) UNION SELECT snowflake_internal.migration_name(f.referenced)))
+                   || format(E'    PERFORM snowflake_internal.migration_require_filled(%L::pg_catalog.regclass, %L::pg_catalog.name);\n',
+                             snowflake_internal.migration_name(target), column_name)
+                   || format(E'    %s;\n', f.definition)) AS statement,
+               'SHARE ROW EXCLUSIVE' AS lock_level,
+               format('as foreign key %I, for rows that are written from now on; a moment under the lock, which it tries for again and again', f.name) AS note
+        WHERE f.shadow IS NULL
+      UNION ALL
+        SELECT 2, format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(f.relation), f.shadow_name),
+               'SHARE UPDATE EXCLUSIVE', format('and for those that are there; %s is locked with ROW SHARE', f.referenced)
+        WHERE f.is_to_be_valid
+    ) AS step
+    WHERE NOT f.is_ready
+    ORDER BY f.relation::text, f.name, step.place
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_shadow_indexes(target regclass, column_name name)
+RETURNS TABLE (
+    index regclass, relation regclass, shadow_name name, shadow regclass, is_ready boolean, definition text
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH shadow AS MATERIALIZED (
+        SELECT s.relation, s.attribute, s.shadow_name, s.shadow
+        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    ), meant AS MATERIALIZED (
+        SELECT i.*, c.relname, c.relnamespace, c.relam, c.reltablespace, c.reloptions,
+               snowflake_internal.migration_shadow_name(text 'index', c.relname) AS shadow_name
+        FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+        -- What CREATE INDEX CONCURRENTLY has left behind is of no use to anybody.
+        WHERE i.indisvalid AND i.indislive
+          AND EXISTS (SELECT FROM shadow AS s WHERE s.relation = i.indrelid AND s.attribute = ANY (i.indkey::smallint[]))
+    ), part AS (
+        SELECT m.indexrelid, k.place, coalesce(s.shadow, k.attribute) AS attribute,
+               CASE WHEN s.attribute IS NOT NULL THEN quote_ident(s.shadow_name)
+                    ELSE pg_get_indexdef(m.indexrelid, k.place::integer, true) END
+               || CASE WHEN k.place > m.indnkeyatts THEN '' ELSE
+                   coalesce((SELECT format(' COLLATE %I.%I', n.nspname, l.collname)
+                             FROM pg_collation AS l JOIN pg_namespace AS n ON n.oid = l.collnamespace
+                             WHERE l.oid = o.collation_oid AND l.oid IS DISTINCT FROM t.attcollation), '')
+                   -- That of a shadow is the one that bigint has for this method.
+                   || CASE WHEN s.attribute IS NOT NULL THEN '' ELSE
+                       coalesce((SELECT format(' %I.%I', n.nspname, c.opcname)
+                                 FROM pg_opclass AS c JOIN pg_namespace AS n ON n.oid = c.opcnamespace
+                                 WHERE c.oid = o.opclass AND (NOT c.opcdefault OR a.attoptions IS NOT NULL)), '')
+                       || coalesce(' (' || (SELECT string_agg(format('%I = %L', v.option_name, v.option_value), ', ')
+                                            FROM pg_options_to_table(a.attoptions) AS v) || ')', '') END
+                   || CASE WHEN pg_indexam_has_property(m.relam, 'can_order')
+                       THEN CASE WHEN o.option & 1 <> 0 THEN ' DESC' ELSE '' END
+                            || CASE WHEN o.option & 3 = 2 THEN ' NULLS FIRST' WHEN o.option & 3 = 1 THEN ' NULLS LAST' ELSE '' END
+                       ELSE '' END END AS text
+        FROM meant AS m
+        CROSS JOIN LATERAL unnest(m.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
+        LEFT JOIN LATERAL ROWS FROM (unnest(m.indclass::oid[]), unnest(m.indcollation::oid[]), unnest(m.indoption::smallint[]))
+            WITH ORDINALITY AS o (opclass, collation_oid, option, place) ON o.place = k.place
+        LEFT JOIN pg_attribute AS a ON a.attrelid = m.indexrelid AND a.attnum = k.place
+        LEFT JOIN pg_attribute AS t ON t.attrelid = m.indrelid AND t.attnum = k.attribute
+        LEFT JOIN shadow AS s ON s.relation = m.indrelid AND s.attribute = k.attribute
+    ), mapped AS (
+        SELECT m.*, p.keys, p.included, p.attributes
+        FROM meant AS m
+        JOIN (SELECT p.indexrelid, array_agg(p.attribute ORDER BY p.place) AS attributes,
+                     string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place <= i.indnkeyatts) AS keys,
+                     string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place > i.indnkeyatts) AS included
+              FROM part AS p JOIN pg_index AS i ON i.indexrelid = p.indexrelid
+              GROUP BY p.indexrelid) AS p ON p.indexrelid = m.indexrelid
+    )
+    SELECT m.indexrelid::regclass, m.indrelid::regclass, m.shadow_name, j.indexrelid::regclass,
+           coalesce(j.indisvalid AND j.indisready AND j.indislive AND j.indisunique = m.indisunique
+                    AND j.indnkeyatts = m.indnkeyatts AND ARRAY(SELECT unnest(j.indkey::smallint[])) = m.attributes, false),
+           concat('CREATE ', CASE WHEN m.indisunique THEN 'UNIQUE ' END, 'INDEX CONCURRENTLY ', quote_ident(m.shadow_name),
+                  ' ON ', snowflake_internal.migration_name(m.indrelid::regclass),
+                  ' USING ', (SELECT quote_ident(am.amname) FROM pg_am AS am WHERE am.oid = m.relam),
+                  ' (', m.keys, ')', ' INCLUDE (' || m.included || ')',
+                  CASE WHEN m.indnullsnotdistinct THEN ' NULLS NOT DISTINCT' END,
+                  ' WITH (' || (SELECT string_agg(format('%I = %L', v.option_name, v.option_value), ', ')
+                                FROM pg_options_to_table(m.reloptions) AS v) || ')',
+                  ' TABLESPACE ' || (SELECT quote_ident(t.spcname) FROM pg_tablespace AS t WHERE t.oid = m.reltablespace),
+                  ' WHERE ' || pg_get_expr(m.indpred, m.indrelid))
+    FROM mapped AS m
+    LEFT JOIN (pg_index AS j JOIN pg_class AS jc ON jc.oid = j.indexrelid)
+        ON j.indrelid = m.indrelid AND jc.relname = m.shadow_name AND jc.relnamespace = m.relnamespace
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_index_steps(target regclass, column_name name)
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT step.statement, 'SHARE UPDATE EXCLUSIVE', false, step.note
+    FROM snowflake_internal.migration_shadow_indexes(target, column_name) AS i
+    CROSS JOIN LATERAL (
+        SELECT 1 AS place, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(i.shadow)) AS statement,
+               'removes what an index build that was interrupted has left' AS note
+        WHERE i.shadow IS NOT NULL
+      UNION ALL
+        SELECT 2, i.definition,
+               format('as index %s, which has %s now: as much disk and WAL', i.index, pg_size_pretty(pg_relation_size(i.index)))
+    ) AS step
+    WHERE NOT i.is_ready
+    ORDER BY i.relation = target DESC, i.relation::text, i.index::text, step.place
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_begin(target regclass, column_name name, relation regclass)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- Waits for a session that copies the same table.
+    step snowflake_internal.progress := snowflake_internal.migration_progress(target, column_name, relation);
+    file CONSTANT oid := pg_relation_filenode(relation);
+    is_unfinished CONSTANT boolean := step.filenode = file AND (step.blocks_done < step.blocks_total OR step.skipped <> '{}');
+BEGIN
+    IF is_unfinished IS NOT TRUE THEN
+        step.target := target;
+        step.column_name := column_name;
+        step.relation := relation;
+        step.filenode := file;
+        step.blocks_done := 0;
+        step.blocks_total := ceil(pg_relation_size(relation, 'main')::numeric / current_setting('block_size')::bigint);
+        step.skipped := '{}';
+        step.rows_done := 0;
+        -- The table has grown by what the first time has written.
+        step.rows_total := coalesce(step.rows_total, snowflake_internal.migration_row_estimate(relation));
+    END IF;
+    step.batch_blocks := NULL;
+    step.run_rows := 0;
+    step.run_seconds := 0;
+    step.updated_at := clock_timestamp();
+    PERFORM snowflake_internal.migration_keep_progress(step);
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_note(step snowflake_internal.progress)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    step.updated_at := clock_timestamp();
+    PERFORM snowflake_internal.migration_keep_progress(step);
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_online_step(target regclass, column_name name)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE
+        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadows(target, column_name) AS s
+                     WHERE s.shadow IS NULL) THEN 'adding shadow columns'
+        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadows(target, column_name) AS s
+                     WHERE NOT s.is_filled)
+            THEN CASE WHEN EXISTS (SELECT FROM snowflake_internal.progress AS p
+                                   WHERE p.target = migration_online_step.target
+                                     AND p.column_name = migration_online_step.column_name
+                                     AND (p.blocks_done < p.blocks_total OR p.skipped <> '{}'))
+                      THEN 'backfill' ELSE 'validating rows' END
+        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadow_indexes(target, column_name) AS i
+                     WHERE NOT i.is_ready) THEN 'building indexes'
+        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+                     WHERE NOT f.is_ready) THEN 'adding foreign keys'
+        ELSE 'ready to swap' END
+$function$;
+CREATE OR REPLACE VIEW snowflake_migrations AS
+    SELECT c.oid::pg_catalog.regclass AS table_name,
+           p.column_name,
+           snowflake_internal.migration_online_step(c.oid::pg_catalog.regclass, p.column_name) AS step,
+           p.rows_done, p.rows_total,
+           pg_catalog.round(p.run_rows / CASE WHEN p.run_seconds <> 0::pg_catalog.float8 THEN p.run_seconds END)::bigint AS rows_per_second,
+           pg_catalog.make_interval(secs => pg_catalog.round(
+               (p.rows_total - p.rows_done)::pg_catalog.float8 * p.run_seconds
+               / CASE WHEN p.run_rows <> 0::pg_catalog.float8 THEN p.run_rows END)) AS time_left
+    FROM (SELECT s.target, s.column_name, pg_catalog.sum(s.rows_done)::bigint AS rows_done, pg_catalog.sum(s.rows_total)::bigint AS rows_total,
+                 pg_catalog.sum(s.run_rows)::double precision AS run_rows, pg_catalog.sum(s.run_seconds) AS run_seconds
+          FROM snowflake_internal.progress AS s
+          GROUP BY s.target, s.column_name) AS p
+    JOIN pg_catalog.pg_class AS c ON c.oid = p.target::pg_catalog.oid
+    WHERE EXISTS (SELECT FROM snowflake_internal.migration_shadows(c.oid::pg_catalog.regclass, p.column_name) AS s
+                  WHERE s.trigger_oid IS NOT NULL);
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_update_triggers(relation regclass)
+RETURNS TABLE (trigger_name name, enabled text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT t.tgname, t.tgenabled::text
+    FROM pg_trigger AS t
+    WHERE t.tgrelid = relation AND NOT t.tgisinternal AND t.tgenabled <> 'D'
+      AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
+      -- UPDATE, of whichever column.
+      AND t.tgtype & 16 <> 0 AND cardinality(t.tgattr::smallint[]) = 0
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_backfill_batch(
+    target regclass, column_name name, relation regclass, batch_size integer,
+    OUT is_done boolean, OUT is_waiting boolean, OUT report text
+) LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- Batches of large rows, or on slow disks, are made smaller.
+    longest CONSTANT double precision := 0.5;
+    most_blocks CONSTANT bigint := 8192;
+    named CONSTANT text := snowflake_internal.migration_name(relation);
+    found text[];
+    begun CONSTANT timestamptz := clock_timestamp();
+    step snowflake_internal.progress;
+    assignments text;
+    is_missing text;
+    is_retry boolean;
+    first bigint;
+    last bigint;
+    seen bigint;  -- Rows, as far as their number is known: rows that move are not counted twice.
+    missing bigint;
+    written bigint := 0;
+    left_out int8multirange;
+    elapsed double precision;
+    role text;
+    rate double precision;
+BEGIN
+    is_waiting := false;
+    step := snowflake_internal.migration_progress(target, column_name, relation);
+    SELECT string_agg(format('%I = it.%I', s.shadow_name, s.narrow), ', '),
+           '(' || string_agg(format('it.%I IS DISTINCT FROM it.%I', s.shadow_name, s.narrow), ' OR ') || ')'
+    INTO assignments, is_missing
+    FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    WHERE s.relation = migration_backfill_batch.relation AND s.is_kept;
+    IF step.target IS NULL OR assignments IS NULL THEN
+        RAISE EXCEPTION 'the migration of column "%" of % was ended meanwhile', column_name, target
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    ELSIF step.filenode IS DISTINCT FROM pg_relation_filenode(relation) THEN
+        -- Written anew by VACUUM FULL or the like.
+        PERFORM snowflake_internal.migration_begin(target, column_name, relation);
+        is_done := false;
+        report := format('%s was written anew: its rows are looked at again', relation);
+        RETURN;
+    END IF;
+
+    is_retry := step.blocks_done >= step.blocks_total;
+    is_done := is_retry AND step.skipped = '{}';
+    IF is_done THEN
+        RETURN;
+    ELSIF is_retry THEN
+        -- Any of them: one that stays locked is not to keep the others waiting.
+        SELECT lower(r), upper(r) INTO first, last FROM unnest(step.skipped) AS r ORDER BY random() LIMIT 1;
+    ELSE
+        first := step.blocks_done;
+        -- The first batch of a run is as large as the rows are said to be.
+        last := least(first + coalesce(step.batch_blocks, greatest(1, batch_size * step.blocks_total / greatest(step.rows_total, 1))),
+                      step.blocks_total);
+    END IF;
+
+    LOOP
+        found := snowflake_internal.migration_run(relation, format(
+            'SELECT count(*) FROM ONLY %s AS it WHERE it.ctid >= %L::tid AND it.ctid < %L::tid AND %s',
+            named, format('(%s,0)', first), format('(%s,0)', last), is_missing));
+        missing := found[1]::bigint;
+        EXIT WHEN missing <= batch_size OR last - first <= 1;
+        last := first + greatest(1, (last - first) * batch_size / missing);
+    END LOOP;
+
+    IF missing > 0 THEN
+        IF EXISTS (SELECT FROM snowflake_internal.migration_update_triggers(relation) AS t WHERE t.enabled = 'O') THEN
+            role := current_setting('session_replication_role');
+            PERFORM set_config('session_replication_role', 'replica', true);
+        END IF;
+        found := snowflake_internal.migration_run(relation, format(
+            'WITH written AS (
+                 UPDATE ONLY %2$s AS it SET %3$s
+                 WHERE it.ctid = ANY (ARRAY(
+                     SELECT it.ctid FROM ONLY %2$s AS it WHERE it.ctid >= %4$L::tid AND it.ctid < %5$L::tid AND %1$s
+                     LIMIT %6$L::bigint FOR NO KEY UPDATE SKIP LOCKED))
+                 RETURNING 1)
+             SELECT count(*) FROM written',
+            is_missing, named, assignments, format('(%s,0)', first), format('(%s,0)', last), batch_size));
+        written := found[1]::bigint;
+        IF role IS NOT NULL THEN
+            PERFORM set_config('session_replication_role', role, true);
+        END IF;
+        found := snowflake_internal.migration_run(relation, format(
+            'SELECT count(*), range_agg(int8range(m.block, m.block + 1))
+             FROM (SELECT (it.ctid::text::point)[0]::bigint AS block
+                   FROM ONLY %s AS it WHERE it.ctid >= %L::tid AND it.ctid < %L::tid AND %s) AS m',
+            named, format('(%s,0)', first), format('(%s,0)', last), is_missing));
+        missing := found[1]::bigint;
+        left_out := found[2]::int8multirange;
+    END IF;
+
+    elapsed := extract(epoch FROM clock_timestamp() - begun);
+    IF missing > 0 AND written >= batch_size THEN
+        NULL;  -- One block with more rows than a batch: the rest is next.
+    ELSIF is_retry THEN
+        step.skipped := step.skipped - int8range(first, last)::int8multirange + coalesce(left_out, '{}');
+        is_waiting := written = 0 AND missing > 0;
+    ELSE
+        step.blocks_done := last;
+        step.skipped := step.skipped + coalesce(left_out, '{}');
+        seen := round(step.rows_total * (last::double precision / step.blocks_total)) - step.rows_done;
+        step.rows_done := step.rows_done + seen;
+        step.run_rows := step.run_rows + seen;
+        step.batch_blocks := least(most_blocks, greatest(1, (last - first)
+            * least(2, batch_size / greatest(written, 1)::double precision, longest / greatest(elapsed, 0.001))));
+    END IF;
+    -- With the pauses, since what was noted last.
+    step.run_seconds := step.run_seconds + extract(epoch FROM clock_timestamp() - (
+        SELECT max(p.updated_at) FROM snowflake_internal.progress AS p
+        WHERE p.target = migration_backfill_batch.target
+          AND p.column_name = migration_backfill_batch.column_name));
+    PERFORM snowflake_internal.migration_note(step);
+
+    SELECT m.rows_per_second INTO rate FROM (
+        SELECT sum(p.run_rows) / nullif(sum(p.run_seconds), 0) AS rows_per_second
+        FROM snowflake_internal.progress AS p
+        WHERE p.target = migration_backfill_batch.target
+          AND p.column_name = migration_backfill_batch.column_name) AS m;
+    report := CASE WHEN is_waiting
+        THEN format('%s: rows are locked by other transactions; they are tried again', step.relation)
+        ELSE (SELECT format('%s: %s of %s rows, %s rows/s, %s left', step.relation, sum(p.rows_done), sum(p.rows_total), round(rate),
+                            coalesce(make_interval(secs => round((sum(p.rows_total) - sum(p.rows_done)) / nullif(rate, 0)))::text, 'unknown time'))
+              FROM snowflake_internal.progress AS p
+              WHERE p.target = migration_backfill_batch.target
+                AND p.column_name = migration_backfill_batch.column_name) END;
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_backfill_begin(
+    target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval
+) RETURNS regclass[] LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    relations regclass[];
+    missing text;
+    obstacles text;
+    code text;
+    relation regclass;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    IF batch_size IS NULL OR batch_size < 1 THEN
+        RAISE EXCEPTION 'batch_size must be at least 1, but is %', coalesce(batch_size::text, 'NULL') USING ERRCODE = 'invalid_parameter_value';
+    ELSIF pause IS NULL OR pause < interval '0' THEN
+        RAISE EXCEPTION 'pause must not be negative, but is %', coalesce(pause::text, 'NULL') USING ERRCODE = 'invalid_parameter_value';
+    ELSIF max_replay_lag <= interval '0' THEN
+        RAISE EXCEPTION 'max_replay_lag must be longer than 0, but is %', max_replay_lag USING ERRCODE = 'invalid_parameter_value';
+    ELSIF max_replay_lag IS NOT NULL AND NOT pg_has_role('pg_read_all_stats', 'USAGE') THEN
+        RAISE EXCEPTION 'permission denied to see how far standbys are'
+            USING ERRCODE = 'insufficient_privilege',
+                  HINT = format('GRANT pg_monitor TO %I, or leave max_replay_lag out.', current_user);
+    END IF;
+    SELECT array_agg(DISTINCT s.relation) FILTER (WHERE s.is_kept),
+           string_agg(format('%s.%I', s.relation, s.narrow), ', ') FILTER (WHERE NOT s.is_kept)
+    INTO relations, missing
+    FROM snowflake_internal.migration_shadows(target, column_name) AS s;
+    IF missing IS NOT NULL THEN
+        RAISE EXCEPTION 'columns have no shadow column yet: %', missing
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Run the statements of snowflake_migration_plan() with online => true in their order.';
+    END IF;
+    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
+    FROM unnest(relations) AS r (relation)
+    CROSS JOIN LATERAL snowflake_internal.migration_update_obstacles(r.relation) AS o;
+    IF obstacles IS NOT NULL THEN
+        RAISE EXCEPTION 'cannot copy column "%" of %', column_name, target
+            USING ERRCODE = code, DETAIL = obstacles, HINT = 'Nothing was changed. Remove what stands in the way, then run it again.';
+    END IF;
+    relations := ARRAY(SELECT r.relation FROM unnest(relations) AS r (relation) ORDER BY r.relation = target DESC, r.relation::text);
+    FOREACH relation IN ARRAY relations LOOP
+        PERFORM snowflake_internal.migration_begin(target, column_name, relation);
+    END LOOP;
+    RETURN relations;
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_backfill_steps(target regclass, column_name name)
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    here CONSTANT text := '@extschema@';
+    tables text;
+    bytes numeric;
+    wal numeric;
+    rows numeric;
+BEGIN
+    -- A row that is written anew: a record that it is locked, and one with the
+    -- new row; an entry in each index, unless its page has room for it. And
+    -- each page once as it was, after a checkpoint.
+    SELECT string_agg(t.relation::text, ', ' ORDER BY t.relation::text), sum(t.rows), sum(t.bytes),
+           sum(t.rows * (140 + 72 * t.indexes) + t.heap + t.bytes)
+    INTO tables, rows, bytes, wal
+    FROM (SELECT DISTINCT s.relation, snowflake_internal.migration_row_estimate(s.relation) AS rows,
+                 pg_relation_size(s.relation) AS heap, pg_relation_size(s.relation) + pg_indexes_size(s.relation) AS bytes,
+                 (SELECT count(*) FROM pg_index AS i WHERE i.indrelid = s.relation) AS indexes
+          FROM snowflake_internal.migration_shadows(target, column_name) AS s WHERE NOT s.is_filled) AS t;
+    IF tables IS NULL THEN
+        RETURN;
+    END IF;
+    -- Those that are through have no need of it: what is validated next would
+    -- tell otherwise.
+    IF EXISTS (SELECT FROM snowflake_internal.migration_shadows(target, column_name) AS s
+               LEFT JOIN snowflake_internal.progress AS p
+                   ON p.target = migration_backfill_steps.target
+                  AND p.column_name = migration_backfill_steps.column_name AND p.relation = s.relation
+               WHERE NOT s.is_filled
+                 AND (s.is_kept AND p.blocks_done >= p.blocks_total AND p.skipped = '{}' AND p.filenode = pg_relation_filenode(s.relation)) IS NOT TRUE)
+    THEN
+        statement := format('CALL %s.snowflake_migrate_backfill(%L::pg_catalog.regclass, %L::pg_catalog.name)',
+                            here, snowflake_internal.migration_name(target), column_name);
+        lock_level := 'ROW EXCLUSIVE';
+        in_transaction := false;
+        note := format('copies the columns of about %s rows of %s, batch by batch, each its own transaction. Each row is written once more: up to %s more disk until it is vacuumed, and about %s of WAL',
+                       rows, tables, pg_size_pretty(bytes), pg_size_pretty(wal));
+        RETURN NEXT;
+    END IF;
+    FOR statement, note IN
+        SELECT format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(s.relation), s.check_name),
+               format('looks whether each row has its shadow of %I: the proof that the later steps rest on. Should it fail (23514), CALL snowflake_migrate_backfill() again', s.narrow)
+        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        WHERE NOT s.is_filled
+        ORDER BY s.relation = target DESC, s.relation::text, s.attribute
+    LOOP
+        lock_level := 'SHARE UPDATE EXCLUSIVE';
+        in_transaction := true;
+        RETURN NEXT;
+    END LOOP;
+END
+$function$;
+CREATE OR REPLACE PROCEDURE snowflake_migrate_backfill(
+    target regclass, column_name name DEFAULT NULL, batch_size integer DEFAULT 10000,
+    pause interval DEFAULT '0', max_replay_lag interval DEFAULT NULL
+) LANGUAGE plpgsql
+AS $procedure$
+DECLARE
+    meant pg_catalog.name;
+    relations pg_catalog.regclass[];
+    mark pg_catalog.pg_lsn;
+    marked_at timestamp with time zone;
+    told_at timestamp with time zone;
+    lagging pg_catalog.text;
+    is_done boolean;
+    is_waiting boolean;
+    report pg_catalog.text;
+BEGIN
+    IF pg_catalog.now() OPERATOR(pg_catalog.<) pg_catalog.statement_timestamp() THEN
+        RAISE EXCEPTION 'snowflake_migrate_backfill cannot run inside a transaction block'
+            USING ERRCODE = 'active_sql_transaction',
+                  DETAIL = 'It commits after each batch.';
+    END IF;
+    -- Also where the server's default is another one: each batch has to see
+    -- what was written before it.
+    COMMIT;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    meant := snowflake_internal.migration_column(target, column_name);
+    relations := snowflake_internal.migration_backfill_begin(target, meant, batch_size, pause, max_replay_lag);
+    COMMIT;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    FOR i IN 1 .. pg_catalog.cardinality(relations) LOOP
+        LOOP
+            WHILE max_replay_lag IS NOT NULL LOOP
+                SELECT l.mark, l.marked_at, l.lagging INTO mark, marked_at, lagging
+                FROM snowflake_internal.migration_replay_lag(max_replay_lag, mark, marked_at) AS l;
+                EXIT WHEN lagging IS NULL;
+                IF told_at IS NULL OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) told_at
+                                      OPERATOR(pg_catalog.>) interval '10 seconds' THEN
+                    told_at := pg_catalog.clock_timestamp();
+                    RAISE NOTICE 'waiting for %: more than % behind', lagging, max_replay_lag;
+                END IF;
+                PERFORM pg_catalog.pg_sleep(0.2);
+                COMMIT;
+                SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+            END LOOP;
+            SELECT b.is_done, b.is_waiting, b.report INTO is_done, is_waiting, report
+            FROM snowflake_internal.migration_backfill_batch(target, meant, relations[i], batch_size) AS b;
+            COMMIT;
+            SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+            EXIT WHEN is_done;
+            IF NOT is_waiting THEN
+                RAISE NOTICE '%', report;
+                PERFORM pg_catalog.pg_sleep_for(pause);
+            ELSE
+                IF told_at IS NULL OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) told_at
+                                      OPERATOR(pg_catalog.>) interval '10 seconds' THEN
+                    told_at := pg_catalog.clock_timestamp();
+                    RAISE NOTICE '%', report;
+                END IF;
+                PERFORM pg_catalog.pg_sleep(0.5);
+            END IF;
+            -- What was waited for is no reason to keep dead rows.
+            COMMIT;
+            SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+        END LOOP;
+    END LOOP;
+END
+$procedure$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_update_obstacles(relation regclass)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('trigger %I of %s fires on each UPDATE and would do so for the copying of rows', t.trigger_name, relation),
+           format('Restrict it to the columns that it is about (UPDATE OF); or GRANT SET ON PARAMETER session_replication_role TO %I, with which it does not fire.', current_user),
+           '42501'
+    FROM snowflake_internal.migration_update_triggers(relation) AS t
+    WHERE t.enabled = 'O' AND NOT has_parameter_privilege('session_replication_role', 'SET')
+  UNION ALL
+    SELECT format('trigger %I of %s fires on each UPDATE, for replicated rows too, and would do so for the copying of rows', t.trigger_name, relation),
+           format('ALTER TABLE %s ENABLE TRIGGER %I while it is migrated, or restrict it to the columns that it is about (UPDATE OF).', relation, t.trigger_name),
+           '55000'
+    FROM snowflake_internal.migration_update_triggers(relation) AS t
+    WHERE t.enabled = 'A'
+       OR t.enabled = 'R' AND EXISTS (SELECT FROM snowflake_internal.migration_update_triggers(relation) AS u WHERE u.enabled = 'O')
+  UNION ALL
+    SELECT format('rule %I of %s rewrites UPDATE', w.rulename, relation), 'Drop it, and create it again afterwards.', '55000'
+    FROM pg_rewrite AS w WHERE w.ev_class = relation AND w.ev_type = '2' AND w.ev_enabled <> 'D'
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_online_obstacles(target regclass, column_name name)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH meant AS MATERIALIZED (
+        SELECT s.*, c.relkind, c.relispartition, c.relpersistence, c.relforcerowsecurity, c.relreplident, c.relnamespace, c.relname,
+               c.relowner, a.attidentity
+        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        JOIN pg_class AS c ON c.oid = s.relation
+        JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
+    ), indexed AS MATERIALIZED (
+        SELECT DISTINCT m.relation, m.narrow, m.attribute, i.indexrelid, i.indkey, i.indpred
+        FROM meant AS m
+        JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+                           AND d.refobjid = m.relation AND d.refobjsubid = m.attribute
+        JOIN pg_index AS i ON i.indexrelid = d.objid AND i.indrelid = m.relation AND i.indisvalid
+      UNION
+        -- Those of constraints depend on the constraint.
+        SELECT m.relation, m.narrow, m.attribute, i.indexrelid, i.indkey, i.indpred
+        FROM meant AS m
+        JOIN pg_constraint AS k ON k.conrelid = m.relation AND m.attribute = ANY (k.conkey) AND k.contype IN ('p', 'u', 'x')
+        JOIN pg_index AS i ON i.indexrelid = k.conindid
+    ), found (rank, obstacle, remedy, code) AS (
+        SELECT DISTINCT 1, format('%s is %s', m.relation, CASE WHEN m.relkind = 'p' THEN 'a partitioned table' ELSE 'a partition' END),
+               'PostgreSQL can neither build indexes of partitioned tables concurrently nor make an index that is there their primary key: use the plan for a maintenance window (online => false).', '55000'
+        FROM meant AS m WHERE m.relkind = 'p' OR m.relispartition
+      UNION ALL
+        SELECT DISTINCT 1, format('partitioned table %s references the key', f.relation),
+               'A foreign key of a partitioned table cannot be added NOT VALID: use the plan for a maintenance window (online => false).', '55000'
+        FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+        JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'p'
+        WHERE NOT EXISTS (SELECT FROM meant AS m WHERE m.relation = f.relation)
+      UNION ALL
+        SELECT DISTINCT 2, format('%s has inheritance children or parents', m.relation),
+               'Their columns can only be replaced together: use the plan for a maintenance window (online => false).', '55000'
+        FROM meant AS m
+        WHERE m.relkind <> 'p' AND NOT m.relispartition
+          AND EXISTS (SELECT FROM pg_inherits AS i WHERE m.relation IN (i.inhparent, i.inhrelid))
+      UNION ALL
+        SELECT DISTINCT 3, format('%s is a temporary table', m.relation),
+               'Nobody else uses it: use the plan for a maintenance window (online => false).', '55000'
+        FROM meant AS m WHERE m.relpersistence = 't'
+      UNION ALL
+        SELECT 4, format('column %I of %s is an identity column that references another one', m.narrow, m.relation),
+               'Its sequence cannot be handed on to another column: ALTER COLUMN ... DROP IDENTITY, or use the plan for a maintenance window (online => false).', '55000'
+        FROM meant AS m WHERE m.attidentity <> '' AND (m.relation <> target OR m.narrow <> column_name)
+      UNION ALL
+        SELECT 5, format('row-level security is forced on the owner of %s, who has to see every row', m.relation),
+               format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
+        FROM meant AS m WHERE m.relforcerowsecurity AND m.relation <> target
+      UNION ALL
+        SELECT 6, format('index %s has column %I of %s in an expression or in its WHERE', i.indexrelid::regclass, i.narrow, i.relation),
+               'Drop it, and create it again (CONCURRENTLY) afterwards.', '55000'
+        FROM indexed AS i
+        WHERE i.attribute <> ALL (i.indkey::smallint[]) OR i.indpred::text ~ format(' :varattno %s ', i.attribute)
+           OR EXISTS (SELECT FROM pg_index AS e WHERE e.indexrelid = i.indexrelid AND e.indexprs::text ~ format(' :varattno %s ', i.attribute))
+      UNION ALL
+        SELECT DISTINCT 6, format('index %s has a method that knows no bigint', i.indexrelid::regclass),
+               'Drop it.', '55000'
+        FROM indexed AS i
+        JOIN pg_index AS x ON x.indexrelid = i.indexrelid
+        JOIN pg_class AS c ON c.oid = i.indexrelid
+        CROSS JOIN LATERAL unnest(x.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
+        WHERE k.attribute = i.attribute AND k.place <= x.indnkeyatts
+          AND NOT EXISTS (SELECT FROM pg_opclass AS o
+                          WHERE o.opcmethod = c.relam AND o.opcintype = 'int8'::regtype AND o.opcdefault)
+      UNION ALL
+        SELECT DISTINCT 7, format('%s constraint %I of %s uses column %I', CASE k.contype WHEN 'x' THEN 'exclusion' ELSE 'check' END,
+                                  k.conname, m.relation, m.narrow),
+               CASE k.contype WHEN 'x' THEN 'An index that is there cannot become one: drop it, or use the plan for a maintenance window (online => false).'
+                    ELSE 'Drop it, and add it again afterwards (NOT VALID, then VALIDATE CONSTRAINT).' END, '55000'
+        FROM meant AS m
+        JOIN pg_constraint AS k ON k.conrelid = m.relation AND k.contype IN ('c', 'x') AND m.attribute = ANY (k.conkey)
+        WHERE NOT EXISTS (SELECT FROM meant AS own WHERE own.check_oid = k.oid)
+      UNION ALL
+        SELECT DISTINCT 7, format('constraint %I of %s is WITHOUT OVERLAPS or has a PERIOD', k.conname, k.conrelid::regclass),
+               'An index that is there cannot become one: drop it, or use the plan for a maintenance window (online => false).', '55000'
+        FROM meant AS m
+        JOIN pg_constraint AS k ON k.conrelid = m.relation AND m.attribute = ANY (k.conkey) OR k.confrelid = m.relation AND m.attribute = ANY (k.confkey)
+        WHERE k.contype IN ('p', 'u', 'f') AND (to_jsonb(k) ->> 'conperiod')::boolean
+      UNION ALL
+        SELECT DISTINCT 7, format('foreign key %I of %s sets a default', f.name, f.relation),
+               'Of two such foreign keys only the one that fires first finds what it expects: use the plan for a maintenance window (online => false).', '55000'
+        FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+        JOIN pg_constraint AS k ON k.oid = f.foreign_key AND 'd' IN (k.confdeltype, k.confupdtype)
+      UNION ALL
+        SELECT 8, format('not-null constraint %I of %s is not valid', k.conname, m.relation),
+               format('ALTER TABLE %s VALIDATE CONSTRAINT %I.', m.relation, k.conname), '55000'
+        FROM meant AS m
+        JOIN pg_constraint AS k ON k.conrelid = m.relation AND k.contype = 'n' AND k.conkey = ARRAY[m.attribute] AND NOT k.convalidated
+      UNION ALL
+        SELECT 9, format('statistics object %s uses column %I of %s', format('%I.%I', n.nspname, x.stxname), m.narrow, m.relation),
+               'Drop it, and create it again afterwards.', '55000'
+        FROM meant AS m
+        JOIN pg_depend AS d ON d.classid = 'pg_statistic_ext'::regclass AND d.refclassid = 'pg_class'::regclass
+                           AND d.refobjid = m.relation AND d.refobjsubid = m.attribute
+        JOIN pg_statistic_ext AS x ON x.oid = d.objid
+        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+      UNION ALL
+        SELECT DISTINCT 10, format('trigger %I of %s fires after the one that keeps the new column in step', t.tgname, m.relation),
+               'Triggers fire in the order of their names: rename it.', '55000'
+        FROM meant AS m
+        JOIN pg_trigger AS t ON t.tgrelid = m.relation AND NOT t.tgisinternal AND t.tgname > m.trigger_name
+                            AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
+        -- BEFORE, each row, INSERT or UPDATE.
+        WHERE t.tgtype & 3 = 3 AND t.tgtype & (4 | 16) <> 0
+      UNION ALL
+        SELECT DISTINCT 11, format('%s is published, and its replica identity is FULL', m.relation),
+               'Subscribers could not find rows once a column is gone here and still there: give it another replica identity while it is migrated.', '55000'
+        FROM meant AS m
+        WHERE m.relreplident = 'f' AND snowflake_internal.migration_publications(m.relation, m.narrow) IS NOT NULL
+      UNION ALL
+        SELECT DISTINCT 12, format('%s is subscribed to, and has neither a primary key nor an index as its replica identity', m.relation),
+               'Rows to change are found by all columns, and the publisher does not have the new one: give it a primary key.', '55000'
+        FROM meant AS m
+        WHERE EXISTS (SELECT FROM pg_subscription_rel AS r WHERE r.srrelid = m.relation)
+          AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = m.relation AND (i.indisprimary OR i.indisreplident))
+      UNION ALL
+        SELECT DISTINCT 13, format('another column of %s is being migrated', m.relation),
+               'Finish that first, or take it back with snowflake_migrate_revert().', '55000'
+        FROM meant AS m
+        JOIN pg_trigger AS t ON t.tgrelid = m.relation AND t.tgfoid = 'snowflake_internal.shadow()'::regprocedure
+        WHERE NOT EXISTS (SELECT FROM meant AS own WHERE own.relation = t.tgrelid AND own.trigger_name = t.tgname)
+      UNION ALL
+        -- Names of this kind are nobody else's, unless something was left or undone by hand.
+        SELECT 14, format('what keeps column %I of %s in step with column %I is not as it was made', m.shadow_name, m.relation, m.narrow),
+               CASE WHEN num_nonnulls(m.shadow, m.trigger_oid, m.check_oid) = 3
+                    -- The constraint has seen to it that nothing went wrong meanwhile.
+                    THEN format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I.', m.relation, m.trigger_name)
+                    ELSE 'Take the migration back with snowflake_migrate_revert(), drop what is left of these names, and begin again.' END, '55000'
+        FROM meant AS m
+        WHERE NOT m.is_kept
+          AND (EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = m.relation AND a.attname = m.shadow_name)
+               OR EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = m.relation AND t.tgname = m.trigger_name)
+               OR EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = m.relation AND k.conname = m.check_name))
+      UNION ALL
+        SELECT 14, format('column %I of %s was NOT NULL or not when its migration began, and is the other now', m.narrow, m.relation),
+               'Take the migration back with snowflake_migrate_revert(), and begin again.', '55000'
+        FROM meant AS m
+        WHERE m.check_oid IS NOT NULL AND (pg_get_constraintdef(m.check_oid) ~ 'IS NOT NULL') <> m.is_required
+      UNION ALL
+        SELECT 15, format('%s has a name that is needed', c.oid::regclass), 'Rename or drop it.', '55000'
+        FROM snowflake_internal.migration_shadow_indexes(target, column_name) AS i
+        JOIN pg_class AS c ON c.relname = i.shadow_name
+                          AND c.relnamespace = (SELECT o.relnamespace FROM pg_class AS o WHERE o.oid = i.index)
+        LEFT JOIN pg_index AS own ON own.indexrelid = c.oid AND own.indrelid = i.relation
+        WHERE own.indexrelid IS NULL OR own.indisvalid AND NOT i.is_ready
+      UNION ALL
+        SELECT 15, format('constraint %I of %s has a name that is needed', k.conname, f.relation), 'Rename or drop it.', '55000'
+        FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+        JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.conname = f.shadow_name
+        WHERE NOT f.is_ready AND (k.contype <> 'f' OR k.convalidated)
+      UNION ALL
+        SELECT DISTINCT 16, format('permission denied for table %s, which column %I of %s references', f.referenced, m.narrow, m.relation),
+               format('GRANT REFERENCES, UPDATE ON %s TO %I.', f.referenced, current_user), '42501'
+        FROM meant AS m
+        JOIN snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f ON f.relation = m.relation
+        WHERE NOT (has_table_privilege(f.referenced, 'REFERENCES') AND has_table_privilege(f.referenced, 'UPDATE, DELETE, TRUNCATE'))
+      UNION ALL
+        SELECT DISTINCT 16, format('must be owner of table %s', f.relation),
+               format('Its foreign key %I is made anew: run it as a member of %I, or as a superuser.', f.name, pg_get_userbyid(c.relowner)), '42501'
+        FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+        JOIN pg_class AS c ON c.oid = f.relation AND NOT pg_has_role(c.relowner, 'USAGE')
+        WHERE NOT EXISTS (SELECT FROM meant AS m WHERE m.relation = f.relation)
+      UNION ALL
+        -- For building an index and renaming it; a rewrite does without.
+        SELECT DISTINCT 17, format('permission denied for schema %I', n.nspname),
+               format('GRANT CREATE ON SCHEMA %I TO %I.', n.nspname, r.rolname), '42501'
+        FROM meant AS m
+        JOIN pg_namespace AS n ON n.oid = m.relnamespace
+        -- Whoever runs the plan builds it, and the table's owner renames it.
+        JOIN pg_roles AS r ON (r.rolname = current_user OR r.oid = m.relowner) AND NOT has_schema_privilege(r.oid, n.oid, 'CREATE')
+    )
+    SELECT f.obstacle, f.remedy, f.code FROM found AS f
+  UNION ALL
+    SELECT o.obstacle, o.remedy, o.sqlstate_code
+    FROM (SELECT DISTINCT m.relation FROM meant AS m) AS r
+    CROSS JOIN LATERAL snowflake_internal.migration_update_obstacles(r.relation) AS o
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_way_obstacles(target regclass, column_name name, online boolean)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    IF online THEN
+        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_online_obstacles(target, column_name) AS o;
+    ELSE
+        RETURN QUERY
+            SELECT format('column %I of %s is being migrated online', s.narrow, s.relation),
+                   'Ask for the rest of that plan (online => true), or take it back with snowflake_migrate_revert().', '55000'
+            FROM snowflake_internal.migration_shadows(target, column_name) AS s
+            WHERE s.trigger_oid IS NOT NULL;
+    END IF;
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_swap_relations(target regclass, column_name name)
+RETURNS regclass[] LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT ARRAY(
+        SELECT target
+      UNION
+        SELECT s.relation FROM snowflake_internal.migration_shadows(target, column_name) AS s
+      UNION
+        SELECT other.relation
+        FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+        CROSS JOIN LATERAL (VALUES (f.relation), (f.referenced)) AS other (relation))
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_swap_sequences(target regclass, column_name name)
+RETURNS regclass[] LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT ARRAY(
+        SELECT d.objid::regclass
+        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+                           AND d.refobjid = s.relation AND d.refobjsubid = s.attribute AND d.deptype IN ('a', 'i')
+        JOIN pg_class AS q ON q.oid = d.objid AND q.relkind = 'S')
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_swap_obstacles(target regclass, column_name name)
+RETURNS TABLE (obstacle text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('column %I of %s has no shadow column that is kept in step', s.narrow, s.relation)
+    FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    WHERE NOT s.is_kept
+  UNION ALL
+    SELECT format('not all rows of %s are known to have the shadow value of column %I', s.relation, s.narrow)
+    FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    WHERE s.is_kept AND NOT s.is_filled
+  UNION ALL
+    SELECT format(CASE WHEN i.shadow IS NULL THEN 'index %s has no counterpart on the shadow columns'
+                       ELSE 'the counterpart of index %s is not valid' END, i.index)
+    FROM snowflake_internal.migration_shadow_indexes(target, column_name) AS i
+    WHERE NOT i.is_ready
+  UNION ALL
+    SELECT format(CASE WHEN f.shadow IS NULL THEN 'foreign key %I of %s has no counterpart on the shadow columns'
+                       ELSE 'the counterpart of foreign key %I of %s is not validated' END, f.name, f.relation)
+    FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+    WHERE NOT f.is_ready
+  UNION ALL
+    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_obstacles(target, column_name) AS o
+  UNION ALL
+    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_online_obstacles(target, column_name) AS o
+$function$;
+CREATE FUNCTION snowflake_internal.migration_swap_commands(
     target regclass, column_name name, OUT relations regclass[], OUT statements text[]
 ) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
-        SELECT s.*, @extschema@.snowflake_migration_name(s.relation) AS named,
-               s.relation = target AND s.narrow = snowflake_migration_swap_commands.column_name AS is_target
-        FROM @extschema@.snowflake_migration_shadows(target, column_name) AS s
+        SELECT s.*, snowflake_internal.migration_name(s.relation) AS named,
+               s.relation = target AND s.narrow = migration_swap_commands.column_name AS is_target
+        FROM snowflake_internal.migration_shadows(target, column_name) AS s
     ), indexed AS MATERIALIZED (
-        SELECT x.index, x.shadow, x.shadow_name, x.relation, @extschema@.snowflake_migration_name(x.relation) AS named,
+        SELECT x.index, x.shadow, x.shadow_name, x.relation, snowflake_internal.migration_name(x.relation) AS named,
                c.relname AS name, n.nspname AS schema, k.oid AS constraint_oid, k.contype, k.condeferrable, k.condeferred,
                i.indisreplident, i.indisclustered
-        FROM @extschema@.snowflake_migration_shadow_indexes(target, column_name) AS x
+        FROM snowflake_internal.migration_shadow_indexes(target, column_name) AS x
         JOIN pg_index AS i ON i.indexrelid = x.index
         JOIN pg_class AS c ON c.oid = x.index
         JOIN pg_namespace AS n ON n.oid = c.relnamespace
         LEFT JOIN pg_constraint AS k ON k.conindid = x.index AND k.conrelid = x.relation AND k.contype IN ('p', 'u')
     ), referencing AS MATERIALIZED (
-        SELECT f.*, @extschema@.snowflake_migration_name(f.relation) AS named
-        FROM @extschema@.snowflake_migration_shadow_foreign_keys(target, column_name) AS f
+        SELECT f.*, snowflake_internal.migration_name(f.relation) AS named
+        FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
     ), owned AS MATERIALIZED (
         -- Sequences that go with the columns would go for good.
-        SELECT s.relation, s.named, s.narrow, @extschema@.snowflake_migration_name(d.objid::regclass) AS sequence
+        SELECT s.relation, s.named, s.narrow, snowflake_internal.migration_name(d.objid::regclass) AS sequence
         FROM shadow AS s
         JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
                            AND d.refobjid = s.relation AND d.refobjsubid = s.attribute AND d.deptype = 'a'
@@ -1261,7 +2043,7 @@ AS $function$
         WHERE NOT s.is_target
       UNION ALL
         SELECT 12, target, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()',
-                          @extschema@.snowflake_migration_name(target), snowflake_migration_swap_commands.column_name, '@extschema@')
+                          snowflake_internal.migration_name(target), migration_swap_commands.column_name, '@extschema@')
       UNION ALL
         SELECT 13, o.relation, format('ALTER SEQUENCE %s OWNED BY %s.%I', o.sequence, o.named, o.narrow) FROM owned AS o
       UNION ALL
@@ -1298,7 +2080,17 @@ AS $function$
     )
     SELECT array_agg(s.relation ORDER BY s.place, s.text), array_agg(s.text ORDER BY s.place, s.text) FROM statement AS s
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_fingerprint(relations regclass[])
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_not_null_names(target regclass, column_name name)
+RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT coalesce(jsonb_agg(jsonb_build_object('relation', s.relation::oid, 'column', s.narrow, 'name', k.conname,
+                                                 'comment', obj_description(k.oid, 'pg_constraint'),
+                                                 'is_inherited', NOT k.connoinherit)), '[]')
+    FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    JOIN pg_constraint AS k ON k.conrelid = s.relation AND k.contype = 'n' AND k.conkey = ARRAY[s.attribute]
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_fingerprint(relations regclass[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -1306,7 +2098,7 @@ AS $function$
                   -- And what is remembered, of which the caller sees what is his.
                   (SELECT string_agg(o::text, ', ' ORDER BY a.attrelid, a.attnum)
                    FROM pg_attribute AS a
-                   CROSS JOIN LATERAL @extschema@.snowflake_migration_origin(a.attrelid::regclass, a.attname) AS o
+                   CROSS JOIN LATERAL snowflake_internal.migration_origin(a.attrelid::regclass, a.attname) AS o
                    WHERE a.attrelid = ANY (relations) AND a.attnum > 0 AND NOT a.attisdropped AND o.target IS NOT NULL))
     FROM (SELECT c.tableoid, c.ctid, c.xmin FROM pg_class AS c
           WHERE c.oid = ANY (relations) OR c.oid IN (SELECT i.indexrelid FROM pg_index AS i WHERE i.indrelid = ANY (relations))
@@ -1323,7 +2115,84 @@ AS $function$
         UNION ALL SELECT e.tableoid, e.ctid, e.xmin FROM pg_description AS e
                   WHERE e.classoid = 'pg_class'::regclass AND e.objoid = ANY (relations)) AS r
 $function$;
-CREATE FUNCTION snowflake_migration_swap_locked(
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_require_ready(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    missing text;
+BEGIN
+    IF NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(target, column_name)) THEN
+        missing := 'No column is too narrow.';
+    ELSIF NOT snowflake_internal.migration_is_switched(target, column_name)
+          AND NOT snowflake_internal.migration_is_remembered(target, column_name) THEN
+        missing := 'What feeds the column is not remembered yet.';
+    ELSE
+        SELECT string_agg(o.obstacle, E'\n') INTO missing
+        FROM snowflake_internal.migration_swap_obstacles(target, column_name) AS o;
+    END IF;
+    IF missing IS NOT NULL THEN
+        RAISE EXCEPTION 'column "%" of % is not ready to be swapped', column_name, target
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = missing,
+                  HINT = 'Nothing was changed by this statement. Ask for the plan again, and run its statements in their order.';
+    END IF;
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_old_snapshots(target regclass, column_name name)
+RETURNS TABLE (holder text, virtual_transaction text) LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH proof AS MATERIALIZED (
+        SELECT min(age(k.xmin)) AS age
+        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        JOIN pg_constraint AS k ON k.oid = s.check_oid
+        WHERE age(k.xmin) >= 0
+    )
+    SELECT format('process %s', a.pid), l.virtualxid
+    FROM proof
+    JOIN pg_stat_activity AS a ON age(a.backend_xmin) >= proof.age
+    LEFT JOIN pg_locks AS l ON l.locktype = 'virtualxid' AND l.pid = a.pid AND l.granted AND l.virtualxid = l.virtualtransaction
+    WHERE a.pid <> pg_backend_pid()
+      -- Not autovacuum, which reads rows for nobody.
+      AND a.usesysid IS NOT NULL AND (a.datname = current_database() OR a.datname IS NULL)
+  UNION ALL
+    SELECT format('replication slot %s', r.slot_name), NULL
+    FROM proof JOIN pg_replication_slots AS r ON age(r.xmin) >= proof.age
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_await_snapshots(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    patience CONSTANT interval := snowflake_internal.migration_patience();
+    begun CONSTANT timestamptz := clock_timestamp();
+    told timestamptz := begun;
+    -- Those that are there now: later ones have new snapshots, whatever old
+    -- transaction it is that these look older by.
+    first CONSTANT text[] := ARRAY(SELECT o.virtual_transaction FROM snowflake_internal.migration_old_snapshots(target, column_name) AS o);
+    holders text;
+BEGIN
+    LOOP
+        PERFORM pg_stat_clear_snapshot();
+        SELECT string_agg(o.holder, ', ') INTO holders
+        FROM snowflake_internal.migration_old_snapshots(target, column_name) AS o
+        WHERE o.virtual_transaction IS NULL OR o.virtual_transaction = ANY (first);
+        IF holders IS NULL THEN
+            RETURN;
+        ELSIF clock_timestamp() - begun > patience THEN
+            RAISE EXCEPTION 'transactions that began before all rows of column "%" of % were copied have not ended within %', column_name, target, patience
+                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = format('They are those of %s.', holders),
+                      HINT = 'They would read rows without a key. Nothing was changed by this statement. Run it again when they are through.';
+        ELSIF clock_timestamp() - told > interval '5 seconds' THEN
+            told := clock_timestamp();
+            RAISE NOTICE 'waiting for transactions that began before all rows were copied'
+                USING DETAIL = format('They are those of %s.', holders);
+        END IF;
+        PERFORM pg_sleep(0.2);
+    END LOOP;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_swap_locked(
     target regclass, column_name name, relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -1332,59 +2201,59 @@ DECLARE
     missing text;
     it record;
 BEGIN
-    PERFORM @extschema@.snowflake_migration_lock(relations, text 'ACCESS EXCLUSIVE');
-    IF @extschema@.snowflake_migration_fingerprint(relations) IS DISTINCT FROM before THEN
-        IF NOT @extschema@.snowflake_migration_swap_relations(target, column_name) <@ relations THEN
+    PERFORM snowflake_internal.migration_lock(relations, text 'ACCESS EXCLUSIVE');
+    IF snowflake_internal.migration_fingerprint(relations) IS DISTINCT FROM before THEN
+        IF NOT snowflake_internal.migration_swap_relations(target, column_name) <@ relations THEN
             RAISE EXCEPTION 'column "%" of % is not ready to be swapped', column_name, target
                 USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'A foreign key has come since.',
                       HINT = 'Nothing was changed by this statement. Ask for the plan again, and run its statements in their order.';
         END IF;
-        PERFORM @extschema@.snowflake_migration_require_ready(target, column_name);
+        PERFORM snowflake_internal.migration_require_ready(target, column_name);
         SELECT s.relations, s.statements INTO altered, statements
-        FROM @extschema@.snowflake_migration_swap_commands(target, column_name) AS s;
-        not_nulls := @extschema@.snowflake_migration_not_null_names(target, column_name);
+        FROM snowflake_internal.migration_swap_commands(target, column_name) AS s;
+        not_nulls := snowflake_internal.migration_not_null_names(target, column_name);
     END IF;
     -- The sequence has gone on since it was remembered.
-    PERFORM @extschema@.snowflake_migration_remember(target, column_name);
-    PERFORM @extschema@.snowflake_migration_run_all(altered, statements);
+    PERFORM snowflake_internal.migration_remember(target, column_name);
+    PERFORM snowflake_internal.migration_run_all(altered, statements);
     FOR it IN
         SELECT e ->> 'name' AS former, e ->> 'comment' AS comment, (e ->> 'is_inherited')::boolean AS is_inherited, k.conname AS present,
-               k.conrelid::regclass AS relation, @extschema@.snowflake_migration_name(k.conrelid::regclass) AS named
+               k.conrelid::regclass AS relation, snowflake_internal.migration_name(k.conrelid::regclass) AS named
         FROM jsonb_array_elements(not_nulls) AS e
         JOIN pg_attribute AS a ON a.attrelid = (e ->> 'relation')::oid AND a.attname = e ->> 'column'
         JOIN pg_constraint AS k ON k.conrelid = a.attrelid AND k.contype = 'n' AND k.conkey = ARRAY[a.attnum]
     LOOP
         IF it.present <> it.former THEN
-            PERFORM @extschema@.snowflake_migration_run(it.relation, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', it.named, it.present, it.former));
+            PERFORM snowflake_internal.migration_run(it.relation, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', it.named, it.present, it.former));
         END IF;
         IF NOT it.is_inherited THEN
-            PERFORM @extschema@.snowflake_migration_run(it.relation, format('ALTER TABLE %s ALTER CONSTRAINT %I NO INHERIT', it.named, it.former));
+            PERFORM snowflake_internal.migration_run(it.relation, format('ALTER TABLE %s ALTER CONSTRAINT %I NO INHERIT', it.named, it.former));
         END IF;
         IF it.comment IS NOT NULL THEN
-            PERFORM @extschema@.snowflake_migration_run(it.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', it.former, it.named, it.comment));
+            PERFORM snowflake_internal.migration_run(it.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', it.former, it.named, it.comment));
         END IF;
     END LOOP;
     -- Of a layout whose first IDs an integer holds. Others need no look.
-    IF @extschema@.snowflake_migration_first_id() <= 2147483647 THEN
+    IF snowflake_internal.migration_first_id() <= 2147483647 THEN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO missing
-        FROM @extschema@.snowflake_migration_row_obstacles(target, column_name) AS o;
+        FROM snowflake_internal.migration_row_obstacles(target, column_name) AS o;
         IF missing IS NOT NULL THEN
             RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
                 USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = missing,
                       HINT = 'Nothing was changed by this statement.';
         END IF;
     END IF;
-    PERFORM @extschema@.snowflake_migration_end(target, column_name);
+    PERFORM snowflake_internal.migration_end(target, column_name);
 END
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_swap(target regclass, column_name name)
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_swap(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    relations CONSTANT regclass[] := @extschema@.snowflake_migration_swap_relations(target, column_name);
-    sequences CONSTANT regclass[] := @extschema@.snowflake_migration_swap_sequences(target, column_name);
-    before CONSTANT text := @extschema@.snowflake_migration_fingerprint(relations);
+    relations CONSTANT regclass[] := snowflake_internal.migration_swap_relations(target, column_name);
+    sequences CONSTANT regclass[] := snowflake_internal.migration_swap_sequences(target, column_name);
+    before CONSTANT text := snowflake_internal.migration_fingerprint(relations);
     altered regclass[];
     statements text[];
     not_nulls jsonb;
@@ -1392,47 +2261,121 @@ DECLARE
     told timestamptz;
     pause double precision := 0.25;
 BEGIN
-    PERFORM @extschema@.snowflake_migration_require_owner(target);
-    PERFORM @extschema@.snowflake_migration_require_ready(target, column_name);
-    PERFORM @extschema@.snowflake_migration_await_snapshots(target, column_name);
+    PERFORM snowflake_internal.migration_require_owner(target);
+    PERFORM snowflake_internal.migration_require_ready(target, column_name);
+    PERFORM snowflake_internal.migration_await_snapshots(target, column_name);
     SELECT s.relations, s.statements INTO altered, statements
-    FROM @extschema@.snowflake_migration_swap_commands(target, column_name) AS s;
-    not_nulls := @extschema@.snowflake_migration_not_null_names(target, column_name);
+    FROM snowflake_internal.migration_swap_commands(target, column_name) AS s;
+    not_nulls := snowflake_internal.migration_not_null_names(target, column_name);
     begun := clock_timestamp();
     told := begun;
     LOOP
         BEGIN
-            PERFORM @extschema@.snowflake_migration_swap_locked(target, column_name, relations, before, altered, statements, not_nulls);
+            PERFORM snowflake_internal.migration_swap_locked(target, column_name, relations, before, altered, statements, not_nulls);
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             -- Whoever called nextval() has a lock on the sequence until the end of
             -- the transaction, and may want to write to the table before that:
             -- so the locks on the tables are let go of. Only what alters a sequence
             -- can lock it, LOCK TABLE can't.
-            told := @extschema@.snowflake_migration_lock_missed(relations || sequences, text 'ACCESS EXCLUSIVE', begun, told);
+            told := snowflake_internal.migration_lock_missed(relations || sequences, text 'ACCESS EXCLUSIVE', begun, told);
         END;
         PERFORM pg_sleep(pause * (0.5 + random()));
         pause := least(pause * 1.5, 2);
     END LOOP;
 END
 $function$;
-CREATE FUNCTION snowflake_migration_steps(target regclass, column_name name, online boolean)
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_online_steps(target regclass, column_name name)
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_shadow_steps(target, column_name) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_backfill_steps(target, column_name) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_index_steps(target, column_name) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_foreign_key_steps(target, column_name) AS s;
+    -- Also of wide columns that have none: they are among those that are looked
+    -- at after a migration.
+    RETURN QUERY
+        SELECT format('ANALYZE %s (%s)', snowflake_internal.migration_name(c.relation), string_agg(quote_ident(c.name), ', ' ORDER BY c.attribute)),
+               'SHARE UPDATE EXCLUSIVE', true, 'statistics for the planner before it needs them'
+        FROM (SELECT s.relation, s.attribute, s.shadow_name AS name
+              FROM snowflake_internal.migration_shadows(target, column_name) AS s
+              WHERE NOT s.is_kept OR NOT s.is_filled OR snowflake_internal.migration_lacks_statistics(s.relation, s.shadow_name)
+            UNION ALL
+              SELECT r.relation, r.attribute, a.attname
+              FROM snowflake_internal.migration_reach(target, column_name) AS r
+              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+              JOIN pg_class AS o ON o.oid = r.relation AND pg_has_role(o.relowner, 'USAGE')
+              WHERE NOT r.is_narrow AND snowflake_internal.migration_lacks_statistics(r.relation, a.attname)) AS c
+        GROUP BY c.relation
+        ORDER BY c.relation = target DESC, c.relation::text;
+    RETURN QUERY
+        SELECT snowflake_internal.migration_block(
+                   format(E'    PERFORM snowflake_internal.migration_swap(%L::pg_catalog.regclass, %L::pg_catalog.name);\n',
+                          snowflake_internal.migration_name(target), column_name)),
+               'ACCESS EXCLUSIVE', true,
+               format('looks at everything again under the lock, then puts the shadows in the place of %s: the catalog changes, no row. They become the last columns of their tables. New rows get snowflake IDs, from %s on: more than an integer or a JavaScript Number (2^53) holds. Rows that are there keep theirs, which read as the first moments after the epoch',
+                      (SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation = target DESC, s.relation::text, s.attribute)
+                       FROM snowflake_internal.migration_shadows(target, column_name) AS s),
+                      snowflake_internal.migration_first_id());
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_check(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    narrow text;
+    obstacles text;
+BEGIN
+    IF snowflake_internal.migration_is_switched(target, column_name) THEN
+        RAISE EXCEPTION 'column "%" of % has snowflake IDs already', column_name, target
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Ask for the plan again.';
+    END IF;
+    IF NOT snowflake_internal.migration_is_remembered(target, column_name) THEN
+        RAISE EXCEPTION 'what feeds column "%" of % is not remembered yet', column_name, target
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Run the statements of snowflake_migration_plan() in their order.';
+    END IF;
+    SELECT string_agg(format('%s.%I', r.relation, a.attname), ', ') INTO narrow
+    FROM snowflake_internal.migration_reach(target, column_name) AS r
+    JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+    WHERE r.is_narrow;
+    IF narrow IS NOT NULL THEN
+        RAISE EXCEPTION 'columns are still too narrow for snowflake IDs: %', narrow
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Run the statements of snowflake_migration_plan() in their order.';
+    END IF;
+    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
+    FROM snowflake_internal.migration_row_obstacles(target, column_name) AS o;
+    IF obstacles IS NOT NULL THEN
+        RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
+                  HINT = 'Nothing was changed by this statement.';
+    END IF;
+    -- The sequence has gone on since it was remembered.
+    PERFORM snowflake_internal.migration_remember(target, column_name);
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_steps(target regclass, column_name name, online boolean)
 RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    meant CONSTANT name := @extschema@.snowflake_migration_column(target, column_name);
-    is_switched CONSTANT boolean := @extschema@.snowflake_migration_is_switched(target, meant);
-    named CONSTANT text := @extschema@.snowflake_migration_name(target);
+    meant CONSTANT name := snowflake_internal.migration_column(target, column_name);
+    is_switched CONSTANT boolean := snowflake_internal.migration_is_switched(target, meant);
+    named CONSTANT text := snowflake_internal.migration_name(target);
     -- With their types: no other function of the name is nearer to that.
     arguments CONSTANT text := format('%L::pg_catalog.regclass, %L::pg_catalog.name', named, meant);
     -- Not in the format strings themselves: a schema's name may hold a %.
     here CONSTANT text := '@extschema@';
     is_narrow CONSTANT boolean := EXISTS (
-        SELECT FROM @extschema@.snowflake_migration_reach(target, meant) AS r WHERE r.is_narrow);
+        SELECT FROM snowflake_internal.migration_reach(target, meant) AS r WHERE r.is_narrow);
     is_widening CONSTANT boolean := is_narrow OR EXISTS (
-        SELECT FROM @extschema@.snowflake_migration_origin(target, meant) AS o
+        SELECT FROM snowflake_internal.migration_origin(target, meant) AS o
         WHERE o.reverted_at IS NULL AND o.data_type IN ('smallint', 'integer'));
     obstacles text;
     code text;
@@ -1443,9 +2386,9 @@ BEGIN
     IF is_narrow OR NOT is_switched THEN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code)
         INTO obstacles, code
-        FROM (SELECT o.* FROM @extschema@.snowflake_migration_obstacles(target, meant) AS o
+        FROM (SELECT o.* FROM snowflake_internal.migration_obstacles(target, meant) AS o
             UNION ALL
-              SELECT o.* FROM @extschema@.snowflake_migration_way_obstacles(target, meant, coalesce(online, false)) AS o) AS o;
+              SELECT o.* FROM snowflake_internal.migration_way_obstacles(target, meant, coalesce(online, false)) AS o) AS o;
         IF obstacles IS NOT NULL THEN
             RAISE EXCEPTION 'cannot migrate column "%" of %', meant, target
                 USING ERRCODE = code, DETAIL = obstacles,
@@ -1456,9 +2399,9 @@ BEGIN
     in_transaction := true;
     relation := target;
 
-    IF NOT is_switched AND NOT @extschema@.snowflake_migration_is_remembered(target, meant) THEN
+    IF NOT is_switched AND NOT snowflake_internal.migration_is_remembered(target, meant) THEN
         step := step + 1;
-        statement := format('SELECT %s.snowflake_migration_remember(%s)', here, arguments);
+        statement := format('SELECT snowflake_internal.migration_remember(%s)', arguments);
         lock_level := 'SHARE UPDATE EXCLUSIVE';
         rewrites := false;
         note := 'remembers what feeds the column, for snowflake_migrate_revert()';
@@ -1469,7 +2412,7 @@ BEGIN
         rewrites := false;
         FOR statement, lock_level, in_transaction, note IN
             SELECT s.statement, s.lock_level, s.in_transaction, s.note
-            FROM @extschema@.snowflake_migration_online_steps(target, meant) AS s
+            FROM snowflake_internal.migration_online_steps(target, meant) AS s
         LOOP
             step := step + 1;
             RETURN NEXT;
@@ -1478,9 +2421,9 @@ BEGIN
     END IF;
 
     FOR it IN
-        SELECT r.relation, @extschema@.snowflake_migration_name(r.relation) AS named,
-               @extschema@.snowflake_migration_locked_too(r.relation, array_agg(a.attnum)) AS locked_too,
-               @extschema@.snowflake_migration_publications(r.relation, min(a.attname::text)::name) AS publications,
+        SELECT r.relation, snowflake_internal.migration_name(r.relation) AS named,
+               snowflake_internal.migration_locked_too(r.relation, array_agg(a.attnum)) AS locked_too,
+               snowflake_internal.migration_publications(r.relation, min(a.attname::text)::name) AS publications,
                string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum) AS actions,
                string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) AS names,
                pg_size_pretty((SELECT sum(pg_total_relation_size(t.relid)) FROM (
@@ -1488,7 +2431,7 @@ BEGIN
                        SELECT r.relation::oid UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid)
                    SELECT tree.relid FROM tree) AS t)) AS size,
                EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = r.relation) AS is_partitioned
-        FROM @extschema@.snowflake_migration_reach(target, meant) AS r
+        FROM snowflake_internal.migration_reach(target, meant) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         WHERE r.is_narrow
         GROUP BY r.relation
@@ -1512,11 +2455,11 @@ BEGIN
         SELECT a.attidentity INTO identity FROM pg_attribute AS a WHERE a.attrelid = target AND a.attname = meant;
         step := step + 1;
         relation := target;
-        statement := @extschema@.snowflake_migration_block(
+        statement := snowflake_internal.migration_block(
             CASE WHEN online
-                 THEN format(E'    PERFORM %s.snowflake_migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n', here, ARRAY[named])
+                 THEN format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n', ARRAY[named])
                  ELSE format(E'    LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;\n', named) END
-            || format(E'    PERFORM %s.snowflake_migration_check(%s);\n', here, arguments)
+            || format(E'    PERFORM snowflake_internal.migration_check(%s);\n', arguments)
             || CASE WHEN identity <> '' THEN format(E'    ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;\n', named, meant) ELSE '' END
             || format(E'    ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval();\n', named, meant, here));
         lock_level := 'ACCESS EXCLUSIVE';
@@ -1532,7 +2475,7 @@ BEGIN
         JOIN pg_attrdef AS f ON f.oid = theirs.objid
         JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum;
         note := format('new rows get snowflake IDs, from %s on: more than an integer or a JavaScript Number (2^53) holds. Rows that are there keep theirs, which read as the first moments after the epoch',
-                       @extschema@.snowflake_migration_first_id())
+                       snowflake_internal.migration_first_id())
                 || coalesce('. The sequence goes on feeding ' || notes, '');
         SELECT string_agg(k.conname, ', ' ORDER BY k.conname) INTO notes
         FROM pg_constraint AS k JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
@@ -1545,16 +2488,16 @@ BEGIN
     -- ones were rewritten already is not known: those are meant that have none.
     -- ANALYZE goes on to partitions, and to other children in PostgreSQL 18.
     FOR it IN
-        SELECT f.relation, @extschema@.snowflake_migration_name(f.relation) AS named,
+        SELECT f.relation, snowflake_internal.migration_name(f.relation) AS named,
                string_agg(DISTINCT quote_ident(r.attname), ', ') AS names
         FROM (SELECT r.relation, a.attname, bool_or(r.is_narrow) OVER (PARTITION BY r.relation) AS is_rewritten
-              FROM @extschema@.snowflake_migration_reach(target, meant) AS r
+              FROM snowflake_internal.migration_reach(target, meant) AS r
               JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute) AS r
-        CROSS JOIN LATERAL @extschema@.snowflake_migration_family(r.relation, r.attname) AS f
+        CROSS JOIN LATERAL snowflake_internal.migration_family(r.relation, r.attname) AS f
         JOIN pg_class AS c ON c.oid = f.relation AND NOT c.relispartition AND c.relkind <> 'f'
         WHERE pg_has_role(c.relowner, 'USAGE')
           AND (r.is_rewritten
-               OR is_widening AND @extschema@.snowflake_migration_lacks_statistics(f.relation, r.attname))
+               OR is_widening AND snowflake_internal.migration_lacks_statistics(f.relation, r.attname))
         GROUP BY f.relation
         ORDER BY f.relation = target DESC, f.relation::text
     LOOP
@@ -1577,29 +2520,10 @@ AS $function$
 BEGIN
     RETURN QUERY
         SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
-        FROM @extschema@.snowflake_migration_steps(target, column_name, online) AS s;
+        FROM snowflake_internal.migration_steps(target, column_name, online) AS s;
 END
 $function$;
-CREATE OR REPLACE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $procedure$
-DECLARE
-    it record;
-    done integer := 0;
-BEGIN
-    PERFORM @extschema@.snowflake_migration_limit_locks();
-    FOR it IN SELECT * FROM @extschema@.snowflake_migration_steps(target, column_name, false) LOOP
-        RAISE NOTICE 'step %: %', it.step, it.note;
-        PERFORM @extschema@.snowflake_migration_run(it.relation, it.statement);
-        done := done + 1;
-    END LOOP;
-    IF done = 0 THEN
-        RAISE NOTICE 'nothing to do: % is migrated', target;
-    END IF;
-END
-$procedure$;
-CREATE OR REPLACE FUNCTION snowflake_migration_sequence_options(options jsonb)
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_sequence_options(options jsonb)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -1611,12 +2535,12 @@ AS $function$
              THEN 'NO MAXVALUE' ELSE 'MAXVALUE ' || (options ->> 'maximum')::bigint END,
         (options ->> 'cache')::bigint, CASE WHEN (options ->> 'cycle')::boolean THEN 'CYCLE' ELSE 'NO CYCLE' END)
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_dress_sequence(sequence regclass, origin snowflake_origins)
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_dress_sequence(sequence regclass, origin snowflake_internal.origins)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    named CONSTANT text := @extschema@.snowflake_migration_name(sequence);
+    named CONSTANT text := snowflake_internal.migration_name(sequence);
     it record;
 BEGIN
     FOR it IN
@@ -1624,7 +2548,7 @@ BEGIN
         FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
         WHERE c.oid = sequence AND a.grantee <> c.relowner
     LOOP
-        PERFORM @extschema@.snowflake_migration_run(origin.target, format('REVOKE ALL ON SEQUENCE %s FROM %s', named, it.grantee));
+        PERFORM snowflake_internal.migration_run(origin.target, format('REVOKE ALL ON SEQUENCE %s FROM %s', named, it.grantee));
     END LOOP;
     FOR it IN
         SELECT p ->> 'grantee' AS grantee, p ->> 'privilege' AS privilege, (p ->> 'grantable')::boolean AS grantable
@@ -1635,35 +2559,35 @@ BEGIN
         IF it.privilege IS NULL OR it.privilege NOT IN ('SELECT', 'UPDATE', 'USAGE') THEN
             RAISE EXCEPTION 'invalid privilege of a sequence: "%"', it.privilege USING ERRCODE = 'invalid_parameter_value';
         END IF;
-        PERFORM @extschema@.snowflake_migration_run(origin.target, format('GRANT %s ON SEQUENCE %s TO %s%s', it.privilege, named,
+        PERFORM snowflake_internal.migration_run(origin.target, format('GRANT %s ON SEQUENCE %s TO %s%s', it.privilege, named,
             coalesce(quote_ident(it.grantee), 'PUBLIC'), CASE WHEN it.grantable THEN ' WITH GRANT OPTION' ELSE '' END));
     END LOOP;
     IF origin.sequence_comment IS NOT NULL THEN
-        PERFORM @extschema@.snowflake_migration_run(origin.target, format('COMMENT ON SEQUENCE %s IS %L', named, origin.sequence_comment));
+        PERFORM snowflake_internal.migration_run(origin.target, format('COMMENT ON SEQUENCE %s IS %L', named, origin.sequence_comment));
     END IF;
 END
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_restore_identity(origin snowflake_origins)
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_restore_identity(origin snowflake_internal.origins)
 RETURNS regclass LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    named CONSTANT text := @extschema@.snowflake_migration_name(origin.target);
+    named CONSTANT text := snowflake_internal.migration_name(origin.target);
     sequence regclass;
 BEGIN
-    PERFORM @extschema@.snowflake_migration_run(origin.target, format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', named, origin.column_name));
-    PERFORM @extschema@.snowflake_migration_run(origin.target,
+    PERFORM snowflake_internal.migration_run(origin.target, format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', named, origin.column_name));
+    PERFORM snowflake_internal.migration_run(origin.target,
         format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %I.%I %s)',
             named, origin.column_name,
             CASE origin.kind WHEN 'identity always' THEN 'ALWAYS' ELSE 'BY DEFAULT' END,
             (SELECT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = origin.target),
-            origin.sequence_name, @extschema@.snowflake_migration_sequence_options(origin.sequence_options)));
-    sequence := @extschema@.snowflake_migration_owned_sequence(origin.target, origin.column_name);
-    PERFORM @extschema@.snowflake_migration_dress_sequence(sequence, origin);
+            origin.sequence_name, snowflake_internal.migration_sequence_options(origin.sequence_options)));
+    sequence := snowflake_internal.migration_owned_sequence(origin.target, origin.column_name);
+    PERFORM snowflake_internal.migration_dress_sequence(sequence, origin);
     RETURN sequence;
 END
 $function$;
-CREATE FUNCTION snowflake_migration_named_sequence(sequence_schema name, sequence_name name)
+CREATE FUNCTION snowflake_internal.migration_named_sequence(sequence_schema name, sequence_name name)
 RETURNS regclass LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -1671,7 +2595,7 @@ AS $function$
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE n.nspname = sequence_schema AND c.relname = sequence_name AND c.relkind = 'S'
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_restore_sequence(origin snowflake_origins)
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_restore_sequence(origin snowflake_internal.origins)
 RETURNS regclass LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -1683,34 +2607,34 @@ BEGIN
     IF type IS NULL OR type NOT IN ('smallint', 'integer', 'bigint') THEN
         RAISE EXCEPTION 'invalid type of a sequence: "%"', type USING ERRCODE = 'invalid_parameter_value';
     END IF;
-    PERFORM @extschema@.snowflake_migration_run(origin.target, format('CREATE SEQUENCE %s AS %s %s', named, type,
-        @extschema@.snowflake_migration_sequence_options(origin.sequence_options)));
+    PERFORM snowflake_internal.migration_run(origin.target, format('CREATE SEQUENCE %s AS %s %s', named, type,
+        snowflake_internal.migration_sequence_options(origin.sequence_options)));
     IF origin.kind = 'serial' THEN
-        PERFORM @extschema@.snowflake_migration_run(origin.target, format('ALTER SEQUENCE %s OWNED BY %s.%I', named,
-            @extschema@.snowflake_migration_name(origin.target), origin.column_name));
+        PERFORM snowflake_internal.migration_run(origin.target, format('ALTER SEQUENCE %s OWNED BY %s.%I', named,
+            snowflake_internal.migration_name(origin.target), origin.column_name));
     END IF;
-    sequence := @extschema@.snowflake_migration_named_sequence(origin.sequence_schema, origin.sequence_name);
-    PERFORM @extschema@.snowflake_migration_dress_sequence(sequence, origin);
+    sequence := snowflake_internal.migration_named_sequence(origin.sequence_schema, origin.sequence_name);
+    PERFORM snowflake_internal.migration_dress_sequence(sequence, origin);
     RETURN sequence;
 END
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_restore_default(origin snowflake_origins, sequence regclass)
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_restore_default(origin snowflake_internal.origins, sequence regclass)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    named CONSTANT text := @extschema@.snowflake_migration_name(origin.target);
+    named CONSTANT text := snowflake_internal.migration_name(origin.target);
     plain CONSTANT text := CASE WHEN origin.sequence_name IS NOT NULL
         THEN format('nextval(%L::regclass)', format('%I.%I', origin.sequence_schema, origin.sequence_name)) END;
 BEGIN
-    PERFORM @extschema@.snowflake_migration_run(origin.target, format('ALTER TABLE %s ALTER COLUMN %I %s', named, origin.column_name,
+    PERFORM snowflake_internal.migration_run(origin.target, format('ALTER TABLE %s ALTER COLUMN %I %s', named, origin.column_name,
         CASE WHEN origin.default_expression IS NULL THEN 'DROP DEFAULT'
              WHEN origin.default_expression = plain AND sequence IS NOT NULL
-             THEN format('SET DEFAULT nextval(%L::regclass)', @extschema@.snowflake_migration_name(sequence))
+             THEN format('SET DEFAULT nextval(%L::regclass)', snowflake_internal.migration_name(sequence))
              ELSE 'SET DEFAULT ' || origin.default_expression END));
 END
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_restore_children(origin snowflake_origins)
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_restore_children(origin snowflake_internal.origins)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -1720,17 +2644,17 @@ BEGIN
     FOR it IN
         SELECT f.relation, d ->> 'default' AS expression
         FROM jsonb_array_elements(origin.child_defaults) AS d
-        JOIN @extschema@.snowflake_migration_family(origin.target, origin.column_name) AS f ON true
+        JOIN snowflake_internal.migration_family(origin.target, origin.column_name) AS f ON true
         JOIN pg_class AS c ON c.oid = f.relation AND c.relname = d ->> 'name'
         JOIN pg_namespace AS n ON n.oid = c.relnamespace AND n.nspname = d ->> 'schema'
     LOOP
-        PERFORM @extschema@.snowflake_migration_run(origin.target,
-            format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', @extschema@.snowflake_migration_name(it.relation),
+        PERFORM snowflake_internal.migration_run(origin.target,
+            format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', snowflake_internal.migration_name(it.relation),
                    origin.column_name, coalesce('SET DEFAULT ' || it.expression, 'DROP DEFAULT')));
     END LOOP;
 END
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_continue_sequence(sequence regclass, is_new boolean, origin snowflake_origins)
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_continue_sequence(sequence regclass, is_new boolean, origin snowflake_internal.origins)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -1749,12 +2673,12 @@ BEGIN
     SELECT s.* INTO options FROM pg_sequence AS s WHERE s.seqrelid = sequence;
     IF NOT EXISTS (SELECT FROM pg_attribute AS a
                    WHERE a.attrelid = origin.target AND a.attname = origin.column_name
-                     AND @extschema@.snowflake_migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype))
+                     AND snowflake_internal.migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype))
     THEN
         RAISE EXCEPTION 'column "%" of % is of another type now', origin.column_name, origin.target
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
-    SELECT s.last_value, s.is_called INTO state FROM @extschema@.snowflake_migration_sequence_state(sequence, origin.target) AS s;
+    SELECT s.last_value, s.is_called INTO state FROM snowflake_internal.migration_sequence_state(sequence, origin.target) AS s;
     present := CASE WHEN state.is_called AND NOT is_new THEN state.last_value END;
     IF NOT is_own AND (state.last_value IS NULL OR present >= origin.first_id_ever) THEN
         RETURN;
@@ -1763,10 +2687,10 @@ BEGIN
     taken := coalesce(CASE WHEN present < origin.first_id_ever THEN present END, origin.sequence_last_value);
     base := coalesce(taken, (origin.sequence_options ->> 'next')::bigint,
                      CASE WHEN NOT is_own THEN state.last_value END, options.seqstart);
-    reached := (@extschema@.snowflake_migration_run(origin.target,
+    reached := (snowflake_internal.migration_run(origin.target,
         format('SELECT %1$s(%2$I) FROM %3$s WHERE %2$I < %4$L::bigint AND %2$I BETWEEN %5$L::bigint AND %6$L::bigint',
                CASE WHEN options.seqincrement > 0 THEN 'max' ELSE 'min' END,
-               origin.column_name, @extschema@.snowflake_migration_name(origin.target),
+               origin.column_name, snowflake_internal.migration_name(origin.target),
                origin.first_id_ever, options.seqmin, options.seqmax)))[1]::bigint;
     IF sign(reached::numeric - base) = sign(options.seqincrement) OR reached = base AND taken IS NULL THEN
         DECLARE
@@ -1782,7 +2706,7 @@ BEGIN
     END IF;
     IF landing IS NOT NULL THEN
         -- By its number: a name could be another relation's by then.
-        PERFORM @extschema@.snowflake_migration_run(origin.target,
+        PERFORM snowflake_internal.migration_run(origin.target,
             format('SELECT setval(%L::regclass, %L::bigint, %L::boolean)', sequence::oid, landing, is_called));
     END IF;
 END
@@ -1793,25 +2717,25 @@ SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $procedure$
 DECLARE
     meant name;
-    origin @extschema@.snowflake_origins;
+    origin snowflake_internal.origins;
     sequence regclass;
     is_new boolean := false;
     has_shadows boolean;
 BEGIN
     -- First: of others' tables not even the column that was migrated is found.
     IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
-        PERFORM @extschema@.snowflake_migration_require_owner(target);
+        PERFORM snowflake_internal.migration_require_owner(target);
     END IF;
-    meant := @extschema@.snowflake_migration_column(target, column_name);
-    has_shadows := @extschema@.snowflake_migration_drop_shadows(target, meant);
-    PERFORM @extschema@.snowflake_migration_limit_locks();
-    PERFORM @extschema@.snowflake_migration_lock_table(target, text 'ACCESS EXCLUSIVE');
+    meant := snowflake_internal.migration_column(target, column_name);
+    has_shadows := snowflake_internal.migration_drop_shadows(target, meant);
+    PERFORM snowflake_internal.migration_limit_locks();
+    PERFORM snowflake_internal.migration_lock_table(target, text 'ACCESS EXCLUSIVE');
     -- Its children too: the sequence has to follow the IDs in them.
-    PERFORM @extschema@.snowflake_migration_lock_table(c.oid::regclass, text 'ACCESS EXCLUSIVE')
-    FROM @extschema@.snowflake_migration_family(target, meant) AS f
+    PERFORM snowflake_internal.migration_lock_table(c.oid::regclass, text 'ACCESS EXCLUSIVE')
+    FROM snowflake_internal.migration_family(target, meant) AS f
     JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
     WHERE f.relation <> target;
-    origin := @extschema@.snowflake_migration_origin(target, meant);
+    origin := snowflake_internal.migration_origin(target, meant);
     IF (origin.target IS NULL OR origin.reverted_at IS NOT NULL) AND has_shadows THEN
         RETURN;
     ELSIF origin.target IS NULL OR origin.reverted_at IS NOT NULL THEN
@@ -1820,83 +2744,136 @@ BEGIN
                   HINT = 'Only what snowflake_migrate() or its plan has migrated can be reverted. If the column was renamed since, rename it back first; else give it a default of its own.';
     END IF;
 
-    IF has_shadows AND NOT @extschema@.snowflake_migration_is_switched(target, meant) THEN
+    IF has_shadows AND NOT snowflake_internal.migration_is_switched(target, meant) THEN
         NULL;  -- Taken back before the swap: nothing else was changed.
-    ELSIF NOT @extschema@.snowflake_migration_is_switched(target, meant) THEN
+    ELSIF NOT snowflake_internal.migration_is_switched(target, meant) THEN
         RAISE NOTICE 'column "%" of % does not have snowflake_nextval() as its default: it keeps what it has', meant, target;
     ELSE
         IF origin.kind LIKE 'identity %' THEN
-            sequence := @extschema@.snowflake_migration_restore_identity(origin);
+            sequence := snowflake_internal.migration_restore_identity(origin);
             is_new := true;
         ELSE
             IF origin.sequence_name IS NOT NULL THEN
-                sequence := coalesce(@extschema@.snowflake_migration_named_sequence(origin.sequence_schema, origin.sequence_name),
-                    @extschema@.snowflake_migration_owned_sequence(target, meant));
+                sequence := coalesce(snowflake_internal.migration_named_sequence(origin.sequence_schema, origin.sequence_name),
+                    snowflake_internal.migration_owned_sequence(target, meant));
                 is_new := sequence IS NULL;
                 IF is_new THEN
-                    sequence := @extschema@.snowflake_migration_restore_sequence(origin);
+                    sequence := snowflake_internal.migration_restore_sequence(origin);
                 ELSIF origin.kind = 'serial'
                       AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence
                                         AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a')
                 THEN
-                    PERFORM @extschema@.snowflake_migration_run(target, format('ALTER SEQUENCE %s OWNED BY %s.%I',
-                        @extschema@.snowflake_migration_name(sequence), @extschema@.snowflake_migration_name(target), meant));
+                    PERFORM snowflake_internal.migration_run(target, format('ALTER SEQUENCE %s OWNED BY %s.%I',
+                        snowflake_internal.migration_name(sequence), snowflake_internal.migration_name(target), meant));
                 END IF;
             END IF;
-            PERFORM @extschema@.snowflake_migration_restore_default(origin, sequence);
+            PERFORM snowflake_internal.migration_restore_default(origin, sequence);
         END IF;
-        PERFORM @extschema@.snowflake_migration_restore_children(origin);
+        PERFORM snowflake_internal.migration_restore_children(origin);
         IF sequence IS NOT NULL THEN
-            PERFORM @extschema@.snowflake_migration_continue_sequence(sequence, is_new, origin);
+            PERFORM snowflake_internal.migration_continue_sequence(sequence, is_new, origin);
         END IF;
     END IF;
-    PERFORM @extschema@.snowflake_migration_put_back(target, meant);
+    PERFORM snowflake_internal.migration_put_back(target, meant);
+END
+$procedure$;
+CREATE OR REPLACE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $procedure$
+DECLARE
+    it record;
+    done integer := 0;
+BEGIN
+    PERFORM snowflake_internal.migration_limit_locks();
+    FOR it IN SELECT * FROM snowflake_internal.migration_steps(target, column_name, false) LOOP
+        RAISE NOTICE 'step %: %', it.step, it.note;
+        PERFORM snowflake_internal.migration_run(it.relation, it.statement);
+        done := done + 1;
+    END LOOP;
+    IF done = 0 THEN
+        RAISE NOTICE 'nothing to do: % is migrated', target;
+    END IF;
 END
 $procedure$;
 REVOKE EXECUTE ON FUNCTION @extschema@.snowflake_accept_layout() FROM PUBLIC;
+COMMENT ON TABLE snowflake_internal.accepted_layout IS 'The layout that this database''s IDs were made with; written by the extension only. snowflake_accept_layout() accepts another one';
+COMMENT ON COLUMN snowflake_internal.accepted_layout.layout IS 'The layout, in canonical form';
+COMMENT ON COLUMN snowflake_internal.accepted_layout.accepted_at IS 'When the first ID was made with it, or when it was accepted';
+COMMENT ON FUNCTION snowflake_internal.get_database_layout() IS
+    'Behind the view snowflake_status: the layout that this database''s IDs were made with';
+COMMENT ON COLUMN snowflake_status.database_layout IS 'The layout that this database''s IDs were made with; NULL while none is known. Other than layout: name it when you read old IDs, or accept the new one';
+COMMENT ON FUNCTION snowflake_internal.migration_guard() IS
+    'The trigger that lets only superusers change snowflake_internal.origins and snowflake_internal.progress by SQL';
+COMMENT ON COLUMN snowflake_internal.origins.sequence_last_value IS 'The last number that was taken from it; NULL for a sequence of another role than the table''s owner';
+COMMENT ON FUNCTION snowflake_internal.origins_stay() IS
+    'Keeps what is replicated from another server''s snowflake_internal.origins out of this one''s';
+COMMENT ON FUNCTION snowflake_internal.migration_keep_origin(origin snowflake_internal.origins) IS
+    'Behind snowflake_internal.migration_remember: writes a row of snowflake_internal.origins, for the owner of its table';
+COMMENT ON FUNCTION snowflake_internal.migration_keep_progress(step snowflake_internal.progress) IS
+    'Behind snowflake_migrate_backfill: writes a row of snowflake_internal.progress, for the owner of its tables';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_table(relation regclass, mode text) IS
+    'Behind snowflake_internal.migration_lock: locks a table, without its children, by its OID';
+COMMENT ON FUNCTION snowflake_internal.migration_origin(target regclass, column_name name) IS
+    'What snowflake_internal.origins has of a column, for the owner of its table; else NULL';
+COMMENT ON FUNCTION snowflake_internal.migration_query(relation regclass, query text) IS
+    'Behind snowflake_migration_plan: runs one query with the rights of a table''s owner, which the caller must have; the first row as an array';
+COMMENT ON FUNCTION snowflake_internal.migration_read(relation regclass, query text) IS
+    'Runs one query with the rights of a table''s owner where the caller has them, else with the caller''s own; the first row as an array';
+COMMENT ON FUNCTION snowflake_internal.migration_run(relation regclass, statement text) IS
+    'Behind snowflake_migrate: runs one statement with the rights of a table''s owner, which the caller must have; the first row as an array';
+COMMENT ON FUNCTION snowflake_internal.migration_sequence_state(sequence regclass, on_behalf_of regclass) IS
+    'Behind snowflake_internal.migration_remember: how far a sequence is; NULL where the owner of the table may not read it';
+COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[]) IS
+    'Behind snowflake_internal.migration_swap: runs statements, each with the rights of the owner of its table';
+COMMENT ON FUNCTION snowflake_internal.migration_server_obstacles() IS
+    'Behind snowflake_internal.migration_obstacles: a server that makes no IDs';
+COMMENT ON FUNCTION snowflake_internal.migration_owner_obstacles(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_obstacles: tables of other owners';
+COMMENT ON FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_obstacles: what the column itself is';
+COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
+COMMENT ON FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_obstacles: what a column''s type cannot be changed under';
+COMMENT ON FUNCTION snowflake_internal.migration_patience() IS
+    'Behind snowflake_internal.migration_lock: for how long a step of an online migration tries';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz) IS
+    'Behind snowflake_internal.migration_lock: says who holds the lock, and fails when it has taken too long';
+COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
+    'Behind snowflake_migrate_revert: the sequence of an identity or serial column';
+COMMENT ON FUNCTION snowflake_internal.migration_update_obstacles(relation regclass) IS
+    'Behind snowflake_internal.migration_online_obstacles: what an UPDATE of every row would set off';
+COMMENT ON FUNCTION snowflake_internal.migration_swap_relations(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_swap: the tables that are locked';
+COMMENT ON FUNCTION snowflake_internal.migration_swap_sequences(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_swap: the sequences that are altered';
+COMMENT ON FUNCTION snowflake_internal.migration_swap_obstacles(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_swap: what is missing';
+COMMENT ON FUNCTION snowflake_internal.migration_swap_commands(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_swap: the DDL that it runs, and the table that each statement alters';
+COMMENT ON FUNCTION snowflake_internal.migration_not_null_names(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_swap: the not-null constraints that tables have since PostgreSQL 18';
+COMMENT ON FUNCTION snowflake_internal.migration_fingerprint(relations regclass[]) IS
+    'Behind snowflake_internal.migration_swap: changes when the catalog''s rows on these tables do';
+COMMENT ON FUNCTION snowflake_internal.migration_require_ready(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_swap: fails unless everything is there';
+COMMENT ON FUNCTION snowflake_internal.migration_old_snapshots(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_swap: whose snapshots are older than the proof that all rows are copied';
+COMMENT ON FUNCTION snowflake_internal.migration_await_snapshots(target regclass, column_name name) IS
+    'Behind snowflake_internal.migration_swap: waits until nobody has such a snapshot';
+COMMENT ON FUNCTION snowflake_internal.migration_swap_locked(target regclass, column_name name, relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb) IS
+    'Behind snowflake_internal.migration_swap: one try';
+COMMENT ON FUNCTION snowflake_internal.migration_steps(target regclass, column_name name, online boolean) IS
+    'Behind snowflake_migration_plan: its steps, each with the table whose owner runs it in snowflake_migrate';
+COMMENT ON FUNCTION snowflake_internal.migration_named_sequence(sequence_schema name, sequence_name name) IS
+    'Behind snowflake_migrate_revert: a sequence by its name, if it exists';
 COMMENT ON FUNCTION snowflake_accept_layout() IS
     'Accepts a change of snowflake.layout: this database''s IDs have the present layout from now on';
-COMMENT ON FUNCTION snowflake_get_database_layout() IS
-    'Behind the view snowflake_status: the layout that this database''s IDs were made with';
-COMMENT ON TABLE snowflake_accepted_layout IS 'The layout that this database''s IDs were made with; written by the extension only. snowflake_accept_layout() accepts another one';
-COMMENT ON COLUMN snowflake_accepted_layout.layout IS 'The layout, in canonical form';
-COMMENT ON COLUMN snowflake_accepted_layout.accepted_at IS 'When the first ID was made with it, or when it was accepted';
-COMMENT ON COLUMN snowflake_status.database_layout IS 'The layout that this database''s IDs were made with; NULL while none is known. Other than layout: name it when you read old IDs, or accept the new one';
 COMMENT ON FUNCTION snowflake_backend_id(id bigint) IS
     'The number of the slot that made an ID, by this server''s layout: for single IDs the PID modulo the number of slots, for those in bulk 0 or any other';
 COMMENT ON FUNCTION snowflake_backend_id(id bigint, layout text) IS
     'The number of the slot that made an ID, by a layout''s text or preset name: for a server of this extension the PID modulo the number of slots, or for IDs in bulk 0 or any other';
-COMMENT ON COLUMN snowflake_origins.sequence_last_value IS 'The last number that was taken from it; NULL for a sequence of another role than the table''s owner';
-COMMENT ON FUNCTION snowflake_migration_steps(target regclass, column_name name, online boolean) IS
-    'Behind snowflake_migration_plan: its steps, each with the table whose owner runs it in snowflake_migrate';
-COMMENT ON FUNCTION snowflake_migration_run(relation regclass, statement text) IS
-    'Behind snowflake_migrate: runs one statement with the rights of a table''s owner, which the caller must have; the first row as an array';
-COMMENT ON FUNCTION snowflake_migration_query(relation regclass, query text) IS
-    'Behind snowflake_migration_plan: runs one query with the rights of a table''s owner, which the caller must have; the first row as an array';
-COMMENT ON FUNCTION snowflake_migration_read(relation regclass, query text) IS
-    'Runs one query with the rights of a table''s owner where the caller has them, else with the caller''s own; the first row as an array';
-COMMENT ON FUNCTION snowflake_migration_run_all(relations regclass[], statements text[]) IS
-    'Behind snowflake_migration_swap: runs statements, each with the rights of the owner of its table';
-COMMENT ON FUNCTION snowflake_migration_lock_table(relation regclass, mode text) IS
-    'Behind snowflake_migration_lock: locks a table, without its children, by its OID';
-COMMENT ON FUNCTION snowflake_migration_sequence_state(sequence regclass, on_behalf_of regclass) IS
-    'Behind snowflake_migration_remember: how far a sequence is; NULL where the owner of the table may not read it';
-COMMENT ON FUNCTION snowflake_migration_owned_sequence(target regclass, column_name name) IS
-    'Behind snowflake_migrate_revert: the sequence of an identity or serial column';
-COMMENT ON FUNCTION snowflake_migration_named_sequence(sequence_schema name, sequence_name name) IS
-    'Behind snowflake_migrate_revert: a sequence by its name, if it exists';
-COMMENT ON FUNCTION snowflake_migration_origin(target regclass, column_name name) IS
-    'What snowflake_origins has of a column, for the owner of its table; else NULL';
-COMMENT ON FUNCTION snowflake_migration_keep_origin(origin snowflake_origins) IS
-    'Behind snowflake_migration_remember: writes a row of snowflake_origins, for the owner of its table';
-COMMENT ON FUNCTION snowflake_migration_keep_progress(step snowflake_progress) IS
-    'Behind snowflake_migrate_backfill: writes a row of snowflake_progress, for the owner of its tables';
-COMMENT ON FUNCTION snowflake_migration_guard() IS
-    'The trigger that lets only superusers change snowflake_origins and snowflake_progress by SQL';
-COMMENT ON FUNCTION snowflake_migration_swap_commands(target regclass, column_name name) IS
-    'Behind snowflake_migration_swap: the DDL that it runs, and the table that each statement alters';
-COMMENT ON FUNCTION snowflake_migration_swap_locked(target regclass, column_name name, relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb) IS
-    'Behind snowflake_migration_swap: one try';
 -- Written by scripts/upgrade-script: end
 
 -- In 0.1.0 privileges that were granted on all tables of the schema let roles
@@ -1904,45 +2881,44 @@ COMMENT ON FUNCTION snowflake_migration_swap_locked(target regclass, column_name
 DO $do$
 DECLARE
     former CONSTANT pg_catalog.text := pg_catalog.current_setting('search_path');
-    here CONSTANT pg_catalog.text := '@extschema@';
     grantees text;
     it record;
 BEGIN
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
     FOR it IN
-        SELECT c.relname, t.tgname
+        SELECT c.oid::regclass AS relation, t.tgname
         FROM pg_trigger AS t JOIN pg_class AS c ON c.oid = t.tgrelid
-        WHERE t.tgrelid IN ('@extschema@.snowflake_origins'::regclass, '@extschema@.snowflake_progress'::regclass)
-          AND NOT t.tgisinternal AND t.tgname NOT IN ('snowflake_origins_stay', 'snowflake_progress_stay')
+        WHERE t.tgrelid IN ('snowflake_internal.origins'::regclass, 'snowflake_internal.progress'::regclass)
+          AND NOT t.tgisinternal AND t.tgname NOT IN ('origins_stay', 'progress_stay')
     LOOP
-        EXECUTE format('DROP TRIGGER %I ON %s.%I', it.tgname, here, it.relname);
-        RAISE WARNING 'trigger "%" of "%" was dropped', it.tgname, it.relname
+        EXECUTE format('DROP TRIGGER %I ON %s', it.tgname, it.relation);
+        RAISE WARNING 'trigger "%" of % was dropped', it.tgname, it.relation
             USING DETAIL = 'It is none of the extension''s. In 0.1.0 it ran with the rights of the role that migrated a table.';
     END LOOP;
 
     SELECT string_agg(DISTINCT CASE p.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(p.grantee)) END, ', ') INTO grantees
     FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS p
-    WHERE c.oid IN ('@extschema@.snowflake_origins'::regclass, '@extschema@.snowflake_progress'::regclass, '@extschema@.snowflake_mark'::regclass)
+    WHERE c.oid IN ('snowflake_internal.origins'::regclass, 'snowflake_internal.progress'::regclass, 'snowflake_internal.mark'::regclass)
       AND p.grantee <> c.relowner AND p.privilege_type <> 'SELECT';
     IF grantees IS NOT NULL THEN
         RAISE WARNING 'roles could write to the extension''s tables or to its mark: %', grantees
             USING DETAIL = 'Their privileges are revoked.',
-                  HINT = 'Look at what is in snowflake_origins before you revert a migration.';
+                  HINT = 'Look at what is in snowflake_internal.origins before you revert a migration.';
     END IF;
 
     FOR it IN
-        SELECT c.relkind, c.relname, p.privilege_type, CASE p.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(p.grantee)) END AS grantee
+        SELECT c.relkind, c.oid::regclass AS relation, p.privilege_type, CASE p.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(p.grantee)) END AS grantee
         FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS p
-        WHERE c.oid IN ('@extschema@.snowflake_origins'::regclass, '@extschema@.snowflake_progress'::regclass, '@extschema@.snowflake_mark'::regclass,
-                        '@extschema@.snowflake_accepted_layout'::regclass)
+        WHERE c.oid IN ('snowflake_internal.origins'::regclass, 'snowflake_internal.progress'::regclass, 'snowflake_internal.mark'::regclass,
+                        'snowflake_internal.accepted_layout'::regclass)
           AND p.grantee <> c.relowner AND p.privilege_type <> 'SELECT'
     LOOP
-        EXECUTE format('REVOKE %s ON %s %s.%I FROM %s', it.privilege_type, CASE it.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
-                       here, it.relname, it.grantee);
+        EXECUTE format('REVOKE %s ON %s %s FROM %s', it.privilege_type, CASE it.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
+                       it.relation, it.grantee);
     END LOOP;
 
     -- What sequences of other roles had counted.
-    UPDATE @extschema@.snowflake_origins AS o
+    UPDATE snowflake_internal.origins AS o
     SET sequence_last_value = NULL, sequence_options = o.sequence_options - 'next'
     FROM pg_class AS t, pg_class AS s
     WHERE t.oid = o.target AND s.oid = to_regclass(format('%I.%I', o.sequence_schema, o.sequence_name)) AND s.relowner <> t.relowner;
@@ -1950,26 +2926,26 @@ BEGIN
 END
 $do$;
 
-REVOKE SELECT ON snowflake_origins FROM PUBLIC;
-CREATE TRIGGER snowflake_origins_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_origins
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_migration_guard();
-ALTER TABLE snowflake_origins ENABLE ALWAYS TRIGGER snowflake_origins_guard;
-CREATE TRIGGER snowflake_progress_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_progress
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_migration_guard();
-ALTER TABLE snowflake_progress ENABLE ALWAYS TRIGGER snowflake_progress_guard;
+REVOKE SELECT ON snowflake_internal.origins FROM PUBLIC;
+CREATE TRIGGER origins_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.origins
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+ALTER TABLE snowflake_internal.origins ENABLE ALWAYS TRIGGER origins_guard;
+CREATE TRIGGER progress_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.progress
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+ALTER TABLE snowflake_internal.progress ENABLE ALWAYS TRIGGER progress_guard;
 
 -- As the tables of migrations: written by SQL only by superusers, and each
 -- server's own.
-CREATE TRIGGER snowflake_accepted_layout_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON @extschema@.snowflake_accepted_layout
-    FOR EACH STATEMENT EXECUTE FUNCTION @extschema@.snowflake_migration_guard();
-ALTER TABLE @extschema@.snowflake_accepted_layout ENABLE ALWAYS TRIGGER snowflake_accepted_layout_guard;
-CREATE TRIGGER snowflake_accepted_layout_stay BEFORE INSERT OR UPDATE OR DELETE ON @extschema@.snowflake_accepted_layout
-    FOR EACH ROW EXECUTE FUNCTION @extschema@.snowflake_origins_stay();
-ALTER TABLE @extschema@.snowflake_accepted_layout ENABLE REPLICA TRIGGER snowflake_accepted_layout_stay;
+CREATE TRIGGER accepted_layout_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.accepted_layout
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+ALTER TABLE snowflake_internal.accepted_layout ENABLE ALWAYS TRIGGER accepted_layout_guard;
+CREATE TRIGGER accepted_layout_stay BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.accepted_layout
+    FOR EACH ROW EXECUTE FUNCTION snowflake_internal.origins_stay();
+ALTER TABLE snowflake_internal.accepted_layout ENABLE REPLICA TRIGGER accepted_layout_stay;
 
 -- Only what is new: a GRANT makes all privileges of an object the extension's
 -- own for pg_dump, those that somebody has added too.
-GRANT SELECT ON @extschema@.snowflake_accepted_layout TO PUBLIC;
+GRANT SELECT ON snowflake_internal.accepted_layout TO PUBLIC;
 -- It has the last values of sequences of tables that were migrated. The owner of
 -- a database has to be able to dump it.
-GRANT SELECT ON @extschema@.snowflake_origins TO pg_database_owner;
+GRANT SELECT ON snowflake_internal.origins TO pg_database_owner;
