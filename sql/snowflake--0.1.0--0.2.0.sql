@@ -5,6 +5,18 @@
 -- applies what is above the first line before it compares the versions.
 
 -- As in sql/internal/schema.sql.
+DO $do$
+BEGIN
+    IF EXISTS (
+        SELECT FROM pg_catalog.pg_namespace AS n
+        JOIN pg_catalog.pg_extension AS e ON e.extowner OPERATOR(pg_catalog.=) n.nspowner
+        WHERE n.nspname OPERATOR(pg_catalog.=) 'snowflake_internal'::pg_catalog.name
+          AND e.extname OPERATOR(pg_catalog.=) 'snowflake'::pg_catalog.name)
+    THEN
+        DROP SCHEMA snowflake_internal RESTRICT;
+    END IF;
+END
+$do$;
 CREATE SCHEMA snowflake_internal;
 COMMENT ON SCHEMA snowflake_internal IS
     'Objects of the extension snowflake that are not meant to be used directly';
@@ -176,6 +188,108 @@ CREATE FUNCTION snowflake_internal.migration_run(relation regclass, statement te
 CREATE FUNCTION snowflake_internal.migration_sequence_state(
     sequence regclass, on_behalf_of regclass, OUT last_value bigint, OUT is_called boolean
 ) RETURNS SETOF record STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_sequence_state_wrapper';
+CREATE OR REPLACE FUNCTION snowflake_partition_ddl(
+    parent regclass,
+    since timestamp with time zone,
+    until timestamp with time zone,
+    step interval
+) RETURNS SETOF text LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    parent_schema name;
+    parent_name name;
+    kind "char";
+    key text;
+    key_type oid;
+    begins timestamp with time zone := since;
+    ends timestamp with time zone;
+    count integer := 0;
+    label_format text;
+    label_zone text := current_setting('TimeZone');
+    label text;
+    bounds text;
+    existing text[];
+BEGIN
+    IF NOT isfinite(since) OR NOT isfinite(until) OR until < since THEN
+        RAISE EXCEPTION 'invalid range of partitions: from % to %', since, until
+            USING ERRCODE = 'invalid_parameter_value',
+                  DETAIL = 'Both ends must be finite, and the second not before the first.',
+                  HINT = 'Create other partitions by hand, with MINVALUE, MAXVALUE or DEFAULT.';
+    END IF;
+
+    SELECT n.nspname, c.relname, c.relkind INTO parent_schema, parent_name, kind
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.oid = parent;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'relation with OID % does not exist', parent::oid
+            USING ERRCODE = 'undefined_table';
+    END IF;
+    SELECT pg_get_partkeydef(p.partrelid), a.atttypid INTO key, key_type
+    FROM pg_partitioned_table AS p
+    LEFT JOIN pg_attribute AS a
+        ON p.partstrat = 'r' AND p.partnatts = 1
+       AND a.attrelid = p.partrelid AND a.attnum = p.partattrs[0] AND a.attnum > 0
+    WHERE p.partrelid = parent;
+    IF kind <> 'p' THEN
+        RAISE EXCEPTION '"%" is not a partitioned table', parent_name
+            USING ERRCODE = 'wrong_object_type',
+                  HINT = 'Create it with PARTITION BY RANGE (id), where id is the column of the IDs.';
+    ELSIF key_type IS DISTINCT FROM 'bigint'::regtype THEN
+        RAISE EXCEPTION '"%" is not partitioned by ranges of a bigint column', parent_name
+            USING ERRCODE = 'wrong_object_type',
+                  DETAIL = format('Its partition key is %s.', key),
+                  HINT = 'Create it with PARTITION BY RANGE (id), where id is the column of the IDs.';
+    END IF;
+
+    -- A partition is called after the time at which it begins, as exactly as
+    -- the step needs. Parts of a day are told in UTC: where the clocks go
+    -- back, an hour comes twice.
+    IF date_trunc('day', step) <> step OR date_trunc('day', since) <> since THEN
+        label_zone := 'UTC';
+        label_format := CASE
+            WHEN date_trunc('minute', step) = step AND date_trunc('minute', since) = since
+            THEN 'YYYYMMDD_HH24MI"utc"' ELSE 'YYYYMMDD_HH24MISSUS"utc"' END;
+    ELSIF date_trunc('month', step) <> step OR date_trunc('month', since) <> since THEN
+        label_format := 'YYYYMMDD';
+    ELSIF date_trunc('year', step) <> step OR date_trunc('year', since) <> since THEN
+        label_format := 'YYYYMM';
+    ELSE
+        label_format := 'YYYY';
+    END IF;
+
+    existing := ARRAY(
+        SELECT pg_get_expr(c.relpartbound, c.oid)
+        FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+        WHERE i.inhparent = parent);
+    WHILE begins < until LOOP
+        count := count + 1;
+        -- Not begins + step: after 28 February, the 31st would not come back.
+        ends := since + count * step;
+        IF ends <= begins THEN
+            RAISE EXCEPTION 'an interval of % does not advance from %', step, begins
+                USING ERRCODE = 'invalid_parameter_value',
+                      HINT = 'Use a positive interval, for example ''1 day'' or ''1 month''.';
+        END IF;
+        bounds := format('FOR VALUES FROM (%L) TO (%L)',
+                         @extschema@.snowflake_min_id(begins), @extschema@.snowflake_min_id(ends));
+        -- Nothing is before the epoch; and what is there already is left out,
+        -- so that a job can run again and again.
+        IF @extschema@.snowflake_min_id(ends) > @extschema@.snowflake_min_id(begins)
+           AND bounds <> ALL (existing)
+        THEN
+            label := '_p' || to_char(begins AT TIME ZONE label_zone, label_format);
+            -- What would be cut off is the end, which tells them apart.
+            WHILE octet_length(parent_name || label) > 63 LOOP
+                parent_name := left(parent_name, -1);
+            END LOOP;
+            RETURN NEXT format('CREATE TABLE %I.%I PARTITION OF %s %s',
+                               parent_schema, parent_name || label, parent, bounds);
+        END IF;
+        begins := ends;
+    END LOOP;
+END
+$function$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_column(target regclass, column_name name)
 RETURNS name LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -222,14 +336,14 @@ BEGIN
     IF cardinality(candidates) = 1 THEN
         RETURN candidates[1];
     ELSIF cardinality(candidates) = 0 THEN
-        RAISE EXCEPTION 'no column of "%" is fed by a sequence', relation.relname
+        RAISE EXCEPTION 'no column of "%" takes its values from a sequence', relation.relname
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Name the column that is to have snowflake IDs.';
+                  HINT = 'Specify the column to migrate.';
     END IF;
-    RAISE EXCEPTION 'several columns of "%" are fed by a sequence', relation.relname
+    RAISE EXCEPTION 'several columns of "%" take their values from a sequence', relation.relname
         USING ERRCODE = 'invalid_parameter_value',
               DETAIL = format('They are %s.', array_to_string(candidates, ', ')),
-              HINT = 'Name the one that is to have snowflake IDs.';
+              HINT = 'Specify the column to migrate.';
 END
 $function$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_reach(target regclass, column_name name)
@@ -270,42 +384,102 @@ AS $function$
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     WHERE a.attinhcount = 0
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_publications(target regclass, column_name name)
-RETURNS text LANGUAGE sql STABLE
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz)
+RETURNS timestamptz LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ')
-    FROM snowflake_internal.migration_family(target, column_name) AS f
-    JOIN pg_class AS c ON c.oid = f.relation
-    JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    JOIN pg_publication_tables AS p ON p.schemaname = n.nspname AND p.tablename = c.relname
+DECLARE
+    patience CONSTANT interval := snowflake_internal.migration_patience();
+    wanted text;
+    holders text;
+BEGIN
+    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= patience THEN
+        RETURN told;
+    END IF;
+    SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
+    FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
+    SELECT string_agg(DISTINCT l.pid::text, ', ') INTO holders
+    FROM pg_locks AS l
+    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid <> pg_backend_pid()
+      AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+      AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
+    IF clock_timestamp() - begun > patience THEN
+        RAISE EXCEPTION 'could not lock % within %', wanted, patience
+            USING ERRCODE = 'lock_not_available',
+                  DETAIL = coalesce('Held by processes ' || holders || '.', 'Other transactions kept locking it.'),
+                  HINT = 'See pg_stat_activity for what they are doing. Run it again when they have ended.';
+    END IF;
+    RAISE NOTICE 'waiting for a lock on %', wanted
+        USING DETAIL = coalesce('Held by processes ' || holders || '.', 'No process holds it at this moment.');
+    RETURN clock_timestamp();
+END
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT EXISTS (
-        SELECT FROM pg_class AS c
-        JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = migration_lacks_statistics.column_name
-        WHERE c.oid = target AND a.attstattarget IS DISTINCT FROM 0
-          AND has_column_privilege(c.oid, a.attnum, 'SELECT') AND NOT row_security_active(c.oid)
-          AND NOT EXISTS (SELECT FROM pg_stats AS s
-                          WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname)
-          AND EXISTS (SELECT FROM snowflake_internal.migration_family(target, a.attname) AS f
-                      JOIN pg_class AS m ON m.oid = f.relation
-                      -- -1 is not known, as after some rewrites; 0 was counted.
-                      WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
-$function$;
-CREATE FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[])
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
+DECLARE
+    -- How long others are made to wait at a time, milliseconds, for all the
+    -- tables together. Before a deadlock would be looked for: it would be found
+    -- at the cost of somebody else's transaction.
+    longest_wait CONSTANT integer := (
+        SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
+                                                      ELSE nullif(s.setting::integer, 0) END)))
+        FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout'));
+    wanted CONSTANT regclass[] := ARRAY(
+        SELECT r.relation
+        FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
+        ORDER BY r.relation::oid);
+    begun CONSTANT timestamptz := clock_timestamp();
+    told timestamptz := begun;
+    tried timestamptz;
+    pause double precision := 0.25;
+    one regclass;
 BEGIN
-    FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
-        PERFORM snowflake_internal.migration_run(relations[i], statements[i]);
+    IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
+        RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
+    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        -- What is looked at under the lock has to be what is there then.
+        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
+                  HINT = 'SET default_transaction_isolation = ''read committed''.';
+    END IF;
+    LOOP
+        BEGIN
+            tried := clock_timestamp();
+            FOREACH one IN ARRAY wanted LOOP
+                PERFORM set_config('lock_timeout', greatest(1,
+                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - tried)))::integer::text, true);
+                PERFORM snowflake_internal.migration_lock_table(one, mode);
+            END LOOP;
+            PERFORM set_config('lock_timeout', longest_wait::text, true);
+            RETURN;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            NULL;
+        END;
+        told := snowflake_internal.migration_lock_missed(relations, mode, begun, told);
+        PERFORM pg_sleep(pause * (0.5 + random()));
+        pause := least(pause * 1.5, 2);
     END LOOP;
 END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_server_obstacles()
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT 'this server makes no IDs: snowflake is not in shared_preload_libraries',
+           'Add it to shared_preload_libraries and restart the server.', '55000'
+    FROM @extschema@.snowflake_status AS s WHERE NOT s.preloaded
+  UNION ALL
+    SELECT 'this server makes no IDs: snowflake.node_id is not set',
+           'Set it in postgresql.conf and restart the server.', '55000'
+    FROM @extschema@.snowflake_status AS s WHERE s.preloaded AND s.node_id IS NULL
+  UNION ALL
+    SELECT 'permission denied for function snowflake_nextval',
+           format('GRANT EXECUTE ON FUNCTION %s TO the roles that insert.', p.oid::regprocedure), '42501'
+    FROM pg_proc AS p
+    WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND NOT has_function_privilege(p.oid, 'EXECUTE')
 $function$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_owner_obstacles(target regclass, column_name name)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
@@ -351,14 +525,14 @@ AS $function$
         WHERE c.oid = target
     )
     SELECT format('column %I of %s is inherited', m.attname, m.relation),
-           'Migrate the table that it is inherited from: its partitions and children follow.', '55000'
+           'Migrate the table it is inherited from; its partitions and child tables follow.', '55000'
     FROM meant AS m WHERE m.attinhcount > 0
   UNION ALL
     SELECT format('column %I of %s is generated from other columns', m.attname, m.relation),
            'It cannot have a default.', '55000'
     FROM meant AS m WHERE m.attgenerated <> ''
   UNION ALL
-    SELECT format('row-level security is forced on the owner of %s, who has to see every row', m.relation),
+    SELECT format('row-level security is forced on the owner of %s, which has to see every row', m.relation),
            format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
     FROM meant AS m WHERE m.relforcerowsecurity
   UNION ALL
@@ -366,8 +540,8 @@ AS $function$
            'Snowflake IDs are bigint: only smallint, integer and bigint columns can be migrated.', '55000'
     FROM meant AS m WHERE m.base_type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
   UNION ALL
-    SELECT format('column %I of %s is an identity column of its own', a.attname, f.relation),
-           format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY: it is to have its parent''s default.', f.relation, a.attname), '55000'
+    SELECT format('column %I of %s is an identity column with its own sequence', a.attname, f.relation),
+           format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY; it will get the default of its parent.', f.relation, a.attname), '55000'
     FROM snowflake_internal.migration_family(target, column_name) AS f
     JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute AND a.attidentity <> ''
     WHERE f.relation <> target
@@ -375,7 +549,7 @@ AS $function$
                     AND d.refobjsubid = f.attribute AND d.classid = 'pg_class'::regclass AND d.deptype = 'i')
   UNION ALL
     SELECT format('%s depends on sequence %s', pg_describe_object(d.classid, d.objid, d.objsubid), s.oid::regclass),
-           'Give it a sequence of its own: DROP IDENTITY drops this one.', '55000'
+           'Give it a sequence of its own, because DROP IDENTITY drops this one.', '55000'
     FROM meant AS m
     JOIN pg_depend AS own ON own.refclassid = 'pg_class'::regclass AND own.refobjid = m.relation AND own.refobjsubid = m.attnum
                          AND own.classid = 'pg_class'::regclass AND own.deptype = 'i'
@@ -400,9 +574,9 @@ BEGIN
         target, format('SELECT max(%I) FROM %s', column_name, snowflake_internal.migration_name(target))))[1]::bigint;
     IF highest >= first THEN
         RETURN QUERY SELECT
-            format('rows of %s have IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
+            format('%s has IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
                    target, highest, first),
-            'New IDs could meet existing ones. If those have just come from another server, run it again; else give those rows smaller IDs, or use a layout with an earlier epoch.', '55000';
+            'New IDs could equal existing ones. If these rows have just been replicated from another server, run it again. Otherwise give them smaller IDs, or use a layout with an earlier epoch.', '55000';
     END IF;
 END
 $function$;
@@ -456,7 +630,7 @@ AS $function$
                         AND d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = 0 AND d.deptype = 'i')
       UNION ALL
         SELECT 4, format('%s is a foreign table', f.relation),
-               'Its rows are elsewhere: detach it, and change the column there and here.'
+               'Its rows are on another server: detach it, and change the column on both.'
         FROM family AS f WHERE f.relkind = 'f'
       UNION ALL
         SELECT 5, format('column %I of %s is inherited from several tables', column_name, f.relation),
@@ -484,7 +658,7 @@ AS $function$
         FROM dependent AS d JOIN pg_policy AS p ON d.classid = 'pg_policy'::regclass AND p.oid = d.objid
       UNION ALL
         SELECT DISTINCT 8, format('function %s has a SQL body that uses column %I of %s', d.objid::regprocedure, column_name, d.relation),
-               'Drop it, or give it a body in a string, and create it again after the column is widened.'
+               'Drop it and create it again after the column is widened, or give it a body in a string.'
         FROM dependent AS d WHERE d.classid = 'pg_proc'::regclass
       UNION ALL
         SELECT DISTINCT 9, format('column %I of %s is generated from column %I', g.attname, g.attrelid::regclass, column_name),
@@ -504,7 +678,7 @@ AS $function$
         SELECT DISTINCT 11, format('publication %I has %s that uses column %I of %s', p.pubname,
                    CASE WHEN r.prqual IS NULL THEN 'a column list' WHEN r.prattrs IS NULL THEN 'a WHERE' ELSE 'a WHERE or a column list' END,
                    column_name, d.relation),
-               'Take that out (ALTER PUBLICATION ... SET TABLE), and put it back after the column is widened.'
+               'Remove it (ALTER PUBLICATION ... SET TABLE), and add it again after the column is widened.'
         FROM dependent AS d
         JOIN pg_publication_rel AS r ON d.classid = 'pg_publication_rel'::regclass AND r.oid = d.objid
         JOIN pg_publication AS p ON p.oid = r.prpubid
@@ -527,7 +701,7 @@ AS $function$
       UNION ALL
         -- PostgreSQL puts it back on an index that it makes anew, but not where
         -- it makes that as a part of a partitioned table's.
-        SELECT DISTINCT 14, format('the replica identity of partition %s is index %s with column %I, which is made anew without it',
+        SELECT DISTINCT 14, format('the replica identity of partition %s is index %s with column %I, which is rebuilt without it',
                                    f.relation, i.indexrelid::regclass, column_name),
                format('ALTER TABLE %s REPLICA IDENTITY FULL, and USING INDEX after the column is widened.', f.relation)
         FROM family AS f
@@ -537,8 +711,8 @@ AS $function$
       UNION ALL
         -- Tables have such constraints since PostgreSQL 18, which does not find
         -- them under another name when it makes them anew.
-        SELECT 15, format('not-null constraint %I of %s has another name than that of its parent %s', k.conname, f.relation, i.inhparent::regclass),
-               format('Take it out of its parent (NO INHERIT, or DETACH), ALTER TABLE %s RENAME CONSTRAINT %I TO %I, and put it back.',
+        SELECT 15, format('not-null constraint %I of %s does not have the name it has in its parent %s', k.conname, f.relation, i.inhparent::regclass),
+               format('Detach the table from its parent (NO INHERIT, or DETACH), ALTER TABLE %s RENAME CONSTRAINT %I TO %I, and attach it again.',
                       f.relation, k.conname, above.conname)
         FROM family AS f
         JOIN pg_inherits AS i ON i.inhrelid = f.relation
@@ -570,86 +744,6 @@ BEGIN
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         CROSS JOIN LATERAL snowflake_internal.migration_type_obstacles(r.relation, a.attname) AS o
         WHERE r.is_narrow;
-END
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz)
-RETURNS timestamptz LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    patience CONSTANT interval := snowflake_internal.migration_patience();
-    wanted text;
-    holders text;
-BEGIN
-    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= patience THEN
-        RETURN told;
-    END IF;
-    SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
-    FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
-    SELECT string_agg(DISTINCT l.pid::text, ', ') INTO holders
-    FROM pg_locks AS l
-    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid <> pg_backend_pid()
-      AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-      AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
-    IF clock_timestamp() - begun > patience THEN
-        RAISE EXCEPTION 'could not lock % within %', wanted, patience
-            USING ERRCODE = 'lock_not_available',
-                  DETAIL = coalesce('Held by processes ' || holders || '.', 'Other transactions hold locks on it again and again.'),
-                  HINT = 'pg_stat_activity shows what they do. Run it again when they are through.';
-    END IF;
-    RAISE NOTICE 'waiting for a lock on %', wanted
-        USING DETAIL = coalesce('Held by processes ' || holders || '.', 'Nobody holds it at this moment.');
-    RETURN clock_timestamp();
-END
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    -- How long others are made to wait at a time, milliseconds, for all the
-    -- tables together. Before a deadlock would be looked for: it would be found
-    -- at the cost of somebody else's transaction.
-    longest_wait CONSTANT integer := (
-        SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
-                                                      ELSE nullif(s.setting::integer, 0) END)))
-        FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout'));
-    wanted CONSTANT regclass[] := ARRAY(
-        SELECT r.relation
-        FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
-        ORDER BY r.relation::oid);
-    begun CONSTANT timestamptz := clock_timestamp();
-    told timestamptz := begun;
-    tried timestamptz;
-    pause double precision := 0.25;
-    one regclass;
-BEGIN
-    IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
-        RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
-    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-        -- What is looked at under the lock has to be what is there then.
-        RAISE EXCEPTION 'a migration needs the isolation level READ COMMITTED'
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  DETAIL = format('This transaction''s is %s.', upper(current_setting('transaction_isolation'))),
-                  HINT = 'SET default_transaction_isolation = ''read committed''.';
-    END IF;
-    LOOP
-        BEGIN
-            tried := clock_timestamp();
-            FOREACH one IN ARRAY wanted LOOP
-                PERFORM set_config('lock_timeout', greatest(1,
-                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - tried)))::integer::text, true);
-                PERFORM snowflake_internal.migration_lock_table(one, mode);
-            END LOOP;
-            PERFORM set_config('lock_timeout', longest_wait::text, true);
-            RETURN;
-        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-            NULL;
-        END;
-        told := snowflake_internal.migration_lock_missed(relations, mode, begun, told);
-        PERFORM pg_sleep(pause * (0.5 + random()));
-        pause := least(pause * 1.5, 2);
-    END LOOP;
 END
 $function$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_require_owner(target regclass)
@@ -793,13 +887,50 @@ BEGIN
     IF snowflake_internal.migration_is_switched(target, column_name) THEN
         RAISE EXCEPTION 'column "%" still has snowflake_nextval() as its default', column_name
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'snowflake_migrate_revert() puts back what it had.';
+                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
     END IF;
     origin := snowflake_internal.migration_origin(target, column_name);
     IF origin.target IS NOT NULL THEN
         origin.reverted_at := now();
         PERFORM snowflake_internal.migration_keep_origin(origin);
     END IF;
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_publications(target regclass, column_name name)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ')
+    FROM snowflake_internal.migration_family(target, column_name) AS f
+    JOIN pg_class AS c ON c.oid = f.relation
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    JOIN pg_publication_tables AS p ON p.schemaname = n.nspname AND p.tablename = c.relname
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM pg_class AS c
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = migration_lacks_statistics.column_name
+        WHERE c.oid = target AND a.attstattarget IS DISTINCT FROM 0
+          AND has_column_privilege(c.oid, a.attnum, 'SELECT') AND NOT row_security_active(c.oid)
+          AND NOT EXISTS (SELECT FROM pg_stats AS s
+                          WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname)
+          AND EXISTS (SELECT FROM snowflake_internal.migration_family(target, a.attname) AS f
+                      JOIN pg_class AS m ON m.oid = f.relation
+                      -- -1 is not known, as after some rewrites; 0 was counted.
+                      WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
+$function$;
+CREATE FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
+        PERFORM snowflake_internal.migration_run(relations[i], statements[i]);
+    END LOOP;
 END
 $function$;
 CREATE OR REPLACE FUNCTION snowflake_audit(
@@ -873,7 +1004,7 @@ BEGIN
             RAISE EXCEPTION 'several columns of "%" have snowflake IDs', (SELECT c.relname FROM pg_class AS c WHERE c.oid = target)
                 USING ERRCODE = 'invalid_parameter_value',
                       DETAIL = format('They are %s.', array_to_string(defaults, ', ')),
-                      HINT = 'Name the one to look at.';
+                      HINT = 'Specify the column to audit.';
         END IF;
         meant := defaults[1];
     END IF;
@@ -887,11 +1018,11 @@ BEGIN
     )
     SELECT d.number, d.oid INTO meant_number, meant_type FROM type AS d WHERE d.base = 0;
     IF meant_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) THEN
-        RAISE EXCEPTION 'column "%" of % holds no IDs', meant, target
+        RAISE EXCEPTION 'column "%" of % cannot hold IDs', meant, target
             USING ERRCODE = 'datatype_mismatch',
                   DETAIL = format('Its type is %s.', (SELECT format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a
                                                       WHERE a.attrelid = target AND a.attname = meant)),
-                  HINT = 'Snowflake IDs are bigint; old ones may be integer or smallint.';
+                  HINT = 'Snowflake IDs are bigint; earlier IDs may be integer or smallint.';
     END IF;
     numbers := format('SELECT it.%I::bigint AS id FROM %s AS it WHERE it.%I', meant, target, meant);
 
@@ -903,7 +1034,7 @@ BEGIN
     INTO own_node, is_generating, not_known
     FROM @extschema@.snowflake_status AS s;
     IF NOT is_generating THEN
-        RAISE NOTICE 'IDs that this server cannot have made are not looked for' USING DETAIL = not_known;
+        RAISE NOTICE 'IDs that this server cannot have generated are not searched for' USING DETAIL = not_known;
         own_node := NULL;
     END IF;
 
@@ -929,9 +1060,9 @@ BEGIN
     SELECT s.database_layout, s.layout INTO made_with, read_with
     FROM @extschema@.snowflake_status AS s WHERE s.database_layout <> s.layout;
     IF FOUND THEN
-        RAISE NOTICE 'IDs of this database were made with another layout'
-            USING DETAIL = format('They were made with "%s"; they are read with "%s".', made_with, read_with),
-                  HINT = 'After a change that is wanted, a superuser can run SELECT snowflake_accept_layout().';
+        RAISE NOTICE 'IDs of this database were generated with another layout'
+            USING DETAIL = format('They were generated with "%s"; they are read with "%s".', made_with, read_with),
+                  HINT = 'If the change is intended, run SELECT snowflake_accept_layout() as a superuser.';
         RETURN QUERY SELECT 'IDs of another layout', sum(g.count)::bigint, max(g.top)
                      FROM unnest(kinds, counts, tops) AS g (kind, count, top)
                      WHERE g.kind <> is_before_first HAVING sum(g.count) > 0;
@@ -1060,9 +1191,9 @@ BEGIN
     FROM snowflake_internal.migration_shadows(target, column_name) AS s
     WHERE NOT s.is_kept OR NOT s.is_filled;
     IF missing IS NOT NULL THEN
-        RAISE EXCEPTION 'not all rows are known to have the shadow values of: %', missing
+        RAISE EXCEPTION 'not all rows are known to have shadow values of: %', missing
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Run the statements of snowflake_migration_plan() with online => true in their order.';
+                  HINT = 'Run the statements of snowflake_migration_plan() with online => true in order.';
     END IF;
 END
 $function$;
@@ -1092,7 +1223,7 @@ AS $function$
                || format(E'    PERFORM snowflake_internal.migration_begin(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.regclass);\n',
                          snowflake_internal.migration_name(target), column_name, named.relation)),
            'ACCESS EXCLUSIVE', true,
-           format('adds a bigint column beside %s, and the trigger that keeps it in step, also for replicated rows; a moment under the lock, which it tries for again and again',
+           format('adds a bigint column beside %s, and the trigger that keeps it up to date, also for replicated rows; holds the lock for a moment, after short attempts to get it',
                   string_agg(quote_ident(s.narrow), ', ' ORDER BY s.attribute))
            || coalesce('. Published by ' || pubs.names || format(': first at the subscribers, ALTER TABLE %s %s', named.relation,
                               string_agg(format('ADD COLUMN %I bigint', s.shadow_name), ', ' ORDER BY s.attribute)), '')
@@ -1219,11 +1350,11 @@ AS $function$
                              snowflake_internal.migration_name(target), column_name)
                    || format(E'    %s;\n', f.definition)) AS statement,
                'SHARE ROW EXCLUSIVE' AS lock_level,
-               format('as foreign key %I, for rows that are written from now on; a moment under the lock, which it tries for again and again', f.name) AS note
+               format('like foreign key %I, for rows written from now on; holds the lock for a moment, after short attempts to get it', f.name) AS note
         WHERE f.shadow IS NULL
       UNION ALL
         SELECT 2, format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(f.relation), f.shadow_name),
-               'SHARE UPDATE EXCLUSIVE', format('and for those that are there; %s is locked with ROW SHARE', f.referenced)
+               'SHARE UPDATE EXCLUSIVE', format('checks the existing rows; %s is locked in ROW SHARE mode', f.referenced)
         WHERE f.is_to_be_valid
     ) AS step
     WHERE NOT f.is_ready
@@ -1304,11 +1435,11 @@ AS $function$
     FROM snowflake_internal.migration_shadow_indexes(target, column_name) AS i
     CROSS JOIN LATERAL (
         SELECT 1 AS place, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(i.shadow)) AS statement,
-               'removes what an index build that was interrupted has left' AS note
+               'removes the invalid index of an interrupted build' AS note
         WHERE i.shadow IS NOT NULL
       UNION ALL
         SELECT 2, i.definition,
-               format('as index %s, which has %s now: as much disk and WAL', i.index, pg_size_pretty(pg_relation_size(i.index)))
+               format('like index %s, which has %s now: needs as much disk space and WAL', i.index, pg_size_pretty(pg_relation_size(i.index)))
     ) AS step
     WHERE NOT i.is_ready
     ORDER BY i.relation = target DESC, i.relation::text, i.index::text, step.place
@@ -1433,7 +1564,7 @@ BEGIN
     FROM snowflake_internal.migration_shadows(target, column_name) AS s
     WHERE s.relation = migration_backfill_batch.relation AND s.is_kept;
     IF step.target IS NULL OR assignments IS NULL THEN
-        RAISE EXCEPTION 'the migration of column "%" of % was ended meanwhile', column_name, target
+        RAISE EXCEPTION 'the migration of column "%" of % was ended by another session', column_name, target
             USING ERRCODE = 'object_not_in_prerequisite_state';
     ELSIF step.filenode IS DISTINCT FROM pg_relation_filenode(relation) THEN
         -- Written anew by VACUUM FULL or the like.
@@ -1549,7 +1680,7 @@ BEGIN
     ELSIF max_replay_lag <= interval '0' THEN
         RAISE EXCEPTION 'max_replay_lag must be longer than 0, but is %', max_replay_lag USING ERRCODE = 'invalid_parameter_value';
     ELSIF max_replay_lag IS NOT NULL AND NOT pg_has_role('pg_read_all_stats', 'USAGE') THEN
-        RAISE EXCEPTION 'permission denied to see how far standbys are'
+        RAISE EXCEPTION 'permission denied to read the replay lag of standbys'
             USING ERRCODE = 'insufficient_privilege',
                   HINT = format('GRANT pg_monitor TO %I, or leave max_replay_lag out.', current_user);
     END IF;
@@ -1560,14 +1691,14 @@ BEGIN
     IF missing IS NOT NULL THEN
         RAISE EXCEPTION 'columns have no shadow column yet: %', missing
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Run the statements of snowflake_migration_plan() with online => true in their order.';
+                  HINT = 'Run the statements of snowflake_migration_plan() with online => true in order.';
     END IF;
     SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
     FROM unnest(relations) AS r (relation)
     CROSS JOIN LATERAL snowflake_internal.migration_update_obstacles(r.relation) AS o;
     IF obstacles IS NOT NULL THEN
         RAISE EXCEPTION 'cannot copy column "%" of %', column_name, target
-            USING ERRCODE = code, DETAIL = obstacles, HINT = 'Nothing was changed. Remove what stands in the way, then run it again.';
+            USING ERRCODE = code, DETAIL = obstacles, HINT = 'Nothing was changed. Remove the obstacles, then run it again.';
     END IF;
     relations := ARRAY(SELECT r.relation FROM unnest(relations) AS r (relation) ORDER BY r.relation = target DESC, r.relation::text);
     FOREACH relation IN ARRAY relations LOOP
@@ -1613,13 +1744,13 @@ BEGIN
                             here, snowflake_internal.migration_name(target), column_name);
         lock_level := 'ROW EXCLUSIVE';
         in_transaction := false;
-        note := format('copies the columns of about %s rows of %s, batch by batch, each its own transaction. Each row is written once more: up to %s more disk until it is vacuumed, and about %s of WAL',
+        note := format('copies the columns of about %s rows of %s in batches, one transaction each. Each row is written again: up to %s more disk space until it is vacuumed, and about %s of WAL',
                        rows, tables, pg_size_pretty(bytes), pg_size_pretty(wal));
         RETURN NEXT;
     END IF;
     FOR statement, note IN
         SELECT format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(s.relation), s.check_name),
-               format('looks whether each row has its shadow of %I: the proof that the later steps rest on. Should it fail (23514), CALL snowflake_migrate_backfill() again', s.narrow)
+               format('checks that each row has its shadow of %I, which later steps rely on. If it fails (23514), CALL snowflake_migrate_backfill() again', s.narrow)
         FROM snowflake_internal.migration_shadows(target, column_name) AS s
         WHERE NOT s.is_filled
         ORDER BY s.relation = target DESC, s.relation::text, s.attribute
@@ -1630,85 +1761,18 @@ BEGIN
     END LOOP;
 END
 $function$;
-CREATE OR REPLACE PROCEDURE snowflake_migrate_backfill(
-    target regclass, column_name name DEFAULT NULL, batch_size integer DEFAULT 10000,
-    pause interval DEFAULT '0', max_replay_lag interval DEFAULT NULL
-) LANGUAGE plpgsql
-AS $procedure$
-DECLARE
-    meant pg_catalog.name;
-    relations pg_catalog.regclass[];
-    mark pg_catalog.pg_lsn;
-    marked_at timestamp with time zone;
-    told_at timestamp with time zone;
-    lagging pg_catalog.text;
-    is_done boolean;
-    is_waiting boolean;
-    report pg_catalog.text;
-BEGIN
-    IF pg_catalog.now() OPERATOR(pg_catalog.<) pg_catalog.statement_timestamp() THEN
-        RAISE EXCEPTION 'snowflake_migrate_backfill cannot run inside a transaction block'
-            USING ERRCODE = 'active_sql_transaction',
-                  DETAIL = 'It commits after each batch.';
-    END IF;
-    -- Also where the server's default is another one: each batch has to see
-    -- what was written before it.
-    COMMIT;
-    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    meant := snowflake_internal.migration_column(target, column_name);
-    relations := snowflake_internal.migration_backfill_begin(target, meant, batch_size, pause, max_replay_lag);
-    COMMIT;
-    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    FOR i IN 1 .. pg_catalog.cardinality(relations) LOOP
-        LOOP
-            WHILE max_replay_lag IS NOT NULL LOOP
-                SELECT l.mark, l.marked_at, l.lagging INTO mark, marked_at, lagging
-                FROM snowflake_internal.migration_replay_lag(max_replay_lag, mark, marked_at) AS l;
-                EXIT WHEN lagging IS NULL;
-                IF told_at IS NULL OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) told_at
-                                      OPERATOR(pg_catalog.>) interval '10 seconds' THEN
-                    told_at := pg_catalog.clock_timestamp();
-                    RAISE NOTICE 'waiting for %: more than % behind', lagging, max_replay_lag;
-                END IF;
-                PERFORM pg_catalog.pg_sleep(0.2);
-                COMMIT;
-                SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-            END LOOP;
-            SELECT b.is_done, b.is_waiting, b.report INTO is_done, is_waiting, report
-            FROM snowflake_internal.migration_backfill_batch(target, meant, relations[i], batch_size) AS b;
-            COMMIT;
-            SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-            EXIT WHEN is_done;
-            IF NOT is_waiting THEN
-                RAISE NOTICE '%', report;
-                PERFORM pg_catalog.pg_sleep_for(pause);
-            ELSE
-                IF told_at IS NULL OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) told_at
-                                      OPERATOR(pg_catalog.>) interval '10 seconds' THEN
-                    told_at := pg_catalog.clock_timestamp();
-                    RAISE NOTICE '%', report;
-                END IF;
-                PERFORM pg_catalog.pg_sleep(0.5);
-            END IF;
-            -- What was waited for is no reason to keep dead rows.
-            COMMIT;
-            SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-        END LOOP;
-    END LOOP;
-END
-$procedure$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_update_obstacles(relation regclass)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT format('trigger %I of %s fires on each UPDATE and would do so for the copying of rows', t.trigger_name, relation),
-           format('Restrict it to the columns that it is about (UPDATE OF); or GRANT SET ON PARAMETER session_replication_role TO %I, with which it does not fire.', current_user),
+    SELECT format('trigger %I of %s fires on each UPDATE, and would fire when rows are copied', t.trigger_name, relation),
+           format('Restrict it to the columns it uses (UPDATE OF), or GRANT SET ON PARAMETER session_replication_role TO %I, so that it does not fire.', current_user),
            '42501'
     FROM snowflake_internal.migration_update_triggers(relation) AS t
     WHERE t.enabled = 'O' AND NOT has_parameter_privilege('session_replication_role', 'SET')
   UNION ALL
-    SELECT format('trigger %I of %s fires on each UPDATE, for replicated rows too, and would do so for the copying of rows', t.trigger_name, relation),
-           format('ALTER TABLE %s ENABLE TRIGGER %I while it is migrated, or restrict it to the columns that it is about (UPDATE OF).', relation, t.trigger_name),
+    SELECT format('trigger %I of %s fires on each UPDATE, also of replicated rows, and would fire when rows are copied', t.trigger_name, relation),
+           format('ALTER TABLE %s ENABLE TRIGGER %I while it is migrated, or restrict it to the columns it uses (UPDATE OF).', relation, t.trigger_name),
            '55000'
     FROM snowflake_internal.migration_update_triggers(relation) AS t
     WHERE t.enabled = 'A'
@@ -1741,7 +1805,7 @@ AS $function$
         JOIN pg_index AS i ON i.indexrelid = k.conindid
     ), found (rank, obstacle, remedy, code) AS (
         SELECT DISTINCT 1, format('%s is %s', m.relation, CASE WHEN m.relkind = 'p' THEN 'a partitioned table' ELSE 'a partition' END),
-               'PostgreSQL can neither build indexes of partitioned tables concurrently nor make an index that is there their primary key: use the plan for a maintenance window (online => false).', '55000'
+               'PostgreSQL can neither build indexes of partitioned tables concurrently nor turn an existing index into their primary key: use the plan for a maintenance window (online => false).', '55000'
         FROM meant AS m WHERE m.relkind = 'p' OR m.relispartition
       UNION ALL
         SELECT DISTINCT 1, format('partitioned table %s references the key', f.relation),
@@ -1757,14 +1821,14 @@ AS $function$
           AND EXISTS (SELECT FROM pg_inherits AS i WHERE m.relation IN (i.inhparent, i.inhrelid))
       UNION ALL
         SELECT DISTINCT 3, format('%s is a temporary table', m.relation),
-               'Nobody else uses it: use the plan for a maintenance window (online => false).', '55000'
+               'No other session uses it: use the plan for a maintenance window (online => false).', '55000'
         FROM meant AS m WHERE m.relpersistence = 't'
       UNION ALL
         SELECT 4, format('column %I of %s is an identity column that references another one', m.narrow, m.relation),
-               'Its sequence cannot be handed on to another column: ALTER COLUMN ... DROP IDENTITY, or use the plan for a maintenance window (online => false).', '55000'
+               'Its sequence cannot be moved to another column: ALTER COLUMN ... DROP IDENTITY, or use the plan for a maintenance window (online => false).', '55000'
         FROM meant AS m WHERE m.attidentity <> '' AND (m.relation <> target OR m.narrow <> column_name)
       UNION ALL
-        SELECT 5, format('row-level security is forced on the owner of %s, who has to see every row', m.relation),
+        SELECT 5, format('row-level security is forced on the owner of %s, which has to see every row', m.relation),
                format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
         FROM meant AS m WHERE m.relforcerowsecurity AND m.relation <> target
       UNION ALL
@@ -1774,7 +1838,7 @@ AS $function$
         WHERE i.attribute <> ALL (i.indkey::smallint[]) OR i.indpred::text ~ format(' :varattno %s ', i.attribute)
            OR EXISTS (SELECT FROM pg_index AS e WHERE e.indexrelid = i.indexrelid AND e.indexprs::text ~ format(' :varattno %s ', i.attribute))
       UNION ALL
-        SELECT DISTINCT 6, format('index %s has a method that knows no bigint', i.indexrelid::regclass),
+        SELECT DISTINCT 6, format('the access method of index %s does not support bigint', i.indexrelid::regclass),
                'Drop it.', '55000'
         FROM indexed AS i
         JOIN pg_index AS x ON x.indexrelid = i.indexrelid
@@ -1786,20 +1850,20 @@ AS $function$
       UNION ALL
         SELECT DISTINCT 7, format('%s constraint %I of %s uses column %I', CASE k.contype WHEN 'x' THEN 'exclusion' ELSE 'check' END,
                                   k.conname, m.relation, m.narrow),
-               CASE k.contype WHEN 'x' THEN 'An index that is there cannot become one: drop it, or use the plan for a maintenance window (online => false).'
+               CASE k.contype WHEN 'x' THEN 'An existing index cannot become such a constraint: drop it, or use the plan for a maintenance window (online => false).'
                     ELSE 'Drop it, and add it again afterwards (NOT VALID, then VALIDATE CONSTRAINT).' END, '55000'
         FROM meant AS m
         JOIN pg_constraint AS k ON k.conrelid = m.relation AND k.contype IN ('c', 'x') AND m.attribute = ANY (k.conkey)
         WHERE NOT EXISTS (SELECT FROM meant AS own WHERE own.check_oid = k.oid)
       UNION ALL
         SELECT DISTINCT 7, format('constraint %I of %s is WITHOUT OVERLAPS or has a PERIOD', k.conname, k.conrelid::regclass),
-               'An index that is there cannot become one: drop it, or use the plan for a maintenance window (online => false).', '55000'
+               'An existing index cannot become such a constraint: drop it, or use the plan for a maintenance window (online => false).', '55000'
         FROM meant AS m
         JOIN pg_constraint AS k ON k.conrelid = m.relation AND m.attribute = ANY (k.conkey) OR k.confrelid = m.relation AND m.attribute = ANY (k.confkey)
         WHERE k.contype IN ('p', 'u', 'f') AND (to_jsonb(k) ->> 'conperiod')::boolean
       UNION ALL
         SELECT DISTINCT 7, format('foreign key %I of %s sets a default', f.name, f.relation),
-               'Of two such foreign keys only the one that fires first finds what it expects: use the plan for a maintenance window (online => false).', '55000'
+               'If there are two such foreign keys, only the first one to fire works: use the plan for a maintenance window (online => false).', '55000'
         FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
         JOIN pg_constraint AS k ON k.oid = f.foreign_key AND 'd' IN (k.confdeltype, k.confupdtype)
       UNION ALL
@@ -1816,7 +1880,7 @@ AS $function$
         JOIN pg_statistic_ext AS x ON x.oid = d.objid
         JOIN pg_namespace AS n ON n.oid = x.stxnamespace
       UNION ALL
-        SELECT DISTINCT 10, format('trigger %I of %s fires after the one that keeps the new column in step', t.tgname, m.relation),
+        SELECT DISTINCT 10, format('trigger %I of %s fires after the one that keeps the new column up to date', t.tgname, m.relation),
                'Triggers fire in the order of their names: rename it.', '55000'
         FROM meant AS m
         JOIN pg_trigger AS t ON t.tgrelid = m.relation AND NOT t.tgisinternal AND t.tgname > m.trigger_name
@@ -1825,47 +1889,47 @@ AS $function$
         WHERE t.tgtype & 3 = 3 AND t.tgtype & (4 | 16) <> 0
       UNION ALL
         SELECT DISTINCT 11, format('%s is published, and its replica identity is FULL', m.relation),
-               'Subscribers could not find rows once a column is gone here and still there: give it another replica identity while it is migrated.', '55000'
+               'Subscribers could not find rows while the column exists only on their side: give the table another replica identity while it is migrated.', '55000'
         FROM meant AS m
         WHERE m.relreplident = 'f' AND snowflake_internal.migration_publications(m.relation, m.narrow) IS NOT NULL
       UNION ALL
         SELECT DISTINCT 12, format('%s is subscribed to, and has neither a primary key nor an index as its replica identity', m.relation),
-               'Rows to change are found by all columns, and the publisher does not have the new one: give it a primary key.', '55000'
+               'Rows are found by all columns, and the publisher does not have the new one: give the table a primary key.', '55000'
         FROM meant AS m
         WHERE EXISTS (SELECT FROM pg_subscription_rel AS r WHERE r.srrelid = m.relation)
           AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = m.relation AND (i.indisprimary OR i.indisreplident))
       UNION ALL
         SELECT DISTINCT 13, format('another column of %s is being migrated', m.relation),
-               'Finish that first, or take it back with snowflake_migrate_revert().', '55000'
+               'Finish that migration first, or cancel it with snowflake_migrate_revert().', '55000'
         FROM meant AS m
         JOIN pg_trigger AS t ON t.tgrelid = m.relation AND t.tgfoid = 'snowflake_internal.shadow()'::regprocedure
         WHERE NOT EXISTS (SELECT FROM meant AS own WHERE own.relation = t.tgrelid AND own.trigger_name = t.tgname)
       UNION ALL
         -- Names of this kind are nobody else's, unless something was left or undone by hand.
-        SELECT 14, format('what keeps column %I of %s in step with column %I is not as it was made', m.shadow_name, m.relation, m.narrow),
+        SELECT 14, format('the trigger that copies column %3$I of %2$s to column %1$I has been changed', m.shadow_name, m.relation, m.narrow),
                CASE WHEN num_nonnulls(m.shadow, m.trigger_oid, m.check_oid) = 3
                     -- The constraint has seen to it that nothing went wrong meanwhile.
                     THEN format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I.', m.relation, m.trigger_name)
-                    ELSE 'Take the migration back with snowflake_migrate_revert(), drop what is left of these names, and begin again.' END, '55000'
+                    ELSE 'Cancel the migration with snowflake_migrate_revert(), drop the remaining objects of these names, and start again.' END, '55000'
         FROM meant AS m
         WHERE NOT m.is_kept
           AND (EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = m.relation AND a.attname = m.shadow_name)
                OR EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = m.relation AND t.tgname = m.trigger_name)
                OR EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = m.relation AND k.conname = m.check_name))
       UNION ALL
-        SELECT 14, format('column %I of %s was NOT NULL or not when its migration began, and is the other now', m.narrow, m.relation),
-               'Take the migration back with snowflake_migrate_revert(), and begin again.', '55000'
+        SELECT 14, format('NOT NULL of column %I of %s has been changed since its migration began', m.narrow, m.relation),
+               'Cancel the migration with snowflake_migrate_revert(), and start again.', '55000'
         FROM meant AS m
         WHERE m.check_oid IS NOT NULL AND (pg_get_constraintdef(m.check_oid) ~ 'IS NOT NULL') <> m.is_required
       UNION ALL
-        SELECT 15, format('%s has a name that is needed', c.oid::regclass), 'Rename or drop it.', '55000'
+        SELECT 15, format('%s has a name that the migration needs', c.oid::regclass), 'Rename or drop it.', '55000'
         FROM snowflake_internal.migration_shadow_indexes(target, column_name) AS i
         JOIN pg_class AS c ON c.relname = i.shadow_name
                           AND c.relnamespace = (SELECT o.relnamespace FROM pg_class AS o WHERE o.oid = i.index)
         LEFT JOIN pg_index AS own ON own.indexrelid = c.oid AND own.indrelid = i.relation
         WHERE own.indexrelid IS NULL OR own.indisvalid AND NOT i.is_ready
       UNION ALL
-        SELECT 15, format('constraint %I of %s has a name that is needed', k.conname, f.relation), 'Rename or drop it.', '55000'
+        SELECT 15, format('constraint %I of %s has a name that the migration needs', k.conname, f.relation), 'Rename or drop it.', '55000'
         FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
         JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.conname = f.shadow_name
         WHERE NOT f.is_ready AND (k.contype <> 'f' OR k.convalidated)
@@ -1877,7 +1941,7 @@ AS $function$
         WHERE NOT (has_table_privilege(f.referenced, 'REFERENCES') AND has_table_privilege(f.referenced, 'UPDATE, DELETE, TRUNCATE'))
       UNION ALL
         SELECT DISTINCT 16, format('must be owner of table %s', f.relation),
-               format('Its foreign key %I is made anew: run it as a member of %I, or as a superuser.', f.name, pg_get_userbyid(c.relowner)), '42501'
+               format('Its foreign key %I has to be created again: run it as a member of %I, or as a superuser.', f.name, pg_get_userbyid(c.relowner)), '42501'
         FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
         JOIN pg_class AS c ON c.oid = f.relation AND NOT pg_has_role(c.relowner, 'USAGE')
         WHERE NOT EXISTS (SELECT FROM meant AS m WHERE m.relation = f.relation)
@@ -1906,7 +1970,7 @@ BEGIN
     ELSE
         RETURN QUERY
             SELECT format('column %I of %s is being migrated online', s.narrow, s.relation),
-                   'Ask for the rest of that plan (online => true), or take it back with snowflake_migrate_revert().', '55000'
+                   'Request the rest of that plan (online => true), or cancel it with snowflake_migrate_revert().', '55000'
             FROM snowflake_internal.migration_shadows(target, column_name) AS s
             WHERE s.trigger_oid IS NOT NULL;
     END IF;
@@ -1940,7 +2004,7 @@ CREATE OR REPLACE FUNCTION snowflake_internal.migration_swap_obstacles(target re
 RETURNS TABLE (obstacle text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT format('column %I of %s has no shadow column that is kept in step', s.narrow, s.relation)
+    SELECT format('column %I of %s has no shadow column that is kept up to date', s.narrow, s.relation)
     FROM snowflake_internal.migration_shadows(target, column_name) AS s
     WHERE NOT s.is_kept
   UNION ALL
@@ -2134,7 +2198,7 @@ BEGIN
     IF missing IS NOT NULL THEN
         RAISE EXCEPTION 'column "%" of % is not ready to be swapped', column_name, target
             USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = missing,
-                  HINT = 'Nothing was changed by this statement. Ask for the plan again, and run its statements in their order.';
+                  HINT = 'Nothing was changed by this statement. Request the plan again, and run its statements in order.';
     END IF;
 END
 $function$;
@@ -2180,13 +2244,13 @@ BEGIN
         IF holders IS NULL THEN
             RETURN;
         ELSIF clock_timestamp() - begun > patience THEN
-            RAISE EXCEPTION 'transactions that began before all rows of column "%" of % were copied have not ended within %', column_name, target, patience
-                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = format('They are those of %s.', holders),
-                      HINT = 'They would read rows without a key. Nothing was changed by this statement. Run it again when they are through.';
+            RAISE EXCEPTION 'transactions that started before all rows of column "%" of % were copied have not ended within %', column_name, target, patience
+                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = format('They belong to: %s.', holders),
+                      HINT = 'They would read rows without a key. Nothing was changed by this statement. Run it again when they have ended.';
         ELSIF clock_timestamp() - told > interval '5 seconds' THEN
             told := clock_timestamp();
-            RAISE NOTICE 'waiting for transactions that began before all rows were copied'
-                USING DETAIL = format('They are those of %s.', holders);
+            RAISE NOTICE 'waiting for transactions that started before all rows were copied'
+                USING DETAIL = format('They belong to: %s.', holders);
         END IF;
         PERFORM pg_sleep(0.2);
     END LOOP;
@@ -2205,8 +2269,8 @@ BEGIN
     IF snowflake_internal.migration_fingerprint(relations) IS DISTINCT FROM before THEN
         IF NOT snowflake_internal.migration_swap_relations(target, column_name) <@ relations THEN
             RAISE EXCEPTION 'column "%" of % is not ready to be swapped', column_name, target
-                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'A foreign key has come since.',
-                      HINT = 'Nothing was changed by this statement. Ask for the plan again, and run its statements in their order.';
+                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'A foreign key has been added since.',
+                      HINT = 'Nothing was changed by this statement. Request the plan again, and run its statements in order.';
         END IF;
         PERFORM snowflake_internal.migration_require_ready(target, column_name);
         SELECT s.relations, s.statements INTO altered, statements
@@ -2298,7 +2362,7 @@ BEGIN
     -- at after a migration.
     RETURN QUERY
         SELECT format('ANALYZE %s (%s)', snowflake_internal.migration_name(c.relation), string_agg(quote_ident(c.name), ', ' ORDER BY c.attribute)),
-               'SHARE UPDATE EXCLUSIVE', true, 'statistics for the planner before it needs them'
+               'SHARE UPDATE EXCLUSIVE', true, 'collects statistics for the planner'
         FROM (SELECT s.relation, s.attribute, s.shadow_name AS name
               FROM snowflake_internal.migration_shadows(target, column_name) AS s
               WHERE NOT s.is_kept OR NOT s.is_filled OR snowflake_internal.migration_lacks_statistics(s.relation, s.shadow_name)
@@ -2315,7 +2379,7 @@ BEGIN
                    format(E'    PERFORM snowflake_internal.migration_swap(%L::pg_catalog.regclass, %L::pg_catalog.name);\n',
                           snowflake_internal.migration_name(target), column_name)),
                'ACCESS EXCLUSIVE', true,
-               format('looks at everything again under the lock, then puts the shadows in the place of %s: the catalog changes, no row. They become the last columns of their tables. New rows get snowflake IDs, from %s on: more than an integer or a JavaScript Number (2^53) holds. Rows that are there keep theirs, which read as the first moments after the epoch',
+               format('checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. They become the last columns of their tables. New rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch',
                       (SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation = target DESC, s.relation::text, s.attribute)
                        FROM snowflake_internal.migration_shadows(target, column_name) AS s),
                       snowflake_internal.migration_first_id());
@@ -2332,12 +2396,12 @@ BEGIN
     IF snowflake_internal.migration_is_switched(target, column_name) THEN
         RAISE EXCEPTION 'column "%" of % has snowflake IDs already', column_name, target
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Ask for the plan again.';
+                  HINT = 'Request the plan again.';
     END IF;
     IF NOT snowflake_internal.migration_is_remembered(target, column_name) THEN
-        RAISE EXCEPTION 'what feeds column "%" of % is not remembered yet', column_name, target
+        RAISE EXCEPTION 'the sequence of column "%" of % is not recorded yet', column_name, target
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Run the statements of snowflake_migration_plan() in their order.';
+                  HINT = 'Run the statements of snowflake_migration_plan() in order.';
     END IF;
     SELECT string_agg(format('%s.%I', r.relation, a.attname), ', ') INTO narrow
     FROM snowflake_internal.migration_reach(target, column_name) AS r
@@ -2346,7 +2410,7 @@ BEGIN
     IF narrow IS NOT NULL THEN
         RAISE EXCEPTION 'columns are still too narrow for snowflake IDs: %', narrow
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Run the statements of snowflake_migration_plan() in their order.';
+                  HINT = 'Run the statements of snowflake_migration_plan() in order.';
     END IF;
     SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
     FROM snowflake_internal.migration_row_obstacles(target, column_name) AS o;
@@ -2392,7 +2456,7 @@ BEGIN
         IF obstacles IS NOT NULL THEN
             RAISE EXCEPTION 'cannot migrate column "%" of %', meant, target
                 USING ERRCODE = code, DETAIL = obstacles,
-                      HINT = 'Nothing was changed. Remove what stands in the way, then ask for the plan again.';
+                      HINT = 'Nothing was changed. Remove the obstacles, then request the plan again.';
         END IF;
     END IF;
     step := 0;
@@ -2404,7 +2468,7 @@ BEGIN
         statement := format('SELECT snowflake_internal.migration_remember(%s)', arguments);
         lock_level := 'SHARE UPDATE EXCLUSIVE';
         rewrites := false;
-        note := 'remembers what feeds the column, for snowflake_migrate_revert()';
+        note := 'records the sequence of the column, for snowflake_migrate_revert()';
         RETURN NEXT;
     END IF;
 
@@ -2442,12 +2506,12 @@ BEGIN
         statement := format('ALTER TABLE %s %s', it.named, it.actions);
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := true;
-        note := format('widens %s; rewrites the table and its indexes (%s now, needed once more while it runs, and in the WAL), and checks its foreign keys anew',
+        note := format('widens %s; rewrites the table and its indexes (%s now; as much disk space is needed while it runs, and as much WAL) and checks its foreign keys again',
                        it.names, it.size)
                 || coalesce('. Also locked: ' || it.locked_too, '')
                 || coalesce('. Published by ' || it.publications || ': widen the column at the subscribers first', '')
-                || CASE WHEN it.is_partitioned THEN '. Indexes and not-null constraints of partitions that belong to one of the table are made anew as if the table''s were '
-                                                    'created now: with the names that they get then, its comment, and no mark of CLUSTER' ELSE '' END;
+                || CASE WHEN it.is_partitioned THEN '. Indexes and not-null constraints of partitions that belong to one of the table are rebuilt as if the table''s were '
+                                                    'created now: with new names and the comment of the table''s, and without a CLUSTER setting' ELSE '' END;
         RETURN NEXT;
     END LOOP;
 
@@ -2474,13 +2538,13 @@ BEGIN
                                 AND theirs.classid = 'pg_attrdef'::regclass AND theirs.objid <> own.oid
         JOIN pg_attrdef AS f ON f.oid = theirs.objid
         JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum;
-        note := format('new rows get snowflake IDs, from %s on: more than an integer or a JavaScript Number (2^53) holds. Rows that are there keep theirs, which read as the first moments after the epoch',
+        note := format('new rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch',
                        snowflake_internal.migration_first_id())
-                || coalesce('. The sequence goes on feeding ' || notes, '');
+                || coalesce('. The sequence is still used by ' || notes, '');
         SELECT string_agg(k.conname, ', ' ORDER BY k.conname) INTO notes
         FROM pg_constraint AS k JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
         WHERE k.conrelid = target AND k.contype = 'c' AND a.attname = meant;
-        note := note || coalesce('. They have to pass the check constraints ' || notes, '');
+        note := note || coalesce('. They must satisfy the check constraints ' || notes, '');
         RETURN NEXT;
     END IF;
 
@@ -2511,6 +2575,25 @@ BEGIN
     END LOOP;
 END
 $function$;
+CREATE OR REPLACE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $procedure$
+DECLARE
+    it record;
+    done integer := 0;
+BEGIN
+    PERFORM snowflake_internal.migration_limit_locks();
+    FOR it IN SELECT * FROM snowflake_internal.migration_steps(target, column_name, false) LOOP
+        RAISE NOTICE 'step %: %', it.step, it.note;
+        PERFORM snowflake_internal.migration_run(it.relation, it.statement);
+        done := done + 1;
+    END LOOP;
+    IF done = 0 THEN
+        RAISE NOTICE 'nothing to do: % has been migrated', target;
+    END IF;
+END
+$procedure$;
 CREATE OR REPLACE FUNCTION snowflake_migration_plan(
     target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
 ) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
@@ -2675,7 +2758,7 @@ BEGIN
                    WHERE a.attrelid = origin.target AND a.attname = origin.column_name
                      AND snowflake_internal.migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype))
     THEN
-        RAISE EXCEPTION 'column "%" of % is of another type now', origin.column_name, origin.target
+        RAISE EXCEPTION 'the type of column "%" of % has changed', origin.column_name, origin.target
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
     SELECT s.last_value, s.is_called INTO state FROM snowflake_internal.migration_sequence_state(sequence, origin.target) AS s;
@@ -2739,15 +2822,15 @@ BEGIN
     IF (origin.target IS NULL OR origin.reverted_at IS NOT NULL) AND has_shadows THEN
         RETURN;
     ELSIF origin.target IS NULL OR origin.reverted_at IS NOT NULL THEN
-        RAISE EXCEPTION 'nothing is known of what column "%" of % had before', meant, target
+        RAISE EXCEPTION 'no migration of column "%" of % is recorded', meant, target
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Only what snowflake_migrate() or its plan has migrated can be reverted. If the column was renamed since, rename it back first; else give it a default of its own.';
+                  HINT = 'Only a migration by snowflake_migrate() or its plan can be reverted. If the column has been renamed since, rename it back first. Otherwise set its default yourself.';
     END IF;
 
     IF has_shadows AND NOT snowflake_internal.migration_is_switched(target, meant) THEN
         NULL;  -- Taken back before the swap: nothing else was changed.
     ELSIF NOT snowflake_internal.migration_is_switched(target, meant) THEN
-        RAISE NOTICE 'column "%" of % does not have snowflake_nextval() as its default: it keeps what it has', meant, target;
+        RAISE NOTICE 'the default of column "%" of % is not snowflake_nextval(): it is kept', meant, target;
     ELSE
         IF origin.kind LIKE 'identity %' THEN
             sequence := snowflake_internal.migration_restore_identity(origin);
@@ -2777,103 +2860,340 @@ BEGIN
     PERFORM snowflake_internal.migration_put_back(target, meant);
 END
 $procedure$;
-CREATE OR REPLACE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
-LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
+CREATE OR REPLACE PROCEDURE snowflake_migrate_backfill(
+    target regclass, column_name name DEFAULT NULL, batch_size integer DEFAULT 10000,
+    pause interval DEFAULT '0', max_replay_lag interval DEFAULT NULL
+) LANGUAGE plpgsql
 AS $procedure$
 DECLARE
-    it record;
-    done integer := 0;
+    meant pg_catalog.name;
+    relations pg_catalog.regclass[];
+    mark pg_catalog.pg_lsn;
+    marked_at timestamp with time zone;
+    told_at timestamp with time zone;
+    lagging pg_catalog.text;
+    is_done boolean;
+    is_waiting boolean;
+    report pg_catalog.text;
 BEGIN
-    PERFORM snowflake_internal.migration_limit_locks();
-    FOR it IN SELECT * FROM snowflake_internal.migration_steps(target, column_name, false) LOOP
-        RAISE NOTICE 'step %: %', it.step, it.note;
-        PERFORM snowflake_internal.migration_run(it.relation, it.statement);
-        done := done + 1;
-    END LOOP;
-    IF done = 0 THEN
-        RAISE NOTICE 'nothing to do: % is migrated', target;
+    IF pg_catalog.now() OPERATOR(pg_catalog.<) pg_catalog.statement_timestamp() THEN
+        RAISE EXCEPTION 'snowflake_migrate_backfill cannot run inside a transaction block'
+            USING ERRCODE = 'active_sql_transaction',
+                  DETAIL = 'It commits after each batch.';
     END IF;
+    -- Also where the server's default is another one: each batch has to see
+    -- what was written before it.
+    COMMIT;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    meant := snowflake_internal.migration_column(target, column_name);
+    relations := snowflake_internal.migration_backfill_begin(target, meant, batch_size, pause, max_replay_lag);
+    COMMIT;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    FOR i IN 1 .. pg_catalog.cardinality(relations) LOOP
+        LOOP
+            WHILE max_replay_lag IS NOT NULL LOOP
+                SELECT l.mark, l.marked_at, l.lagging INTO mark, marked_at, lagging
+                FROM snowflake_internal.migration_replay_lag(max_replay_lag, mark, marked_at) AS l;
+                EXIT WHEN lagging IS NULL;
+                IF told_at IS NULL OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) told_at
+                                      OPERATOR(pg_catalog.>) interval '10 seconds' THEN
+                    told_at := pg_catalog.clock_timestamp();
+                    RAISE NOTICE 'waiting for %: more than % behind', lagging, max_replay_lag;
+                END IF;
+                PERFORM pg_catalog.pg_sleep(0.2);
+                COMMIT;
+                SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+            END LOOP;
+            SELECT b.is_done, b.is_waiting, b.report INTO is_done, is_waiting, report
+            FROM snowflake_internal.migration_backfill_batch(target, meant, relations[i], batch_size) AS b;
+            COMMIT;
+            SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+            EXIT WHEN is_done;
+            IF NOT is_waiting THEN
+                RAISE NOTICE '%', report;
+                PERFORM pg_catalog.pg_sleep_for(pause);
+            ELSE
+                IF told_at IS NULL OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) told_at
+                                      OPERATOR(pg_catalog.>) interval '10 seconds' THEN
+                    told_at := pg_catalog.clock_timestamp();
+                    RAISE NOTICE '%', report;
+                END IF;
+                PERFORM pg_catalog.pg_sleep(0.5);
+            END IF;
+            -- What was waited for is no reason to keep dead rows.
+            COMMIT;
+            SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+        END LOOP;
+    END LOOP;
 END
 $procedure$;
 REVOKE EXECUTE ON FUNCTION @extschema@.snowflake_accept_layout() FROM PUBLIC;
-COMMENT ON TABLE snowflake_internal.accepted_layout IS 'The layout that this database''s IDs were made with; written by the extension only. snowflake_accept_layout() accepts another one';
+COMMENT ON SEQUENCE snowflake_internal.mark IS
+    'The mark: no ID at or above last_value has been issued in this database. Maintained by the extension; not for nextval() or setval()';
+COMMENT ON TABLE snowflake_internal.accepted_layout IS 'The layout that the IDs of this database were generated with; written by the extension only. See snowflake_accept_layout()';
 COMMENT ON COLUMN snowflake_internal.accepted_layout.layout IS 'The layout, in canonical form';
-COMMENT ON COLUMN snowflake_internal.accepted_layout.accepted_at IS 'When the first ID was made with it, or when it was accepted';
+COMMENT ON COLUMN snowflake_internal.accepted_layout.accepted_at IS 'Time of the first ID with it, or when it was accepted';
+COMMENT ON FUNCTION snowflake_internal.migration_base_type(type_oid oid) IS
+    'Used by snowflake_serial_columns: the type under a domain';
+COMMENT ON FUNCTION snowflake_internal.copy_nextval() IS
+    'Called by COPY in place of snowflake_nextval(), so that it can insert rows in batches';
 COMMENT ON FUNCTION snowflake_internal.get_database_layout() IS
-    'Behind the view snowflake_status: the layout that this database''s IDs were made with';
-COMMENT ON COLUMN snowflake_status.database_layout IS 'The layout that this database''s IDs were made with; NULL while none is known. Other than layout: name it when you read old IDs, or accept the new one';
+    'Used by the view snowflake_status: the layout that this database''s IDs were made with';
+COMMENT ON FUNCTION snowflake_internal.get_layouts() IS
+    'Used by the view snowflake_layouts';
+COMMENT ON FUNCTION snowflake_internal.get_stat_slots() IS
+    'Used by the view snowflake_stat_slots';
+COMMENT ON FUNCTION snowflake_internal.get_status() IS
+    'Used by the view snowflake_status';
+COMMENT ON VIEW snowflake_status IS 'How this server issues IDs: one row';
+COMMENT ON COLUMN snowflake_status.preloaded IS 'Whether the library is in shared_preload_libraries; if not, IDs can only be decoded';
+COMMENT ON COLUMN snowflake_status.node_id IS 'Node number of this server; NULL if not set';
+COMMENT ON COLUMN snowflake_status.last_id_at IS 'Time of the last ID issued since the server started, in any database';
+COMMENT ON COLUMN snowflake_status.reserved_until IS 'Time up to which IDs of this database are reserved in the write-ahead log; NULL before its first ID since the server started';
+COMMENT ON COLUMN snowflake_status.ids IS 'IDs issued since the statistics were reset';
+COMMENT ON COLUMN snowflake_status.database_layout IS 'Layout that the IDs of this database were generated with; NULL if unknown. If it differs from layout, pass it when you decode old IDs, or accept the new one';
+COMMENT ON COLUMN snowflake_status.expires_at IS 'Time at which the layout runs out; NULL if it is past the range of timestamptz';
+COMMENT ON VIEW snowflake_stat_slots IS 'Statistics of each slot: one row for each backend number';
+COMMENT ON COLUMN snowflake_stat_slots.pids IS 'Processes whose own slot this is';
+COMMENT ON COLUMN snowflake_stat_slots.ids IS 'IDs issued since the statistics were reset';
+COMMENT ON COLUMN snowflake_stat_slots.last_id_at IS 'Time of the last ID issued since the server started';
+COMMENT ON COLUMN snowflake_stat_slots.wait_time IS 'Total time of these waits, milliseconds';
+COMMENT ON COLUMN snowflake_stat_slots.clock_steps IS 'Clock steps that a process of this slot was the first to see';
 COMMENT ON FUNCTION snowflake_internal.migration_guard() IS
-    'The trigger that lets only superusers change snowflake_internal.origins and snowflake_internal.progress by SQL';
+    'The trigger that lets only superusers change the extension''s tables by SQL';
 COMMENT ON COLUMN snowflake_internal.origins.sequence_last_value IS 'The last number that was taken from it; NULL for a sequence of another role than the table''s owner';
 COMMENT ON FUNCTION snowflake_internal.origins_stay() IS
-    'Keeps what is replicated from another server''s snowflake_internal.origins out of this one''s';
+    'Keeps rows replicated from another server out of the tables of this one';
+COMMENT ON FUNCTION snowflake_internal.migration_end(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: deletes the progress of a backfill';
 COMMENT ON FUNCTION snowflake_internal.migration_keep_origin(origin snowflake_internal.origins) IS
-    'Behind snowflake_internal.migration_remember: writes a row of snowflake_internal.origins, for the owner of its table';
+    'Used by snowflake_internal.migration_remember: writes a row of snowflake_internal.origins, for the owner of its table';
 COMMENT ON FUNCTION snowflake_internal.migration_keep_progress(step snowflake_internal.progress) IS
-    'Behind snowflake_migrate_backfill: writes a row of snowflake_internal.progress, for the owner of its tables';
+    'Used by snowflake_migrate_backfill: writes a row of snowflake_internal.progress, for the owner of its tables';
 COMMENT ON FUNCTION snowflake_internal.migration_lock_table(relation regclass, mode text) IS
-    'Behind snowflake_internal.migration_lock: locks a table, without its children, by its OID';
+    'Used by snowflake_internal.migration_lock: locks a table, without its children, by its OID';
 COMMENT ON FUNCTION snowflake_internal.migration_origin(target regclass, column_name name) IS
-    'What snowflake_internal.origins has of a column, for the owner of its table; else NULL';
+    'The row of snowflake_internal.origins of a column, for the owner of its table; otherwise NULL';
+COMMENT ON FUNCTION snowflake_internal.migration_progress(target regclass, column_name name, relation regclass) IS
+    'Used by snowflake_migrate_backfill: the position of the next batch';
 COMMENT ON FUNCTION snowflake_internal.migration_query(relation regclass, query text) IS
-    'Behind snowflake_migration_plan: runs one query with the rights of a table''s owner, which the caller must have; the first row as an array';
+    'Used by snowflake_migration_plan: runs one query with the rights of a table''s owner, which the caller must have; the first row as an array';
 COMMENT ON FUNCTION snowflake_internal.migration_read(relation regclass, query text) IS
     'Runs one query with the rights of a table''s owner where the caller has them, else with the caller''s own; the first row as an array';
 COMMENT ON FUNCTION snowflake_internal.migration_run(relation regclass, statement text) IS
-    'Behind snowflake_migrate: runs one statement with the rights of a table''s owner, which the caller must have; the first row as an array';
+    'Used by snowflake_migrate: runs one statement with the rights of a table''s owner, which the caller must have; the first row as an array';
 COMMENT ON FUNCTION snowflake_internal.migration_sequence_state(sequence regclass, on_behalf_of regclass) IS
-    'Behind snowflake_internal.migration_remember: how far a sequence is; NULL where the owner of the table may not read it';
-COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[]) IS
-    'Behind snowflake_internal.migration_swap: runs statements, each with the rights of the owner of its table';
-COMMENT ON FUNCTION snowflake_internal.migration_server_obstacles() IS
-    'Behind snowflake_internal.migration_obstacles: a server that makes no IDs';
-COMMENT ON FUNCTION snowflake_internal.migration_owner_obstacles(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_obstacles: tables of other owners';
-COMMENT ON FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_obstacles: what the column itself is';
-COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
-COMMENT ON FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_obstacles: what a column''s type cannot be changed under';
+    'Used by snowflake_internal.migration_remember: the state of a sequence; NULL if the owner of the table may not read it';
+COMMENT ON FUNCTION snowflake_partition_ddl(parent regclass, since timestamp with time zone, until timestamp with time zone, step interval) IS
+    'Returns CREATE TABLE statements for the partitions missing between since and until, one for each step; for \gexec';
+COMMENT ON FUNCTION snowflake_min_id(at timestamp with time zone) IS
+    'Returns the smallest ID at or after a time, by this server''s layout; 0 before the epoch';
+COMMENT ON FUNCTION snowflake_min_id(at timestamp with time zone, layout text) IS
+    'Returns the smallest ID at or after a time, by a layout or preset name; 0 before the epoch';
+COMMENT ON FUNCTION snowflake_max_id(at timestamp with time zone) IS
+    'Returns the largest ID at or before a time, by this server''s layout; -1 before the epoch';
+COMMENT ON FUNCTION snowflake_max_id(at timestamp with time zone, layout text) IS
+    'Returns the largest ID at or before a time, by a layout or preset name; -1 before the epoch';
+COMMENT ON FUNCTION snowflake_max_id_before(at timestamp with time zone) IS
+    'Returns the largest ID before a time, by this server''s layout; used by snowflake_between. Never fails';
+COMMENT ON FUNCTION snowflake_max_id_before(at timestamp with time zone, layout text) IS
+    'Returns the largest ID before a time, by a layout or preset name; used by snowflake_between. Never fails';
+COMMENT ON FUNCTION snowflake_between(id bigint, since timestamp with time zone, until timestamp with time zone) IS
+    'Returns whether an ID was generated at or after since and before until, by this server''s layout; can use an index on id';
+COMMENT ON FUNCTION snowflake_between(id bigint, since timestamp with time zone, until timestamp with time zone, layout text) IS
+    'Returns whether an ID was generated at or after since and before until, by a layout or preset name; can use an index on id';
+COMMENT ON FUNCTION snowflake_internal.migration_column(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the column to migrate';
+COMMENT ON FUNCTION snowflake_internal.migration_is_switched(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: whether the column''s default is snowflake_nextval()';
+COMMENT ON FUNCTION snowflake_internal.migration_first_id() IS
+    'Used by snowflake_migration_plan: the smallest ID that can be issued from now on';
+COMMENT ON FUNCTION snowflake_internal.migration_name(target regclass) IS
+    'Used by snowflake_migration_plan: a table''s name for statements that run under any search path';
+COMMENT ON FUNCTION snowflake_internal.migration_family(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: a table, its partitions and its children';
+COMMENT ON FUNCTION snowflake_internal.migration_reach(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the columns that hold the same IDs, on any number of levels';
 COMMENT ON FUNCTION snowflake_internal.migration_patience() IS
-    'Behind snowflake_internal.migration_lock: for how long a step of an online migration tries';
+    'Used by snowflake_internal.migration_lock: how long a step of an online migration waits for locks';
 COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz) IS
-    'Behind snowflake_internal.migration_lock: says who holds the lock, and fails when it has taken too long';
+    'Used by snowflake_internal.migration_lock: reports who holds the lock, and fails after a time limit';
+COMMENT ON FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text) IS
+    'Used by snowflake_migration_plan: locks tables in short attempts, so that other sessions are not blocked for long';
+COMMENT ON FUNCTION snowflake_internal.migration_server_obstacles() IS
+    'Used by snowflake_internal.migration_obstacles: a server that issues no IDs';
+COMMENT ON FUNCTION snowflake_internal.migration_owner_obstacles(target regclass, column_name name) IS
+    'Used by snowflake_internal.migration_obstacles: tables of other owners';
+COMMENT ON FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name) IS
+    'Used by snowflake_internal.migration_obstacles: what the column itself is';
+COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name) IS
+    'Used by snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
+COMMENT ON FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name) IS
+    'Used by snowflake_internal.migration_obstacles: what a column''s type cannot be changed under';
+COMMENT ON FUNCTION snowflake_internal.migration_obstacles(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: obstacles, and how to remove them';
+COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
+    'Used by snowflake_migration_plan: fails unless the caller owns the table';
+COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the present sequence of a column';
 COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
-    'Behind snowflake_migrate_revert: the sequence of an identity or serial column';
+    'Used by snowflake_migrate_revert: the sequence of an identity or serial column';
+COMMENT ON FUNCTION snowflake_internal.migration_is_remembered(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: whether the recorded sequence of a column is its present one';
+COMMENT ON FUNCTION snowflake_internal.migration_remember(target regclass, column_name name) IS
+    'A step of snowflake_migration_plan: records the sequence of the column, for snowflake_migrate_revert';
+COMMENT ON FUNCTION snowflake_internal.migration_put_back(target regclass, column_name name) IS
+    'Used by snowflake_migrate_revert: records that the migration was reverted';
+COMMENT ON FUNCTION snowflake_internal.migration_block(body text) IS
+    'Used by snowflake_migration_plan: several statements as one';
+COMMENT ON FUNCTION snowflake_internal.migration_locked_too(target regclass, attributes smallint[]) IS
+    'Used by snowflake_migration_plan: the tables that are locked with a table whose columns are widened';
+COMMENT ON FUNCTION snowflake_internal.migration_publications(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the publications that a table is in';
+COMMENT ON FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: whether a column has to be analyzed';
+COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[]) IS
+    'Used by snowflake_internal.migration_swap: runs statements, each with the rights of the owner of its table';
+COMMENT ON FUNCTION snowflake_internal.nextval_support(request internal) IS
+    'Planner support function of snowflake_nextval()';
+COMMENT ON FUNCTION snowflake_nextval() IS
+    'Returns the next ID: for the DEFAULT of a bigint primary key';
+COMMENT ON FUNCTION snowflake_nextvals(count integer) IS
+    'Returns that many new IDs in ascending order';
+COMMENT ON FUNCTION snowflake_currval() IS
+    'Returns the last ID that this session was issued';
+COMMENT ON FUNCTION snowflake_audit(target regclass, column_name name, expected_nodes integer[], first_id bigint) IS
+    'Checks the IDs in a column: one row for each kind of problem, with the number of IDs and the largest; no rows if there is none';
+COMMENT ON FUNCTION snowflake_internal.shadow() IS
+    'The trigger that keeps a shadow column equal to the narrow column it will replace';
+COMMENT ON FUNCTION snowflake_internal.migration_shadow_name(kind text, original name) IS
+    'Used by snowflake_migration_plan: the name of an object added beside a column, an index or a constraint';
+COMMENT ON FUNCTION snowflake_internal.migration_shadows(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the narrow columns that hold the same IDs, and their shadows as far as they exist';
+COMMENT ON FUNCTION snowflake_internal.migration_shadow_steps(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the statements that add shadow columns';
+COMMENT ON FUNCTION snowflake_internal.migration_drop_shadows(target regclass, column_name name) IS
+    'Used by snowflake_migrate_revert: drops shadow columns';
+COMMENT ON FUNCTION snowflake_internal.migration_shadow_foreign_keys(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the foreign keys of the narrow columns, and those of their shadows';
+COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_steps(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the statements that add the foreign keys of shadow columns';
+COMMENT ON FUNCTION snowflake_internal.migration_shadow_indexes(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the indexes of the narrow columns, and those of their shadows';
+COMMENT ON FUNCTION snowflake_internal.migration_index_steps(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the statements that build the indexes of shadow columns';
+COMMENT ON FUNCTION snowflake_internal.migration_begin(target regclass, column_name name, relation regclass) IS
+    'A step of snowflake_migration_plan: records that the rows of a table are to be copied';
+COMMENT ON FUNCTION snowflake_internal.migration_note(step snowflake_internal.progress) IS
+    'Used by snowflake_migrate_backfill: records the progress of a batch';
+COMMENT ON FUNCTION snowflake_internal.migration_row_estimate(relation regclass) IS
+    'Used by snowflake_migrations: the planner''s estimate of the number of rows';
+COMMENT ON FUNCTION snowflake_internal.migration_online_step(target regclass, column_name name) IS
+    'Used by snowflake_migrations: the next step';
+COMMENT ON FUNCTION snowflake_internal.migration_update_triggers(relation regclass) IS
+    'Used by snowflake_migrate_backfill: the triggers that copying rows would fire';
+COMMENT ON FUNCTION snowflake_internal.migration_backfill_batch(target regclass, column_name name, relation regclass, batch_size integer) IS
+    'Used by snowflake_migrate_backfill: copies one range of blocks';
+COMMENT ON FUNCTION snowflake_internal.migration_replay_lag(max_replay_lag interval, mark pg_lsn, marked_at timestamp with time zone) IS
+    'Used by snowflake_migrate_backfill: the standbys and subscribers that are behind';
+COMMENT ON FUNCTION snowflake_internal.migration_backfill_begin(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval) IS
+    'Used by snowflake_migrate_backfill: checks its arguments, and returns the tables to copy';
+COMMENT ON FUNCTION snowflake_internal.migration_backfill_steps(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the statements that copy rows, and check them afterwards';
 COMMENT ON FUNCTION snowflake_internal.migration_update_obstacles(relation regclass) IS
-    'Behind snowflake_internal.migration_online_obstacles: what an UPDATE of every row would set off';
+    'Used by snowflake_internal.migration_online_obstacles: triggers and rules that an UPDATE of every row would fire';
+COMMENT ON FUNCTION snowflake_internal.migration_online_obstacles(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: obstacles to an online migration, and the alternative';
+COMMENT ON FUNCTION snowflake_internal.migration_way_obstacles(target regclass, column_name name, online boolean) IS
+    'Used by snowflake_migration_plan: obstacles to one of the two kinds of plan';
 COMMENT ON FUNCTION snowflake_internal.migration_swap_relations(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_swap: the tables that are locked';
+    'Used by snowflake_internal.migration_swap: the tables that are locked';
 COMMENT ON FUNCTION snowflake_internal.migration_swap_sequences(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_swap: the sequences that are altered';
+    'Used by snowflake_internal.migration_swap: the sequences that are altered';
 COMMENT ON FUNCTION snowflake_internal.migration_swap_obstacles(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_swap: what is missing';
+    'Used by snowflake_internal.migration_swap: what is missing';
 COMMENT ON FUNCTION snowflake_internal.migration_swap_commands(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_swap: the DDL that it runs, and the table that each statement alters';
+    'Used by snowflake_internal.migration_swap: the DDL that it runs, and the table that each statement alters';
 COMMENT ON FUNCTION snowflake_internal.migration_not_null_names(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_swap: the not-null constraints that tables have since PostgreSQL 18';
+    'Used by snowflake_internal.migration_swap: the not-null constraints that tables have since PostgreSQL 18';
 COMMENT ON FUNCTION snowflake_internal.migration_fingerprint(relations regclass[]) IS
-    'Behind snowflake_internal.migration_swap: changes when the catalog''s rows on these tables do';
+    'Used by snowflake_internal.migration_swap: changes when the catalog''s rows on these tables do';
 COMMENT ON FUNCTION snowflake_internal.migration_require_ready(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_swap: fails unless everything is there';
+    'Used by snowflake_internal.migration_swap: fails unless everything is ready';
 COMMENT ON FUNCTION snowflake_internal.migration_old_snapshots(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_swap: whose snapshots are older than the proof that all rows are copied';
+    'Used by snowflake_internal.migration_swap: whose snapshots are older than the proof that all rows are copied';
 COMMENT ON FUNCTION snowflake_internal.migration_await_snapshots(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_swap: waits until nobody has such a snapshot';
+    'Used by snowflake_internal.migration_swap: waits until no session has such a snapshot';
 COMMENT ON FUNCTION snowflake_internal.migration_swap_locked(target regclass, column_name name, relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb) IS
-    'Behind snowflake_internal.migration_swap: one try';
+    'Used by snowflake_internal.migration_swap: one try';
+COMMENT ON FUNCTION snowflake_internal.migration_swap(target regclass, column_name name) IS
+    'A step of snowflake_migration_plan with online => true: replaces the narrow columns by their shadow columns';
+COMMENT ON FUNCTION snowflake_internal.migration_online_steps(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the statements that widen columns while their tables are in use';
 COMMENT ON FUNCTION snowflake_internal.migration_steps(target regclass, column_name name, online boolean) IS
-    'Behind snowflake_migration_plan: its steps, each with the table whose owner runs it in snowflake_migrate';
+    'Used by snowflake_migration_plan: its steps, each with the table whose owner runs it in snowflake_migrate';
+COMMENT ON FUNCTION snowflake_internal.migration_limit_locks() IS
+    'Used by snowflake_migrate: waits for locks a few seconds at most, unless lock_timeout says otherwise';
+COMMENT ON PROCEDURE snowflake_migrate(target regclass, column_name name) IS
+    'Migrates a column to snowflake IDs in one transaction: runs what snowflake_migration_plan shows';
+COMMENT ON FUNCTION snowflake_migration_plan(target regclass, column_name name, online boolean) IS
+    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec';
+COMMENT ON FUNCTION snowflake_internal.migration_sequence_options(options jsonb) IS
+    'Used by snowflake_migrate_revert: the options of a sequence as CREATE SEQUENCE has them';
+COMMENT ON FUNCTION snowflake_internal.migration_dress_sequence(sequence regclass, origin snowflake_internal.origins) IS
+    'Used by snowflake_migrate_revert: gives a new sequence the privileges and the comment of the old one';
+COMMENT ON FUNCTION snowflake_internal.migration_restore_identity(origin snowflake_internal.origins) IS
+    'Used by snowflake_migrate_revert: makes the column an identity column again';
 COMMENT ON FUNCTION snowflake_internal.migration_named_sequence(sequence_schema name, sequence_name name) IS
-    'Behind snowflake_migrate_revert: a sequence by its name, if it exists';
+    'Used by snowflake_migrate_revert: a sequence by its name, if it exists';
+COMMENT ON FUNCTION snowflake_internal.migration_restore_sequence(origin snowflake_internal.origins) IS
+    'Used by snowflake_migrate_revert: creates the dropped sequence of a serial column again';
+COMMENT ON FUNCTION snowflake_internal.migration_restore_default(origin snowflake_internal.origins, sequence regclass) IS
+    'Used by snowflake_migrate_revert: restores the default';
+COMMENT ON FUNCTION snowflake_internal.migration_restore_children(origin snowflake_internal.origins) IS
+    'Used by snowflake_migrate_revert: restores the defaults of partitions and child tables';
+COMMENT ON FUNCTION snowflake_internal.migration_continue_sequence(sequence regclass, is_new boolean, origin snowflake_internal.origins) IS
+    'Used by snowflake_migrate_revert: makes the sequence resume after the old IDs';
+COMMENT ON PROCEDURE snowflake_migrate_revert(target regclass, column_name name) IS
+    'Restores the sequence of a migrated column, or cancels an unfinished online migration';
+COMMENT ON PROCEDURE snowflake_migrate_backfill(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval) IS
+    'A step of snowflake_migration_plan with online => true: copies the narrow columns to their shadows, in batches that commit; resumes where it was interrupted';
+COMMENT ON FUNCTION snowflake_accept_clock(expected timestamp with time zone) IS
+    'Accepts a clock that jumped ahead by more than snowflake.max_clock_step; expected must be within a minute of it';
+COMMENT ON FUNCTION snowflake_start_after(id bigint) IS
+    'Makes later IDs of this database greater than this one; never lowers them';
 COMMENT ON FUNCTION snowflake_accept_layout() IS
-    'Accepts a change of snowflake.layout: this database''s IDs have the present layout from now on';
+    'Accepts a changed snowflake.layout for this database';
+COMMENT ON FUNCTION snowflake_stat_reset() IS
+    'Resets the counters of snowflake_status and snowflake_stat_slots to 0';
+COMMENT ON FUNCTION snowflake_decode(id bigint) IS
+    'Decodes an ID: when and where it was generated, by this server''s layout';
+COMMENT ON FUNCTION snowflake_decode(id bigint, layout text) IS
+    'Decodes an ID: when and where it was generated, by a layout or preset name';
+COMMENT ON FUNCTION snowflake_timestamp(id bigint) IS
+    'Returns the time at which an ID was generated, by this server''s layout';
+COMMENT ON FUNCTION snowflake_timestamp(id bigint, layout text) IS
+    'Returns the time at which an ID was generated, by a layout or preset name';
+COMMENT ON FUNCTION snowflake_node_id(id bigint) IS
+    'Returns the node number of the server that generated an ID, by this server''s layout';
+COMMENT ON FUNCTION snowflake_node_id(id bigint, layout text) IS
+    'Returns the node number of the server that generated an ID, by a layout or preset name';
 COMMENT ON FUNCTION snowflake_backend_id(id bigint) IS
-    'The number of the slot that made an ID, by this server''s layout: for single IDs the PID modulo the number of slots, for those in bulk 0 or any other';
+    'Returns the backend number of an ID, by this server''s layout: for single IDs the PID modulo the number of slots, for IDs in bulk 0 or any other';
 COMMENT ON FUNCTION snowflake_backend_id(id bigint, layout text) IS
-    'The number of the slot that made an ID, by a layout''s text or preset name: for a server of this extension the PID modulo the number of slots, or for IDs in bulk 0 or any other';
+    'Returns the backend number of an ID, by a layout or preset name';
+COMMENT ON FUNCTION snowflake_sequence(id bigint) IS
+    'Returns the sequence number of an ID within its tick and slot, by this server''s layout';
+COMMENT ON FUNCTION snowflake_sequence(id bigint, layout text) IS
+    'Returns the sequence number of an ID within its tick and slot, by a layout or preset name';
+COMMENT ON FUNCTION snowflake_compose(created_at timestamp with time zone, node_id integer, backend_id integer, sequence integer) IS
+    'Returns the ID with these fields, by this server''s layout: the inverse of snowflake_decode. Does not issue an ID';
+COMMENT ON FUNCTION snowflake_compose(created_at timestamp with time zone, node_id integer, backend_id integer, sequence integer, layout text) IS
+    'Returns the ID with these fields, by a layout or preset name: the inverse of snowflake_decode. Does not issue an ID';
+COMMENT ON FUNCTION snowflake_to_text(id bigint, encoding text) IS
+    'Encodes an ID as text of fixed width, base32 (13 characters) or base62 (11), which sorts as the ID does';
+COMMENT ON FUNCTION snowflake_from_text(text text, encoding text) IS
+    'Decodes a text made by snowflake_to_text';
 -- Written by scripts/upgrade-script: end
 
 -- In 0.1.0 privileges that were granted on all tables of the schema let roles

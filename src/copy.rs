@@ -134,7 +134,7 @@ struct Replacement(*mut pg_sys::Node);
 CREATE FUNCTION snowflake_internal.nextval_support(request internal) RETURNS internal
     IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.nextval_support(request internal) IS
-    'Tells the planner what may stand for snowflake_nextval()';
+    'Planner support function of snowflake_nextval()';
 "#
 )]
 fn snowflake_nextval_support(fcinfo: pg_sys::FunctionCallInfo) -> Replacement {
@@ -218,7 +218,7 @@ unsafe fn may_execute(function: pg_sys::Oid) -> bool {
 CREATE FUNCTION snowflake_internal.copy_nextval() RETURNS bigint
     STRICT STABLE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.copy_nextval() IS
-    'What COPY calls in the place of snowflake_nextval(), so that it can insert rows in batches';
+    'Called by COPY in place of snowflake_nextval(), so that it can insert rows in batches';
 "#)]
 fn snowflake_copy_nextval(fcinfo: pg_sys::FunctionCallInfo) -> i64 {
     if !in_copy_from() {

@@ -30,7 +30,7 @@ const EVENTS: [u32; 2] = [pg_sys::TRIGGER_EVENT_INSERT, pg_sys::TRIGGER_EVENT_UP
 #[pg_extern(sql = r#"
 CREATE FUNCTION snowflake_internal.shadow() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.shadow() IS
-    'The trigger that keeps a shadow column in step with the narrow column that it is to replace';
+    'The trigger that keeps a shadow column equal to the narrow column it will replace';
 "#)]
 fn snowflake_shadow(fcinfo: pg_sys::FunctionCallInfo) -> Row {
     // SAFETY: Postgres calls with a valid call frame; its context is what

@@ -2,7 +2,7 @@
 -- The extension moves it ahead; src/mark.rs has the whole story.
 CREATE SEQUENCE snowflake_internal.mark AS bigint NO CYCLE;
 COMMENT ON SEQUENCE snowflake_internal.mark IS
-    'Reserved time: no ID at or above last_value has been issued in this database. Moved by the extension; not for nextval()';
+    'The mark: no ID at or above last_value has been issued in this database. Maintained by the extension; not for nextval() or setval()';
 
 -- Whoever may dump the database must be able to read it. Only a superuser may
 -- set it: a mark that is too low lets IDs come again after a crash.

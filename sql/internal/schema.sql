@@ -1,7 +1,23 @@
--- What is not for people: on nobody's search path, so that names are free, schema
--- tools find nothing of it among the tables of an application, and \df shows
--- the functions that people call. Everybody may look names up in it, because the
+-- What is not for people has a schema of its own, which is not on any search
+-- path: schema tools find none of it among the tables of an application, and \df
+-- shows only what people call. All roles may use the schema, because the
 -- extension's functions run with the rights of their caller.
+--
+-- Tools that load a schema (Rails: schema.rb) create all schemas first and the
+-- extensions after that. So an empty schema of the role that creates the
+-- extension is replaced. Any other one is an error.
+DO $do$
+BEGIN
+    IF EXISTS (
+        SELECT FROM pg_catalog.pg_namespace AS n
+        JOIN pg_catalog.pg_extension AS e ON e.extowner OPERATOR(pg_catalog.=) n.nspowner
+        WHERE n.nspname OPERATOR(pg_catalog.=) 'snowflake_internal'::pg_catalog.name
+          AND e.extname OPERATOR(pg_catalog.=) 'snowflake'::pg_catalog.name)
+    THEN
+        DROP SCHEMA snowflake_internal RESTRICT;
+    END IF;
+END
+$do$;
 CREATE SCHEMA snowflake_internal;
 COMMENT ON SCHEMA snowflake_internal IS
     'Objects of the extension snowflake that are not meant to be used directly';

@@ -1,12 +1,12 @@
 -- Functions for administrators.
 COMMENT ON FUNCTION snowflake_accept_clock(expected timestamp with time zone) IS
-    'Takes the clock as right though it has jumped ahead by more than snowflake.max_clock_step; expected must match it within a minute';
+    'Accepts a clock that jumped ahead by more than snowflake.max_clock_step; expected must be within a minute of it';
 COMMENT ON FUNCTION snowflake_start_after(id bigint) IS
-    'Later IDs of this database are greater than this one; never lowers';
+    'Makes later IDs of this database greater than this one; never lowers them';
 COMMENT ON FUNCTION snowflake_accept_layout() IS
-    'Accepts a change of snowflake.layout: this database''s IDs have the present layout from now on';
+    'Accepts a changed snowflake.layout for this database';
 COMMENT ON FUNCTION snowflake_stat_reset() IS
-    'Sets the counters of snowflake_status and snowflake_stat_slots to 0';
+    'Resets the counters of snowflake_status and snowflake_stat_slots to 0';
 
 REVOKE EXECUTE ON FUNCTION snowflake_stat_reset() FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION snowflake_accept_clock(timestamp with time zone) FROM PUBLIC;

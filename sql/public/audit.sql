@@ -107,7 +107,7 @@ BEGIN
             RAISE EXCEPTION 'several columns of "%" have snowflake IDs', (SELECT c.relname FROM pg_class AS c WHERE c.oid = target)
                 USING ERRCODE = 'invalid_parameter_value',
                       DETAIL = format('They are %s.', array_to_string(defaults, ', ')),
-                      HINT = 'Name the one to look at.';
+                      HINT = 'Specify the column to audit.';
         END IF;
         meant := defaults[1];
     END IF;
@@ -121,11 +121,11 @@ BEGIN
     )
     SELECT d.number, d.oid INTO meant_number, meant_type FROM type AS d WHERE d.base = 0;
     IF meant_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) THEN
-        RAISE EXCEPTION 'column "%" of % holds no IDs', meant, target
+        RAISE EXCEPTION 'column "%" of % cannot hold IDs', meant, target
             USING ERRCODE = 'datatype_mismatch',
                   DETAIL = format('Its type is %s.', (SELECT format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a
                                                       WHERE a.attrelid = target AND a.attname = meant)),
-                  HINT = 'Snowflake IDs are bigint; old ones may be integer or smallint.';
+                  HINT = 'Snowflake IDs are bigint; earlier IDs may be integer or smallint.';
     END IF;
     numbers := format('SELECT it.%I::bigint AS id FROM %s AS it WHERE it.%I', meant, target, meant);
 
@@ -137,7 +137,7 @@ BEGIN
     INTO own_node, is_generating, not_known
     FROM @extschema@.snowflake_status AS s;
     IF NOT is_generating THEN
-        RAISE NOTICE 'IDs that this server cannot have made are not looked for' USING DETAIL = not_known;
+        RAISE NOTICE 'IDs that this server cannot have generated are not searched for' USING DETAIL = not_known;
         own_node := NULL;
     END IF;
 
@@ -163,9 +163,9 @@ BEGIN
     SELECT s.database_layout, s.layout INTO made_with, read_with
     FROM @extschema@.snowflake_status AS s WHERE s.database_layout <> s.layout;
     IF FOUND THEN
-        RAISE NOTICE 'IDs of this database were made with another layout'
-            USING DETAIL = format('They were made with "%s"; they are read with "%s".', made_with, read_with),
-                  HINT = 'After a change that is wanted, a superuser can run SELECT snowflake_accept_layout().';
+        RAISE NOTICE 'IDs of this database were generated with another layout'
+            USING DETAIL = format('They were generated with "%s"; they are read with "%s".', made_with, read_with),
+                  HINT = 'If the change is intended, run SELECT snowflake_accept_layout() as a superuser.';
         RETURN QUERY SELECT 'IDs of another layout', sum(g.count)::bigint, max(g.top)
                      FROM unnest(kinds, counts, tops) AS g (kind, count, top)
                      WHERE g.kind <> is_before_first HAVING sum(g.count) > 0;
@@ -259,4 +259,4 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_audit(target regclass, column_name name, expected_nodes integer[], first_id bigint) IS
-    'What is wrong with the numbers in a column of IDs: each finding with how many numbers and the largest of them; no rows where all is well';
+    'Checks the IDs in a column: one row for each kind of problem, with the number of IDs and the largest; no rows if there is none';

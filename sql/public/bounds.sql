@@ -1,15 +1,15 @@
 COMMENT ON FUNCTION snowflake_min_id(at timestamp with time zone) IS
-    'The smallest ID whose time is at or after a time, by this server''s layout; 0 before the epoch';
+    'Returns the smallest ID at or after a time, by this server''s layout; 0 before the epoch';
 COMMENT ON FUNCTION snowflake_min_id(at timestamp with time zone, layout text) IS
-    'The smallest ID whose time is at or after a time, by a layout''s text or preset name; 0 before the epoch';
+    'Returns the smallest ID at or after a time, by a layout or preset name; 0 before the epoch';
 COMMENT ON FUNCTION snowflake_max_id(at timestamp with time zone) IS
-    'The largest ID whose time is at or before a time, by this server''s layout; -1 before the epoch';
+    'Returns the largest ID at or before a time, by this server''s layout; -1 before the epoch';
 COMMENT ON FUNCTION snowflake_max_id(at timestamp with time zone, layout text) IS
-    'The largest ID whose time is at or before a time, by a layout''s text or preset name; -1 before the epoch';
+    'Returns the largest ID at or before a time, by a layout or preset name; -1 before the epoch';
 COMMENT ON FUNCTION snowflake_max_id_before(at timestamp with time zone) IS
-    'The largest ID whose time is before a time, by this server''s layout; behind snowflake_between. Never fails';
+    'Returns the largest ID before a time, by this server''s layout; used by snowflake_between. Never fails';
 COMMENT ON FUNCTION snowflake_max_id_before(at timestamp with time zone, layout text) IS
-    'The largest ID whose time is before a time, by a layout''s text or preset name; behind snowflake_between. Never fails';
+    'Returns the largest ID before a time, by a layout or preset name; used by snowflake_between. Never fails';
 
 -- A range of time as a range of IDs. Written so that the planner can replace
 -- the call by its body, which is what makes an index on `id` usable: neither
@@ -28,7 +28,7 @@ CREATE FUNCTION snowflake_between(
     RETURN id OPERATOR(pg_catalog.>=) @extschema@.snowflake_min_id(since)
        AND id OPERATOR(pg_catalog.<=) @extschema@.snowflake_max_id_before(until);
 COMMENT ON FUNCTION snowflake_between(id bigint, since timestamp with time zone, until timestamp with time zone) IS
-    'Whether an ID was made at or after since and before until, by this server''s layout; uses an index on id';
+    'Returns whether an ID was generated at or after since and before until, by this server''s layout; can use an index on id';
 
 CREATE FUNCTION snowflake_between(
     id bigint,
@@ -39,4 +39,4 @@ CREATE FUNCTION snowflake_between(
     RETURN id OPERATOR(pg_catalog.>=) @extschema@.snowflake_min_id(since, layout)
        AND id OPERATOR(pg_catalog.<=) @extschema@.snowflake_max_id_before(until, layout);
 COMMENT ON FUNCTION snowflake_between(id bigint, since timestamp with time zone, until timestamp with time zone, layout text) IS
-    'Whether an ID was made at or after since and before until, by a layout''s text or preset name; uses an index on id';
+    'Returns whether an ID was generated at or after since and before until, by a layout or preset name; can use an index on id';

@@ -1,9 +1,9 @@
 COMMENT ON FUNCTION snowflake_nextval() IS
-    'Makes the next ID: for DEFAULT on a bigint primary key';
+    'Returns the next ID: for the DEFAULT of a bigint primary key';
 COMMENT ON FUNCTION snowflake_nextvals(count integer) IS
-    'Makes that many IDs, ascending; reserves whole runs at a time';
+    'Returns that many new IDs in ascending order';
 COMMENT ON FUNCTION snowflake_currval() IS
-    'The last ID that this session got';
+    'Returns the last ID that this session was issued';
 
 -- The planner asks the support function what may stand for the call; see
 -- src/copy.rs.

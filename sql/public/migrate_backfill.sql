@@ -67,4 +67,4 @@ BEGIN
 END
 $procedure$;
 COMMENT ON PROCEDURE snowflake_migrate_backfill(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval) IS
-    'A step of snowflake_migration_plan with online => true: copies the narrow columns to their shadows, in batches that commit; goes on where it was interrupted';
+    'A step of snowflake_migration_plan with online => true: copies the narrow columns to their shadows, in batches that commit; resumes where it was interrupted';

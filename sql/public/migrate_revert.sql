@@ -26,15 +26,15 @@ BEGIN
     IF (origin.target IS NULL OR origin.reverted_at IS NOT NULL) AND has_shadows THEN
         RETURN;
     ELSIF origin.target IS NULL OR origin.reverted_at IS NOT NULL THEN
-        RAISE EXCEPTION 'nothing is known of what column "%" of % had before', meant, target
+        RAISE EXCEPTION 'no migration of column "%" of % is recorded', meant, target
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Only what snowflake_migrate() or its plan has migrated can be reverted. If the column was renamed since, rename it back first; else give it a default of its own.';
+                  HINT = 'Only a migration by snowflake_migrate() or its plan can be reverted. If the column has been renamed since, rename it back first. Otherwise set its default yourself.';
     END IF;
 
     IF has_shadows AND NOT snowflake_internal.migration_is_switched(target, meant) THEN
         NULL;  -- Taken back before the swap: nothing else was changed.
     ELSIF NOT snowflake_internal.migration_is_switched(target, meant) THEN
-        RAISE NOTICE 'column "%" of % does not have snowflake_nextval() as its default: it keeps what it has', meant, target;
+        RAISE NOTICE 'the default of column "%" of % is not snowflake_nextval(): it is kept', meant, target;
     ELSE
         IF origin.kind LIKE 'identity %' THEN
             sequence := snowflake_internal.migration_restore_identity(origin);
@@ -65,4 +65,4 @@ BEGIN
 END
 $procedure$;
 COMMENT ON PROCEDURE snowflake_migrate_revert(target regclass, column_name name) IS
-    'Puts the sequence back that fed the column before it was migrated';
+    'Restores the sequence of a migrated column, or cancels an unfinished online migration';

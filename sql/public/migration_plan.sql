@@ -11,4 +11,4 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_migration_plan(target regclass, column_name name, online boolean) IS
-    'The statements that are left to give a column snowflake IDs, in their order, with what each locks and rewrites; for \gexec';
+    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec';

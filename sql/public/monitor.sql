@@ -6,18 +6,18 @@ CREATE VIEW snowflake_status AS
            ids, waits, expires_at,
            snowflake_internal.get_database_layout() AS database_layout
     FROM snowflake_internal.get_status();
-COMMENT ON VIEW snowflake_status IS 'How this server makes IDs: one row';
+COMMENT ON VIEW snowflake_status IS 'How this server issues IDs: one row';
 COMMENT ON COLUMN snowflake_status.version IS 'The version of the library';
-COMMENT ON COLUMN snowflake_status.preloaded IS 'Whether the library is in shared_preload_libraries; without, IDs can only be read';
+COMMENT ON COLUMN snowflake_status.preloaded IS 'Whether the library is in shared_preload_libraries; if not, IDs can only be decoded';
 COMMENT ON COLUMN snowflake_status.layout IS 'The layout of this server''s IDs, in canonical form';
-COMMENT ON COLUMN snowflake_status.node_id IS 'This server''s node number; NULL where not set';
-COMMENT ON COLUMN snowflake_status.last_id_at IS 'The time of the last ID made since the server''s start, in any database';
-COMMENT ON COLUMN snowflake_status.reserved_until IS 'Up to where time is reserved in the write-ahead log for this database; NULL before its first ID since the start';
+COMMENT ON COLUMN snowflake_status.node_id IS 'Node number of this server; NULL if not set';
+COMMENT ON COLUMN snowflake_status.last_id_at IS 'Time of the last ID issued since the server started, in any database';
+COMMENT ON COLUMN snowflake_status.reserved_until IS 'Time up to which IDs of this database are reserved in the write-ahead log; NULL before its first ID since the server started';
 COMMENT ON COLUMN snowflake_status.clock_behind IS 'How far the clock is behind the highest time reached';
-COMMENT ON COLUMN snowflake_status.ids IS 'IDs made since the statistics were reset';
+COMMENT ON COLUMN snowflake_status.ids IS 'IDs issued since the statistics were reset';
 COMMENT ON COLUMN snowflake_status.waits IS 'Calls that waited for time to catch up';
-COMMENT ON COLUMN snowflake_status.database_layout IS 'The layout that this database''s IDs were made with; NULL while none is known. Other than layout: name it when you read old IDs, or accept the new one';
-COMMENT ON COLUMN snowflake_status.expires_at IS 'When the layout''s timestamp bits are used up; NULL past what a timestamptz can hold';
+COMMENT ON COLUMN snowflake_status.database_layout IS 'Layout that the IDs of this database were generated with; NULL if unknown. If it differs from layout, pass it when you decode old IDs, or accept the new one';
+COMMENT ON COLUMN snowflake_status.expires_at IS 'Time at which the layout runs out; NULL if it is past the range of timestamptz';
 
 CREATE VIEW snowflake_stat_slots AS
     SELECT s.backend_id,
@@ -28,14 +28,14 @@ CREATE VIEW snowflake_stat_slots AS
                  ORDER BY a.pid) AS pids,
            s.ids, s.last_id_at, s.borrowed_ticks, s.waits, s.wait_time, s.clock_steps
     FROM snowflake_internal.get_stat_slots() AS s;
-COMMENT ON VIEW snowflake_stat_slots IS 'What happened in each slot: a row for each backend number';
+COMMENT ON VIEW snowflake_stat_slots IS 'Statistics of each slot: one row for each backend number';
 COMMENT ON COLUMN snowflake_stat_slots.backend_id IS 'The backend number';
-COMMENT ON COLUMN snowflake_stat_slots.pids IS 'The processes that have this number now';
-COMMENT ON COLUMN snowflake_stat_slots.ids IS 'IDs made since the statistics were reset';
-COMMENT ON COLUMN snowflake_stat_slots.last_id_at IS 'The time of the last ID made since the server''s start';
+COMMENT ON COLUMN snowflake_stat_slots.pids IS 'Processes whose own slot this is';
+COMMENT ON COLUMN snowflake_stat_slots.ids IS 'IDs issued since the statistics were reset';
+COMMENT ON COLUMN snowflake_stat_slots.last_id_at IS 'Time of the last ID issued since the server started';
 COMMENT ON COLUMN snowflake_stat_slots.borrowed_ticks IS 'How many ticks the slot is ahead of the clock now';
 COMMENT ON COLUMN snowflake_stat_slots.waits IS 'Calls that waited for time to catch up';
-COMMENT ON COLUMN snowflake_stat_slots.wait_time IS 'How long they waited in all, milliseconds';
-COMMENT ON COLUMN snowflake_stat_slots.clock_steps IS 'Steps of the clock that a process with this number saw first';
+COMMENT ON COLUMN snowflake_stat_slots.wait_time IS 'Total time of these waits, milliseconds';
+COMMENT ON COLUMN snowflake_stat_slots.clock_steps IS 'Clock steps that a process of this slot was the first to see';
 
 GRANT SELECT ON snowflake_status, snowflake_stat_slots TO PUBLIC;

@@ -27,7 +27,7 @@ BEGIN
         RAISE EXCEPTION 'invalid range of partitions: from % to %', since, until
             USING ERRCODE = 'invalid_parameter_value',
                   DETAIL = 'Both ends must be finite, and the second not before the first.',
-                  HINT = 'Partitions for other times are written by hand, with MINVALUE, MAXVALUE or DEFAULT.';
+                  HINT = 'Create other partitions by hand, with MINVALUE, MAXVALUE or DEFAULT.';
     END IF;
 
     SELECT n.nspname, c.relname, c.relkind INTO parent_schema, parent_name, kind
@@ -79,9 +79,9 @@ BEGIN
         -- Not begins + step: after 28 February, the 31st would not come back.
         ends := since + count * step;
         IF ends <= begins THEN
-            RAISE EXCEPTION 'a step of % does not lead on from %', step, begins
+            RAISE EXCEPTION 'an interval of % does not advance from %', step, begins
                 USING ERRCODE = 'invalid_parameter_value',
-                      HINT = 'Give a positive interval, such as ''1 day'' or ''1 month''.';
+                      HINT = 'Use a positive interval, for example ''1 day'' or ''1 month''.';
         END IF;
         bounds := format('FOR VALUES FROM (%L) TO (%L)',
                          @extschema@.snowflake_min_id(begins), @extschema@.snowflake_min_id(ends));
@@ -103,4 +103,4 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_partition_ddl(parent regclass, since timestamp with time zone, until timestamp with time zone, step interval) IS
-    'The CREATE TABLE statements of the partitions that are missing from since to until, one for each step; for \gexec';
+    'Returns CREATE TABLE statements for the partitions missing between since and until, one for each step; for \gexec';

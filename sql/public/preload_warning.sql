@@ -2,11 +2,11 @@
 DO $do$
 BEGIN
     IF NOT (SELECT s.preloaded FROM snowflake_internal.get_status() AS s) THEN
-        RAISE WARNING 'the extension snowflake can read IDs, but not make them yet'
-            USING DETAIL = 'Its library is not in shared_preload_libraries.',
+        RAISE WARNING 'the extension snowflake can decode IDs, but not generate them yet'
+            USING DETAIL = 'The library "snowflake" is not in shared_preload_libraries.',
                   HINT = 'Add these lines to postgresql.conf and restart the server: shared_preload_libraries = ''snowflake'' (after a comma where other libraries are listed), and snowflake.node_id = 0 (another number on each server).';
     ELSIF (SELECT s.node_id IS NULL FROM snowflake_internal.get_status() AS s) THEN
-        RAISE WARNING 'the extension snowflake can read IDs, but not make them yet'
+        RAISE WARNING 'the extension snowflake can decode IDs, but not generate them yet'
             USING DETAIL = 'snowflake.node_id is not set.',
                   HINT = 'Add snowflake.node_id = 0 (another number on each server) to postgresql.conf and restart the server.';
     END IF;

@@ -1,4 +1,4 @@
 COMMENT ON FUNCTION snowflake_to_text(id bigint, encoding text) IS
-    'An ID as text of fixed width, base32 (13 characters) or base62 (11), which sorts as the ID does';
+    'Encodes an ID as text of fixed width, base32 (13 characters) or base62 (11), which sorts as the ID does';
 COMMENT ON FUNCTION snowflake_from_text(text text, encoding text) IS
-    'The ID that snowflake_to_text gave this text';
+    'Decodes a text made by snowflake_to_text';

@@ -19,7 +19,7 @@ use crate::error::Error;
 #[pg_extern(sql = r#"
 CREATE FUNCTION snowflake_internal.migration_guard() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.migration_guard() IS
-    'The trigger that lets only superusers change snowflake_internal.origins and snowflake_internal.progress by SQL';
+    'The trigger that lets only superusers change the extension''s tables by SQL';
 "#)]
 fn snowflake_migration_guard(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
     // SAFETY: Postgres calls with a valid call frame; its context is what

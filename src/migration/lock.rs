@@ -19,7 +19,7 @@ const MODES: [(&[u8], u32); 3] = [
 CREATE FUNCTION snowflake_internal.migration_lock_table(relation regclass, mode text) RETURNS void
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.migration_lock_table(relation regclass, mode text) IS
-    'Behind snowflake_internal.migration_lock: locks a table, without its children, by its OID';
+    'Used by snowflake_internal.migration_lock: locks a table, without its children, by its OID';
 "#)]
 fn snowflake_migration_lock_table(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
     // SAFETY: the frame of this call, whose arguments are as its SQL says.

@@ -23,7 +23,7 @@ use crate::error::Error;
 CREATE FUNCTION snowflake_internal.migration_run(relation regclass, statement text) RETURNS text[]
     VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.migration_run(relation regclass, statement text) IS
-    'Behind snowflake_migrate: runs one statement with the rights of a table''s owner, which the caller must have; the first row as an array';
+    'Used by snowflake_migrate: runs one statement with the rights of a table''s owner, which the caller must have; the first row as an array';
 "#)]
 fn snowflake_migration_run(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
     run(fcinfo, false)
@@ -34,7 +34,7 @@ fn snowflake_migration_run(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
 CREATE FUNCTION snowflake_internal.migration_query(relation regclass, query text) RETURNS text[]
     STABLE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.migration_query(relation regclass, query text) IS
-    'Behind snowflake_migration_plan: runs one query with the rights of a table''s owner, which the caller must have; the first row as an array';
+    'Used by snowflake_migration_plan: runs one query with the rights of a table''s owner, which the caller must have; the first row as an array';
 "#)]
 fn snowflake_migration_query(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
     run(fcinfo, true)

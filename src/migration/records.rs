@@ -44,7 +44,7 @@ const WRITE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 CREATE FUNCTION snowflake_internal.migration_origin(target regclass, column_name name) RETURNS snowflake_internal.origins
     STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.migration_origin(target regclass, column_name name) IS
-    'What snowflake_internal.origins has of a column, for the owner of its table; else NULL';
+    'The row of snowflake_internal.origins of a column, for the owner of its table; otherwise NULL';
 "#)]
 fn snowflake_migration_origin(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
     // SAFETY: the frame of this call, whose arguments are as its SQL says.
@@ -65,7 +65,7 @@ fn snowflake_migration_origin(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
 CREATE FUNCTION snowflake_internal.migration_keep_origin(origin snowflake_internal.origins) RETURNS void
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.migration_keep_origin(origin snowflake_internal.origins) IS
-    'Behind snowflake_internal.migration_remember: writes a row of snowflake_internal.origins, for the owner of its table';
+    'Used by snowflake_internal.migration_remember: writes a row of snowflake_internal.origins, for the owner of its table';
 "#)]
 fn snowflake_migration_keep_origin(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
     or_report(keep(fcinfo, ORIGINS));
@@ -76,7 +76,7 @@ fn snowflake_migration_keep_origin(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
 CREATE FUNCTION snowflake_internal.migration_progress(target regclass, column_name name, relation regclass) RETURNS snowflake_internal.progress
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.migration_progress(target regclass, column_name name, relation regclass) IS
-    'Behind snowflake_migrate_backfill: where a batch begins';
+    'Used by snowflake_migrate_backfill: the position of the next batch';
 "#)]
 fn snowflake_migration_progress(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
     // SAFETY: the frame of this call, whose arguments are as its SQL says.
@@ -94,7 +94,7 @@ fn snowflake_migration_progress(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
 CREATE FUNCTION snowflake_internal.migration_keep_progress(step snowflake_internal.progress) RETURNS void
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.migration_keep_progress(step snowflake_internal.progress) IS
-    'Behind snowflake_migrate_backfill: writes a row of snowflake_internal.progress, for the owner of its tables';
+    'Used by snowflake_migrate_backfill: writes a row of snowflake_internal.progress, for the owner of its tables';
 "#)]
 fn snowflake_migration_keep_progress(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
     or_report(keep(fcinfo, PROGRESS));
@@ -105,7 +105,7 @@ fn snowflake_migration_keep_progress(fcinfo: pg_sys::FunctionCallInfo) -> Answer
 CREATE FUNCTION snowflake_internal.migration_end(target regclass, column_name name) RETURNS void
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.migration_end(target regclass, column_name name) IS
-    'Behind snowflake_migration_plan: forgets how far the copying was';
+    'Used by snowflake_migration_plan: deletes the progress of a backfill';
 "#)]
 fn snowflake_migration_end(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
     // SAFETY: the frame of this call, whose arguments are as its SQL says.

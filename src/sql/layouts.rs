@@ -13,7 +13,7 @@ CREATE FUNCTION snowflake_internal.get_layouts() RETURNS TABLE (
     ids_per_second bigint, nodes bigint, backends bigint
 ) IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.get_layouts() IS
-    'Behind the view snowflake_layouts';
+    'Used by the view snowflake_layouts';
 "#)]
 fn snowflake_get_layouts() -> TableIterator<
     'static,

@@ -28,7 +28,7 @@ CREATE FUNCTION snowflake_internal.get_status() RETURNS TABLE (
     clock_behind double precision, ids bigint, waits bigint, expires_at timestamp with time zone
 ) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.get_status() IS
-    'Behind the view snowflake_status';
+    'Used by the view snowflake_status';
 "#)]
 fn snowflake_get_status(
     fcinfo: pg_sys::FunctionCallInfo,
@@ -82,7 +82,7 @@ CREATE FUNCTION snowflake_internal.get_stat_slots() RETURNS TABLE (
     borrowed_ticks bigint, waits bigint, wait_time double precision, clock_steps bigint, bound bigint
 ) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.get_stat_slots() IS
-    'Behind the view snowflake_stat_slots';
+    'Used by the view snowflake_stat_slots';
 "#)]
 fn snowflake_get_stat_slots() -> TableIterator<
     'static,
@@ -178,7 +178,7 @@ fn bound_at_start(shared: Shared, identity: Identity) -> Option<i64> {
 CREATE FUNCTION snowflake_internal.get_database_layout() RETURNS text
     STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.get_database_layout() IS
-    'Behind the view snowflake_status: the layout that this database''s IDs were made with';
+    'Used by the view snowflake_status: the layout that this database''s IDs were made with';
 "#)]
 fn snowflake_get_database_layout(fcinfo: pg_sys::FunctionCallInfo) -> Option<String> {
     accepted_layout::of_database(called_function(fcinfo))

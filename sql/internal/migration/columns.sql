@@ -56,18 +56,18 @@ BEGIN
     IF cardinality(candidates) = 1 THEN
         RETURN candidates[1];
     ELSIF cardinality(candidates) = 0 THEN
-        RAISE EXCEPTION 'no column of "%" is fed by a sequence', relation.relname
+        RAISE EXCEPTION 'no column of "%" takes its values from a sequence', relation.relname
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Name the column that is to have snowflake IDs.';
+                  HINT = 'Specify the column to migrate.';
     END IF;
-    RAISE EXCEPTION 'several columns of "%" are fed by a sequence', relation.relname
+    RAISE EXCEPTION 'several columns of "%" take their values from a sequence', relation.relname
         USING ERRCODE = 'invalid_parameter_value',
               DETAIL = format('They are %s.', array_to_string(candidates, ', ')),
-              HINT = 'Name the one that is to have snowflake IDs.';
+              HINT = 'Specify the column to migrate.';
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_column(target regclass, column_name name) IS
-    'Behind snowflake_migration_plan: the column that is meant';
+    'Used by snowflake_migration_plan: the column to migrate';
 
 -- Whether a column's default is snowflake_nextval().
 CREATE FUNCTION snowflake_internal.migration_is_switched(target regclass, column_name name)
@@ -83,7 +83,7 @@ AS $function$
         WHERE a.attrelid = target AND a.attname = column_name AND a.attgenerated = '')
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_is_switched(target regclass, column_name name) IS
-    'Behind snowflake_migration_plan: whether the column''s default is snowflake_nextval()';
+    'Used by snowflake_migration_plan: whether the column''s default is snowflake_nextval()';
 
 -- No ID that is made from now on is smaller: the first one of the tick in
 -- which this transaction began. (snowflake_min_id(now()) is of the next tick.)
@@ -95,7 +95,7 @@ AS $function$
         @extschema@.snowflake_timestamp(greatest(@extschema@.snowflake_max_id(now()), 0)))
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_first_id() IS
-    'Behind snowflake_migration_plan: no ID that is made from now on is smaller';
+    'Used by snowflake_migration_plan: the smallest ID that can be issued from now on';
 
 -- A table's name for statements that run under any search path: that of a
 -- temporary one says so, too.
@@ -108,7 +108,7 @@ AS $function$
     WHERE c.oid = target
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_name(target regclass) IS
-    'Behind snowflake_migration_plan: a table''s name for statements that run under any search path';
+    'Used by snowflake_migration_plan: a table''s name for statements that run under any search path';
 
 -- A table, its partitions and its children: to whom its ALTER TABLE goes on.
 CREATE FUNCTION snowflake_internal.migration_family(target regclass, column_name name)
@@ -124,7 +124,7 @@ AS $function$
     FROM tree JOIN pg_attribute AS a ON a.attrelid = tree.oid AND a.attname = column_name AND a.attnum > 0
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_family(target regclass, column_name name) IS
-    'Behind snowflake_migration_plan: a table, its partitions and its children';
+    'Used by snowflake_migration_plan: a table, its partitions and its children';
 
 -- The columns that hold the same IDs: the column itself and whatever
 -- references it, on any number of levels. Only those that are declared there:
@@ -168,4 +168,4 @@ AS $function$
     WHERE a.attinhcount = 0
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_reach(target regclass, column_name name) IS
-    'Behind snowflake_migration_plan: the columns that hold the same IDs, on any number of levels';
+    'Used by snowflake_migration_plan: the columns that hold the same IDs, on any number of levels';

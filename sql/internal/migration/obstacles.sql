@@ -6,7 +6,7 @@ RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STAB
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT 'this server makes no IDs: snowflake is not in shared_preload_libraries',
-           'Add it there and restart the server.', '55000'
+           'Add it to shared_preload_libraries and restart the server.', '55000'
     FROM @extschema@.snowflake_status AS s WHERE NOT s.preloaded
   UNION ALL
     SELECT 'this server makes no IDs: snowflake.node_id is not set',
@@ -14,12 +14,12 @@ AS $function$
     FROM @extschema@.snowflake_status AS s WHERE s.preloaded AND s.node_id IS NULL
   UNION ALL
     SELECT 'permission denied for function snowflake_nextval',
-           format('GRANT EXECUTE ON FUNCTION %s TO whoever inserts.', p.oid::regprocedure), '42501'
+           format('GRANT EXECUTE ON FUNCTION %s TO the roles that insert.', p.oid::regprocedure), '42501'
     FROM pg_proc AS p
     WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND NOT has_function_privilege(p.oid, 'EXECUTE')
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_server_obstacles() IS
-    'Behind snowflake_internal.migration_obstacles: a server that makes no IDs';
+    'Used by snowflake_internal.migration_obstacles: a server that issues no IDs';
 
 -- Whose the tables are: ALTER TABLE is for owners, of partitions too. A
 -- superuser alters them with the rights of their owners.
@@ -56,7 +56,7 @@ AS $function$
     WHERE a.relation = target AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_owner_obstacles(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_obstacles: tables of other owners';
+    'Used by snowflake_internal.migration_obstacles: tables of other owners';
 
 -- The column itself.
 CREATE FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name)
@@ -71,14 +71,14 @@ AS $function$
         WHERE c.oid = target
     )
     SELECT format('column %I of %s is inherited', m.attname, m.relation),
-           'Migrate the table that it is inherited from: its partitions and children follow.', '55000'
+           'Migrate the table it is inherited from; its partitions and child tables follow.', '55000'
     FROM meant AS m WHERE m.attinhcount > 0
   UNION ALL
     SELECT format('column %I of %s is generated from other columns', m.attname, m.relation),
            'It cannot have a default.', '55000'
     FROM meant AS m WHERE m.attgenerated <> ''
   UNION ALL
-    SELECT format('row-level security is forced on the owner of %s, who has to see every row', m.relation),
+    SELECT format('row-level security is forced on the owner of %s, which has to see every row', m.relation),
            format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
     FROM meant AS m WHERE m.relforcerowsecurity
   UNION ALL
@@ -86,8 +86,8 @@ AS $function$
            'Snowflake IDs are bigint: only smallint, integer and bigint columns can be migrated.', '55000'
     FROM meant AS m WHERE m.base_type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
   UNION ALL
-    SELECT format('column %I of %s is an identity column of its own', a.attname, f.relation),
-           format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY: it is to have its parent''s default.', f.relation, a.attname), '55000'
+    SELECT format('column %I of %s is an identity column with its own sequence', a.attname, f.relation),
+           format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY; it will get the default of its parent.', f.relation, a.attname), '55000'
     FROM snowflake_internal.migration_family(target, column_name) AS f
     JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute AND a.attidentity <> ''
     WHERE f.relation <> target
@@ -95,7 +95,7 @@ AS $function$
                     AND d.refobjsubid = f.attribute AND d.classid = 'pg_class'::regclass AND d.deptype = 'i')
   UNION ALL
     SELECT format('%s depends on sequence %s', pg_describe_object(d.classid, d.objid, d.objsubid), s.oid::regclass),
-           'Give it a sequence of its own: DROP IDENTITY drops this one.', '55000'
+           'Give it a sequence of its own, because DROP IDENTITY drops this one.', '55000'
     FROM meant AS m
     JOIN pg_depend AS own ON own.refclassid = 'pg_class'::regclass AND own.refobjid = m.relation AND own.refobjsubid = m.attnum
                          AND own.classid = 'pg_class'::regclass AND own.deptype = 'i'
@@ -103,7 +103,7 @@ AS $function$
     JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid AND d.deptype = 'n'
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_obstacles: what the column itself is';
+    'Used by snowflake_internal.migration_obstacles: what the column itself is';
 
 -- Old IDs have to be below the new ones. While a column is too narrow for
 -- those, they are.
@@ -125,14 +125,14 @@ BEGIN
         target, format('SELECT max(%I) FROM %s', column_name, snowflake_internal.migration_name(target))))[1]::bigint;
     IF highest >= first THEN
         RETURN QUERY SELECT
-            format('rows of %s have IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
+            format('%s has IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
                    target, highest, first),
-            'New IDs could meet existing ones. If those have just come from another server, run it again; else give those rows smaller IDs, or use a layout with an earlier epoch.', '55000';
+            'New IDs could equal existing ones. If these rows have just been replicated from another server, run it again. Otherwise give them smaller IDs, or use a layout with an earlier epoch.', '55000';
     END IF;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
+    'Used by snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
 
 -- What a column's type cannot be changed under. ALTER TABLE goes on to
 -- partitions and children, and what depends on theirs stands in the way too.
@@ -186,7 +186,7 @@ AS $function$
                         AND d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = 0 AND d.deptype = 'i')
       UNION ALL
         SELECT 4, format('%s is a foreign table', f.relation),
-               'Its rows are elsewhere: detach it, and change the column there and here.'
+               'Its rows are on another server: detach it, and change the column on both.'
         FROM family AS f WHERE f.relkind = 'f'
       UNION ALL
         SELECT 5, format('column %I of %s is inherited from several tables', column_name, f.relation),
@@ -214,7 +214,7 @@ AS $function$
         FROM dependent AS d JOIN pg_policy AS p ON d.classid = 'pg_policy'::regclass AND p.oid = d.objid
       UNION ALL
         SELECT DISTINCT 8, format('function %s has a SQL body that uses column %I of %s', d.objid::regprocedure, column_name, d.relation),
-               'Drop it, or give it a body in a string, and create it again after the column is widened.'
+               'Drop it and create it again after the column is widened, or give it a body in a string.'
         FROM dependent AS d WHERE d.classid = 'pg_proc'::regclass
       UNION ALL
         SELECT DISTINCT 9, format('column %I of %s is generated from column %I', g.attname, g.attrelid::regclass, column_name),
@@ -234,7 +234,7 @@ AS $function$
         SELECT DISTINCT 11, format('publication %I has %s that uses column %I of %s', p.pubname,
                    CASE WHEN r.prqual IS NULL THEN 'a column list' WHEN r.prattrs IS NULL THEN 'a WHERE' ELSE 'a WHERE or a column list' END,
                    column_name, d.relation),
-               'Take that out (ALTER PUBLICATION ... SET TABLE), and put it back after the column is widened.'
+               'Remove it (ALTER PUBLICATION ... SET TABLE), and add it again after the column is widened.'
         FROM dependent AS d
         JOIN pg_publication_rel AS r ON d.classid = 'pg_publication_rel'::regclass AND r.oid = d.objid
         JOIN pg_publication AS p ON p.oid = r.prpubid
@@ -257,7 +257,7 @@ AS $function$
       UNION ALL
         -- PostgreSQL puts it back on an index that it makes anew, but not where
         -- it makes that as a part of a partitioned table's.
-        SELECT DISTINCT 14, format('the replica identity of partition %s is index %s with column %I, which is made anew without it',
+        SELECT DISTINCT 14, format('the replica identity of partition %s is index %s with column %I, which is rebuilt without it',
                                    f.relation, i.indexrelid::regclass, column_name),
                format('ALTER TABLE %s REPLICA IDENTITY FULL, and USING INDEX after the column is widened.', f.relation)
         FROM family AS f
@@ -267,8 +267,8 @@ AS $function$
       UNION ALL
         -- Tables have such constraints since PostgreSQL 18, which does not find
         -- them under another name when it makes them anew.
-        SELECT 15, format('not-null constraint %I of %s has another name than that of its parent %s', k.conname, f.relation, i.inhparent::regclass),
-               format('Take it out of its parent (NO INHERIT, or DETACH), ALTER TABLE %s RENAME CONSTRAINT %I TO %I, and put it back.',
+        SELECT 15, format('not-null constraint %I of %s does not have the name it has in its parent %s', k.conname, f.relation, i.inhparent::regclass),
+               format('Detach the table from its parent (NO INHERIT, or DETACH), ALTER TABLE %s RENAME CONSTRAINT %I TO %I, and attach it again.',
                       f.relation, k.conname, above.conname)
         FROM family AS f
         JOIN pg_inherits AS i ON i.inhrelid = f.relation
@@ -280,7 +280,7 @@ AS $function$
     SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_obstacles: what a column''s type cannot be changed under';
+    'Used by snowflake_internal.migration_obstacles: what a column''s type cannot be changed under';
 
 -- All of it.
 CREATE FUNCTION snowflake_internal.migration_obstacles(target regclass, column_name name)
@@ -307,4 +307,4 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_obstacles(target regclass, column_name name) IS
-    'Behind snowflake_migration_plan: what stands in the way, and what to do about it';
+    'Used by snowflake_migration_plan: obstacles, and how to remove them';

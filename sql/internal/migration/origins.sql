@@ -15,7 +15,7 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
-    'Behind snowflake_migration_plan: fails unless the caller owns the table';
+    'Used by snowflake_migration_plan: fails unless the caller owns the table';
 
 -- What feeds a column now.
 CREATE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
@@ -33,7 +33,7 @@ AS $function$
     LIMIT 1
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
-    'Behind snowflake_migration_plan: what feeds a column now';
+    'Used by snowflake_migration_plan: the present sequence of a column';
 
 -- The sequence that goes with a column: as its identity, or owned by it.
 CREATE FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name)
@@ -50,7 +50,7 @@ AS $function$
     LIMIT 1
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
-    'Behind snowflake_migrate_revert: the sequence of an identity or serial column';
+    'Used by snowflake_migrate_revert: the sequence of an identity or serial column';
 
 -- Whether that is what is kept.
 CREATE FUNCTION snowflake_internal.migration_is_remembered(target regclass, column_name name)
@@ -67,7 +67,7 @@ AS $function$
               IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_is_remembered(target regclass, column_name name) IS
-    'Behind snowflake_migration_plan: whether what feeds a column now is what is kept of it';
+    'Used by snowflake_migration_plan: whether the recorded sequence of a column is its present one';
 
 -- Keeps what the column has now. What is kept already is brought up to date:
 -- the sequence has advanced in between. How far another role's sequence is, is
@@ -149,7 +149,7 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_remember(target regclass, column_name name) IS
-    'A step of snowflake_migration_plan: keeps what feeds the column, for the way back';
+    'A step of snowflake_migration_plan: records the sequence of the column, for snowflake_migrate_revert';
 
 -- Marks it as put back, once the column no longer has snowflake_nextval().
 CREATE FUNCTION snowflake_internal.migration_put_back(target regclass, column_name name)
@@ -163,7 +163,7 @@ BEGIN
     IF snowflake_internal.migration_is_switched(target, column_name) THEN
         RAISE EXCEPTION 'column "%" still has snowflake_nextval() as its default', column_name
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'snowflake_migrate_revert() puts back what it had.';
+                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
     END IF;
     origin := snowflake_internal.migration_origin(target, column_name);
     IF origin.target IS NOT NULL THEN
@@ -173,4 +173,4 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_put_back(target regclass, column_name name) IS
-    'Behind snowflake_migrate_revert: notes that it was done';
+    'Used by snowflake_migrate_revert: records that the migration was reverted';

@@ -13,12 +13,12 @@ BEGIN
     IF snowflake_internal.migration_is_switched(target, column_name) THEN
         RAISE EXCEPTION 'column "%" of % has snowflake IDs already', column_name, target
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Ask for the plan again.';
+                  HINT = 'Request the plan again.';
     END IF;
     IF NOT snowflake_internal.migration_is_remembered(target, column_name) THEN
-        RAISE EXCEPTION 'what feeds column "%" of % is not remembered yet', column_name, target
+        RAISE EXCEPTION 'the sequence of column "%" of % is not recorded yet', column_name, target
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Run the statements of snowflake_migration_plan() in their order.';
+                  HINT = 'Run the statements of snowflake_migration_plan() in order.';
     END IF;
     SELECT string_agg(format('%s.%I', r.relation, a.attname), ', ') INTO narrow
     FROM snowflake_internal.migration_reach(target, column_name) AS r
@@ -27,7 +27,7 @@ BEGIN
     IF narrow IS NOT NULL THEN
         RAISE EXCEPTION 'columns are still too narrow for snowflake IDs: %', narrow
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Run the statements of snowflake_migration_plan() in their order.';
+                  HINT = 'Run the statements of snowflake_migration_plan() in order.';
     END IF;
     SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
     FROM snowflake_internal.migration_row_obstacles(target, column_name) AS o;
@@ -77,7 +77,7 @@ BEGIN
         IF obstacles IS NOT NULL THEN
             RAISE EXCEPTION 'cannot migrate column "%" of %', meant, target
                 USING ERRCODE = code, DETAIL = obstacles,
-                      HINT = 'Nothing was changed. Remove what stands in the way, then ask for the plan again.';
+                      HINT = 'Nothing was changed. Remove the obstacles, then request the plan again.';
         END IF;
     END IF;
     step := 0;
@@ -89,7 +89,7 @@ BEGIN
         statement := format('SELECT snowflake_internal.migration_remember(%s)', arguments);
         lock_level := 'SHARE UPDATE EXCLUSIVE';
         rewrites := false;
-        note := 'remembers what feeds the column, for snowflake_migrate_revert()';
+        note := 'records the sequence of the column, for snowflake_migrate_revert()';
         RETURN NEXT;
     END IF;
 
@@ -127,12 +127,12 @@ BEGIN
         statement := format('ALTER TABLE %s %s', it.named, it.actions);
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := true;
-        note := format('widens %s; rewrites the table and its indexes (%s now, needed once more while it runs, and in the WAL), and checks its foreign keys anew',
+        note := format('widens %s; rewrites the table and its indexes (%s now; as much disk space is needed while it runs, and as much WAL) and checks its foreign keys again',
                        it.names, it.size)
                 || coalesce('. Also locked: ' || it.locked_too, '')
                 || coalesce('. Published by ' || it.publications || ': widen the column at the subscribers first', '')
-                || CASE WHEN it.is_partitioned THEN '. Indexes and not-null constraints of partitions that belong to one of the table are made anew as if the table''s were '
-                                                    'created now: with the names that they get then, its comment, and no mark of CLUSTER' ELSE '' END;
+                || CASE WHEN it.is_partitioned THEN '. Indexes and not-null constraints of partitions that belong to one of the table are rebuilt as if the table''s were '
+                                                    'created now: with new names and the comment of the table''s, and without a CLUSTER setting' ELSE '' END;
         RETURN NEXT;
     END LOOP;
 
@@ -159,13 +159,13 @@ BEGIN
                                 AND theirs.classid = 'pg_attrdef'::regclass AND theirs.objid <> own.oid
         JOIN pg_attrdef AS f ON f.oid = theirs.objid
         JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum;
-        note := format('new rows get snowflake IDs, from %s on: more than an integer or a JavaScript Number (2^53) holds. Rows that are there keep theirs, which read as the first moments after the epoch',
+        note := format('new rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch',
                        snowflake_internal.migration_first_id())
-                || coalesce('. The sequence goes on feeding ' || notes, '');
+                || coalesce('. The sequence is still used by ' || notes, '');
         SELECT string_agg(k.conname, ', ' ORDER BY k.conname) INTO notes
         FROM pg_constraint AS k JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
         WHERE k.conrelid = target AND k.contype = 'c' AND a.attname = meant;
-        note := note || coalesce('. They have to pass the check constraints ' || notes, '');
+        note := note || coalesce('. They must satisfy the check constraints ' || notes, '');
         RETURN NEXT;
     END IF;
 
@@ -197,7 +197,7 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_steps(target regclass, column_name name, online boolean) IS
-    'Behind snowflake_migration_plan: its steps, each with the table whose owner runs it in snowflake_migrate';
+    'Used by snowflake_migration_plan: its steps, each with the table whose owner runs it in snowflake_migrate';
 
 -- Waits for a lock no longer than a few seconds, where the caller has not said
 -- how long: whoever waits for ACCESS EXCLUSIVE makes everybody behind it wait.
@@ -212,4 +212,4 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_limit_locks() IS
-    'Behind snowflake_migrate: waits for locks a few seconds at most, unless lock_timeout says otherwise';
+    'Used by snowflake_migrate: waits for locks a few seconds at most, unless lock_timeout says otherwise';

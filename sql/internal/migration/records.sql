@@ -64,7 +64,7 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.origins_stay() IS
-    'Keeps what is replicated from another server''s snowflake_internal.origins out of this one''s';
+    'Keeps rows replicated from another server out of the tables of this one';
 CREATE TRIGGER origins_stay BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.origins
     FOR EACH ROW EXECUTE FUNCTION snowflake_internal.origins_stay();
 ALTER TABLE snowflake_internal.origins ENABLE REPLICA TRIGGER origins_stay;

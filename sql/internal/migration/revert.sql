@@ -18,7 +18,7 @@ AS $function$
         (options ->> 'cache')::bigint, CASE WHEN (options ->> 'cycle')::boolean THEN 'CYCLE' ELSE 'NO CYCLE' END)
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_sequence_options(options jsonb) IS
-    'Behind snowflake_migrate_revert: the options of a sequence as CREATE SEQUENCE has them';
+    'Used by snowflake_migrate_revert: the options of a sequence as CREATE SEQUENCE has them';
 
 -- Gives a new sequence the privileges and the comment that its predecessor
 -- had, in place of what ALTER DEFAULT PRIVILEGES gave it.
@@ -55,7 +55,7 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_dress_sequence(sequence regclass, origin snowflake_internal.origins) IS
-    'Behind snowflake_migrate_revert: gives a new sequence the privileges and the comment of the old one';
+    'Used by snowflake_migrate_revert: gives a new sequence the privileges and the comment of the old one';
 
 -- Makes the column an identity column again. Its sequence is where the table
 -- is now: it has to be.
@@ -80,7 +80,7 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_restore_identity(origin snowflake_internal.origins) IS
-    'Behind snowflake_migrate_revert: makes the column an identity column again';
+    'Used by snowflake_migrate_revert: makes the column an identity column again';
 
 -- Finds a sequence by the name that it had.
 CREATE FUNCTION snowflake_internal.migration_named_sequence(sequence_schema name, sequence_name name)
@@ -92,7 +92,7 @@ AS $function$
     WHERE n.nspname = sequence_schema AND c.relname = sequence_name AND c.relkind = 'S'
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_named_sequence(sequence_schema name, sequence_name name) IS
-    'Behind snowflake_migrate_revert: a sequence by its name, if it exists';
+    'Used by snowflake_migrate_revert: a sequence by its name, if it exists';
 
 -- Makes the sequence of a serial column again, which was dropped since.
 CREATE FUNCTION snowflake_internal.migration_restore_sequence(origin snowflake_internal.origins)
@@ -119,7 +119,7 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_restore_sequence(origin snowflake_internal.origins) IS
-    'Behind snowflake_migrate_revert: makes a serial column''s sequence again that was dropped';
+    'Used by snowflake_migrate_revert: creates the dropped sequence of a serial column again';
 
 -- Puts the default back that the column had. A serial column's sequence is
 -- found under another name, too.
@@ -140,7 +140,7 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_restore_default(origin snowflake_internal.origins, sequence regclass) IS
-    'Behind snowflake_migrate_revert: puts the default back';
+    'Used by snowflake_migrate_revert: restores the default';
 
 -- Partitions and children that had another default than their parent. With the
 -- rights of the parent's owner, who has remembered them, and not of a child's.
@@ -165,7 +165,7 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_restore_children(origin snowflake_internal.origins) IS
-    'Behind snowflake_migrate_revert: puts the defaults of partitions and children back';
+    'Used by snowflake_migrate_revert: restores the defaults of partitions and child tables';
 
 -- The sequence resumes after the old IDs: those below the first snowflake ID,
 -- also ones that were inserted since. It keeps its step: of two servers, one
@@ -192,7 +192,7 @@ BEGIN
                    WHERE a.attrelid = origin.target AND a.attname = origin.column_name
                      AND snowflake_internal.migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype))
     THEN
-        RAISE EXCEPTION 'column "%" of % is of another type now', origin.column_name, origin.target
+        RAISE EXCEPTION 'the type of column "%" of % has changed', origin.column_name, origin.target
             USING ERRCODE = 'object_not_in_prerequisite_state';
     END IF;
     SELECT s.last_value, s.is_called INTO state FROM snowflake_internal.migration_sequence_state(sequence, origin.target) AS s;
@@ -229,4 +229,4 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_continue_sequence(sequence regclass, is_new boolean, origin snowflake_internal.origins) IS
-    'Behind snowflake_migrate_revert: lets the sequence go on after the old IDs';
+    'Used by snowflake_migrate_revert: makes the sequence resume after the old IDs';

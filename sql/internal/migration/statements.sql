@@ -9,7 +9,7 @@ AS $function$
                 ELSE format('DO %L', format(E'\nBEGIN\n%sEND\n', body)) END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_block(body text) IS
-    'Behind snowflake_migration_plan: several statements as one';
+    'Used by snowflake_migration_plan: several statements as one';
 
 -- The tables at the other end of the foreign keys that are made anew with a
 -- column: they are locked as the table itself is.
@@ -26,7 +26,7 @@ AS $function$
     WHERE other.relation <> target
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_locked_too(target regclass, attributes smallint[]) IS
-    'Behind snowflake_migration_plan: the tables that are locked with a table whose columns are widened';
+    'Used by snowflake_migration_plan: the tables that are locked with a table whose columns are widened';
 
 -- The publications that send a table's rows to subscribers.
 CREATE FUNCTION snowflake_internal.migration_publications(target regclass, column_name name)
@@ -40,7 +40,7 @@ AS $function$
     JOIN pg_publication_tables AS p ON p.schemaname = n.nspname AND p.tablename = c.relname
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_publications(target regclass, column_name name) IS
-    'Behind snowflake_migration_plan: the publications that a table is in';
+    'Used by snowflake_migration_plan: the publications that a table is in';
 
 -- Whether a column has no statistics, though it is to have some, there are
 -- rows for them, and the caller could see them.
@@ -62,7 +62,7 @@ AS $function$
                       WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name) IS
-    'Behind snowflake_migration_plan: whether a column has to be analyzed';
+    'Used by snowflake_migration_plan: whether a column has to be analyzed';
 
 -- Runs statements in their order, each with the rights of the owner of the
 -- table that it alters.
@@ -77,4 +77,4 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[]) IS
-    'Behind snowflake_internal.migration_swap: runs statements, each with the rights of the owner of its table';
+    'Used by snowflake_internal.migration_swap: runs statements, each with the rights of the owner of its table';

@@ -13,4 +13,4 @@ AS $function$
     SELECT layer.oid FROM layer WHERE layer.typbasetype = 0
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_base_type(type_oid oid) IS
-    'Behind snowflake_serial_columns: the type under a domain';
+    'Used by snowflake_serial_columns: the type under a domain';

@@ -18,7 +18,7 @@ AS $function$
       AND t.tgtype & 16 <> 0 AND cardinality(t.tgattr::smallint[]) = 0
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_update_triggers(relation regclass) IS
-    'Behind snowflake_migrate_backfill: the triggers that copying rows would fire';
+    'Used by snowflake_migrate_backfill: the triggers that copying rows would fire';
 
 -- Copies what is missing of one range of blocks, and notes it. It stops where
 -- the rows are through.
@@ -57,7 +57,7 @@ BEGIN
     FROM snowflake_internal.migration_shadows(target, column_name) AS s
     WHERE s.relation = migration_backfill_batch.relation AND s.is_kept;
     IF step.target IS NULL OR assignments IS NULL THEN
-        RAISE EXCEPTION 'the migration of column "%" of % was ended meanwhile', column_name, target
+        RAISE EXCEPTION 'the migration of column "%" of % was ended by another session', column_name, target
             USING ERRCODE = 'object_not_in_prerequisite_state';
     ELSIF step.filenode IS DISTINCT FROM pg_relation_filenode(relation) THEN
         -- Written anew by VACUUM FULL or the like.
@@ -154,7 +154,7 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_backfill_batch(target regclass, column_name name, relation regclass, batch_size integer) IS
-    'Behind snowflake_migrate_backfill: copies what is missing in one range of blocks';
+    'Used by snowflake_migrate_backfill: copies one range of blocks';
 
 -- Whether a standby or a subscriber is behind by more than max_replay_lag. What
 -- it reports itself is how long ago the last change was made that it has
@@ -177,7 +177,7 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_replay_lag(max_replay_lag interval, mark pg_lsn, marked_at timestamp with time zone) IS
-    'Behind snowflake_migrate_backfill: the standbys and subscribers that are behind';
+    'Used by snowflake_migrate_backfill: the standbys and subscribers that are behind';
 
 -- Looks at what the backfill was called with and begins. The tables whose rows
 -- have to be copied.
@@ -201,7 +201,7 @@ BEGIN
     ELSIF max_replay_lag <= interval '0' THEN
         RAISE EXCEPTION 'max_replay_lag must be longer than 0, but is %', max_replay_lag USING ERRCODE = 'invalid_parameter_value';
     ELSIF max_replay_lag IS NOT NULL AND NOT pg_has_role('pg_read_all_stats', 'USAGE') THEN
-        RAISE EXCEPTION 'permission denied to see how far standbys are'
+        RAISE EXCEPTION 'permission denied to read the replay lag of standbys'
             USING ERRCODE = 'insufficient_privilege',
                   HINT = format('GRANT pg_monitor TO %I, or leave max_replay_lag out.', current_user);
     END IF;
@@ -212,14 +212,14 @@ BEGIN
     IF missing IS NOT NULL THEN
         RAISE EXCEPTION 'columns have no shadow column yet: %', missing
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Run the statements of snowflake_migration_plan() with online => true in their order.';
+                  HINT = 'Run the statements of snowflake_migration_plan() with online => true in order.';
     END IF;
     SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
     FROM unnest(relations) AS r (relation)
     CROSS JOIN LATERAL snowflake_internal.migration_update_obstacles(r.relation) AS o;
     IF obstacles IS NOT NULL THEN
         RAISE EXCEPTION 'cannot copy column "%" of %', column_name, target
-            USING ERRCODE = code, DETAIL = obstacles, HINT = 'Nothing was changed. Remove what stands in the way, then run it again.';
+            USING ERRCODE = code, DETAIL = obstacles, HINT = 'Nothing was changed. Remove the obstacles, then run it again.';
     END IF;
     relations := ARRAY(SELECT r.relation FROM unnest(relations) AS r (relation) ORDER BY r.relation = target DESC, r.relation::text);
     FOREACH relation IN ARRAY relations LOOP
@@ -229,7 +229,7 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_backfill_begin(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval) IS
-    'Behind snowflake_migrate_backfill: looks at its arguments, and which tables are to be copied';
+    'Used by snowflake_migrate_backfill: checks its arguments, and returns the tables to copy';
 
 -- The statement that copies, and those that look at each row afterwards.
 CREATE FUNCTION snowflake_internal.migration_backfill_steps(target regclass, column_name name)
@@ -269,13 +269,13 @@ BEGIN
                             here, snowflake_internal.migration_name(target), column_name);
         lock_level := 'ROW EXCLUSIVE';
         in_transaction := false;
-        note := format('copies the columns of about %s rows of %s, batch by batch, each its own transaction. Each row is written once more: up to %s more disk until it is vacuumed, and about %s of WAL',
+        note := format('copies the columns of about %s rows of %s in batches, one transaction each. Each row is written again: up to %s more disk space until it is vacuumed, and about %s of WAL',
                        rows, tables, pg_size_pretty(bytes), pg_size_pretty(wal));
         RETURN NEXT;
     END IF;
     FOR statement, note IN
         SELECT format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(s.relation), s.check_name),
-               format('looks whether each row has its shadow of %I: the proof that the later steps rest on. Should it fail (23514), CALL snowflake_migrate_backfill() again', s.narrow)
+               format('checks that each row has its shadow of %I, which later steps rely on. If it fails (23514), CALL snowflake_migrate_backfill() again', s.narrow)
         FROM snowflake_internal.migration_shadows(target, column_name) AS s
         WHERE NOT s.is_filled
         ORDER BY s.relation = target DESC, s.relation::text, s.attribute
@@ -287,4 +287,4 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_backfill_steps(target regclass, column_name name) IS
-    'Behind snowflake_migration_plan: the statements that copy rows, and look at each afterwards';
+    'Used by snowflake_migration_plan: the statements that copy rows, and check them afterwards';

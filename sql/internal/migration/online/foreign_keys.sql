@@ -56,7 +56,7 @@ AS $function$
     LEFT JOIN pg_constraint AS n ON n.contype = 'f' AND n.conrelid = m.conrelid AND n.conname = m.shadow_name
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_shadow_foreign_keys(target regclass, column_name name) IS
-    'Behind snowflake_migration_plan: the foreign keys of the narrow columns, and those of their shadows';
+    'Used by snowflake_migration_plan: the foreign keys of the narrow columns, and those of their shadows';
 
 -- The statements that add them. From the first one on they are checked for new
 -- rows, so the rows that are referenced have to have their shadows by then.
@@ -75,15 +75,15 @@ AS $function$
                              snowflake_internal.migration_name(target), column_name)
                    || format(E'    %s;\n', f.definition)) AS statement,
                'SHARE ROW EXCLUSIVE' AS lock_level,
-               format('as foreign key %I, for rows that are written from now on; a moment under the lock, which it tries for again and again', f.name) AS note
+               format('like foreign key %I, for rows written from now on; holds the lock for a moment, after short attempts to get it', f.name) AS note
         WHERE f.shadow IS NULL
       UNION ALL
         SELECT 2, format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(f.relation), f.shadow_name),
-               'SHARE UPDATE EXCLUSIVE', format('and for those that are there; %s is locked with ROW SHARE', f.referenced)
+               'SHARE UPDATE EXCLUSIVE', format('checks the existing rows; %s is locked in ROW SHARE mode', f.referenced)
         WHERE f.is_to_be_valid
     ) AS step
     WHERE NOT f.is_ready
     ORDER BY f.relation::text, f.name, step.place
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_steps(target regclass, column_name name) IS
-    'Behind snowflake_migration_plan: the statements that add the foreign keys of shadow columns';
+    'Used by snowflake_migration_plan: the statements that add the foreign keys of shadow columns';

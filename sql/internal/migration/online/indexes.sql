@@ -68,7 +68,7 @@ AS $function$
         ON j.indrelid = m.indrelid AND jc.relname = m.shadow_name AND jc.relnamespace = m.relnamespace
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_shadow_indexes(target regclass, column_name name) IS
-    'Behind snowflake_migration_plan: the indexes of the narrow columns, and those of their shadows';
+    'Used by snowflake_migration_plan: the indexes of the narrow columns, and those of their shadows';
 
 -- The statements that build them. One that was interrupted has left an index
 -- that is not valid, which has to go first.
@@ -80,14 +80,14 @@ AS $function$
     FROM snowflake_internal.migration_shadow_indexes(target, column_name) AS i
     CROSS JOIN LATERAL (
         SELECT 1 AS place, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(i.shadow)) AS statement,
-               'removes what an index build that was interrupted has left' AS note
+               'removes the invalid index of an interrupted build' AS note
         WHERE i.shadow IS NOT NULL
       UNION ALL
         SELECT 2, i.definition,
-               format('as index %s, which has %s now: as much disk and WAL', i.index, pg_size_pretty(pg_relation_size(i.index)))
+               format('like index %s, which has %s now: needs as much disk space and WAL', i.index, pg_size_pretty(pg_relation_size(i.index)))
     ) AS step
     WHERE NOT i.is_ready
     ORDER BY i.relation = target DESC, i.relation::text, i.index::text, step.place
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_index_steps(target regclass, column_name name) IS
-    'Behind snowflake_migration_plan: the statements that build the indexes of shadow columns';
+    'Used by snowflake_migration_plan: the statements that build the indexes of shadow columns';

@@ -16,7 +16,7 @@ AS $function$
     SELECT interval '10 minutes'
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_patience() IS
-    'Behind snowflake_internal.migration_lock: for how long a step of an online migration tries';
+    'Used by snowflake_internal.migration_lock: how long a step of an online migration waits for locks';
 
 -- What is to be said when a lock on one of these did not come in time: nothing
 -- at first, then who holds it, and in the end an error. Gives back when
@@ -43,16 +43,16 @@ BEGIN
     IF clock_timestamp() - begun > patience THEN
         RAISE EXCEPTION 'could not lock % within %', wanted, patience
             USING ERRCODE = 'lock_not_available',
-                  DETAIL = coalesce('Held by processes ' || holders || '.', 'Other transactions hold locks on it again and again.'),
-                  HINT = 'pg_stat_activity shows what they do. Run it again when they are through.';
+                  DETAIL = coalesce('Held by processes ' || holders || '.', 'Other transactions kept locking it.'),
+                  HINT = 'See pg_stat_activity for what they are doing. Run it again when they have ended.';
     END IF;
     RAISE NOTICE 'waiting for a lock on %', wanted
-        USING DETAIL = coalesce('Held by processes ' || holders || '.', 'Nobody holds it at this moment.');
+        USING DETAIL = coalesce('Held by processes ' || holders || '.', 'No process holds it at this moment.');
     RETURN clock_timestamp();
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz) IS
-    'Behind snowflake_internal.migration_lock: says who holds the lock, and fails when it has taken too long';
+    'Used by snowflake_internal.migration_lock: reports who holds the lock, and fails after a time limit';
 
 -- Locks tables, all or none. Whoever waits for a strong lock makes everybody
 -- wait who comes after it; so it waits for a moment only, lets the others pass,
@@ -84,9 +84,9 @@ BEGIN
         RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
     ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         -- What is looked at under the lock has to be what is there then.
-        RAISE EXCEPTION 'a migration needs the isolation level READ COMMITTED'
+        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  DETAIL = format('This transaction''s is %s.', upper(current_setting('transaction_isolation'))),
+                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
                   HINT = 'SET default_transaction_isolation = ''read committed''.';
     END IF;
     LOOP
@@ -109,4 +109,4 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text) IS
-    'Behind snowflake_migration_plan: locks tables, waiting a moment at a time so that others get through';
+    'Used by snowflake_migration_plan: locks tables in short attempts, so that other sessions are not blocked for long';

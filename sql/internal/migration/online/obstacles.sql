@@ -5,14 +5,14 @@ CREATE FUNCTION snowflake_internal.migration_update_obstacles(relation regclass)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT format('trigger %I of %s fires on each UPDATE and would do so for the copying of rows', t.trigger_name, relation),
-           format('Restrict it to the columns that it is about (UPDATE OF); or GRANT SET ON PARAMETER session_replication_role TO %I, with which it does not fire.', current_user),
+    SELECT format('trigger %I of %s fires on each UPDATE, and would fire when rows are copied', t.trigger_name, relation),
+           format('Restrict it to the columns it uses (UPDATE OF), or GRANT SET ON PARAMETER session_replication_role TO %I, so that it does not fire.', current_user),
            '42501'
     FROM snowflake_internal.migration_update_triggers(relation) AS t
     WHERE t.enabled = 'O' AND NOT has_parameter_privilege('session_replication_role', 'SET')
   UNION ALL
-    SELECT format('trigger %I of %s fires on each UPDATE, for replicated rows too, and would do so for the copying of rows', t.trigger_name, relation),
-           format('ALTER TABLE %s ENABLE TRIGGER %I while it is migrated, or restrict it to the columns that it is about (UPDATE OF).', relation, t.trigger_name),
+    SELECT format('trigger %I of %s fires on each UPDATE, also of replicated rows, and would fire when rows are copied', t.trigger_name, relation),
+           format('ALTER TABLE %s ENABLE TRIGGER %I while it is migrated, or restrict it to the columns it uses (UPDATE OF).', relation, t.trigger_name),
            '55000'
     FROM snowflake_internal.migration_update_triggers(relation) AS t
     WHERE t.enabled = 'A'
@@ -22,7 +22,7 @@ AS $function$
     FROM pg_rewrite AS w WHERE w.ev_class = relation AND w.ev_type = '2' AND w.ev_enabled <> 'D'
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_update_obstacles(relation regclass) IS
-    'Behind snowflake_internal.migration_online_obstacles: what an UPDATE of every row would set off';
+    'Used by snowflake_internal.migration_online_obstacles: triggers and rules that an UPDATE of every row would fire';
 
 CREATE FUNCTION snowflake_internal.migration_online_obstacles(target regclass, column_name name)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
@@ -48,7 +48,7 @@ AS $function$
         JOIN pg_index AS i ON i.indexrelid = k.conindid
     ), found (rank, obstacle, remedy, code) AS (
         SELECT DISTINCT 1, format('%s is %s', m.relation, CASE WHEN m.relkind = 'p' THEN 'a partitioned table' ELSE 'a partition' END),
-               'PostgreSQL can neither build indexes of partitioned tables concurrently nor make an index that is there their primary key: use the plan for a maintenance window (online => false).', '55000'
+               'PostgreSQL can neither build indexes of partitioned tables concurrently nor turn an existing index into their primary key: use the plan for a maintenance window (online => false).', '55000'
         FROM meant AS m WHERE m.relkind = 'p' OR m.relispartition
       UNION ALL
         SELECT DISTINCT 1, format('partitioned table %s references the key', f.relation),
@@ -64,14 +64,14 @@ AS $function$
           AND EXISTS (SELECT FROM pg_inherits AS i WHERE m.relation IN (i.inhparent, i.inhrelid))
       UNION ALL
         SELECT DISTINCT 3, format('%s is a temporary table', m.relation),
-               'Nobody else uses it: use the plan for a maintenance window (online => false).', '55000'
+               'No other session uses it: use the plan for a maintenance window (online => false).', '55000'
         FROM meant AS m WHERE m.relpersistence = 't'
       UNION ALL
         SELECT 4, format('column %I of %s is an identity column that references another one', m.narrow, m.relation),
-               'Its sequence cannot be handed on to another column: ALTER COLUMN ... DROP IDENTITY, or use the plan for a maintenance window (online => false).', '55000'
+               'Its sequence cannot be moved to another column: ALTER COLUMN ... DROP IDENTITY, or use the plan for a maintenance window (online => false).', '55000'
         FROM meant AS m WHERE m.attidentity <> '' AND (m.relation <> target OR m.narrow <> column_name)
       UNION ALL
-        SELECT 5, format('row-level security is forced on the owner of %s, who has to see every row', m.relation),
+        SELECT 5, format('row-level security is forced on the owner of %s, which has to see every row', m.relation),
                format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
         FROM meant AS m WHERE m.relforcerowsecurity AND m.relation <> target
       UNION ALL
@@ -81,7 +81,7 @@ AS $function$
         WHERE i.attribute <> ALL (i.indkey::smallint[]) OR i.indpred::text ~ format(' :varattno %s ', i.attribute)
            OR EXISTS (SELECT FROM pg_index AS e WHERE e.indexrelid = i.indexrelid AND e.indexprs::text ~ format(' :varattno %s ', i.attribute))
       UNION ALL
-        SELECT DISTINCT 6, format('index %s has a method that knows no bigint', i.indexrelid::regclass),
+        SELECT DISTINCT 6, format('the access method of index %s does not support bigint', i.indexrelid::regclass),
                'Drop it.', '55000'
         FROM indexed AS i
         JOIN pg_index AS x ON x.indexrelid = i.indexrelid
@@ -93,20 +93,20 @@ AS $function$
       UNION ALL
         SELECT DISTINCT 7, format('%s constraint %I of %s uses column %I', CASE k.contype WHEN 'x' THEN 'exclusion' ELSE 'check' END,
                                   k.conname, m.relation, m.narrow),
-               CASE k.contype WHEN 'x' THEN 'An index that is there cannot become one: drop it, or use the plan for a maintenance window (online => false).'
+               CASE k.contype WHEN 'x' THEN 'An existing index cannot become such a constraint: drop it, or use the plan for a maintenance window (online => false).'
                     ELSE 'Drop it, and add it again afterwards (NOT VALID, then VALIDATE CONSTRAINT).' END, '55000'
         FROM meant AS m
         JOIN pg_constraint AS k ON k.conrelid = m.relation AND k.contype IN ('c', 'x') AND m.attribute = ANY (k.conkey)
         WHERE NOT EXISTS (SELECT FROM meant AS own WHERE own.check_oid = k.oid)
       UNION ALL
         SELECT DISTINCT 7, format('constraint %I of %s is WITHOUT OVERLAPS or has a PERIOD', k.conname, k.conrelid::regclass),
-               'An index that is there cannot become one: drop it, or use the plan for a maintenance window (online => false).', '55000'
+               'An existing index cannot become such a constraint: drop it, or use the plan for a maintenance window (online => false).', '55000'
         FROM meant AS m
         JOIN pg_constraint AS k ON k.conrelid = m.relation AND m.attribute = ANY (k.conkey) OR k.confrelid = m.relation AND m.attribute = ANY (k.confkey)
         WHERE k.contype IN ('p', 'u', 'f') AND (to_jsonb(k) ->> 'conperiod')::boolean
       UNION ALL
         SELECT DISTINCT 7, format('foreign key %I of %s sets a default', f.name, f.relation),
-               'Of two such foreign keys only the one that fires first finds what it expects: use the plan for a maintenance window (online => false).', '55000'
+               'If there are two such foreign keys, only the first one to fire works: use the plan for a maintenance window (online => false).', '55000'
         FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
         JOIN pg_constraint AS k ON k.oid = f.foreign_key AND 'd' IN (k.confdeltype, k.confupdtype)
       UNION ALL
@@ -123,7 +123,7 @@ AS $function$
         JOIN pg_statistic_ext AS x ON x.oid = d.objid
         JOIN pg_namespace AS n ON n.oid = x.stxnamespace
       UNION ALL
-        SELECT DISTINCT 10, format('trigger %I of %s fires after the one that keeps the new column in step', t.tgname, m.relation),
+        SELECT DISTINCT 10, format('trigger %I of %s fires after the one that keeps the new column up to date', t.tgname, m.relation),
                'Triggers fire in the order of their names: rename it.', '55000'
         FROM meant AS m
         JOIN pg_trigger AS t ON t.tgrelid = m.relation AND NOT t.tgisinternal AND t.tgname > m.trigger_name
@@ -132,47 +132,47 @@ AS $function$
         WHERE t.tgtype & 3 = 3 AND t.tgtype & (4 | 16) <> 0
       UNION ALL
         SELECT DISTINCT 11, format('%s is published, and its replica identity is FULL', m.relation),
-               'Subscribers could not find rows once a column is gone here and still there: give it another replica identity while it is migrated.', '55000'
+               'Subscribers could not find rows while the column exists only on their side: give the table another replica identity while it is migrated.', '55000'
         FROM meant AS m
         WHERE m.relreplident = 'f' AND snowflake_internal.migration_publications(m.relation, m.narrow) IS NOT NULL
       UNION ALL
         SELECT DISTINCT 12, format('%s is subscribed to, and has neither a primary key nor an index as its replica identity', m.relation),
-               'Rows to change are found by all columns, and the publisher does not have the new one: give it a primary key.', '55000'
+               'Rows are found by all columns, and the publisher does not have the new one: give the table a primary key.', '55000'
         FROM meant AS m
         WHERE EXISTS (SELECT FROM pg_subscription_rel AS r WHERE r.srrelid = m.relation)
           AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = m.relation AND (i.indisprimary OR i.indisreplident))
       UNION ALL
         SELECT DISTINCT 13, format('another column of %s is being migrated', m.relation),
-               'Finish that first, or take it back with snowflake_migrate_revert().', '55000'
+               'Finish that migration first, or cancel it with snowflake_migrate_revert().', '55000'
         FROM meant AS m
         JOIN pg_trigger AS t ON t.tgrelid = m.relation AND t.tgfoid = 'snowflake_internal.shadow()'::regprocedure
         WHERE NOT EXISTS (SELECT FROM meant AS own WHERE own.relation = t.tgrelid AND own.trigger_name = t.tgname)
       UNION ALL
         -- Names of this kind are nobody else's, unless something was left or undone by hand.
-        SELECT 14, format('what keeps column %I of %s in step with column %I is not as it was made', m.shadow_name, m.relation, m.narrow),
+        SELECT 14, format('the trigger that copies column %3$I of %2$s to column %1$I has been changed', m.shadow_name, m.relation, m.narrow),
                CASE WHEN num_nonnulls(m.shadow, m.trigger_oid, m.check_oid) = 3
                     -- The constraint has seen to it that nothing went wrong meanwhile.
                     THEN format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I.', m.relation, m.trigger_name)
-                    ELSE 'Take the migration back with snowflake_migrate_revert(), drop what is left of these names, and begin again.' END, '55000'
+                    ELSE 'Cancel the migration with snowflake_migrate_revert(), drop the remaining objects of these names, and start again.' END, '55000'
         FROM meant AS m
         WHERE NOT m.is_kept
           AND (EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = m.relation AND a.attname = m.shadow_name)
                OR EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = m.relation AND t.tgname = m.trigger_name)
                OR EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = m.relation AND k.conname = m.check_name))
       UNION ALL
-        SELECT 14, format('column %I of %s was NOT NULL or not when its migration began, and is the other now', m.narrow, m.relation),
-               'Take the migration back with snowflake_migrate_revert(), and begin again.', '55000'
+        SELECT 14, format('NOT NULL of column %I of %s has been changed since its migration began', m.narrow, m.relation),
+               'Cancel the migration with snowflake_migrate_revert(), and start again.', '55000'
         FROM meant AS m
         WHERE m.check_oid IS NOT NULL AND (pg_get_constraintdef(m.check_oid) ~ 'IS NOT NULL') <> m.is_required
       UNION ALL
-        SELECT 15, format('%s has a name that is needed', c.oid::regclass), 'Rename or drop it.', '55000'
+        SELECT 15, format('%s has a name that the migration needs', c.oid::regclass), 'Rename or drop it.', '55000'
         FROM snowflake_internal.migration_shadow_indexes(target, column_name) AS i
         JOIN pg_class AS c ON c.relname = i.shadow_name
                           AND c.relnamespace = (SELECT o.relnamespace FROM pg_class AS o WHERE o.oid = i.index)
         LEFT JOIN pg_index AS own ON own.indexrelid = c.oid AND own.indrelid = i.relation
         WHERE own.indexrelid IS NULL OR own.indisvalid AND NOT i.is_ready
       UNION ALL
-        SELECT 15, format('constraint %I of %s has a name that is needed', k.conname, f.relation), 'Rename or drop it.', '55000'
+        SELECT 15, format('constraint %I of %s has a name that the migration needs', k.conname, f.relation), 'Rename or drop it.', '55000'
         FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
         JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.conname = f.shadow_name
         WHERE NOT f.is_ready AND (k.contype <> 'f' OR k.convalidated)
@@ -184,7 +184,7 @@ AS $function$
         WHERE NOT (has_table_privilege(f.referenced, 'REFERENCES') AND has_table_privilege(f.referenced, 'UPDATE, DELETE, TRUNCATE'))
       UNION ALL
         SELECT DISTINCT 16, format('must be owner of table %s', f.relation),
-               format('Its foreign key %I is made anew: run it as a member of %I, or as a superuser.', f.name, pg_get_userbyid(c.relowner)), '42501'
+               format('Its foreign key %I has to be created again: run it as a member of %I, or as a superuser.', f.name, pg_get_userbyid(c.relowner)), '42501'
         FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
         JOIN pg_class AS c ON c.oid = f.relation AND NOT pg_has_role(c.relowner, 'USAGE')
         WHERE NOT EXISTS (SELECT FROM meant AS m WHERE m.relation = f.relation)
@@ -204,7 +204,7 @@ AS $function$
     CROSS JOIN LATERAL snowflake_internal.migration_update_obstacles(r.relation) AS o
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_online_obstacles(target regclass, column_name name) IS
-    'Behind snowflake_migration_plan: what cannot be migrated while it is in use, and the way that can';
+    'Used by snowflake_migration_plan: obstacles to an online migration, and the alternative';
 
 -- What stands in the way of one of the two ways.
 CREATE FUNCTION snowflake_internal.migration_way_obstacles(target regclass, column_name name, online boolean)
@@ -217,11 +217,11 @@ BEGIN
     ELSE
         RETURN QUERY
             SELECT format('column %I of %s is being migrated online', s.narrow, s.relation),
-                   'Ask for the rest of that plan (online => true), or take it back with snowflake_migrate_revert().', '55000'
+                   'Request the rest of that plan (online => true), or cancel it with snowflake_migrate_revert().', '55000'
             FROM snowflake_internal.migration_shadows(target, column_name) AS s
             WHERE s.trigger_oid IS NOT NULL;
     END IF;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_way_obstacles(target regclass, column_name name, online boolean) IS
-    'Behind snowflake_migration_plan: what stands in the way of one of the two ways';
+    'Used by snowflake_migration_plan: obstacles to one of the two kinds of plan';

@@ -32,7 +32,7 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_begin(target regclass, column_name name, relation regclass) IS
-    'A step of snowflake_migration_plan: notes that a table''s rows are to be copied';
+    'A step of snowflake_migration_plan: records that the rows of a table are to be copied';
 
 -- Notes what a batch has done. Called in its transaction.
 CREATE FUNCTION snowflake_internal.migration_note(step snowflake_internal.progress)
@@ -45,7 +45,7 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_note(step snowflake_internal.progress) IS
-    'Behind snowflake_migrate_backfill: notes what a batch has done';
+    'Used by snowflake_migrate_backfill: records the progress of a batch';
 
 -- How many rows a table has, as the planner guesses from its present size.
 CREATE FUNCTION snowflake_internal.migration_row_estimate(relation regclass)
@@ -66,7 +66,7 @@ AS $function$
     WHERE c.oid = relation
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_row_estimate(relation regclass) IS
-    'Behind snowflake_migrations: how many rows a table has, as the planner guesses';
+    'Used by snowflake_migrations: the planner''s estimate of the number of rows';
 
 -- What comes next.
 CREATE FUNCTION snowflake_internal.migration_online_step(target regclass, column_name name)
@@ -90,4 +90,4 @@ AS $function$
         ELSE 'ready to swap' END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_online_step(target regclass, column_name name) IS
-    'Behind snowflake_migrations: what comes next';
+    'Used by snowflake_migrations: the next step';

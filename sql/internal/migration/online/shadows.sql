@@ -11,7 +11,7 @@ AS $function$
             || '_' || original)::name
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_shadow_name(kind text, original name) IS
-    'Behind snowflake_migration_plan: the name of what is added beside a column, an index or a constraint';
+    'Used by snowflake_migration_plan: the name of an object added beside a column, an index or a constraint';
 
 -- The narrow columns that hold the same IDs, and what is there of their
 -- shadows: the column, the trigger that fills it, and the constraint that
@@ -42,7 +42,7 @@ AS $function$
     WHERE r.is_narrow
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_shadows(target regclass, column_name name) IS
-    'Behind snowflake_migration_plan: the narrow columns that hold the same IDs, and what is there of their shadows';
+    'Used by snowflake_migration_plan: the narrow columns that hold the same IDs, and their shadows as far as they exist';
 
 -- Fails unless all rows of some tables have their shadow values: foreign keys
 -- would refuse what is right.
@@ -57,9 +57,9 @@ BEGIN
     FROM snowflake_internal.migration_shadows(target, column_name) AS s
     WHERE NOT s.is_kept OR NOT s.is_filled;
     IF missing IS NOT NULL THEN
-        RAISE EXCEPTION 'not all rows are known to have the shadow values of: %', missing
+        RAISE EXCEPTION 'not all rows are known to have shadow values of: %', missing
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Run the statements of snowflake_migration_plan() with online => true in their order.';
+                  HINT = 'Run the statements of snowflake_migration_plan() with online => true in order.';
     END IF;
 END
 $function$;
@@ -94,7 +94,7 @@ AS $function$
                || format(E'    PERFORM snowflake_internal.migration_begin(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.regclass);\n',
                          snowflake_internal.migration_name(target), column_name, named.relation)),
            'ACCESS EXCLUSIVE', true,
-           format('adds a bigint column beside %s, and the trigger that keeps it in step, also for replicated rows; a moment under the lock, which it tries for again and again',
+           format('adds a bigint column beside %s, and the trigger that keeps it up to date, also for replicated rows; holds the lock for a moment, after short attempts to get it',
                   string_agg(quote_ident(s.narrow), ', ' ORDER BY s.attribute))
            || coalesce('. Published by ' || pubs.names || format(': first at the subscribers, ALTER TABLE %s %s', named.relation,
                               string_agg(format('ADD COLUMN %I bigint', s.shadow_name), ', ' ORDER BY s.attribute)), '')
@@ -107,7 +107,7 @@ AS $function$
     ORDER BY s.relation = target DESC, s.relation::text
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_shadow_steps(target regclass, column_name name) IS
-    'Behind snowflake_migration_plan: the statements that add shadow columns';
+    'Used by snowflake_migration_plan: the statements that add shadow columns';
 
 -- Takes all of it away again.
 CREATE FUNCTION snowflake_internal.migration_drop_shadows(target regclass, column_name name)
@@ -157,4 +157,4 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_drop_shadows(target regclass, column_name name) IS
-    'Behind snowflake_migrate_revert: takes shadow columns away again';
+    'Used by snowflake_migrate_revert: drops shadow columns';

@@ -16,7 +16,7 @@ AS $function$
         CROSS JOIN LATERAL (VALUES (f.relation), (f.referenced)) AS other (relation))
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_swap_relations(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_swap: the tables that are locked';
+    'Used by snowflake_internal.migration_swap: the tables that are locked';
 
 -- The sequences that go with the columns: by themselves, or as identities.
 CREATE FUNCTION snowflake_internal.migration_swap_sequences(target regclass, column_name name)
@@ -31,14 +31,14 @@ AS $function$
         JOIN pg_class AS q ON q.oid = d.objid AND q.relkind = 'S')
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_swap_sequences(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_swap: the sequences that are altered';
+    'Used by snowflake_internal.migration_swap: the sequences that are altered';
 
 -- What is not ready yet, each with what is missing.
 CREATE FUNCTION snowflake_internal.migration_swap_obstacles(target regclass, column_name name)
 RETURNS TABLE (obstacle text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT format('column %I of %s has no shadow column that is kept in step', s.narrow, s.relation)
+    SELECT format('column %I of %s has no shadow column that is kept up to date', s.narrow, s.relation)
     FROM snowflake_internal.migration_shadows(target, column_name) AS s
     WHERE NOT s.is_kept
   UNION ALL
@@ -61,7 +61,7 @@ AS $function$
     SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_online_obstacles(target, column_name) AS o
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_swap_obstacles(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_swap: what is missing';
+    'Used by snowflake_internal.migration_swap: what is missing';
 
 -- The statements of the swap, in their order, each with the table that it
 -- alters.
@@ -184,7 +184,7 @@ AS $function$
     SELECT array_agg(s.relation ORDER BY s.place, s.text), array_agg(s.text ORDER BY s.place, s.text) FROM statement AS s
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_swap_commands(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_swap: the DDL that it runs, and the table that each statement alters';
+    'Used by snowflake_internal.migration_swap: the DDL that it runs, and the table that each statement alters';
 
 -- The not-null constraints that tables have since PostgreSQL 18: their names,
 -- and what to call them once the columns are swapped.
@@ -199,7 +199,7 @@ AS $function$
     JOIN pg_constraint AS k ON k.conrelid = s.relation AND k.contype = 'n' AND k.conkey = ARRAY[s.attribute]
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_not_null_names(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_swap: the not-null constraints that tables have since PostgreSQL 18';
+    'Used by snowflake_internal.migration_swap: the not-null constraints that tables have since PostgreSQL 18';
 
 -- Where the catalog's rows on some tables are, and which transactions wrote
 -- them: as long as it is the same, so is what was read there.
@@ -229,7 +229,7 @@ AS $function$
                   WHERE e.classoid = 'pg_class'::regclass AND e.objoid = ANY (relations)) AS r
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_fingerprint(relations regclass[]) IS
-    'Behind snowflake_internal.migration_swap: changes when the catalog''s rows on these tables do';
+    'Used by snowflake_internal.migration_swap: changes when the catalog''s rows on these tables do';
 
 -- Fails unless everything is there for the swap.
 CREATE FUNCTION snowflake_internal.migration_require_ready(target regclass, column_name name)
@@ -251,12 +251,12 @@ BEGIN
     IF missing IS NOT NULL THEN
         RAISE EXCEPTION 'column "%" of % is not ready to be swapped', column_name, target
             USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = missing,
-                  HINT = 'Nothing was changed by this statement. Ask for the plan again, and run its statements in their order.';
+                  HINT = 'Nothing was changed by this statement. Request the plan again, and run its statements in order.';
     END IF;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_require_ready(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_swap: fails unless everything is there';
+    'Used by snowflake_internal.migration_swap: fails unless everything is ready';
 
 -- Transactions whose snapshot may be older than the proof that all rows have
 -- their shadows: after the swap they would read rows as they were before they
@@ -285,7 +285,7 @@ AS $function$
     FROM proof JOIN pg_replication_slots AS r ON age(r.xmin) >= proof.age
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_old_snapshots(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_swap: whose snapshots are older than the proof that all rows are copied';
+    'Used by snowflake_internal.migration_swap: whose snapshots are older than the proof that all rows are copied';
 
 CREATE FUNCTION snowflake_internal.migration_await_snapshots(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
@@ -308,20 +308,20 @@ BEGIN
         IF holders IS NULL THEN
             RETURN;
         ELSIF clock_timestamp() - begun > patience THEN
-            RAISE EXCEPTION 'transactions that began before all rows of column "%" of % were copied have not ended within %', column_name, target, patience
-                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = format('They are those of %s.', holders),
-                      HINT = 'They would read rows without a key. Nothing was changed by this statement. Run it again when they are through.';
+            RAISE EXCEPTION 'transactions that started before all rows of column "%" of % were copied have not ended within %', column_name, target, patience
+                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = format('They belong to: %s.', holders),
+                      HINT = 'They would read rows without a key. Nothing was changed by this statement. Run it again when they have ended.';
         ELSIF clock_timestamp() - told > interval '5 seconds' THEN
             told := clock_timestamp();
-            RAISE NOTICE 'waiting for transactions that began before all rows were copied'
-                USING DETAIL = format('They are those of %s.', holders);
+            RAISE NOTICE 'waiting for transactions that started before all rows were copied'
+                USING DETAIL = format('They belong to: %s.', holders);
         END IF;
         PERFORM pg_sleep(0.2);
     END LOOP;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_await_snapshots(target regclass, column_name name) IS
-    'Behind snowflake_internal.migration_swap: waits until nobody has such a snapshot';
+    'Used by snowflake_internal.migration_swap: waits until no session has such a snapshot';
 
 -- Locks the tables and swaps. Its arguments are what was read before it; where
 -- nothing has changed until the lock is there, nothing has to be looked at again.
@@ -338,8 +338,8 @@ BEGIN
     IF snowflake_internal.migration_fingerprint(relations) IS DISTINCT FROM before THEN
         IF NOT snowflake_internal.migration_swap_relations(target, column_name) <@ relations THEN
             RAISE EXCEPTION 'column "%" of % is not ready to be swapped', column_name, target
-                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'A foreign key has come since.',
-                      HINT = 'Nothing was changed by this statement. Ask for the plan again, and run its statements in their order.';
+                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'A foreign key has been added since.',
+                      HINT = 'Nothing was changed by this statement. Request the plan again, and run its statements in order.';
         END IF;
         PERFORM snowflake_internal.migration_require_ready(target, column_name);
         SELECT s.relations, s.statements INTO altered, statements
@@ -380,7 +380,7 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_swap_locked(target regclass, column_name name, relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb) IS
-    'Behind snowflake_internal.migration_swap: one try';
+    'Used by snowflake_internal.migration_swap: one try';
 
 -- The swap. What can be looked at and written down before is, so that the lock
 -- is held for the changes alone.
@@ -424,7 +424,7 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_swap(target regclass, column_name name) IS
-    'A step of snowflake_migration_plan with online => true: puts the shadow columns in the place of the narrow ones';
+    'A step of snowflake_migration_plan with online => true: replaces the narrow columns by their shadow columns';
 
 -- All of it that is left to do before the swap, and the swap.
 CREATE FUNCTION snowflake_internal.migration_online_steps(target regclass, column_name name)
@@ -440,7 +440,7 @@ BEGIN
     -- at after a migration.
     RETURN QUERY
         SELECT format('ANALYZE %s (%s)', snowflake_internal.migration_name(c.relation), string_agg(quote_ident(c.name), ', ' ORDER BY c.attribute)),
-               'SHARE UPDATE EXCLUSIVE', true, 'statistics for the planner before it needs them'
+               'SHARE UPDATE EXCLUSIVE', true, 'collects statistics for the planner'
         FROM (SELECT s.relation, s.attribute, s.shadow_name AS name
               FROM snowflake_internal.migration_shadows(target, column_name) AS s
               WHERE NOT s.is_kept OR NOT s.is_filled OR snowflake_internal.migration_lacks_statistics(s.relation, s.shadow_name)
@@ -457,11 +457,11 @@ BEGIN
                    format(E'    PERFORM snowflake_internal.migration_swap(%L::pg_catalog.regclass, %L::pg_catalog.name);\n',
                           snowflake_internal.migration_name(target), column_name)),
                'ACCESS EXCLUSIVE', true,
-               format('looks at everything again under the lock, then puts the shadows in the place of %s: the catalog changes, no row. They become the last columns of their tables. New rows get snowflake IDs, from %s on: more than an integer or a JavaScript Number (2^53) holds. Rows that are there keep theirs, which read as the first moments after the epoch',
+               format('checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. They become the last columns of their tables. New rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch',
                       (SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation = target DESC, s.relation::text, s.attribute)
                        FROM snowflake_internal.migration_shadows(target, column_name) AS s),
                       snowflake_internal.migration_first_id());
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_online_steps(target regclass, column_name name) IS
-    'Behind snowflake_migration_plan: the statements that widen columns while their tables are in use';
+    'Used by snowflake_migration_plan: the statements that widen columns while their tables are in use';
