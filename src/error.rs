@@ -1,9 +1,9 @@
-//! Everything that can go wrong for a user, and how Postgres reports it.
+//! The errors of the extension and their texts.
 //!
-//! Modules return [`Error`]; [`Error::report`] is the only place that turns
-//! one into an SQLSTATE, a message, a detail and a hint, so the wording stays
-//! in one style (PostgreSQL's error style guide: a lower-case message without
-//! a full stop; detail and hint are sentences).
+//! Modules return [`Error`]. Only [`Error::report`] turns one into an SQLSTATE,
+//! a message, a detail and a hint, so that all texts are in one place. They
+//! follow PostgreSQL's error style guide: the message is in lower case without
+//! a full stop; detail and hint are sentences.
 
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -11,185 +11,185 @@ use snowflake_id::{FieldError, Layout, LayoutError, TextError, Time, presets};
 
 use crate::clock::time;
 
-/// A reason why a call cannot be answered.
+/// Why a call fails.
 #[derive(Debug)]
 pub enum Error {
-    /// Generating without the library in `shared_preload_libraries`.
+    /// An ID was requested, and the library is not preloaded.
     NotPreloaded,
-    /// The layout has node bits and `snowflake.node_id` is not set.
+    /// The layout has node bits, and `snowflake.node_id` is not set.
     NodeNotSet,
-    /// Generating on a standby, or before recovery is over.
+    /// An ID was requested on a standby, or before the end of recovery.
     InRecovery,
-    /// The sequence `snowflake_mark` is not beside the function that was called.
+    /// The sequence `snowflake_internal.mark` does not exist.
     MarkMissing,
-    /// The mark would not survive a crash or would not reach a standby.
+    /// The mark would not survive a crash, or would not reach a standby.
     MarkNotPermanent,
-    /// The table that remembers the layout is locked, or is not there.
+    /// The table of the accepted layout is locked or does not exist.
     LayoutTableLocked,
-    /// Another session moves the mark, or has a lock on it, for longer than
-    /// may be waited.
+    /// Another session held the lock on the mark for longer than this call may
+    /// wait.
     MarkLocked {
         /// How long this call has waited, milliseconds.
         waited_ms: i64,
     },
-    /// Somebody has set the mark to more than a lease ahead of the clock.
+    /// The mark was set by more than a lease ahead of the clock.
     MarkSetAhead {
-        /// What the clock says, microseconds since 1970.
+        /// The wall clock, microseconds since 1970.
         wall: i64,
-        /// The time that the mark was set to, microseconds since 1970.
+        /// The mark's time, microseconds since 1970.
         set_to: i64,
     },
-    /// The file that keeps the floor does not say what it should.
+    /// The contents of the floor's file are not valid.
     FloorDamaged(String),
-    /// The file that keeps the floor could not be read or written.
+    /// The floor's file could not be read.
     FloorIo {
         /// The file's name.
         name: String,
-        /// What the system said.
+        /// The operating system's error.
         error: std::io::Error,
     },
     /// The clock is behind by more than `snowflake.max_clock_step`.
     ClockBehind {
-        /// What the clock says, microseconds since 1970.
+        /// The wall clock, microseconds since 1970.
         wall: i64,
-        /// The time up to which IDs may be out already, microseconds since 1970.
+        /// The time up to which IDs may have been issued, microseconds since 1970.
         reached: i64,
     },
-    /// The clock has jumped ahead by more than `snowflake.max_clock_step`.
+    /// The clock has jumped forward by more than `snowflake.max_clock_step`.
     ClockAhead {
-        /// What the clock says, microseconds since 1970.
+        /// The wall clock, microseconds since 1970.
         wall: i64,
-        /// What it would say had it not jumped, microseconds since 1970.
+        /// The time without the jump, microseconds since 1970.
         expected: i64,
     },
-    /// `snowflake_accept_clock` was given another time than the clock's.
+    /// The time passed to `snowflake_accept_clock` is not the clock's.
     ClockNotAsExpected {
-        /// What the clock says, microseconds since 1970.
+        /// The wall clock, microseconds since 1970.
         wall: i64,
-        /// What it was said to say, microseconds since 1970.
+        /// The time that was passed, microseconds since 1970.
         expected: i64,
     },
-    /// `snowflake_start_after` would take IDs too far ahead of the clock.
+    /// `snowflake_start_after` would move IDs too far ahead of the clock.
     StartTooFarAhead {
         /// The ID.
         id: i64,
-        /// What the clock says, microseconds since 1970.
+        /// The wall clock, microseconds since 1970.
         wall: i64,
-        /// The time that IDs would start at.
+        /// The time at which IDs would start.
         start: Time,
     },
-    /// A function for superusers was called by somebody else.
+    /// A role that is not a superuser called a function for superusers.
     NotSuperuser(&'static str),
-    /// A wait is bound to take longer than `snowflake.max_wait`.
+    /// The wait for an ID would be longer than `snowflake.max_wait`.
     WaitTooLong {
-        /// What the clock says, microseconds since 1970.
+        /// The wall clock, microseconds since 1970.
         wall: i64,
-        /// The time of the next ID that is free, microseconds since 1970.
+        /// The time of the next available ID, microseconds since 1970.
         next: i64,
-        /// How long the wait would be, milliseconds.
+        /// The length of the wait, milliseconds.
         needed_ms: i64,
         /// `snowflake.max_wait`, milliseconds.
         max_wait_ms: i32,
     },
     /// The clock is before the layout's epoch.
     BeforeEpoch {
-        /// What the clock says.
+        /// The wall clock.
         wall: Time,
         /// The layout's epoch.
         epoch: Time,
     },
     /// The layout's timestamp bits are used up.
     PastEnd {
-        /// The first instant that the layout cannot hold.
+        /// The first time that the layout cannot represent.
         end: Time,
     },
-    /// COPY's function was called by somebody else.
+    /// COPY's function was called directly.
     OnlyInCopy,
-    /// The trigger function of shadow columns was called in another way.
+    /// The trigger function of shadow columns was called directly.
     NotATrigger,
-    /// A trigger with that function, by its name, does not fire before rows
-    /// are inserted or updated.
+    /// The trigger with this name calls that function and is not a row trigger
+    /// that fires before INSERT or UPDATE.
     WrongTrigger(String),
-    /// A trigger with that function, by its name, does not name two columns.
+    /// The trigger with this name passes that function other than two columns.
     ShadowArguments(String),
-    /// A column that such a trigger names is not there.
+    /// A column that such a trigger names does not exist.
     ShadowMissing {
         /// The table.
         table: String,
         /// The column.
         column: String,
     },
-    /// A column that such a trigger names is of another type.
+    /// A column that such a trigger names has another type.
     ShadowType(String),
-    /// No ID was made in this session yet.
+    /// The session has not generated an ID.
     NothingIssued,
     /// A count below zero.
     NegativeCount(i32),
-    /// A text that is no layout.
+    /// The text is not a valid layout.
     InvalidLayout {
         /// The text.
         text: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: LayoutError,
     },
-    /// A value that does not fit its field.
+    /// The value does not fit its field.
     FieldOutOfRange(FieldError),
     /// A bigint below zero.
     NegativeId(i64),
-    /// An ID with bits above the layout's fields.
+    /// The ID has bits above the layout's fields.
     IdOutsideLayout {
         /// The ID.
         id: i64,
         /// The layout's bits.
         bits: u32,
     },
-    /// An ID whose time a timestamptz cannot hold.
+    /// A timestamptz cannot represent the time of this ID.
     TimeOutOfRange(i64),
-    /// A time of which the layout has no ID.
+    /// The layout has no ID with this time.
     TimeOutsideLayout {
         /// The time.
         at: String,
         /// The layout.
         layout: Layout,
     },
-    /// The caller does not have the rights of a table's owner.
+    /// The caller does not have the privileges of the table's owner.
     NotOwner(String),
-    /// A relation that does not exist, or no longer.
+    /// The relation does not exist.
     NoRelation(pg_sys::Oid),
-    /// A relation that cannot be locked as a table.
+    /// The relation cannot be locked as a table.
     NotATable(String),
-    /// A table that the caller may not lock.
+    /// The caller may not lock this table.
     LockDenied(String),
-    /// A lock mode that migrations do not use.
+    /// Migrations do not use this lock mode.
     InvalidLockMode(String),
-    /// A statement to run that is NULL.
+    /// The statement to run is NULL.
     NullStatement,
-    /// A text that is not exactly one statement.
+    /// The text to run has this number of statements, not one.
     NotOneStatement(i32),
-    /// A statement that does not run inside functions, by SPI's name for it.
+    /// Functions cannot run this statement; SPI's name for the reason.
     StatementRefused(String),
-    /// A table of records is missing, or is not the one that was made.
+    /// A table of migrations is missing, or was altered.
     RecordsMissing(&'static str),
-    /// A row for such a table without a value that it has to have.
+    /// A row for such a table has NULL in a column that requires a value.
     NullInRecord {
         /// The table.
         table: &'static str,
         /// The column.
         column: String,
     },
-    /// A kind of default that `snowflake_origins` does not know.
+    /// `snowflake_internal.origins` does not allow this kind of default.
     InvalidKind(String),
-    /// SQL that would change such a table.
+    /// A role that is not a superuser tried to change such a table with SQL.
     RecordsGuarded(String),
-    /// The trigger function that guards them was called in another way.
+    /// The trigger function that guards these tables was called directly.
     GuardIsATrigger,
-    /// A name that is no encoding's.
+    /// No encoding has this name.
     InvalidEncoding(String),
-    /// A text that is no ID.
+    /// The text is not a valid ID.
     InvalidText {
         /// The text.
         text: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: TextError,
     },
 }
@@ -213,83 +213,83 @@ impl Error {
                 r#"snowflake must be loaded via "shared_preload_libraries""#.into(),
             )
             .set_hint(
-                "Add these lines to postgresql.conf and restart the server: \
-                 shared_preload_libraries = 'snowflake' (after a comma where other libraries are \
-                 listed), and snowflake.node_id = 0 (another number on each server).",
+                "Add \"shared_preload_libraries = 'snowflake'\" (after a comma if other libraries \
+                 are listed) and \"snowflake.node_id = 0\" (a different number on each server) \
+                 to postgresql.conf, then restart the server.",
             ),
             Error::NodeNotSet => new(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "snowflake.node_id is not set".into(),
             )
-            .set_detail("IDs carry the number of the server that made them.")
+            .set_detail("Each ID contains the node number of the server that issued it.")
             .set_hint(
-                "Add \"snowflake.node_id = 0\" to postgresql.conf and restart the server; \
-                 where several servers make IDs, give each its own number."
+                "Add \"snowflake.node_id = 0\" to postgresql.conf and restart the server. If \
+                 several servers generate IDs, give each one a different number.",
             ),
             Error::InRecovery => new(
                 ERRCODE_READ_ONLY_SQL_TRANSACTION,
-                "cannot make snowflake IDs during recovery".into(),
+                "cannot generate snowflake IDs during recovery".into(),
             )
             .set_detail("IDs are reserved in the write-ahead log, which a standby cannot write.")
             .set_hint("Run the statement on the primary."),
             Error::MarkMissing => new(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "the sequence snowflake_mark is missing".into(),
+                r#"sequence "snowflake_internal.mark" is missing"#.into(),
             )
-            .set_detail("It is looked for in the schema of the function that was called.")
+            .set_detail("This sequence records the time that is reserved for IDs.")
             .set_hint("Create the extension with CREATE EXTENSION snowflake."),
             Error::MarkNotPermanent => new(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                "the sequence snowflake_mark is not permanent".into(),
+                r#"sequence "snowflake_internal.mark" is not permanent"#.into(),
             )
             .set_detail(
-                "A temporary or unlogged sequence is reset by a crash, and IDs would repeat.",
+                "A crash resets a temporary or unlogged sequence, and IDs would repeat.",
             )
             .set_hint(
-                "Use ALTER SEQUENCE snowflake_mark SET LOGGED, or create the extension \
-                 in a permanent schema.",
+                "Run ALTER SEQUENCE snowflake_internal.mark SET LOGGED.",
             ),
             Error::LayoutTableLocked => new(
                 ERRCODE_LOCK_NOT_AVAILABLE,
-                "could not lock the table snowflake_accepted_layout".into(),
+                r#"could not obtain lock on relation "snowflake_internal.accepted_layout""#.into(),
             )
             .set_hint(
-                "Try again when no other session uses it. If there is no such table, run ALTER \
-                 EXTENSION snowflake UPDATE.",
+                "Try again when no other session uses the table. If the table does not exist, run \
+                 ALTER EXTENSION snowflake UPDATE.",
             ),
             Error::MarkLocked { waited_ms } => new(
                 ERRCODE_LOCK_NOT_AVAILABLE,
                 "could not reserve time for snowflake IDs".into(),
             )
             .set_detail(format!(
-                "Another session has locked the sequence snowflake_mark, or waits to lock it; this \
-                 one has waited for {waited_ms} ms."
+                "Another session holds or awaits a lock on sequence \"snowflake_internal.mark\". \
+                 This session has waited for {waited_ms} ms."
             ))
             .set_hint(
-                "pg_locks shows which session it is. The wait is as long as snowflake.max_wait, and \
-                 at least 100 ms.",
+                "Find the other session in pg_locks. The wait is limited to snowflake.max_wait, \
+                 but to no less than 100 ms.",
             ),
             Error::MarkSetAhead { wall, set_to } => new(
                 ERRCODE_SYSTEM_ERROR,
-                "the sequence snowflake_mark was set ahead of the clock".into(),
+                r#"sequence "snowflake_internal.mark" was set ahead of the clock"#.into(),
             )
             .set_detail(format!(
-                "IDs up to {} may exist in this database; the clock says {}.",
+                "IDs up to {} may exist in this database; the clock shows {}.",
                 time(set_to),
                 time(wall)
             ))
             .set_hint(
-                "IDs are available again when the clock gets there. To continue now, a superuser \
-                 can run SELECT snowflake_start_after(last_value - 1) FROM snowflake_mark; this \
-                 takes the IDs of all databases of the server there.",
+                "IDs are available again when the clock reaches that time. To continue now, a \
+                 superuser can run SELECT snowflake_start_after(last_value - 1) FROM \
+                 snowflake_internal.mark; this moves the IDs of all databases of the server to \
+                 that time.",
             ),
             Error::FloorDamaged(name) => new(
                 ERRCODE_DATA_CORRUPTED,
                 format!("file \"{name}\" is damaged"),
             )
             .set_detail(
-                "It holds the time up to which the databases of this server had reserved IDs \
-                 before the server was started.",
+                "The file records the time up to which the databases of this server had reserved \
+                 IDs before the server was started.",
             )
             .set_hint(
                 "If the clock has not been set back since then, stop the server, remove the file \
@@ -299,52 +299,52 @@ impl Error {
                 ERRCODE_IO_ERROR,
                 format!("could not read file \"{name}\": {error}"),
             )
-            .set_detail("IDs cannot be issued until the reservation of earlier ones is known.")
+            .set_detail("IDs cannot be issued until earlier reservations are known.")
             .set_hint("Make sure the server can read the file in its data directory."),
             Error::ClockBehind { wall, reached } => new(
                 ERRCODE_SYSTEM_ERROR,
-                "the clock is behind the IDs that may be out already".into(),
+                "the clock is behind IDs that may already have been issued".into(),
             )
             .set_detail(format!(
-                "The clock says {}; IDs may be out up to {}.",
+                "The clock shows {}; IDs up to {} may have been issued.",
                 time(wall),
                 time(reached)
             ))
             .set_hint(
-                "Set the clock right; IDs then go on by themselves. Steps up to \
-                 snowflake.max_clock_step are ridden out. If snowflake.layout was changed, set \
-                 it back, or take one whose IDs are greater.",
+                "Correct the clock; IDs are then available again. Clock steps of up to \
+                 snowflake.max_clock_step do not interrupt IDs. If snowflake.layout was changed, \
+                 restore it, or use a layout whose IDs are greater.",
             ),
             Error::ClockAhead { wall, expected } => new(
                 ERRCODE_SYSTEM_ERROR,
-                "the clock has jumped ahead".into(),
+                "the clock has jumped forward".into(),
             )
             .set_detail(format!(
-                "The clock says {}; by the time since the server's start it should say {}.",
+                "The clock shows {}; by the time since the server's start it should show {}.",
                 time(wall),
                 time(expected)
             ))
             .set_hint(format!(
-                "Set the clock right; IDs then go on by themselves. If it is right, a superuser can \
-                 run SELECT snowflake_accept_clock('{}').",
+                "Correct the clock; IDs are then available again. If the clock is right, a \
+                 superuser can run SELECT snowflake_accept_clock('{}').",
                 time(wall)
             )),
             Error::ClockNotAsExpected { wall, expected } => new(
                 ERRCODE_INVALID_PARAMETER_VALUE,
-                "the clock does not say what was expected".into(),
+                "the clock does not show the expected time".into(),
             )
             .set_detail(format!(
-                "The clock says {}; expected was {}, which may be off by a minute.",
+                "The clock shows {}; the expected time is {}, with a tolerance of one minute.",
                 time(wall),
                 time(expected)
             ))
-            .set_hint("Compare the server's clock with one that you trust."),
+            .set_hint("Compare the server's clock with a reliable one."),
             Error::StartTooFarAhead { id, wall, start } => new(
                 ERRCODE_INVALID_PARAMETER_VALUE,
-                format!("{id} is too far ahead of the clock to start after"),
+                format!("ID {id} is too far ahead of the clock"),
             )
             .set_detail(format!(
-                "IDs would start at {start}; the clock says {}.",
+                "IDs would start at {start}; the clock shows {}.",
                 time(wall)
             ))
             .set_hint("The limit is snowflake.max_clock_step."),
@@ -352,7 +352,7 @@ impl Error {
                 ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("permission denied for function {function}"),
             )
-            .set_detail("That no ID comes twice rests on it.")
+            .set_detail("This function can affect the uniqueness of IDs.")
             .set_hint("Only a superuser may call it."),
             Error::WaitTooLong {
                 wall,
@@ -361,65 +361,65 @@ impl Error {
                 max_wait_ms,
             } => new(
                 ERRCODE_SYSTEM_ERROR,
-                format!("the next snowflake ID is free only in {needed_ms} ms"),
+                format!("no snowflake ID will be available for {needed_ms} ms"),
             )
             .set_detail(format!(
-                "The clock says {}; the IDs before {} are used up; snowflake.max_wait is \
+                "The clock shows {}, the IDs before {} are used, and snowflake.max_wait is \
                  {max_wait_ms} ms.",
                 time(wall),
                 time(next)
             ))
             .set_hint(
-                "Raise snowflake.max_borrow or snowflake.max_wait, or use a layout with more \
-                 backend or sequence bits."
+                "Increase snowflake.max_borrow or snowflake.max_wait, or use a layout with more \
+                 backend or sequence bits.",
             ),
             Error::BeforeEpoch { wall, epoch } => new(
                 ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
                 "the clock is before the epoch of snowflake.layout".into(),
             )
-            .set_detail(format!("The clock says {wall}; the epoch is {epoch}."))
-            .set_hint("Set the clock right, or use a layout with an earlier epoch."),
+            .set_detail(format!("The clock shows {wall}; the epoch is {epoch}."))
+            .set_hint("Correct the clock, or use a layout with an earlier epoch."),
             Error::PastEnd { end } => new(
                 ERRCODE_SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
-                "the timestamp bits of snowflake.layout are used up".into(),
+                "the timestamps of snowflake.layout are exhausted".into(),
             )
-            .set_detail(format!("The layout holds times before {end}."))
+            .set_detail(format!("The layout cannot represent {end} or later."))
             .set_hint(
-                "Use a layout with more timestamp bits, a longer tick or a later epoch, \
-                 whose IDs are greater than those that are out.",
+                "Use a layout with more timestamp bits, a longer tick or a later epoch. Its IDs \
+                 must be greater than the existing ones.",
             ),
             Error::OnlyInCopy => new(
                 ERRCODE_FEATURE_NOT_SUPPORTED,
-                "snowflake_copy_nextval is called by COPY only".into(),
+                r#"function "snowflake_internal.copy_nextval" was not called by COPY"#.into(),
             )
             .set_hint("Call snowflake_nextval."),
             Error::NotATrigger => new(
                 ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-                "snowflake_shadow is called by triggers only".into(),
+                r#"function "snowflake_internal.shadow" was not called by trigger manager"#.into(),
             ),
             Error::WrongTrigger(trigger) => new(
                 ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-                format!("trigger \"{trigger}\" has to fire before rows are inserted or updated"),
+                format!("trigger \"{trigger}\" must fire before INSERT or UPDATE for each row"),
             )
-            .set_hint("snowflake_migration_plan() shows how it is made."),
+            .set_hint("The plan of snowflake_migration_plan() creates this trigger correctly."),
             Error::ShadowArguments(trigger) => new(
                 ERRCODE_INVALID_PARAMETER_VALUE,
-                format!("trigger \"{trigger}\" has to name two columns"),
+                format!("trigger \"{trigger}\" must name two columns"),
             )
-            .set_detail("They are an integer or smallint column and its shadow, a bigint column.")
-            .set_hint("snowflake_migration_plan() shows how it is made."),
+            .set_detail("The columns are an integer or smallint column and its shadow, a bigint column.")
+            .set_hint("The plan of snowflake_migration_plan() creates this trigger correctly."),
             Error::ShadowMissing { table, column } => new(
                 ERRCODE_UNDEFINED_COLUMN,
-                format!("column \"{column}\" of \"{table}\" does not exist"),
+                format!("column \"{column}\" of relation \"{table}\" does not exist"),
             )
-            .set_detail("A trigger of the migration that is under way keeps it, or reads it.")
+            .set_detail("The trigger of an ongoing migration depends on this column.")
             .set_hint(
-                "If it was renamed, rename it back; else snowflake_migrate_revert() takes the \
-                 migration back.",
+                "If the column was renamed, restore its name. Otherwise cancel the migration with \
+                 snowflake_migrate_revert().",
             ),
             Error::ShadowType(column) => new(
                 ERRCODE_DATATYPE_MISMATCH,
-                format!("column \"{column}\" is of the wrong type for a migration"),
+                format!("column \"{column}\" has the wrong type for a migration"),
             )
             .set_detail("The shadow of an integer or smallint column is a bigint column."),
             Error::NotOwner(table) => new(
@@ -443,34 +443,33 @@ impl Error {
                 format!("invalid lock mode: \"{mode}\""),
             )
             .set_hint(
-                "Write SHARE UPDATE EXCLUSIVE, SHARE ROW EXCLUSIVE or ACCESS EXCLUSIVE.",
+                "Use SHARE UPDATE EXCLUSIVE, SHARE ROW EXCLUSIVE or ACCESS EXCLUSIVE.",
             ),
             Error::NullStatement => new(
                 ERRCODE_NULL_VALUE_NOT_ALLOWED,
-                "the statement to run must not be null".into(),
+                "statement must not be null".into(),
             ),
             Error::NotOneStatement(count) => new(
                 ERRCODE_SYNTAX_ERROR,
-                format!("the text must be one statement, but has {count}"),
+                format!("text must contain exactly one statement, but contains {count}"),
             )
-            .set_detail("It is run with the rights of a table's owner.")
+            .set_detail("The statement runs with the privileges of the table's owner.")
             .set_hint("Run the statements one by one."),
             Error::StatementRefused(code) => new(
                 ERRCODE_FEATURE_NOT_SUPPORTED,
-                "cannot run this statement with the rights of a table's owner".into(),
+                "cannot run this statement with the privileges of a table's owner".into(),
             )
-            .set_detail(format!("The server's answer was {code}."))
+            .set_detail(format!("SPI returned {code}."))
             .set_hint(
-                "COPY from or to a client, and statements that end a transaction, do not run \
-                 in functions.",
+                "COPY from or to a client and statements that end a transaction cannot run in \
+                 functions.",
             ),
             Error::RecordsMissing(table) => new(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("the table {table} is missing or was altered"),
+                format!("table \"{table}\" is missing or was altered"),
             )
             .set_detail(
-                "It is looked for in the schema of the function that was called, and has to be \
-                 as the extension creates it.",
+                "The table must be in schema \"snowflake_internal\", as the extension creates it.",
             )
             .set_hint("Create the extension again with CREATE EXTENSION snowflake."),
             Error::NullInRecord { table, column } => new(
@@ -485,7 +484,7 @@ impl Error {
                 format!("invalid kind of default: \"{kind}\""),
             )
             .set_hint(
-                "Write \"serial\", \"identity always\", \"identity by default\", \"default\" \
+                "Use \"serial\", \"identity always\", \"identity by default\", \"default\" \
                  or \"none\".",
             ),
             Error::RecordsGuarded(table) => new(
@@ -493,15 +492,14 @@ impl Error {
                 format!("permission denied for table {table}"),
             )
             .set_detail(
-                "The extension keeps in it what a migration has to remember. A privilege to \
-                 change it has no effect.",
+                "The table holds the state of migrations. Privileges to change it have no effect.",
             )
             .set_hint(
-                "Use the functions of the extension. Only a superuser can change its rows by SQL.",
+                "Use the extension's functions. Only a superuser can change the table with SQL.",
             ),
             Error::GuardIsATrigger => new(
                 ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-                "snowflake_migration_guard is called by triggers only".into(),
+                r#"function "snowflake_internal.migration_guard" was not called by trigger manager"#.into(),
             ),
             Error::NothingIssued => new(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
@@ -512,12 +510,12 @@ impl Error {
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("count must not be negative, but is {count}"),
             )
-            .set_hint("Ask for 0 or more IDs."),
+            .set_hint("Request 0 or more IDs."),
             Error::InvalidLayout { text, reason } => new(
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("invalid snowflake layout: \"{text}\""),
             )
-            .set_detail(reason.to_string())
+            .set_detail(sentence(&reason.to_string()))
             .set_hint(layout_hint()),
             Error::FieldOutOfRange(error) => new(
                 ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
@@ -537,7 +535,7 @@ impl Error {
                 format!("{id} is out of range for the layout"),
             )
             .set_detail(format!("IDs of this layout have {bits} bits."))
-            .set_hint("Name the layout that the ID was made with."),
+            .set_hint("Specify the layout that the ID was generated with."),
             Error::TimeOutsideLayout { at, layout } => new(
                 ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
                 format!("{at} is out of range for the layout"),
@@ -549,9 +547,9 @@ impl Error {
             )),
             Error::InvalidEncoding(name) => new(
                 ERRCODE_INVALID_PARAMETER_VALUE,
-                format!("invalid encoding of snowflake IDs: \"{name}\""),
+                format!("unrecognized encoding: \"{name}\""),
             )
-            .set_hint("Write \"base32\" or \"base62\"."),
+            .set_hint("Use \"base32\" or \"base62\"."),
             Error::InvalidText { text, reason } => new(
                 match reason {
                     TextError::TooLarge { .. } => ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
@@ -559,7 +557,7 @@ impl Error {
                 },
                 match reason {
                     TextError::TooLarge { .. } => format!("\"{text}\" is out of range for a snowflake ID"),
-                    _ => format!("invalid text of a snowflake ID: \"{text}\""),
+                    _ => format!("invalid input syntax for snowflake ID: \"{text}\""),
                 },
             )
             .set_detail(sentence(&reason.to_string())),
@@ -567,31 +565,31 @@ impl Error {
                 ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
                 format!("the time of {id} is out of range for timestamp with time zone"),
             )
-            .set_hint("Name the layout that the ID was made with."),
+            .set_hint("Specify the layout that the ID was generated with."),
         }
     }
 }
 
 /// A reason of the algorithm crate as a DETAIL: "it has 5 characters" becomes
-/// "It has 5 characters."
+/// "It has 5 characters." A sentence stays as it is.
 fn sentence(reason: &str) -> String {
-    let mut rest = reason.chars();
+    let mut rest = reason.trim_end_matches('.').chars();
     let first = rest.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(rest).chain(['.']).collect()
 }
 
-/// What a layout looks like, for whoever wrote one that is not.
+/// The hint for a text that is not a valid layout.
 pub fn layout_hint() -> String {
     let names: Vec<_> = presets().iter().map(|preset| preset.name).collect();
     format!(
-        "Write for example \"timestamp:41 node:6 backend:4 sequence:12 tick:1ms \
-         epoch:2025-01-01T00:00:00Z\", or one of {}.",
+        "Use for example \"timestamp:41 node:6 backend:4 sequence:12 tick:1ms \
+         epoch:2025-01-01T00:00:00Z\", or one of the presets {}.",
         names.join(", ")
     )
 }
 
-/// Stops the server's start: a setting was written that cannot be taken, and
-/// going on with a default would make other IDs than the ones asked for.
+/// Ends the start of the server because of an invalid setting. With a default in
+/// its place, the server would issue other IDs than its configuration demands.
 #[cold]
 #[track_caller]
 pub fn refuse_to_start(message: String, detail: String, hint: String) -> ! {
@@ -600,28 +598,28 @@ pub fn refuse_to_start(message: String, detail: String, hint: String) -> ! {
         message,
         "snowflake",
     )
-    .set_detail(detail)
+    .set_detail(sentence(&detail))
     .set_hint(hint)
     .report(PgLogLevel::FATAL);
     unreachable!("a FATAL does not return");
 }
 
-/// Keeps backtraces out of errors. pgrx appends one to the DETAIL of each error
-/// of Postgres that passes through, a cancel included, where the server happens
-/// to have `RUST_BACKTRACE` in its environment. The standard library decides
-/// once, at the first capture, whether to make any; so the first is made here,
-/// without that variable's leave.
+/// Keeps backtraces out of errors. If the server has `RUST_BACKTRACE` in its
+/// environment, pgrx appends a backtrace to the DETAIL of each error of Postgres
+/// that passes through it, a cancel included. The standard library reads that
+/// variable only at the first capture, so the first capture happens here, with
+/// backtraces disabled.
 pub fn forgo_backtraces() {
     const NAME: &str = "RUST_LIB_BACKTRACE";
     let before = std::env::var_os(NAME);
-    // SAFETY: nobody reads the environment meanwhile. A server process runs one
-    // thread where it loads libraries: the postmaster at its start, or a session
-    // between two calls of Postgres, which sets variables there itself.
+    // SAFETY: no other thread reads the environment. A server process has one
+    // thread while it loads libraries: the postmaster at its start, or a session
+    // between two calls of Postgres, which itself sets variables there.
     #[allow(unsafe_code)]
     unsafe {
         std::env::set_var(NAME, "0");
         let _ = std::backtrace::Backtrace::capture();
-        // Other libraries and programs that the server starts have it as it was.
+        // Restored for other libraries, and for programs that the server starts.
         match before {
             Some(before) => std::env::set_var(NAME, before),
             None => std::env::remove_var(NAME),

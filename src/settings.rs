@@ -70,9 +70,9 @@ fn integers() -> [Integer; 5] {
     [
         Integer {
             name: c"snowflake.node_id",
-            about: c"Sets the node number of this server, which its IDs carry.",
-            more: c"Servers whose IDs meet in one place need different numbers. \
-                    -1 means not set: nothing is issued. A lone server may take 0.",
+            about: c"Sets the node number of this server, which its IDs contain.",
+            more: c"Servers whose IDs are stored together need different numbers. -1 means \
+                    not set: no IDs are issued. A single server can use 0.",
             setting: &NODE_ID,
             min: -1,
             max: i32::MAX,
@@ -83,9 +83,9 @@ fn integers() -> [Integer; 5] {
         Integer {
             name: c"snowflake.max_borrow",
             about: c"Sets how far IDs may run ahead of the clock.",
-            more: c"A session that starts to generate in bulk uses the following tick. When a \
-                    tick is used up in every slot, sessions continue in later ticks, up to \
-                    this far ahead; then calls wait.",
+            more: c"A session that starts to generate in bulk uses the next tick. When every \
+                    slot has used a tick, sessions continue in later ticks, at most this far \
+                    ahead; then calls wait.",
             setting: &MAX_BORROW,
             min: 0,
             max: i32::MAX,
@@ -95,9 +95,9 @@ fn integers() -> [Integer; 5] {
         },
         Integer {
             name: c"snowflake.max_clock_step",
-            about: c"Sets the largest step of the clock that is ridden out.",
-            more: c"After a smaller step back, IDs go on above the last one; after a \
-                    larger one nothing is issued until the clock is right. -1 means no limit.",
+            about: c"Sets the largest clock step that does not interrupt IDs.",
+            more: c"After a smaller step backward, IDs continue above the last one. After a \
+                    larger step, no IDs are issued until the clock is right. -1 means no limit.",
             setting: &MAX_CLOCK_STEP,
             min: -1,
             max: i32::MAX,
@@ -107,8 +107,8 @@ fn integers() -> [Integer; 5] {
         },
         Integer {
             name: c"snowflake.max_wait",
-            about: c"Sets how long a call waits for time to catch up before it fails.",
-            more: c"A wait that is bound to take longer fails at once.",
+            about: c"Sets how long a call may wait for an available ID.",
+            more: c"A call that would wait longer fails at once.",
             setting: &MAX_WAIT,
             min: 0,
             max: i32::MAX,
@@ -119,7 +119,7 @@ fn integers() -> [Integer; 5] {
         Integer {
             name: c"snowflake.lease",
             about: c"Sets how far ahead time is reserved in the write-ahead log.",
-            more: c"After a crash IDs begin at most this far ahead of the clock; a longer \
+            more: c"After a crash, IDs start at most this far ahead of the clock. A longer \
                     lease means fewer reservations.",
             setting: &LEASE,
             min: 1,
@@ -214,7 +214,7 @@ impl Integer {
                 text.to_string_lossy()
             ),
             format!("The range is {} to {}{unit}.", self.min, self.max),
-            hint.unwrap_or("Correct the value, or take the line out.".into())
+            hint.unwrap_or("Correct the value or remove the line.".into())
                 .into_owned(),
         );
     }
@@ -226,7 +226,7 @@ fn define_texts() {
         GucRegistry::define_string_guc_with_hooks(
             c"snowflake.layout",
             c"Sets the layout of this server's IDs: a preset's name or a list of fields.",
-            c"Fields from the most significant bit down, a tick and an epoch, as in \
+            c"Fields from the most significant bit down, a tick and an epoch, for example \
               \"timestamp:41 node:6 backend:4 sequence:12 tick:1ms epoch:2025-01-01T00:00:00Z\".",
             &LAYOUT,
             GucContext::Postmaster,
@@ -239,7 +239,7 @@ fn define_texts() {
     #[cfg(feature = "unprotected")]
     GucRegistry::define_string_guc(
         c"snowflake.unprotected",
-        c"Takes one protection away, for tests that must notice: \"slot\", \"mark\" or \"clock\".",
+        c"Disables one protection, for tests that must detect it: \"slot\", \"mark\" or \"clock\".",
         c"Exists only in builds for tests. IDs will repeat.",
         &UNPROTECTED,
         GucContext::Postmaster,
@@ -251,8 +251,8 @@ fn define_copy_multi_insert() {
     let text = written(c"snowflake.copy_multi_insert");
     GucRegistry::define_bool_guc(
         c"snowflake.copy_multi_insert",
-        c"Lets COPY insert rows in batches though snowflake_nextval() is a default.",
-        c"Core does so for nextval() alone. Off: rows are inserted one by one.",
+        c"Lets COPY insert rows in batches when a default is snowflake_nextval().",
+        c"PostgreSQL does so for nextval() only. If off, COPY inserts rows one by one.",
         &COPY_MULTI_INSERT,
         GucContext::Userset,
         GucFlags::empty(),
@@ -266,8 +266,8 @@ fn define_copy_multi_insert() {
                 "invalid value for parameter \"snowflake.copy_multi_insert\": \"{}\"",
                 text.to_string_lossy()
             ),
-            "The value is on or off.".into(),
-            "Correct the value, or take the line out.".into(),
+            "The value must be on or off.".into(),
+            "Correct the value or remove the line.".into(),
         );
     }
 }
@@ -322,8 +322,8 @@ fn refuse_unknown_names() {
         if name.to_ascii_lowercase().starts_with("snowflake.") {
             refuse_to_start(
                 format!("unrecognized configuration parameter \"{name}\""),
-                "The extension has no such setting.".into(),
-                "Correct the name, or take the line out.".into(),
+                "The extension has no setting of this name.".into(),
+                "Correct the name or remove the line.".into(),
             );
         }
     }
@@ -365,11 +365,10 @@ fn identity(layout: Layout, node_id: i32) -> Identity {
         Ok(node) if node > layout.max_node() => refuse_to_start(
             format!("invalid value for parameter \"{NODE_ID_NAME}\": {node}"),
             format!(
-                "The node number does not fit the layout \"{layout}\", whose node numbers are \
-                 0 to {}.",
+                "The node number does not fit the layout \"{layout}\", which allows 0 to {}.",
                 layout.max_node()
             ),
-            format!("Change {NODE_ID_NAME}, or give the layout more node bits."),
+            format!("Change {NODE_ID_NAME}, or use a layout with more node bits."),
         ),
         Ok(node) => Some(node),
         // Not set: a layout without node bits needs none.

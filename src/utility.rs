@@ -174,10 +174,12 @@ unsafe extern "C-unwind" fn keep_privileges() {
         let _ = Spi::run(&statement);
         ErrorReport::new(
             PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
-            "a privilege on an object of the extension snowflake was revoked again",
+            r#"a privilege granted on an object of extension "snowflake" was revoked"#,
             "snowflake",
         )
-        .set_detail(format!("{statement}; the extension alone writes there."))
+        .set_detail(format!(
+            "{statement}. Only the extension writes to this object."
+        ))
         .report(PgLogLevel::NOTICE);
     }
 }

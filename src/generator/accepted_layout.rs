@@ -118,15 +118,15 @@ fn look(fcinfo: pg_sys::FunctionCallInfo) -> bool {
     if let Some(other) = layouts.iter().find(|text| **text != layout.to_string()) {
         ErrorReport::new(
             PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
-            "the snowflake IDs of this database were made with another layout",
+            "the snowflake IDs of this database were generated with another layout",
             "snowflake",
         )
         .set_detail(format!(
-            "They were made with \"{other}\"; they are read with \"{layout}\"."
+            "They were generated with \"{other}\"; they are read with \"{layout}\"."
         ))
         .set_hint(
-            "Pass the layout as the last argument. After a change that is wanted, a superuser can \
-             run SELECT snowflake_accept_layout().",
+            "Pass the layout as the last argument. If the change is intended, a superuser can run \
+             SELECT snowflake_accept_layout().",
         )
         .report(PgLogLevel::NOTICE);
     }

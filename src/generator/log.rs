@@ -61,11 +61,11 @@ pub fn clock(shared: Shared, at: Instant, time: i64) {
     if begins(behind) && !slewing.swap(true, AcqRel) {
         line(
             format!(
-                "snowflake: the clock is behind by {}; time for IDs goes on at half speed",
+                "snowflake: the clock is behind by {}; ID timestamps advance at half speed",
                 seconds(behind)
             ),
             format!(
-                "The clock says {}; IDs go on from {}.",
+                "The clock shows {}; IDs continue from {}.",
                 clock::time(at.wall),
                 clock::time(time)
             ),
@@ -73,7 +73,7 @@ pub fn clock(shared: Shared, at: Instant, time: i64) {
     } else if ends(behind) && slewing.swap(false, AcqRel) {
         line(
             "snowflake: the clock has caught up".into(),
-            format!("It says {}.", clock::time(at.wall)),
+            format!("The clock shows {}.", clock::time(at.wall)),
         );
     }
 }
@@ -93,17 +93,17 @@ fn step(pace: &Pace) {
             "snowflake: the clock was set {way} by {}",
             seconds(step.abs())
         ),
-        format!("It now says {}.", clock::time(at.wall)),
+        format!("The clock now shows {}.", clock::time(at.wall)),
     );
 }
 
 /// IDs are made with another layout than the database's IDs have.
 pub fn other_layout(remembered: &str, layout: &str) {
     line(
-        "snowflake: IDs of this database were made with another layout".into(),
+        "snowflake: IDs of this database were generated with another layout".into(),
         format!(
-            "They were made with \"{remembered}\"; snowflake.layout is \"{layout}\". Old IDs have to \
-             be read with their own layout. If the change is wanted, run SELECT \
+            "They were generated with \"{remembered}\"; snowflake.layout is \"{layout}\". Read old \
+             IDs with their own layout. If the change is intended, run SELECT \
              snowflake_accept_layout() as a superuser."
         ),
     );
@@ -121,10 +121,10 @@ pub fn waiting(shared: Shared, at: Instant, needed: u64) {
         return;
     }
     line(
-        "snowflake: IDs are asked for faster than they can be made; calls wait".into(),
+        "snowflake: IDs are requested faster than they can be generated; calls wait".into(),
         format!(
-            "This one waits {} ms. IDs have run ahead of the clock by snowflake.max_borrow; more \
-             backend or sequence bits in the layout make more of them.",
+            "This call waits {} ms. IDs have run ahead of the clock by snowflake.max_borrow. A \
+             layout with more backend or sequence bits has more IDs.",
             needed.div_ceil(1_000)
         ),
     );
