@@ -605,26 +605,3 @@ pub fn refuse_to_start(message: String, detail: String, hint: String) -> ! {
     .report(PgLogLevel::FATAL);
     unreachable!("a FATAL does not return");
 }
-
-/// Keeps backtraces out of errors. pgrx appends one to the DETAIL of each error
-/// of Postgres that passes through, a cancel included, where the server happens
-/// to have `RUST_BACKTRACE` in its environment. The standard library decides
-/// once, at the first capture, whether to make any; so the first is made here,
-/// without that variable's leave.
-pub fn forgo_backtraces() {
-    const NAME: &str = "RUST_LIB_BACKTRACE";
-    let before = std::env::var_os(NAME);
-    // SAFETY: nobody reads the environment meanwhile. A server process runs one
-    // thread where it loads libraries: the postmaster at its start, or a session
-    // between two calls of Postgres, which sets variables there itself.
-    #[allow(unsafe_code)]
-    unsafe {
-        std::env::set_var(NAME, "0");
-        let _ = std::backtrace::Backtrace::capture();
-        // Other libraries and programs that the server starts have it as it was.
-        match before {
-            Some(before) => std::env::set_var(NAME, before),
-            None => std::env::remove_var(NAME),
-        }
-    }
-}

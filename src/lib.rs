@@ -6,15 +6,14 @@
 //! shared slots, the clocks, the mark in the write-ahead log, and the wait.
 
 use pgrx::pg_guard;
-use pgrx::pg_sys;
 
-mod call;
 mod clock;
 mod copy;
 mod encoding;
 mod error;
 mod generator;
 mod migration;
+mod pg;
 mod schema;
 mod settings;
 mod shadow;
@@ -32,16 +31,13 @@ mod tests;
 pgrx::pg_module_magic!(name, version);
 
 /// Called when the library is loaded. Settings and shared memory come into
-/// being only while `shared_preload_libraries` is loaded; in a process that
-/// loads the library later, decoding works and generating says what to do.
+/// being only while `shared_preload_libraries` is loaded. In a process that loads
+/// the library later, decoding works, and generating fails with a hint.
 #[allow(non_snake_case)]
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
-    error::forgo_backtraces();
-    // SAFETY: a flag that Postgres sets before it loads libraries.
-    #[allow(unsafe_code)]
-    let preloading = unsafe { pg_sys::process_shared_preload_libraries_in_progress };
-    if preloading {
+    pg::forgo_backtraces();
+    if pg::is_preloading() {
         clock::init();
         settings::init();
         shared::init();

@@ -5,8 +5,9 @@ use pgrx::prelude::*;
 use snowflake_id::{Layout, SnowflakeId};
 
 use crate::error::Error;
+use crate::pg::{Call, Text};
 use crate::sql::read::{by_this_server, or_report};
-use crate::sql::values::{Instant, TextArgument, layout_named};
+use crate::sql::values::{Instant, layout_named};
 
 /// What stands for an ID before the first one: nothing is at or below it.
 const BEFORE_ALL: i64 = -1;
@@ -17,12 +18,8 @@ fn snowflake_min_id(at: TimestampWithTimeZone) -> i64 {
 }
 
 #[pg_extern(name = "snowflake_min_id", immutable, parallel_safe)]
-fn snowflake_min_id_by(
-    at: TimestampWithTimeZone,
-    layout: TextArgument<'_>,
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> i64 {
-    or_report(min_id(at.into(), &layout_named(layout, fcinfo)))
+fn snowflake_min_id_by(at: TimestampWithTimeZone, layout: Text<'_>, call: Call<'_>) -> i64 {
+    or_report(min_id(at.into(), &layout_named(layout, call)))
 }
 
 #[pg_extern(stable, parallel_safe)]
@@ -31,12 +28,8 @@ fn snowflake_max_id(at: TimestampWithTimeZone) -> i64 {
 }
 
 #[pg_extern(name = "snowflake_max_id", immutable, parallel_safe)]
-fn snowflake_max_id_by(
-    at: TimestampWithTimeZone,
-    layout: TextArgument<'_>,
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> i64 {
-    max_id(at.into(), &layout_named(layout, fcinfo))
+fn snowflake_max_id_by(at: TimestampWithTimeZone, layout: Text<'_>, call: Call<'_>) -> i64 {
+    max_id(at.into(), &layout_named(layout, call))
 }
 
 #[pg_extern(stable, parallel_safe)]
@@ -45,12 +38,8 @@ fn snowflake_max_id_before(at: TimestampWithTimeZone) -> i64 {
 }
 
 #[pg_extern(name = "snowflake_max_id_before", immutable, parallel_safe)]
-fn snowflake_max_id_before_by(
-    at: TimestampWithTimeZone,
-    layout: TextArgument<'_>,
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> i64 {
-    max_id_before(at.into(), &layout_named(layout, fcinfo))
+fn snowflake_max_id_before_by(at: TimestampWithTimeZone, layout: Text<'_>, call: Call<'_>) -> i64 {
+    max_id_before(at.into(), &layout_named(layout, call))
 }
 
 /// The smallest ID whose time is at or after `at`.

@@ -1,16 +1,13 @@
 //! SQL: an ID's bits, field by field, for a person to read.
-#![allow(unsafe_code)] // Postgres prints the time
-
-use std::ffi::CStr;
 
 use pgrx::prelude::*;
-use pgrx::{IntoDatum, direct_function_call, pg_sys};
 use snowflake_id::{Layout, Time};
 
 use crate::error::Error;
 use crate::generator::accepted_layout;
+use crate::pg::{self, Call, Text};
 use crate::sql::read::{by_this_server, or_report, parts};
-use crate::sql::values::{TextArgument, layout_named, timestamptz};
+use crate::sql::values::{layout_named, timestamptz};
 
 /// The bits of an ID; the sign bit is always 0 and not shown.
 const ID_BITS: u32 = 63;
@@ -18,18 +15,14 @@ const ID_BITS: u32 = 63;
 // STABLE with a layout too: the time is printed in the session's time zone.
 
 #[pg_extern(stable, parallel_safe)]
-fn snowflake_explain(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> String {
-    accepted_layout::hint(fcinfo);
+fn snowflake_explain(id: i64, call: Call<'_>) -> String {
+    accepted_layout::hint(call);
     by_this_server(|layout| explain(id, layout))
 }
 
 #[pg_extern(name = "snowflake_explain", stable, parallel_safe)]
-fn snowflake_explain_by(
-    id: i64,
-    layout: TextArgument<'_>,
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> String {
-    or_report(explain(id, &layout_named(layout, fcinfo)))
+fn snowflake_explain_by(id: i64, layout: Text<'_>, call: Call<'_>) -> String {
+    or_report(explain(id, &layout_named(layout, call)))
 }
 
 /// A field as it is drawn: what is one under the other.
@@ -90,12 +83,5 @@ fn explain(id: i64, layout: &Layout) -> Result<String, Error> {
 /// As Postgres prints it in this session; in ISO 8601 where the year is past
 /// what a timestamptz can hold.
 fn printed(time: Time) -> String {
-    let Some(at) = timestamptz(time) else {
-        return time.to_string();
-    };
-    // SAFETY: the output function of the argument's type; its text is copied
-    // at once.
-    let text: Option<&CStr> =
-        unsafe { direct_function_call(pg_sys::timestamptz_out, &[at.into_datum()]) };
-    text.map_or_else(String::new, |text| text.to_string_lossy().into_owned())
+    timestamptz(time).map_or_else(|| time.to_string(), pg::printed)
 }

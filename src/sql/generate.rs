@@ -5,26 +5,26 @@ use std::num::NonZeroU32;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use crate::call::called_function;
 use crate::error::Error;
 use crate::generator::stats;
 use crate::generator::{self, Batch};
+use crate::pg::Call;
 
 #[pg_extern(volatile, parallel_safe)]
-fn snowflake_nextval(fcinfo: pg_sys::FunctionCallInfo) -> i64 {
-    match generator::next(|| called_function(fcinfo)) {
+fn snowflake_nextval(call: Call<'_>) -> i64 {
+    match generator::next(|| call.function()) {
         Ok(id) => id.get(),
         Err(error) => error.report(),
     }
 }
 
 #[pg_extern(volatile, parallel_safe)]
-fn snowflake_nextvals(count: i32, fcinfo: pg_sys::FunctionCallInfo) -> SetOfIterator<'static, i64> {
+fn snowflake_nextvals(count: i32, call: Call<'_>) -> SetOfIterator<'static, i64> {
     let Ok(count) = u32::try_from(count) else {
         Error::NegativeCount(count).report()
     };
     SetOfIterator::new(Batches {
-        function: called_function(fcinfo),
+        function: call.function(),
         left: count,
         run: u32::MAX,
         batch: None,

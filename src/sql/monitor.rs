@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering::Relaxed;
 use pgrx::prelude::*;
 use snowflake_id::{Layout, Origin, Slot, SnowflakeId, Tick};
 
-use crate::call::called_function;
 use crate::clock;
 use crate::generator::floor::{self, Server};
 use crate::generator::{accepted_layout, mark, stats};
+use crate::pg::Call;
 use crate::settings;
 use crate::settings::Identity;
 use crate::shared::{self, Counters, MarkKey, Shared};
@@ -23,7 +23,7 @@ fn last_id_at(layout: &Layout, counters: &Counters) -> Option<TimestampWithTimeZ
 #[allow(clippy::type_complexity)] // the columns of a view
 #[pg_extern(volatile, parallel_restricted)]
 fn snowflake_get_status(
-    fcinfo: pg_sys::FunctionCallInfo,
+    call: Call<'_>,
 ) -> TableIterator<
     'static,
     (
@@ -56,7 +56,7 @@ fn snowflake_get_status(
             last_id_at(&layout, shared.counters().iter().max_by_key(last)?)
         }),
         shared.zip(layout).and_then(|(shared, layout)| {
-            let sequence = mark::locate(called_function(fcinfo)).ok()?;
+            let sequence = mark::locate(call.function()).ok()?;
             timestamptz(layout.time_of(shared.bound_of(MarkKey::here(sequence))?))
         }),
         shared.map(|shared| (shared.pace().reached() - clock::wall()).max(0) as f64 / 1e6),
@@ -160,6 +160,6 @@ fn bound_at_start(shared: Shared, identity: Identity) -> Option<i64> {
 
 /// The layout that this database's IDs were made with, as far as it is known.
 #[pg_extern(volatile, parallel_restricted)]
-fn snowflake_get_database_layout(fcinfo: pg_sys::FunctionCallInfo) -> Option<String> {
-    accepted_layout::of_database(called_function(fcinfo))
+fn snowflake_get_database_layout(call: Call<'_>) -> Option<String> {
+    accepted_layout::of_database(call.function())
 }
