@@ -19,8 +19,10 @@
 mod call;
 mod callbacks;
 mod catalog;
+mod composite;
 mod planner;
 mod record;
+mod relation;
 mod rights;
 mod sequence;
 mod table;
@@ -41,11 +43,13 @@ pub use catalog::{
     Class, function_in, has_privilege_on, has_rights_of, lock_object, lock_relation, may_execute,
     relation_in, result_type_of, schema_of_function,
 };
+pub use composite::{Composite, CompositeResult};
 pub use planner::{Replacement, Simplify, SupportRequest, in_memory_context, memory_context_has};
 pub use record::{Record, RecordType, Scalar};
+pub use relation::{Column, Mode, Relation, Row};
 pub use rights::{TextArray, count_statements, first_row, with_rights_of};
 pub use sequence::Sequence;
-pub use table::{Column, Composite, CompositeResult, Mode, Relation, Row, Table, Unfit};
+pub use table::{Table, Unfit};
 pub use text::{AsciiText, Name, Text};
 pub use trigger::{Trigger, TriggerResult};
 

@@ -2,7 +2,7 @@
 
 use pgrx::pg_sys;
 
-use super::table::Relation;
+use super::relation::Relation;
 
 /// A sequence that is open: one of this session or of all.
 pub struct Sequence(Relation);

@@ -10,7 +10,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 };
 
 use super::catalog;
-use super::table::{Columns, Row};
+use super::relation::{Columns, Row};
 
 /// A trigger that fires.
 #[derive(Clone, Copy)]
