@@ -1,21 +1,22 @@
 //! The COPY fast path.
 //!
-//! Core gives up batched inserts where a column's default is volatile, as the
-//! function might read the table; `nextval()` alone is exempt. The reason does
-//! not hold for `snowflake_nextval()`, so a planner support function replaces
-//! it by a stable twin while the defaults of a `COPY … FROM` are prepared:
+//! COPY inserts rows one by one if a column's default is volatile, because the
+//! function might read the table. PostgreSQL exempts `nextval()` alone. The
+//! reason does not apply to `snowflake_nextval()`. So a planner support function
+//! replaces it by a stable twin while a `COPY … FROM` prepares its defaults. All
+//! of these conditions must hold:
 //!
-//! - where the request has no planner behind it (`root` is null): COPY prepares
-//!   its defaults alone, while planned statements (also those of triggers, of
-//!   functions and of cached plans) have one;
-//! - where a COPY FROM is the innermost utility statement that runs;
-//! - where that COPY prepares its defaults, which its memory context shows: in
-//!   what it calls later, and in the domains that it looks at, expressions are
-//!   planned alone, too, and kept for the session;
-//! - where the caller may execute both functions: a missing privilege is told
-//!   of the function that was written.
+//! - An expression is planned alone (`root` is null), as COPY does with its
+//!   defaults. Statements have a planner, also those of triggers, of functions
+//!   and of cached plans.
+//! - A COPY FROM is the innermost utility statement that runs.
+//! - That COPY is preparing its defaults, as its memory context shows. The
+//!   functions that it calls later, and the domains that it reads, plan
+//!   expressions alone too, and keep them for the session.
+//! - The caller may execute both functions. Otherwise the error would name a
+//!   function that the user has not written.
 //!
-//! Which utility statement runs is known from the hook in [`crate::utility`].
+//! The hook in [`crate::utility`] reports which utility statement runs.
 
 use std::ffi::{CStr, c_int};
 
@@ -30,11 +31,11 @@ use crate::{generator, settings};
 /// The name of the twin, in the schema of `snowflake_nextval()`.
 const TWIN: &CStr = c"snowflake_copy_nextval";
 
-/// The name of the memory context in which COPY prepares.
+/// The name of the memory context in which COPY prepares its defaults.
 const COPY_CONTEXT: &CStr = c"COPY";
 
-/// The name of the one that a domain's checks get, a child of the current one
-/// while they are planned.
+/// The name of the memory context in which a domain's checks are planned: a child
+/// of the current one.
 const DOMAIN_CONTEXT: &CStr = c"Domain constraints";
 
 /// A utility statement that runs.
@@ -44,17 +45,17 @@ struct Running {
     level: c_int,
 }
 
-/// The utility statements that run, the innermost last. Not a thread-local: that
-/// has a destructor, which runs at exit, and callbacks of Postgres run after it.
+/// The utility statements that run, the innermost last. A thread-local would have
+/// a destructor, which runs at exit, before callbacks of Postgres.
 static RUNNING: Mutex<Vec<Running>> = Mutex::new(Vec::new());
 
-/// Begins to watch how transactions end; while libraries are preloaded.
+/// Starts to watch how transactions end; called while libraries are preloaded.
 pub fn init() {
     pg::on_transaction_end(at_transaction_end);
     pg::on_subtransaction_end(at_subtransaction_end);
 }
 
-/// A statement begins; returns how many run around it.
+/// Called when a statement starts. Returns how many run around it.
 pub fn begin(is_copy_from: bool) -> usize {
     let level = pg::transaction_nest_level();
     let mut running = RUNNING.lock();
@@ -66,7 +67,8 @@ pub fn begin(is_copy_from: bool) -> usize {
     depth
 }
 
-/// It has ended, and with it every statement that it had begun.
+/// Called when a statement ends, with the number that [`begin`] returned. The
+/// statements inside it have ended too.
 pub fn end(depth: usize) {
     RUNNING.lock().truncate(depth);
 }
@@ -75,7 +77,7 @@ fn in_copy_from() -> bool {
     RUNNING.lock().last().is_some_and(|it| it.is_copy_from)
 }
 
-/// Statements that an error has ended don't report it themselves.
+/// [`end`] is not called for statements that fail.
 fn at_transaction_end(event: pg_sys::XactEvent::Type) {
     use pg_sys::XactEvent::{XACT_EVENT_ABORT, XACT_EVENT_PARALLEL_ABORT};
     if matches!(event, XACT_EVENT_ABORT | XACT_EVENT_PARALLEL_ABORT) {
@@ -83,17 +85,17 @@ fn at_transaction_end(event: pg_sys::XactEvent::Type) {
     }
 }
 
-/// An error that is caught ends what began in its subtransaction; a COPY around
-/// it continues.
+/// An error that is caught ends the statements of its subtransaction. A COPY
+/// around it continues.
 fn at_subtransaction_end(event: pg_sys::SubXactEvent::Type) {
     if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
-        // Still the level of the inner one.
+        // Still the level of the inner transaction.
         let level = pg::transaction_nest_level();
         RUNNING.lock().retain(|it| it.level < level);
     }
 }
 
-/// The planner's question what to put in the place of `snowflake_nextval()`.
+/// Tells the planner by what to replace a call of `snowflake_nextval()`.
 #[pg_extern(
     immutable,
     parallel_safe,
@@ -115,7 +117,7 @@ fn snowflake_nextval_support(request: SupportRequest<'_>) -> Replacement {
         .unwrap_or_else(Replacement::none)
 }
 
-/// Whether the current memory context is a COPY's and no domain is looked at.
+/// Whether the current memory context is a COPY's, and no domain is planned.
 fn prepares_defaults() -> bool {
     pg::in_memory_context(COPY_CONTEXT) && !pg::memory_context_has(DOMAIN_CONTEXT)
 }
@@ -129,8 +131,8 @@ fn call_of_twin(request: Simplify<'_>) -> Option<Replacement> {
         .flatten()
 }
 
-/// `snowflake_nextval()` under a name that is marked STABLE, which is only true
-/// as far as COPY is concerned; refused anywhere else.
+/// `snowflake_nextval()` under a name that is marked STABLE. That is true for COPY
+/// only, so it fails in every other statement.
 #[pg_extern(stable, parallel_restricted)]
 fn snowflake_copy_nextval(call: Call<'_>) -> i64 {
     if !in_copy_from() {

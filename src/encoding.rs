@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::pg;
 
-/// A text for reading and for messages. What could not be sent back in the
+/// A text for parsing and for messages. A byte that could not be sent back in the
 /// database's encoding becomes a question mark.
 pub fn readable(bytes: &[u8]) -> Cow<'_, str> {
     match str::from_utf8(bytes) {

@@ -11,7 +11,7 @@ use snowflake_id::{FieldError, Layout, LayoutError, TextError, Time, presets};
 
 use crate::clock::time;
 
-/// A reason why a call cannot be answered.
+/// A reason why a call fails.
 #[derive(Debug)]
 pub enum Error {
     /// Generating without the library in `shared_preload_libraries`.
@@ -32,57 +32,57 @@ pub enum Error {
         /// How long this call has waited, milliseconds.
         waited_ms: i64,
     },
-    /// Somebody has set the mark to more than a lease ahead of the clock.
+    /// The mark was set by hand to more than a lease ahead of the clock.
     MarkSetAhead {
-        /// What the clock says, microseconds since 1970.
+        /// What the clock shows, microseconds since 1970.
         wall: i64,
         /// The time that the mark was set to, microseconds since 1970.
         set_to: i64,
     },
-    /// The file that keeps the floor does not say what it should.
+    /// The file with the floor is damaged.
     FloorDamaged(String),
-    /// The file that keeps the floor could not be read or written.
+    /// The file with the floor could not be read or written.
     FloorIo {
         /// The file's name.
         name: String,
-        /// What the system said.
+        /// The error of the operating system.
         error: std::io::Error,
     },
     /// The clock is behind by more than `snowflake.max_clock_step`.
     ClockBehind {
-        /// What the clock says, microseconds since 1970.
+        /// What the clock shows, microseconds since 1970.
         wall: i64,
-        /// The time up to which IDs may be out already, microseconds since 1970.
+        /// The time up to which IDs may exist, microseconds since 1970.
         reached: i64,
     },
     /// The clock has jumped ahead by more than `snowflake.max_clock_step`.
     ClockAhead {
-        /// What the clock says, microseconds since 1970.
+        /// What the clock shows, microseconds since 1970.
         wall: i64,
-        /// What it would say had it not jumped, microseconds since 1970.
+        /// What it would show without the jump, microseconds since 1970.
         expected: i64,
     },
     /// `snowflake_accept_clock` was given another time than the clock's.
     ClockNotAsExpected {
-        /// What the clock says, microseconds since 1970.
+        /// What the clock shows, microseconds since 1970.
         wall: i64,
-        /// What it was said to say, microseconds since 1970.
+        /// The time that the caller passed, microseconds since 1970.
         expected: i64,
     },
     /// `snowflake_start_after` would take IDs too far ahead of the clock.
     StartTooFarAhead {
         /// The ID.
         id: i64,
-        /// What the clock says, microseconds since 1970.
+        /// What the clock shows, microseconds since 1970.
         wall: i64,
         /// The time that IDs would start at.
         start: Time,
     },
-    /// A function for superusers was called by somebody else.
+    /// A function for superusers was called by another role.
     NotSuperuser(&'static str),
     /// A wait is bound to take longer than `snowflake.max_wait`.
     WaitTooLong {
-        /// What the clock says, microseconds since 1970.
+        /// What the clock shows, microseconds since 1970.
         wall: i64,
         /// The time of the next ID that is free, microseconds since 1970.
         next: i64,
@@ -93,17 +93,17 @@ pub enum Error {
     },
     /// The clock is before the layout's epoch.
     BeforeEpoch {
-        /// What the clock says.
+        /// What the clock shows.
         wall: Time,
         /// The layout's epoch.
         epoch: Time,
     },
     /// The layout's timestamp bits are used up.
     PastEnd {
-        /// The first instant that the layout cannot hold.
+        /// The first time that the layout cannot hold.
         end: Time,
     },
-    /// COPY's function was called by somebody else.
+    /// The function for COPY was called outside of one.
     OnlyInCopy,
     /// The trigger function of shadow columns was called in another way.
     NotATrigger,
@@ -112,7 +112,7 @@ pub enum Error {
     WrongTrigger(String),
     /// A trigger with that function, by its name, does not name two columns.
     ShadowArguments(String),
-    /// A column that such a trigger names is not there.
+    /// A column that such a trigger names does not exist.
     ShadowMissing {
         /// The table.
         table: String,
@@ -121,7 +121,7 @@ pub enum Error {
     },
     /// A column that such a trigger names is of another type.
     ShadowType(String),
-    /// No ID was made in this session yet.
+    /// This session has no ID yet.
     NothingIssued,
     /// A count below zero.
     NegativeCount(i32),
@@ -168,7 +168,7 @@ pub enum Error {
     NotOneStatement(i32),
     /// A statement that does not run inside functions, by SPI's name for it.
     StatementRefused(String),
-    /// A table of records is missing, or is not the one that was made.
+    /// A table of records is missing, or is not as the extension creates it.
     RecordsMissing(&'static str),
     /// A row for such a table without a value that it has to have.
     NullInRecord {
@@ -183,7 +183,7 @@ pub enum Error {
     RecordsGuarded(String),
     /// The trigger function that guards them was called in another way.
     GuardIsATrigger,
-    /// A name that is no encoding's.
+    /// A name of no encoding.
     InvalidEncoding(String),
     /// A text that is no ID.
     InvalidText {
@@ -580,7 +580,7 @@ fn sentence(reason: &str) -> String {
     first.into_iter().chain(rest).chain(['.']).collect()
 }
 
-/// What a layout looks like, for whoever wrote one that is not.
+/// The hint of errors about invalid layouts.
 pub fn layout_hint() -> String {
     let names: Vec<_> = presets().iter().map(|preset| preset.name).collect();
     format!(
@@ -590,8 +590,8 @@ pub fn layout_hint() -> String {
     )
 }
 
-/// Stops the server's start: a setting was written that cannot be taken, and
-/// going on with a default would make other IDs than the ones asked for.
+/// Stops the server's start because of an invalid setting. With a default the
+/// server would generate other IDs than those of its configuration.
 #[cold]
 #[track_caller]
 pub fn refuse_to_start(message: String, detail: String, hint: String) -> ! {

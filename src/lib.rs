@@ -1,9 +1,9 @@
-//! `snowflake`: 64-bit, time-ordered, decodable primary keys that never come
-//! twice.
+//! `snowflake`: 64-bit, time-ordered, decodable primary keys that do not repeat.
 //!
-//! A thin SQL surface over the crate `snowflake-id`, which has the algorithm.
-//! SQL modules ask [`generator`] for IDs; it brings together the settings, the
-//! shared slots, the clocks, the mark in the write-ahead log, and the wait.
+//! A thin SQL surface over the crate `snowflake-id`, which has the algorithm. The
+//! functions in [`sql`] get IDs from [`generator`], which combines the settings,
+//! the shared slots, the clocks, the mark in the write-ahead log, and the wait.
+//! [`pg`] has safe wrappers of Postgres' C interface.
 
 use pgrx::pg_guard;
 
@@ -30,8 +30,8 @@ mod tests;
 
 pgrx::pg_module_magic!(name, version);
 
-/// Called when the library is loaded. Settings and shared memory come into
-/// being only while `shared_preload_libraries` is loaded. In a process that loads
+/// Called when the library is loaded. Settings and shared memory are created only
+/// while `shared_preload_libraries` is loaded. In a process that loads
 /// the library later, decoding works, and generating fails with a hint.
 #[allow(non_snake_case)]
 #[pg_guard]

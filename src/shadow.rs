@@ -1,10 +1,9 @@
-//! The trigger that keeps a `bigint` column beside a narrower one in step with
-//! it, while a key is widened under load (`sql/migration/online/`).
+//! The trigger that copies a narrow column to its shadow, a `bigint` column,
+//! while a key is widened under load (`sql/migration/online/`).
 //!
-//! It is the extension's own, and in Rust, because it runs for each row that
-//! is written as long as the migration takes. Its arguments name the two
-//! columns, so that it survives a dump; the trigger is also the record of which
-//! column is whose shadow.
+//! It is written in Rust because it runs for each row that is written during the
+//! migration. Its arguments name the two columns, so it survives a dump. The
+//! trigger is also the record of which column is the shadow of which.
 
 use std::ffi::CStr;
 
@@ -15,7 +14,7 @@ use crate::encoding::readable;
 use crate::error::Error;
 use crate::pg::{Call, Column, Trigger, TriggerResult};
 
-/// Gives the row that is about to be written the shadow of its narrow column.
+/// Sets the shadow column of the row that is about to be written.
 #[pg_extern(sql = r#"
 CREATE FUNCTION snowflake_shadow() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 "#)]

@@ -1,14 +1,12 @@
-//! What the extension does beside utility statements: the hook that sees them.
+//! What the extension does before and after utility statements.
 //!
-//! - It tells [`crate::copy`] which statement runs.
+//! - It reports to [`crate::copy`] which statement runs.
 //! - DISCARD ALL and DISCARD SEQUENCES forget `snowflake_currval()`.
-//! - After a GRANT by a superuser it takes privileges on the extension's tables
-//!   and on the mark back, all but SELECT: `GRANT ... ON ALL TABLES IN SCHEMA`
-//!   and its like mean an application's tables, not these. (A role without that
-//!   right can grant nothing on them. What is left of such a grant has no effect
-//!   either: `sql/privileges.sql` has the whole story.)
-//!
-//! An error of a statement passes the hook as it passes C.
+//! - After a GRANT by a superuser it revokes all privileges but SELECT on the
+//!   extension's tables and on the mark. Statements like `GRANT ... ON ALL TABLES
+//!   IN SCHEMA` are meant for an application's tables, not for these. (Other roles
+//!   cannot grant anything on them. A grant that remains has no effect:
+//!   `sql/privileges.sql` explains why.)
 
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
@@ -17,7 +15,7 @@ use crate::copy;
 use crate::generator::stats;
 use crate::pg::{self, Statement, WatchStatements};
 
-/// Installs the hook; while libraries are preloaded.
+/// Starts to watch utility statements; called while libraries are preloaded.
 pub fn init() {
     pg::watch_statements::<Watch>();
 }
@@ -55,9 +53,10 @@ impl WatchStatements for Watch {
     }
 }
 
-/// What is to be revoked: all privileges but to read, of everybody but the
-/// owner. It runs with a superuser's search path, and the extension's schema
-/// may belong to somebody else, so every name and operator is `pg_catalog`'s.
+/// The statements to run: they revoke all privileges but SELECT from every role
+/// but the owner. The query runs with a superuser's search path, and the
+/// extension's schema may belong to another role. So every name and operator is
+/// `pg_catalog`'s.
 const TO_REVOKE: &str = "
     SELECT pg_catalog.format('REVOKE %s ON %s %I.%I FROM %s', p.privilege_type,
                CASE WHEN c.relkind OPERATOR(pg_catalog.=) 'S'::pg_catalog.\"char\"
@@ -80,14 +79,15 @@ const TO_REVOKE: &str = "
       AND p.grantee OPERATOR(pg_catalog.<>) c.relowner
       AND p.privilege_type OPERATOR(pg_catalog.<>) 'SELECT'::pg_catalog.text";
 
+/// Revokes privileges on the extension's objects that a superuser has granted.
 fn keep_privileges() {
     if pg::is_creating_extension() || !pg::is_superuser() {
         return;
     }
-    // What the statement has written.
+    // The grant.
     pg::make_writes_visible();
-    // An error of Postgres does not come back here; the others mean that there
-    // is nothing to do, as in a database without the extension.
+    // An error of Postgres does not return here. After any other error there is
+    // nothing to do, as in a database without the extension.
     let statements: Vec<String> = Spi::connect(|client| {
         client
             .select(TO_REVOKE, None, &[])

@@ -1,10 +1,10 @@
-//! The trigger that keeps the tables of records to the extension.
+//! The trigger that protects the tables of records.
 //!
-//! Privileges granted wholesale (`GRANT … ON ALL TABLES`, default privileges,
-//! `pg_write_all_data`) include these tables. What a superuser runs on the way
-//! back is made from them, so a privilege is not enough: only superusers write
-//! to them by SQL, as a restored dump does. The extension's own writes
-//! ([`super::records`]) pass no trigger.
+//! Privileges on all tables (`GRANT … ON ALL TABLES`, default privileges,
+//! `pg_write_all_data`) include these tables. A superuser who reverts a migration
+//! runs statements that are built from them, so a privilege is not enough. Only
+//! superusers write to them by SQL, as a restored dump does. The extension's own
+//! writes ([`super::records`]) fire no trigger.
 
 use pgrx::prelude::*;
 

@@ -1,5 +1,5 @@
-//! Locks on tables by their OID. `LOCK TABLE` takes a name, which may be
-//! another relation's by the time it is looked up.
+//! Locks on tables by their OID. `LOCK TABLE` takes a name, which may belong to
+//! another relation by the time it is looked up.
 
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -32,7 +32,7 @@ fn lock(relation: pg_sys::Oid, mode: &[u8]) -> Result<(), Error> {
     require_lockable(relation)?;
     // Until the end of the transaction, as LOCK TABLE does.
     pg::lock_relation(relation, *mode);
-    // While this waited the table may have been dropped or given away.
+    // The table may have been dropped, or given to another owner, in the meantime.
     require_lockable(relation)
 }
 

@@ -1,13 +1,13 @@
-//! What a migration needs beside SQL: the tables that keep its records, and
-//! the rights of the owner of the table that is migrated.
+//! What a migration needs besides SQL: the tables that keep its records, and the
+//! rights of the owner of the table that is migrated.
 //!
-//! No routine of the extension is SECURITY DEFINER. These functions look at who
-//! calls, on the relation itself and not on a name, and then do one thing: write
-//! a row of the extension's own tables ([`records`]), or run a statement with
-//! the rights of a table's owner ([`owner`]).
+//! No routine of the extension is SECURITY DEFINER. These functions check the
+//! caller's rights to a relation by its OID, not by a name. Then they do one
+//! thing: write a row of the extension's own tables ([`records`]), or run a
+//! statement with the rights of a table's owner ([`owner`]).
 //!
-//! A relation is never locked before its caller's rights to it are known, and
-//! they are looked at again once the lock is there.
+//! The caller's rights to a relation are checked before it is locked, and again
+//! afterwards.
 
 mod guard;
 mod lock;

@@ -1,15 +1,15 @@
 //! Statements with the rights of a table's owner.
 //!
-//! Names in a statement are looked up when it runs, and what a table's owner
-//! wrote (defaults, checks, triggers, functions of indexes) runs with it. So
-//! each runs as REINDEX and REFRESH run what the owner wrote: as the owner, in a
-//! security-restricted operation, which cannot be left by SET ROLE and after
-//! which each setting is what it was. A superuser who migrates somebody's table
-//! lends nothing; who is a member of the owner's role gains nothing, since an
-//! index on an expression of his choice would run as the owner too.
+//! Names in a statement are looked up when it runs, and the owner's code
+//! (defaults, checks, triggers, functions of indexes) runs with it. So each
+//! statement runs as REINDEX and REFRESH run such code: as the owner, in a
+//! security-restricted operation. SET ROLE cannot leave it, and after it each
+//! setting has its former value. A superuser who migrates another role's table
+//! lends it no rights. A member of the owner's role gains none, because an index
+//! on an expression of the member's choice would run as the owner too.
 //!
-//! The search path is pg_catalog. A statement is one statement: what is spliced
-//! into a text cannot begin another one.
+//! The search path is pg_catalog. A text must be one statement, so that a value
+//! inside it cannot start another one.
 
 use std::ffi::{CStr, CString};
 
@@ -43,8 +43,8 @@ fn snowflake_migration_query(
     run(relation, query, true)
 }
 
-// The same for whoever may read a table: the owner's rights are taken where the
-// caller has them; else the query runs with the caller's own.
+// The same for every role that may read a table. The query runs with the owner's
+// rights if the caller has them, otherwise with the caller's own.
 #[pg_extern(sql = r#"
 CREATE FUNCTION snowflake_migration_read(relation regclass, query text) RETURNS text[]
     STABLE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';

@@ -1,17 +1,16 @@
-//! The tables that keep what a migration has to remember: `snowflake_origins`,
-//! what a column was before, and `snowflake_progress`, how far rows are copied.
+//! The tables that keep a migration's records: `snowflake_origins`, what a column
+//! was before, and `snowflake_progress`, how far rows are copied.
 //!
 //! They belong to the extension's owner, a superuser, and are written here
-//! without SQL: no trigger, operator, name, grant or row security of anybody
-//! plays a part. The caller must have the rights of the owner of the table that
-//! a row is about.
+//! without SQL. No trigger, operator, name, grant or row security has any effect.
+//! The caller must have the rights of the owner of the table that a row is about.
 //!
 //! Locking: a table of the extension is found as the mark is, in the schema of
 //! the function that was called, and has to have the row type that function was
-//! declared with. Who writes about a table has a lock on its number as an
-//! object, until the end of the transaction: a lock that core takes on no
-//! relation, and that conflicts with nothing but another writer. Rows are few,
-//! and found by reading all of them in a snapshot of that moment.
+//! declared with. A session that writes about a table holds a lock on the table's
+//! OID as an object, until the end of the transaction. PostgreSQL takes such a lock
+//! on no relation, so it conflicts with other writers only. Rows are few, and are
+//! found by reading all of them in a current snapshot.
 
 use std::ffi::{CStr, CString};
 
@@ -29,7 +28,7 @@ use crate::pg::{
 const ORIGINS: &CStr = c"snowflake_origins";
 const PROGRESS: &CStr = c"snowflake_progress";
 
-/// What `snowflake_origins.kind` may be; its CHECK says the same.
+/// The values of `snowflake_origins.kind`; its CHECK has the same.
 const KINDS: [&[u8]; 5] = [
     b"serial",
     b"identity always",
@@ -132,7 +131,7 @@ fn keep(function: pg_sys::Oid, table: &'static CStr, value: Composite<'_>) -> Re
 struct Key {
     target: pg_sys::Oid,
     column: CString,
-    /// In the table of progress; `None` for all of the target.
+    /// In the table of progress; `None` for all rows of the target.
     relation: Option<pg_sys::Oid>,
 }
 
@@ -145,7 +144,7 @@ impl Key {
         }
     }
 
-    /// Checks the caller's rights, and then waits for its turn.
+    /// Checks the caller's rights, and then locks the key.
     ///
     /// # Errors
     /// [`Error::NoRelation`] and [`Error::NotOwner`].
@@ -159,7 +158,7 @@ impl Key {
             self.target,
             pg_sys::ShareUpdateExclusiveLock,
         );
-        // While this waited the table may have been given away.
+        // The table may have been given to another owner in the meantime.
         require_owner(class_of(self.target)?)?;
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! Where a sequence is, by its OID: the name of one that is read by SQL may be
-//! a view's by then.
+//! The state of a sequence, by its OID. A name that SQL reads from may belong to a
+//! view by then.
 
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -8,8 +8,8 @@ use super::{class_of, or_report, require_owner};
 use crate::error::Error;
 use crate::pg::{self, Mode, Relation, Sequence};
 
-/// The last value and whether it was given out; NULLs where the owner of the
-/// table `on_behalf_of` may not read the sequence.
+/// The last value and whether it was issued; NULLs if the owner of the table
+/// `on_behalf_of` may not read the sequence.
 #[pg_extern(
     volatile,
     parallel_unsafe,
@@ -44,7 +44,7 @@ fn state(sequence: pg_sys::Oid, table: pg_sys::Oid) -> Result<Option<(i64, bool)
         return Ok(None);
     }
     let relation = Relation::open(sequence, Mode::Read).ok_or(Error::NoRelation(sequence))?;
-    // It may have been given away before it was locked.
+    // It may have been given to another owner before it was locked.
     Ok(Sequence::from_relation(relation)
         .filter(|_| may_read())
         .map(|sequence| sequence.state()))

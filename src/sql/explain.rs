@@ -1,4 +1,4 @@
-//! SQL: an ID's bits, field by field, for a person to read.
+//! SQL: the bits of an ID, field by field, for a person to read.
 
 use pgrx::prelude::*;
 use snowflake_id::{Layout, Time};
@@ -9,7 +9,7 @@ use crate::pg::{self, Call, Text};
 use crate::sql::read::{by_this_server, or_report, parts};
 use crate::sql::values::{layout_named, timestamptz};
 
-/// The bits of an ID; the sign bit is always 0 and not shown.
+/// The bits of an ID. The sign bit is always 0 and not shown.
 const ID_BITS: u32 = 63;
 
 // STABLE with a layout too: the time is printed in the session's time zone.
@@ -25,7 +25,7 @@ fn snowflake_explain_by(id: i64, layout: Text<'_>, call: Call<'_>) -> String {
     or_report(explain(id, &layout_named(layout, call)))
 }
 
-/// A field as it is drawn: what is one under the other.
+/// A field as it is printed: its lines, one below the other.
 struct Column {
     lines: [String; 4],
 }
@@ -38,20 +38,32 @@ impl Column {
 }
 
 fn explain(id: i64, layout: &Layout) -> Result<String, Error> {
-    let parts = parts(id, layout)?;
-    let mut columns = Vec::new();
-    let unused = ID_BITS - layout.total_bits();
-    if unused > 0 {
-        columns.push(Column {
-            lines: [
-                format!("unused:{unused}"),
-                "0".repeat(unused as usize),
-                String::new(),
-                String::new(),
-            ],
-        });
+    let columns = columns(id, layout, parts(id, layout)?.time);
+    let mut text = String::new();
+    for number in 0..4 {
+        let line: Vec<String> = columns
+            .iter()
+            .map(|column| format!("{:width$}", column.lines[number], width = column.width()))
+            .collect();
+        text.push_str(line.join("  ").trim_end());
+        text.push('\n');
     }
-    columns.extend(layout.fields().map(|field| {
+    text.push_str(&format!("layout {layout}"));
+    Ok(text)
+}
+
+/// The unused bits, if any, and the fields. `time` is the time of the ID.
+fn columns(id: i64, layout: &Layout, time: Time) -> Vec<Column> {
+    let unused = ID_BITS - layout.total_bits();
+    let unused = (unused > 0).then(|| Column {
+        lines: [
+            format!("unused:{unused}"),
+            "0".repeat(unused as usize),
+            String::new(),
+            String::new(),
+        ],
+    });
+    let fields = layout.fields().map(|field| {
         let value = (id as u64 >> field.shift) & ((1 << field.bits) - 1);
         let (width, is_timestamp) = (field.bits as usize, field.name == "timestamp");
         Column {
@@ -60,28 +72,18 @@ fn explain(id: i64, layout: &Layout) -> Result<String, Error> {
                 format!("{value:0width$b}"),
                 value.to_string(),
                 if is_timestamp {
-                    printed(parts.time)
+                    printed(time)
                 } else {
                     String::new()
                 },
             ],
         }
-    }));
-    let mut drawn = String::new();
-    for number in 0..4 {
-        let line: Vec<String> = columns
-            .iter()
-            .map(|column| format!("{:width$}", column.lines[number], width = column.width()))
-            .collect();
-        drawn.push_str(line.join("  ").trim_end());
-        drawn.push('\n');
-    }
-    drawn.push_str(&format!("layout {layout}"));
-    Ok(drawn)
+    });
+    unused.into_iter().chain(fields).collect()
 }
 
-/// As Postgres prints it in this session; in ISO 8601 where the year is past
-/// what a timestamptz can hold.
+/// A time as Postgres prints it in this session; in ISO 8601 if a timestamptz
+/// cannot hold it.
 fn printed(time: Time) -> String {
     timestamptz(time).map_or_else(|| time.to_string(), pg::printed)
 }

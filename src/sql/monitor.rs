@@ -1,5 +1,4 @@
-//! SQL: how it is going. The views over these functions are in
-//! `sql/monitor.sql`.
+//! SQL: monitoring. The views over these functions are in `sql/monitor.sql`.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -158,7 +157,7 @@ fn bound_at_start(shared: Shared, identity: Identity) -> Option<i64> {
     (floor > SnowflakeId::ZERO).then(|| floor.get() - 1)
 }
 
-/// The layout that this database's IDs were made with, as far as it is known.
+/// The layout of this database's IDs, if it is known.
 #[pg_extern(volatile, parallel_restricted)]
 fn snowflake_get_database_layout(call: Call<'_>) -> Option<String> {
     accepted_layout::of_database(call.function())

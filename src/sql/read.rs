@@ -1,8 +1,8 @@
-//! SQL: reading IDs, and putting one together.
+//! SQL: reading IDs, and composing one.
 //!
-//! Each function comes twice: without a layout it reads this server's, which a
-//! restart can change, so it is STABLE; with one it is IMMUTABLE, and can
-//! stand in an index, a generated column or a partition key.
+//! Each function exists in two forms. Without a layout it reads IDs of this
+//! server's, which a restart can change, so it is STABLE. With a layout it is
+//! IMMUTABLE, and can be used in an index, a generated column or a partition key.
 
 use pgrx::prelude::*;
 use snowflake_id::{ComposeError, FieldError, Layout, Parts, SnowflakeId};
@@ -121,7 +121,7 @@ fn snowflake_compose_by(
     ))
 }
 
-/// The answer by this server's layout, or the error raised.
+/// The result by this server's layout. Raises the error, if any.
 #[inline]
 pub fn by_this_server<T>(read: impl FnOnce(&Layout) -> Result<T, Error>) -> T {
     match settings::fixed() {
@@ -130,7 +130,7 @@ pub fn by_this_server<T>(read: impl FnOnce(&Layout) -> Result<T, Error>) -> T {
     }
 }
 
-/// The answer, or the error raised.
+/// The result. Raises the error, if any.
 #[inline]
 pub fn or_report<T>(answer: Result<T, Error>) -> T {
     answer.unwrap_or_else(|error| error.report())

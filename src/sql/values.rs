@@ -1,4 +1,4 @@
-//! What SQL values are in Rust: times, and the layout that a text names.
+//! SQL values in Rust: times, and the layout that a text names.
 
 use parking_lot::Mutex;
 use pgrx::prelude::*;
@@ -11,8 +11,7 @@ use crate::pg::{Call, Text};
 /// 2000-01-01T00:00:00Z, Postgres' epoch, in microseconds since 1970.
 const POSTGRES_EPOCH: i128 = 946_684_800_000_000;
 
-/// A time as a timestamptz; `None` outside of what that can hold: 4713 BC to
-/// 294276 AD.
+/// A time as a timestamptz; `None` outside of its range, 4713 BC to 294276 AD.
 pub fn timestamptz(time: Time) -> Option<TimestampWithTimeZone> {
     let micros = i64::try_from(time.unix_micros() - POSTGRES_EPOCH).ok()?;
     // The two ends stand for the infinities.
@@ -22,13 +21,13 @@ pub fn timestamptz(time: Time) -> Option<TimestampWithTimeZone> {
         .filter(|_| is_finite)
 }
 
-/// A timestamptz in microseconds since 1970; its infinities stay far outside
-/// of any clock's reach.
+/// A timestamptz in microseconds since 1970. The infinities are times that no
+/// clock reaches.
 pub fn unix_micros(at: TimestampWithTimeZone) -> i64 {
     i64::from(at).saturating_add(POSTGRES_EPOCH as i64)
 }
 
-/// A timestamptz as it is meant: with two values that are no time.
+/// A timestamptz, two of whose values are no time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instant {
     /// `-infinity`, before every time.
@@ -62,7 +61,7 @@ impl std::fmt::Display for Instant {
 /// The layout that a function's last argument names.
 ///
 /// If that is a constant, it is parsed at the first call and kept with the
-/// call's place in the query, so later calls don't look at it.
+/// call's place in the query. Later calls don't read it.
 #[inline]
 pub fn layout_named(text: Text<'_>, call: Call<'_>) -> Layout {
     match call.kept_layout() {
@@ -71,8 +70,8 @@ pub fn layout_named(text: Text<'_>, call: Call<'_>) -> Layout {
     }
 }
 
-/// The text that was parsed last, for arguments that are no constant: mostly,
-/// consecutive rows name the same layout.
+/// The text that was parsed last. It is for arguments that are no constant:
+/// consecutive rows mostly name the same layout.
 static PARSED: Mutex<Option<(Vec<u8>, Layout)>> = Mutex::new(None);
 
 #[inline(never)]
