@@ -35,6 +35,8 @@ use pgrx::prelude::*;
 use pgrx::{IntoDatum, check_for_interrupts, direct_function_call, pg_sys};
 
 pub use call::Call;
+#[expect(unused_imports, reason = "the generator still calls Postgres itself")]
+pub use callbacks::on_relation_change;
 pub use callbacks::{
     Statement, WatchStatements, before_exit, on_subtransaction_end, on_transaction_end,
     transaction_nest_level, watch_statements,
@@ -43,6 +45,8 @@ pub use catalog::{
     Class, function_in, has_privilege_on, has_rights_of, lock_object, lock_relation, may_execute,
     relation_in, result_type_of, schema_of_function,
 };
+#[expect(unused_imports, reason = "objects are found by the function's schema")]
+pub use catalog::{extension_of, schema_named};
 pub use composite::{Composite, CompositeResult};
 pub use planner::{Replacement, Simplify, SupportRequest, in_memory_context, memory_context_has};
 pub use record::{Record, RecordType, Scalar};
@@ -94,6 +98,20 @@ pub fn is_superuser() -> bool {
 pub fn current_user() -> pg_sys::Oid {
     // SAFETY: reads the state of the session.
     unsafe { pg_sys::GetUserId() }
+}
+
+/// Whether the server is in recovery: a standby, or before the end of recovery.
+#[expect(dead_code, reason = "the generator still calls Postgres itself")]
+pub fn is_in_recovery() -> bool {
+    // SAFETY: reads shared memory only.
+    unsafe { pg_sys::RecoveryInProgress() }
+}
+
+/// The number of this process.
+#[expect(dead_code, reason = "the generator still calls Postgres itself")]
+pub fn process_id() -> u32 {
+    // SAFETY: set once, when the process starts.
+    unsafe { pg_sys::MyProcPid }.unsigned_abs()
 }
 
 /// Whether an extension's script runs.

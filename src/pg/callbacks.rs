@@ -60,6 +60,25 @@ unsafe extern "C-unwind" fn process_exit(_code: c_int, callback: pg_sys::Datum) 
     callback();
 }
 
+/// Calls `callback` when the relation cache forgets a relation, from now on; with
+/// `InvalidOid` if it forgets all of them.
+#[allow(dead_code)]
+pub fn on_relation_change(callback: fn(pg_sys::Oid)) {
+    // SAFETY: both functions live as long as the library.
+    unsafe {
+        let argument = (callback as usize).into();
+        pg_sys::CacheRegisterRelcacheCallback(Some(relation_change), argument);
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn relation_change(callback: pg_sys::Datum, relation: pg_sys::Oid) {
+    // SAFETY: what `on_relation_change` registered.
+    let callback: fn(pg_sys::Oid) =
+        unsafe { std::mem::transmute(callback.cast_mut_ptr::<c_void>()) };
+    callback(relation);
+}
+
 /// A utility statement that is about to run.
 #[derive(Clone, Copy)]
 pub struct Statement<'a> {

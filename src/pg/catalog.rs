@@ -10,6 +10,20 @@ pub fn schema_of_function(function: pg_sys::Oid) -> pg_sys::Oid {
     unsafe { pg_sys::get_func_namespace(function) }
 }
 
+/// The schema of this name; `InvalidOid` if there is none.
+#[allow(dead_code)]
+pub fn schema_named(name: &CStr) -> pg_sys::Oid {
+    // SAFETY: a catalog lookup with a valid name, which need not exist.
+    unsafe { pg_sys::get_namespace_oid(name.as_ptr(), true) }
+}
+
+/// The extension that an object of a catalog (`class`) belongs to.
+#[allow(dead_code)]
+pub fn extension_of(class: pg_sys::Oid, object: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: reads the catalog.
+    found(unsafe { pg_sys::getExtensionOfObject(class, object) })
+}
+
 /// The type that a function returns.
 pub fn result_type_of(function: pg_sys::Oid) -> pg_sys::Oid {
     // SAFETY: a catalog lookup, which raises an error if there is none.
