@@ -59,8 +59,9 @@ impl<'a> Call<'a> {
         let Some(info) = self.function_info() else {
             return;
         };
+        const { assert!(align_of::<Layout>() <= pg_sys::MAXIMUM_ALIGNOF as usize) };
         // SAFETY: as in `kept_layout`. The memory lives as long as what Postgres
-        // knows of the function, and is aligned for any type.
+        // knows of the function, and is aligned as C aligns any type.
         unsafe {
             let info = info.as_ptr();
             if !(*info).fn_retset {
