@@ -1,45 +1,41 @@
 //! The COPY fast path.
 //!
-//! Core gives up batched inserts where a column's default is volatile, as the
-//! function might read the table; `nextval()` alone is exempt. The reason does
-//! not hold for `snowflake_nextval()`, so a planner support function replaces
-//! it by a stable twin while the defaults of a `COPY … FROM` are prepared:
+//! COPY inserts rows one by one if a column's default is volatile, because the
+//! function might read the table. PostgreSQL exempts `nextval()` alone. The
+//! reason does not apply to `snowflake_nextval()`. So a planner support function
+//! replaces it by a stable twin while a `COPY … FROM` prepares its defaults. All
+//! of these conditions must hold:
 //!
-//! - where the request has no planner behind it (`root` is null): COPY prepares
-//!   its defaults alone, while planned statements (also those of triggers, of
-//!   functions and of cached plans) have one;
-//! - where a COPY FROM is the innermost utility statement that runs;
-//! - where that COPY prepares its defaults, which its memory context shows: in
-//!   what it calls later, and in the domains that it looks at, expressions are
-//!   planned alone, too, and kept for the session;
-//! - where the caller may execute both functions: a missing privilege is told
-//!   of the function that was written.
+//! - An expression is planned alone (`root` is null), as COPY does with its
+//!   defaults. Statements have a planner, also those of triggers, of functions
+//!   and of cached plans.
+//! - A COPY FROM is the innermost utility statement that runs.
+//! - That COPY is preparing its defaults, as its memory context shows. The
+//!   functions that it calls later, and the domains that it reads, plan
+//!   expressions alone too, and keep them for the session.
+//! - The caller may execute both functions. Otherwise the error would name a
+//!   function that the user has not written.
 //!
-//! Which utility statement runs is known from the hook in [`crate::utility`].
-#![allow(unsafe_code)] // callbacks and the planner's nodes
+//! The hook in [`crate::utility`] reports which utility statement runs.
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_int};
 
 use parking_lot::Mutex;
-use pgrx::callconv::{BoxRet, FcInfo};
-use pgrx::pgrx_sql_entity_graph::metadata::{
-    ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
-};
+use pgrx::pg_sys;
 use pgrx::prelude::*;
-use pgrx::{is_a, pg_guard, pg_sys};
 
-use crate::call::called_function;
 use crate::error::Error;
+use crate::pg::{self, Call, Replacement, Simplify, SupportRequest};
 use crate::{catalog, generator, settings};
 
 /// The name of the twin.
 const TWIN: &CStr = c"copy_nextval";
 
-/// The name of the memory context in which COPY prepares.
+/// The name of the memory context in which COPY prepares its defaults.
 const COPY_CONTEXT: &CStr = c"COPY";
 
-/// The name of the one that a domain's checks get, a child of the current one
-/// while they are planned.
+/// The name of the memory context in which a domain's checks are planned: a child
+/// of the current one.
 const DOMAIN_CONTEXT: &CStr = c"Domain constraints";
 
 /// A utility statement that runs.
@@ -49,34 +45,19 @@ struct Running {
     level: c_int,
 }
 
-/// The utility statements that run, the innermost last. Not a thread-local: that
-/// has a destructor, which runs at exit, and callbacks of Postgres run after it.
+/// The utility statements that run, the innermost last. A thread-local would have
+/// a destructor, which runs at exit, before callbacks of Postgres.
 static RUNNING: Mutex<Vec<Running>> = Mutex::new(Vec::new());
 
-/// Begins to look at how transactions end; while libraries are preloaded.
+/// Starts to watch how transactions end; called while libraries are preloaded.
 pub fn init() {
-    // SAFETY: the callbacks live as long as the library.
-    unsafe {
-        pg_sys::RegisterXactCallback(Some(at_transaction_end), std::ptr::null_mut());
-        pg_sys::RegisterSubXactCallback(Some(at_subtransaction_end), std::ptr::null_mut());
-    }
+    pg::on_transaction_end(at_transaction_end);
+    pg::on_subtransaction_end(at_subtransaction_end);
 }
 
-/// Whether a utility statement is a `COPY ... FROM`.
-///
-/// # Safety
-/// It is a node.
-pub unsafe fn is_copy_from(utility: *mut pg_sys::Node) -> bool {
-    // SAFETY: the tag says what the node is.
-    unsafe {
-        is_a(utility, pg_sys::NodeTag::T_CopyStmt) && (*utility.cast::<pg_sys::CopyStmt>()).is_from
-    }
-}
-
-/// A statement begins; answers how many run around it.
+/// Called when a statement starts. Returns how many run around it.
 pub fn begin(is_copy_from: bool) -> usize {
-    // SAFETY: reads the state of the transaction.
-    let level = unsafe { pg_sys::GetCurrentTransactionNestLevel() };
+    let level = pg::transaction_nest_level();
     let mut running = RUNNING.lock();
     let depth = running.len();
     running.push(Running {
@@ -86,7 +67,8 @@ pub fn begin(is_copy_from: bool) -> usize {
     depth
 }
 
-/// It has ended, and with it whatever it had begun.
+/// Called when a statement ends, with the number that [`begin`] returned. The
+/// statements inside it have ended too.
 pub fn end(depth: usize) {
     RUNNING.lock().truncate(depth);
 }
@@ -95,38 +77,25 @@ fn in_copy_from() -> bool {
     RUNNING.lock().last().is_some_and(|it| it.is_copy_from)
 }
 
-/// Statements that an error has ended don't say so themselves.
-#[pg_guard]
-unsafe extern "C-unwind" fn at_transaction_end(
-    event: pg_sys::XactEvent::Type,
-    _argument: *mut c_void,
-) {
+/// [`end`] is not called for statements that fail.
+fn at_transaction_end(event: pg_sys::XactEvent::Type) {
     use pg_sys::XactEvent::{XACT_EVENT_ABORT, XACT_EVENT_PARALLEL_ABORT};
     if matches!(event, XACT_EVENT_ABORT | XACT_EVENT_PARALLEL_ABORT) {
         RUNNING.lock().clear();
     }
 }
 
-/// An error that is caught ends what began in its subtransaction; a COPY
-/// around that goes on.
-#[pg_guard]
-unsafe extern "C-unwind" fn at_subtransaction_end(
-    event: pg_sys::SubXactEvent::Type,
-    _subtransaction: pg_sys::SubTransactionId,
-    _parent: pg_sys::SubTransactionId,
-    _argument: *mut c_void,
-) {
+/// An error that is caught ends the statements of its subtransaction. A COPY
+/// around it continues.
+fn at_subtransaction_end(event: pg_sys::SubXactEvent::Type) {
     if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
-        // SAFETY: reads the state of the transaction, still the inner one's.
-        let level = unsafe { pg_sys::GetCurrentTransactionNestLevel() };
+        // Still the level of the inner transaction.
+        let level = pg::transaction_nest_level();
         RUNNING.lock().retain(|it| it.level < level);
     }
 }
 
-/// What a planner support function returns: an expression, or null for "no".
-struct Replacement(*mut pg_sys::Node);
-
-/// The planner's question what to put in the place of `snowflake_nextval()`.
+/// Tells the planner by what to replace a call of `snowflake_nextval()`.
 #[pg_extern(
     immutable,
     parallel_safe,
@@ -137,112 +106,47 @@ COMMENT ON FUNCTION snowflake_internal.nextval_support(request internal) IS
     'Planner support function of snowflake_nextval()';
 "#
 )]
-fn snowflake_nextval_support(fcinfo: pg_sys::FunctionCallInfo) -> Replacement {
-    // SAFETY: support functions are called with a node as their only argument;
-    // the tag says which one.
-    unsafe {
-        let arguments = (*fcinfo).args.as_slice((*fcinfo).nargs as usize);
-        let request: *mut pg_sys::Node = arguments[0].value.cast_mut_ptr();
-        if !is_a(request, pg_sys::NodeTag::T_SupportRequestSimplify) {
-            return Replacement(std::ptr::null_mut());
-        }
-        let request = &*request.cast::<pg_sys::SupportRequestSimplify>();
-        if !request.root.is_null()
-            || !in_copy_from()
-            || !settings::copy_multi_insert()
-            || !prepares_defaults()
-        {
-            return Replacement(std::ptr::null_mut());
-        }
-        Replacement(twin_of(request.fcall).unwrap_or(std::ptr::null_mut()))
-    }
+fn snowflake_nextval_support(request: SupportRequest<'_>) -> Replacement {
+    request
+        .simplify()
+        .filter(|request| {
+            !request.is_in_statement()
+                && in_copy_from()
+                && settings::copy_multi_insert()
+                && prepares_defaults()
+        })
+        .and_then(call_of_twin)
+        .unwrap_or_else(Replacement::none)
 }
 
-/// Whether the current memory context is a COPY's and no domain is looked at.
-unsafe fn prepares_defaults() -> bool {
-    // SAFETY: contexts that live, and their names, which are constants.
-    unsafe {
-        let context = pg_sys::CurrentMemoryContext;
-        let mut child = (*context).firstchild;
-        while !child.is_null() {
-            if CStr::from_ptr((*child).name) == DOMAIN_CONTEXT {
-                return false;
-            }
-            child = (*child).nextchild;
-        }
-        CStr::from_ptr((*context).name) == COPY_CONTEXT
-    }
+/// Whether the current memory context is a COPY's, and no domain is planned.
+fn prepares_defaults() -> bool {
+    pg::in_memory_context(COPY_CONTEXT) && !pg::memory_context_has(DOMAIN_CONTEXT)
 }
 
-/// The same call of the twin, where there is one and the user may execute both.
-unsafe fn twin_of(call: *mut pg_sys::FuncExpr) -> Option<*mut pg_sys::Node> {
-    // SAFETY: the call is the one that is being simplified; the copy belongs to
-    // the caller's memory context.
-    unsafe {
-        let original = (*call).funcid;
-        let twin = catalog::function_without_arguments(original, TWIN)?;
-        if !may_execute(original) || !may_execute(twin) {
-            return None;
-        }
-        let copy: *mut pg_sys::FuncExpr = pg_sys::copyObjectImpl(call.cast()).cast();
-        (*copy).funcid = twin;
-        Some(copy.cast())
-    }
+/// The same call of the twin, if it exists and the user may execute both.
+fn call_of_twin(request: Simplify<'_>) -> Option<Replacement> {
+    let original = request.function();
+    let twin = catalog::function_without_arguments(original, TWIN)?;
+    (pg::may_execute(original) && pg::may_execute(twin))
+        .then(|| request.call_of(twin))
+        .flatten()
 }
 
-#[cfg(feature = "pg15")]
-unsafe fn may_execute(function: pg_sys::Oid) -> bool {
-    // SAFETY: looks privileges up.
-    unsafe {
-        pg_sys::pg_proc_aclcheck(function, pg_sys::GetUserId(), pg_sys::ACL_EXECUTE)
-            == pg_sys::AclResult::ACLCHECK_OK
-    }
-}
-
-#[cfg(not(feature = "pg15"))]
-unsafe fn may_execute(function: pg_sys::Oid) -> bool {
-    // SAFETY: looks privileges up.
-    unsafe {
-        pg_sys::object_aclcheck(
-            pg_sys::ProcedureRelationId,
-            function,
-            pg_sys::GetUserId(),
-            pg_sys::ACL_EXECUTE.into(),
-        ) == pg_sys::AclResult::ACLCHECK_OK
-    }
-}
-
-/// `snowflake_nextval()` under a name that is marked STABLE, which is only true
-/// as far as COPY is concerned; refused anywhere else.
+/// `snowflake_nextval()` under a name that is marked STABLE. That is true for COPY
+/// only, so it fails in every other statement.
 #[pg_extern(sql = r#"
 CREATE FUNCTION snowflake_internal.copy_nextval() RETURNS bigint
     STRICT STABLE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.copy_nextval() IS
     'Called by COPY in place of snowflake_nextval(), so that it can insert rows in batches';
 "#)]
-fn snowflake_copy_nextval(fcinfo: pg_sys::FunctionCallInfo) -> i64 {
+fn snowflake_copy_nextval(call: Call<'_>) -> i64 {
     if !in_copy_from() {
         Error::OnlyInCopy.report();
     }
-    match generator::next(|| called_function(fcinfo)) {
+    match generator::next(|| call.function()) {
         Ok(id) => id.get(),
         Err(error) => error.report(),
     }
-}
-
-// SAFETY: the datum is a node, as a support function's answer has to be.
-unsafe impl BoxRet for Replacement {
-    unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> pgrx::datum::Datum<'fcx> {
-        // SAFETY: null is "no", not an SQL null.
-        unsafe { fcinfo.return_raw_datum(pg_sys::Datum::from(self.0)) }
-    }
-}
-
-// SAFETY: the function that returns it writes its SQL itself.
-unsafe impl SqlTranslatable for Replacement {
-    const TYPE_IDENT: &'static str = "internal";
-    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
-    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Err(ArgumentError::Datum);
-    const RETURN_SQL: Result<ReturnsRef, ReturnsError> =
-        Ok(ReturnsRef::One(SqlMappingRef::As("internal")));
 }

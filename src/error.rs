@@ -572,7 +572,7 @@ impl Error {
 
 /// A reason of the algorithm crate as a DETAIL: "it has 5 characters" becomes
 /// "It has 5 characters." A sentence stays as it is.
-fn sentence(reason: &str) -> String {
+pub fn sentence(reason: &str) -> String {
     let mut rest = reason.trim_end_matches('.').chars();
     let first = rest.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(rest).chain(['.']).collect()
@@ -602,27 +602,4 @@ pub fn refuse_to_start(message: String, detail: String, hint: String) -> ! {
     .set_hint(hint)
     .report(PgLogLevel::FATAL);
     unreachable!("a FATAL does not return");
-}
-
-/// Keeps backtraces out of errors. If the server has `RUST_BACKTRACE` in its
-/// environment, pgrx appends a backtrace to the DETAIL of each error of Postgres
-/// that passes through it, a cancel included. The standard library reads that
-/// variable only at the first capture, so the first capture happens here, with
-/// backtraces disabled.
-pub fn forgo_backtraces() {
-    const NAME: &str = "RUST_LIB_BACKTRACE";
-    let before = std::env::var_os(NAME);
-    // SAFETY: no other thread reads the environment. A server process has one
-    // thread while it loads libraries: the postmaster at its start, or a session
-    // between two calls of Postgres, which itself sets variables there.
-    #[allow(unsafe_code)]
-    unsafe {
-        std::env::set_var(NAME, "0");
-        let _ = std::backtrace::Backtrace::capture();
-        // Restored for other libraries, and for programs that the server starts.
-        match before {
-            Some(before) => std::env::set_var(NAME, before),
-            None => std::env::remove_var(NAME),
-        }
-    }
 }

@@ -1,14 +1,12 @@
-//! `snowflake`: 64-bit, time-ordered, decodable primary keys that never come
-//! twice.
+//! `snowflake`: 64-bit, time-ordered, decodable primary keys that do not repeat.
 //!
-//! A thin SQL surface over the crate `snowflake-id`, which has the algorithm.
-//! SQL modules ask [`generator`] for IDs; it brings together the settings, the
-//! shared slots, the clocks, the mark in the write-ahead log, and the wait.
+//! A thin SQL surface over the crate `snowflake-id`, which has the algorithm. The
+//! functions in [`sql`] get IDs from [`generator`], which combines the settings,
+//! the shared slots, the clocks, the mark in the write-ahead log, and the wait.
+//! [`pg`] has safe wrappers of Postgres' C interface.
 
 use pgrx::pg_guard;
-use pgrx::pg_sys;
 
-mod call;
 mod catalog;
 mod clock;
 mod copy;
@@ -16,6 +14,7 @@ mod encoding;
 mod error;
 mod generator;
 mod migration;
+mod pg;
 mod schema;
 mod settings;
 mod shadow;
@@ -32,17 +31,14 @@ mod tests;
 
 pgrx::pg_module_magic!(name, version);
 
-/// Called when the library is loaded. Settings and shared memory come into
-/// being only while `shared_preload_libraries` is loaded; in a process that
-/// loads the library later, decoding works and generating says what to do.
+/// Called when the library is loaded. Settings and shared memory are created only
+/// while `shared_preload_libraries` is loaded. In a process that loads
+/// the library later, decoding works, and generating fails with a hint.
 #[allow(non_snake_case)]
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
-    error::forgo_backtraces();
-    // SAFETY: a flag that Postgres sets before it loads libraries.
-    #[allow(unsafe_code)]
-    let preloading = unsafe { pg_sys::process_shared_preload_libraries_in_progress };
-    if preloading {
+    pg::forgo_backtraces();
+    if pg::is_preloading() {
         clock::init();
         settings::init();
         shared::init();

@@ -8,9 +8,10 @@
 //! | `clock`                 | IDs follow the wall clock wherever it goes     |
 
 use std::sync::OnceLock;
+use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicI64, AtomicPtr};
 
+use parking_lot::Mutex;
 use snowflake_id::Slot;
 
 use crate::settings;
@@ -37,18 +38,12 @@ pub fn slot(wall: i64) -> Option<&'static Slot> {
 
 /// A slot that forgets what it issued whenever the clock steps back.
 fn forgetful_slot(wall: i64) -> &'static Slot {
-    static CURRENT: AtomicPtr<Slot> = AtomicPtr::new(std::ptr::null_mut());
+    static CURRENT: Mutex<Option<&'static Slot>> = Mutex::new(None);
     static SEEN: AtomicI64 = AtomicI64::new(i64::MIN);
     let before = SEEN.swap(wall, Relaxed);
-    let current = CURRENT.load(Relaxed);
-    if current.is_null() || wall < before - 1_000 {
-        let fresh: &'static mut Slot = Box::leak(Box::new(Slot::new()));
-        CURRENT.store(fresh, Relaxed);
-        return fresh;
-    }
-    // SAFETY: leaked above and never freed.
-    #[allow(unsafe_code)]
-    unsafe {
-        &*current
+    let mut current = CURRENT.lock();
+    match *current {
+        Some(slot) if wall >= before - 1_000 => slot,
+        _ => current.insert(Box::leak(Box::new(Slot::new()))),
     }
 }

@@ -1,134 +1,62 @@
-//! What the extension does beside utility statements: the hook that sees them.
+//! What the extension does before and after utility statements.
 //!
-//! - It tells [`crate::copy`] which statement runs.
+//! - It reports to [`crate::copy`] which statement runs.
 //! - DISCARD ALL and DISCARD SEQUENCES forget `snowflake_currval()`.
-//! - After a GRANT by a superuser it takes privileges on the extension's tables
-//!   and on the mark back, all but SELECT: `GRANT ... ON ALL TABLES IN SCHEMA`
-//!   and its like mean an application's tables, not these. (A role without that
-//!   right can grant nothing on them. What is left of such a grant has no effect
-//!   either: `sql/privileges.sql` has the whole story.)
-//!
-//! The hook is not guarded by pgrx and has no destructor pending while the
-//! statement runs: an error passes it as it passes C, with its context, schema,
-//! table and constraint.
-#![allow(unsafe_code)] // a hook of Postgres
-
-use std::ffi::c_char;
-use std::sync::OnceLock;
+//! - After a GRANT by a superuser it revokes all privileges but SELECT on the
+//!   extension's tables and on the mark. Statements like `GRANT ... ON ALL TABLES
+//!   IN SCHEMA` are meant for an application's tables, not for these. (Other roles
+//!   cannot grant anything on them. A grant that remains has no effect:
+//!   `sql/privileges.sql` explains why.)
 
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use pgrx::{is_a, pg_guard, pg_sys};
 
 use crate::copy;
 use crate::generator::stats;
+use crate::pg::{self, Statement, WatchStatements};
 
-static NEXT: OnceLock<pg_sys::ProcessUtility_hook_type> = OnceLock::new();
-
-unsafe extern "C-unwind" {
-    // Not pgrx's, which catches errors and raises them again.
-    #[allow(clashing_extern_declarations)]
-    fn standard_ProcessUtility(
-        statement: *mut pg_sys::PlannedStmt,
-        query: *const c_char,
-        read_only_tree: bool,
-        context: pg_sys::ProcessUtilityContext::Type,
-        params: pg_sys::ParamListInfo,
-        environment: *mut pg_sys::QueryEnvironment,
-        dest: *mut pg_sys::DestReceiver,
-        completion: *mut pg_sys::QueryCompletion,
-    );
-}
-
-/// Installs the hook; while libraries are preloaded.
+/// Starts to watch utility statements; called while libraries are preloaded.
 pub fn init() {
-    // SAFETY: hooks are set in the postmaster, before there is another process
-    // or thread.
-    unsafe {
-        NEXT.get_or_init(|| pg_sys::ProcessUtility_hook);
-        pg_sys::ProcessUtility_hook = Some(process_utility);
-    }
+    pg::watch_statements::<Watch>();
 }
 
-/// Not guarded, and nothing to drop when the statement's error jumps over it:
-/// see the head of this file.
-unsafe extern "C-unwind" fn process_utility(
-    statement: *mut pg_sys::PlannedStmt,
-    query: *const c_char,
-    read_only_tree: bool,
-    context: pg_sys::ProcessUtilityContext::Type,
-    params: pg_sys::ParamListInfo,
-    environment: *mut pg_sys::QueryEnvironment,
-    dest: *mut pg_sys::DestReceiver,
-    completion: *mut pg_sys::QueryCompletion,
-) {
-    // SAFETY: Postgres calls its hook with a statement to run, and the hook
-    // before this one, or Postgres itself, takes what this one was given.
-    unsafe {
-        let utility = (*statement).utilityStmt;
-        let forgets = discards_sequences(utility);
-        let grants = grants_on_relations(utility);
-        let depth = copy::begin(copy::is_copy_from(utility));
-        match NEXT.get().copied().flatten() {
-            Some(next) => next(
-                statement,
-                query,
-                read_only_tree,
-                context,
-                params,
-                environment,
-                dest,
-                completion,
-            ),
-            None => standard_ProcessUtility(
-                statement,
-                query,
-                read_only_tree,
-                context,
-                params,
-                environment,
-                dest,
-                completion,
-            ),
+struct Watch;
+
+/// What is known of a statement while it runs.
+#[derive(Clone, Copy)]
+struct Running {
+    /// How many statements run around it.
+    depth: usize,
+    discards_sequences: bool,
+    grants_on_relations: bool,
+}
+
+impl WatchStatements for Watch {
+    type Running = Running;
+
+    fn before(statement: Statement<'_>) -> Running {
+        Running {
+            depth: copy::begin(statement.is_copy_from()),
+            discards_sequences: statement.discards_sequences(),
+            grants_on_relations: statement.grants_on_relations(),
         }
-        copy::end(depth);
-        if forgets {
+    }
+
+    fn after(running: Running) {
+        copy::end(running.depth);
+        if running.discards_sequences {
             stats::forget();
         }
-        if grants {
+        if running.grants_on_relations {
             keep_privileges();
         }
     }
 }
 
-unsafe fn discards_sequences(utility: *mut pg_sys::Node) -> bool {
-    // SAFETY: the tag says what the node is.
-    unsafe {
-        is_a(utility, pg_sys::NodeTag::T_DiscardStmt)
-            && matches!(
-                (*utility.cast::<pg_sys::DiscardStmt>()).target,
-                pg_sys::DiscardMode::DISCARD_ALL | pg_sys::DiscardMode::DISCARD_SEQUENCES
-            )
-    }
-}
-
-unsafe fn grants_on_relations(utility: *mut pg_sys::Node) -> bool {
-    // SAFETY: the tag says what the node is.
-    unsafe {
-        is_a(utility, pg_sys::NodeTag::T_GrantStmt) && {
-            let grant = &*utility.cast::<pg_sys::GrantStmt>();
-            grant.is_grant
-                && matches!(
-                    grant.objtype,
-                    pg_sys::ObjectType::OBJECT_TABLE | pg_sys::ObjectType::OBJECT_SEQUENCE
-                )
-        }
-    }
-}
-
-/// What is to be revoked: all privileges but to read, of everybody but the
-/// owner. It runs with a superuser's search path, and the extension's schema
-/// may belong to somebody else, so every name and operator is `pg_catalog`'s.
+/// The statements to run: they revoke all privileges but SELECT from every role
+/// but the owner. The query runs with a superuser's search path, and the
+/// extension's schema may belong to another role. So every name and operator is
+/// `pg_catalog`'s.
 const TO_REVOKE: &str = "
     SELECT pg_catalog.format('REVOKE %s ON %s %I.%I FROM %s', p.privilege_type,
                CASE WHEN c.relkind OPERATOR(pg_catalog.=) 'S'::pg_catalog.\"char\"
@@ -151,19 +79,15 @@ const TO_REVOKE: &str = "
       AND p.grantee OPERATOR(pg_catalog.<>) c.relowner
       AND p.privilege_type OPERATOR(pg_catalog.<>) 'SELECT'::pg_catalog.text";
 
-/// Guarded: what it raises leaves it as an error of Postgres.
-#[pg_guard]
-unsafe extern "C-unwind" fn keep_privileges() {
-    // SAFETY: reads the state of the process; what the statement has written is
-    // to be seen.
-    unsafe {
-        if pg_sys::creating_extension || !pg_sys::superuser() {
-            return;
-        }
-        pg_sys::CommandCounterIncrement();
+/// Revokes privileges on the extension's objects that a superuser has granted.
+fn keep_privileges() {
+    if pg::is_creating_extension() || !pg::is_superuser() {
+        return;
     }
-    // An error of Postgres does not come back here; the others mean that there
-    // is nothing to do, as in a database without the extension.
+    // The grant.
+    pg::make_writes_visible();
+    // An error of Postgres does not return here. After any other error there is
+    // nothing to do, as in a database without the extension.
     let statements: Vec<String> = Spi::connect(|client| {
         client
             .select(TO_REVOKE, None, &[])

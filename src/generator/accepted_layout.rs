@@ -27,11 +27,11 @@ use pgrx::prelude::*;
 use pgrx::{pg_sys, varlena};
 use snowflake_id::Layout;
 
-use crate::call::called_function;
 use crate::catalog;
 use crate::error::Error;
 use crate::generator::log;
 use crate::generator::mark;
+use crate::pg::Call;
 use crate::settings;
 use crate::shared::{MarkKey, Shared};
 
@@ -92,17 +92,17 @@ fn may_write() -> bool {
 /// Says once a session that IDs of this database are read with another layout
 /// than they were made with.
 #[inline]
-pub fn hint(fcinfo: pg_sys::FunctionCallInfo) {
+pub fn hint(call: Call<'_>) {
     static ASKED: AtomicBool = AtomicBool::new(false);
     if !ASKED.load(Relaxed) {
-        ASKED.store(look(fcinfo), Relaxed);
+        ASKED.store(look(call), Relaxed);
     }
 }
 
 /// Whether it could be looked at.
 #[cold]
 #[inline(never)]
-fn look(fcinfo: pg_sys::FunctionCallInfo) -> bool {
+fn look(call: Call<'_>) -> bool {
     // SAFETY: set when the process starts. The leader looks for its workers.
     if unsafe { pg_sys::ParallelWorkerNumber } >= 0 {
         return true;
@@ -110,7 +110,7 @@ fn look(fcinfo: pg_sys::FunctionCallInfo) -> bool {
     let Ok(layout) = settings::layout_for_reading() else {
         return true;
     };
-    let Some(table) = Table::open(called_function(fcinfo), pg_sys::AccessShareLock) else {
+    let Some(table) = Table::open(call.function(), pg_sys::AccessShareLock) else {
         return false;
     };
     let layouts = table.layouts();

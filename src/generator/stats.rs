@@ -3,28 +3,25 @@
 //! An ID costs one addition in the process's own memory. What was counted goes
 //! to the slot's [`Counters`] at the end of each transaction, whenever time is
 //! reserved (about once a second), and when the process ends.
-#![allow(unsafe_code)] // shared memory and Postgres' callbacks
 
-use std::ffi::c_void;
-use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
 
-use pgrx::{pg_guard, pg_sys};
+use parking_lot::Mutex;
 use snowflake_id::SnowflakeId;
 
+use crate::pg;
 use crate::shared::Counters;
 
-/// Those of the slot in which the session is; null before the first ID.
-static COUNTERS: AtomicPtr<Counters> = AtomicPtr::new(ptr::null_mut());
+/// Those of the session's slot; `None` before the first ID.
+static COUNTERS: Mutex<Option<&'static Counters>> = Mutex::new(None);
 
 fn counters() -> Option<&'static Counters> {
-    // SAFETY: null or counters in shared memory, which are never unmapped.
-    unsafe { COUNTERS.load(Relaxed).as_ref() }
+    *COUNTERS.lock()
 }
 
 fn count_in(counters: &'static Counters) {
-    COUNTERS.store(ptr::from_ref(counters).cast_mut(), Relaxed);
+    *COUNTERS.lock() = Some(counters);
 }
 
 /// IDs that this process has issued and not yet added up.
@@ -42,12 +39,8 @@ pub fn init(counters: &'static Counters) {
     if DONE.load(Relaxed) {
         return;
     }
-    // SAFETY: the callbacks only add to atomics in shared memory, which is still
-    // mapped when they run.
-    unsafe {
-        pg_sys::RegisterXactCallback(Some(at_transaction_end), ptr::null_mut());
-        pg_sys::before_shmem_exit(Some(at_exit), pg_sys::Datum::from(0));
-    }
+    pg::on_transaction_end(|_| flush());
+    pg::before_exit(flush);
     DONE.store(true, Relaxed);
 }
 
@@ -102,17 +95,4 @@ pub fn flush() {
         counters.ids.fetch_add(ids, Relaxed);
         counters.last_id.fetch_max(LAST.load(Relaxed), Relaxed);
     }
-}
-
-#[pg_guard]
-unsafe extern "C-unwind" fn at_transaction_end(
-    _event: pg_sys::XactEvent::Type,
-    _argument: *mut c_void,
-) {
-    flush();
-}
-
-#[pg_guard]
-unsafe extern "C-unwind" fn at_exit(_code: i32, _argument: pg_sys::Datum) {
-    flush();
 }

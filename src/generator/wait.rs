@@ -2,14 +2,12 @@
 //!
 //! Called without any lock held: a wait ends at once on a cancel,
 //! `statement_timeout`, termination or the postmaster's death.
-#![allow(unsafe_code)] // latch waits are Postgres' API
 
 use std::time::Instant;
 
-use pgrx::{check_for_interrupts, pg_sys};
-
 use crate::error::Error;
 use crate::generator::stats;
+use crate::pg;
 use crate::settings;
 
 /// How often a long wait looks at the clocks again, milliseconds.
@@ -59,7 +57,7 @@ impl Patience {
         }
         self.waiting = true;
         // Not in one piece: what is waited for may come earlier.
-        sleep(needed_ms.min(LONGEST_SLEEP_MS));
+        pg::sleep(needed_ms.min(LONGEST_SLEEP_MS));
         Ok(())
     }
 
@@ -80,7 +78,7 @@ impl Patience {
         if self.waited_ms() >= i64::from(self.max_wait_ms).max(SHORTEST_MOVER_WAIT_MS) {
             return Err(self.mark_locked());
         }
-        sleep(1);
+        pg::sleep(1);
         Ok(())
     }
 
@@ -118,34 +116,4 @@ impl Drop for Patience {
             stats::waited(u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX));
         }
     }
-}
-
-/// Waits for `ms` milliseconds, or less when the latch is set for some other
-/// reason: callers look again at what they wait for.
-pub fn sleep(ms: i64) {
-    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
-    // SAFETY: `MyLatch` is this process's own latch, set up before any SQL
-    // runs, and no lock or pin is held here that an error would leave behind.
-    unsafe {
-        pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, ms.max(1), wait_event());
-        pg_sys::ResetLatch(pg_sys::MyLatch);
-    }
-    check_for_interrupts!();
-}
-
-/// What `pg_stat_activity.wait_event` shows: an event of its own from
-/// PostgreSQL 17 on, `Extension` before.
-#[cfg(any(feature = "pg15", feature = "pg16"))]
-fn wait_event() -> u32 {
-    pg_sys::PG_WAIT_EXTENSION
-}
-
-/// What `pg_stat_activity.wait_event` shows: an event of its own from
-/// PostgreSQL 17 on, `Extension` before.
-#[cfg(not(any(feature = "pg15", feature = "pg16")))]
-fn wait_event() -> u32 {
-    static EVENT: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
-    // SAFETY: a static name; the number is the same in every process.
-    *EVENT
-        .get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(c"SnowflakeWaitForTime".as_ptr()) })
 }

@@ -1,12 +1,13 @@
-//! Locks on tables by their OID. `LOCK TABLE` takes a name, which may be
-//! another relation's by the time it is looked up.
+//! Locks on tables by their OID. `LOCK TABLE` takes a name, which may belong to
+//! another relation by the time it is looked up.
 
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use super::{Answer, Arguments, Class, or_report};
+use super::{class_of, name_of, or_report};
 use crate::encoding::readable;
 use crate::error::Error;
+use crate::pg::{self, Text};
 
 /// The modes that a migration uses.
 const MODES: [(&[u8], u32); 3] = [
@@ -21,14 +22,9 @@ CREATE FUNCTION snowflake_internal.migration_lock_table(relation regclass, mode 
 COMMENT ON FUNCTION snowflake_internal.migration_lock_table(relation regclass, mode text) IS
     'Used by snowflake_internal.migration_lock: locks a table, without its children, by its OID';
 "#)]
-fn snowflake_migration_lock_table(fcinfo: pg_sys::FunctionCallInfo) -> Answer {
-    // SAFETY: the frame of this call, whose arguments are as its SQL says.
-    let (relation, mode) = unsafe {
-        let arguments = Arguments::of(fcinfo);
-        (arguments.relation(0), arguments.text(1).unwrap_or_default())
-    };
-    or_report(lock(relation, mode));
-    Answer(Some(pg_sys::Datum::null()))
+fn snowflake_migration_lock_table(relation: Option<pg_sys::Oid>, mode: Option<Text<'_>>) {
+    let relation = relation.unwrap_or(pg_sys::InvalidOid);
+    or_report(lock(relation, mode.map_or(&[][..], Text::bytes)));
 }
 
 fn lock(relation: pg_sys::Oid, mode: &[u8]) -> Result<(), Error> {
@@ -36,35 +32,30 @@ fn lock(relation: pg_sys::Oid, mode: &[u8]) -> Result<(), Error> {
         return Err(Error::InvalidLockMode(readable(mode).into_owned()));
     };
     require_lockable(relation)?;
-    // SAFETY: held until the end of the transaction, as LOCK TABLE does.
-    unsafe { pg_sys::LockRelationOid(relation, *mode as pg_sys::LOCKMODE) };
-    // While this waited the table may have been dropped or given away.
+    // Until the end of the transaction, as LOCK TABLE does.
+    pg::lock_relation(relation, *mode);
+    // The table may have been dropped, or given to another owner, in the meantime.
     require_lockable(relation)
 }
 
 fn require_lockable(relation: pg_sys::Oid) -> Result<(), Error> {
-    let class = Class::of(relation)?;
+    let class = class_of(relation)?;
     if ![pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE].contains(&class.kind) {
-        return Err(Error::NotATable(class.name));
+        return Err(Error::NotATable(name_of(&class)));
     }
-    // SAFETY: looks memberships and privileges up.
-    let may = unsafe {
-        let user = pg_sys::GetUserId();
-        pg_sys::has_privs_of_role(user, class.owner)
-            || pg_sys::pg_class_aclcheck(relation, user, sufficient())
-                == pg_sys::AclResult::ACLCHECK_OK
-    };
-    if may {
+    let user = pg::current_user();
+    if pg::has_rights_of(user, class.owner) || pg::has_privilege_on(relation, user, SUFFICIENT) {
         Ok(())
     } else {
-        Err(Error::LockDenied(class.name))
+        Err(Error::LockDenied(name_of(&class)))
     }
 }
 
-/// The privileges each of which LOCK TABLE asks for with these modes.
-fn sufficient() -> pg_sys::AclMode {
-    let privileges = pg_sys::ACL_UPDATE | pg_sys::ACL_DELETE | pg_sys::ACL_TRUNCATE;
-    #[cfg(any(feature = "pg17", feature = "pg18"))]
-    let privileges = privileges | pg_sys::ACL_MAINTAIN;
-    privileges as pg_sys::AclMode
-}
+/// The privileges of which LOCK TABLE asks for one with these modes.
+#[cfg(not(any(feature = "pg17", feature = "pg18")))]
+const SUFFICIENT: u32 = pg_sys::ACL_UPDATE | pg_sys::ACL_DELETE | pg_sys::ACL_TRUNCATE;
+
+/// The privileges of which LOCK TABLE asks for one with these modes.
+#[cfg(any(feature = "pg17", feature = "pg18"))]
+const SUFFICIENT: u32 =
+    pg_sys::ACL_UPDATE | pg_sys::ACL_DELETE | pg_sys::ACL_TRUNCATE | pg_sys::ACL_MAINTAIN;

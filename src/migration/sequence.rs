@@ -1,17 +1,15 @@
-//! Where a sequence is, by its OID: the name of one that is read by SQL may be
-//! a view's by then.
+//! The state of a sequence, by its OID. A name that SQL reads from may belong to a
+//! view by then.
 
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use super::{Class, or_report};
+use super::{class_of, or_report, require_owner};
 use crate::error::Error;
-use crate::generator::mark::sequence_data;
+use crate::pg::{self, Mode, Relation, Sequence};
 
-const LOCK_MODE: pg_sys::LOCKMODE = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-
-/// The last value and whether it was given out; NULLs where the owner of the
-/// table `on_behalf_of` may not read the sequence.
+/// The last value and whether it was issued; NULLs if the owner of the table
+/// `on_behalf_of` may not read the sequence.
 #[pg_extern(
     volatile,
     parallel_unsafe,
@@ -41,53 +39,15 @@ fn snowflake_migration_sequence_state(
 }
 
 fn state(sequence: pg_sys::Oid, table: pg_sys::Oid) -> Result<Option<(i64, bool)>, Error> {
-    let owner = Class::of(table)?.require_owner()?.owner;
-    let may_read = || {
-        // SAFETY: looks privileges up.
-        let result = unsafe {
-            pg_sys::pg_class_aclcheck(
-                sequence,
-                owner,
-                (pg_sys::ACL_SELECT | pg_sys::ACL_USAGE) as pg_sys::AclMode,
-            )
-        };
-        result == pg_sys::AclResult::ACLCHECK_OK
-    };
-    if Class::of(sequence)?.kind != pg_sys::RELKIND_SEQUENCE || !may_read() {
+    const PRIVILEGES: u32 = pg_sys::ACL_SELECT | pg_sys::ACL_USAGE;
+    let owner = require_owner(class_of(table)?)?.owner;
+    let may_read = || pg::has_privilege_on(sequence, owner, PRIVILEGES);
+    if class_of(sequence)?.kind != pg_sys::RELKIND_SEQUENCE || !may_read() {
         return Ok(None);
     }
-    // SAFETY: answers null where the sequence is gone. It is closed again
-    // unless an error ends the transaction.
-    unsafe {
-        let relation = pg_sys::try_relation_open(sequence, LOCK_MODE);
-        if relation.is_null() {
-            return Err(Error::NoRelation(sequence));
-        }
-        let class = &*(*relation).rd_rel;
-        let is_elsewhere = class.relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP
-            && !(*relation).rd_islocaltemp;
-        let found =
-            if class.relkind as u8 == pg_sys::RELKIND_SEQUENCE && !is_elsewhere && may_read() {
-                Some(read(relation))
-            } else {
-                None
-            };
-        pg_sys::relation_close(relation, LOCK_MODE);
-        Ok(found)
-    }
-}
-
-/// # Safety
-/// The relation is an open sequence of this session or of all.
-unsafe fn read(relation: pg_sys::Relation) -> (i64, bool) {
-    // SAFETY: a sequence has one block with one tuple, at line pointer 1; its
-    // page is pinned and locked while it is read.
-    unsafe {
-        let buffer = pg_sys::ReadBuffer(relation, 0);
-        pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
-        let data = &*sequence_data(pg_sys::BufferGetPage(buffer));
-        let state = (data.last_value, data.is_called != 0);
-        pg_sys::UnlockReleaseBuffer(buffer);
-        state
-    }
+    let relation = Relation::open(sequence, Mode::Read).ok_or(Error::NoRelation(sequence))?;
+    // It may have been given to another owner before it was locked.
+    Ok(Sequence::from_relation(relation)
+        .filter(|_| may_read())
+        .map(|sequence| sequence.state()))
 }

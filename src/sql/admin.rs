@@ -2,18 +2,18 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use crate::call::{called_function, superusers_only};
+use crate::error::Error;
 use crate::generator::{self, accepted_layout, stats};
+use crate::pg::{self, Call};
 use crate::shared;
 use crate::sql::values;
 
 #[pg_extern(volatile, parallel_safe)]
-fn snowflake_start_after(id: i64, fcinfo: pg_sys::FunctionCallInfo) {
+fn snowflake_start_after(id: i64, call: Call<'_>) {
     superusers_only("snowflake_start_after");
-    generator::start_after(called_function(fcinfo), id).unwrap_or_else(|error| error.report());
+    generator::start_after(call.function(), id).unwrap_or_else(|error| error.report());
 }
 
 #[pg_extern(volatile, parallel_safe)]
@@ -24,9 +24,9 @@ fn snowflake_accept_clock(expected: TimestampWithTimeZone) {
 
 /// Accepts the layout of this server as that of the database's IDs.
 #[pg_extern(volatile, parallel_unsafe)]
-fn snowflake_accept_layout(fcinfo: pg_sys::FunctionCallInfo) {
+fn snowflake_accept_layout(call: Call<'_>) {
     superusers_only("snowflake_accept_layout");
-    accepted_layout::accept(called_function(fcinfo)).unwrap_or_else(|error| error.report());
+    accepted_layout::accept(call.function()).unwrap_or_else(|error| error.report());
 }
 
 #[pg_extern(volatile, parallel_safe)]
@@ -41,5 +41,13 @@ fn snowflake_stat_reset() {
         ] {
             counter.store(0, Relaxed);
         }
+    }
+}
+
+/// Raises an error unless the current user is a superuser. The uniqueness of IDs
+/// depends on these functions, so a grant is not enough.
+fn superusers_only(function: &'static str) {
+    if !pg::is_superuser() {
+        Error::NotSuperuser(function).report();
     }
 }

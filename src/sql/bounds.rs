@@ -1,14 +1,15 @@
-//! SQL: the IDs at which a time begins and ends, so that a range of time is a
-//! range of the primary key. `snowflake_between` is in `sql/bounds.sql`.
+//! SQL: the first and the last ID of a time, so that a range of time is a range
+//! of the primary key. `snowflake_between` is in `sql/bounds.sql`.
 
 use pgrx::prelude::*;
 use snowflake_id::{Layout, SnowflakeId};
 
 use crate::error::Error;
+use crate::pg::{Call, Text};
 use crate::sql::read::{by_this_server, or_report};
-use crate::sql::values::{Instant, TextArgument, layout_named};
+use crate::sql::values::{Instant, layout_named};
 
-/// What stands for an ID before the first one: nothing is at or below it.
+/// The number below all IDs.
 const BEFORE_ALL: i64 = -1;
 
 #[pg_extern(stable, parallel_safe)]
@@ -17,12 +18,8 @@ fn snowflake_min_id(at: TimestampWithTimeZone) -> i64 {
 }
 
 #[pg_extern(name = "snowflake_min_id", immutable, parallel_safe)]
-fn snowflake_min_id_by(
-    at: TimestampWithTimeZone,
-    layout: TextArgument<'_>,
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> i64 {
-    or_report(min_id(at.into(), &layout_named(layout, fcinfo)))
+fn snowflake_min_id_by(at: TimestampWithTimeZone, layout: Text<'_>, call: Call<'_>) -> i64 {
+    or_report(min_id(at.into(), &layout_named(layout, call)))
 }
 
 #[pg_extern(stable, parallel_safe)]
@@ -31,12 +28,8 @@ fn snowflake_max_id(at: TimestampWithTimeZone) -> i64 {
 }
 
 #[pg_extern(name = "snowflake_max_id", immutable, parallel_safe)]
-fn snowflake_max_id_by(
-    at: TimestampWithTimeZone,
-    layout: TextArgument<'_>,
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> i64 {
-    max_id(at.into(), &layout_named(layout, fcinfo))
+fn snowflake_max_id_by(at: TimestampWithTimeZone, layout: Text<'_>, call: Call<'_>) -> i64 {
+    max_id(at.into(), &layout_named(layout, call))
 }
 
 #[pg_extern(stable, parallel_safe)]
@@ -45,12 +38,8 @@ fn snowflake_max_id_before(at: TimestampWithTimeZone) -> i64 {
 }
 
 #[pg_extern(name = "snowflake_max_id_before", immutable, parallel_safe)]
-fn snowflake_max_id_before_by(
-    at: TimestampWithTimeZone,
-    layout: TextArgument<'_>,
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> i64 {
-    max_id_before(at.into(), &layout_named(layout, fcinfo))
+fn snowflake_max_id_before_by(at: TimestampWithTimeZone, layout: Text<'_>, call: Call<'_>) -> i64 {
+    max_id_before(at.into(), &layout_named(layout, call))
 }
 
 /// The smallest ID whose time is at or after `at`.
@@ -79,9 +68,9 @@ fn max_id(at: Instant, layout: &Layout) -> i64 {
     found.map_or(BEFORE_ALL, SnowflakeId::get)
 }
 
-/// The largest ID whose time is before `at`: the upper end of a half-open
-/// range. It never fails, so that a range may reach past the layout's end.
-/// `infinity` bounds nothing, not even numbers that are no IDs of this layout.
+/// The largest ID whose time is before `at`: the upper end of a half-open range.
+/// It never fails, so a range may reach past the layout's end. With `infinity` it
+/// is the largest bigint, so that numbers which are no IDs of this layout count.
 fn max_id_before(at: Instant, layout: &Layout) -> i64 {
     match at {
         Instant::NegativeInfinity => BEFORE_ALL,

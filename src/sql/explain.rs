@@ -1,38 +1,31 @@
-//! SQL: an ID's bits, field by field, for a person to read.
-#![allow(unsafe_code)] // Postgres prints the time
-
-use std::ffi::CStr;
+//! SQL: the bits of an ID, field by field, for a person to read.
 
 use pgrx::prelude::*;
-use pgrx::{IntoDatum, direct_function_call, pg_sys};
 use snowflake_id::{Layout, Time};
 
 use crate::error::Error;
 use crate::generator::accepted_layout;
+use crate::pg::{self, Call, Text};
 use crate::sql::read::{by_this_server, or_report, parts};
-use crate::sql::values::{TextArgument, layout_named, timestamptz};
+use crate::sql::values::{layout_named, timestamptz};
 
-/// The bits of an ID; the sign bit is always 0 and not shown.
+/// The bits of an ID. The sign bit is always 0 and not shown.
 const ID_BITS: u32 = 63;
 
 // STABLE with a layout too: the time is printed in the session's time zone.
 
 #[pg_extern(stable, parallel_safe)]
-fn snowflake_explain(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> String {
-    accepted_layout::hint(fcinfo);
+fn snowflake_explain(id: i64, call: Call<'_>) -> String {
+    accepted_layout::hint(call);
     by_this_server(|layout| explain(id, layout))
 }
 
 #[pg_extern(name = "snowflake_explain", stable, parallel_safe)]
-fn snowflake_explain_by(
-    id: i64,
-    layout: TextArgument<'_>,
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> String {
-    or_report(explain(id, &layout_named(layout, fcinfo)))
+fn snowflake_explain_by(id: i64, layout: Text<'_>, call: Call<'_>) -> String {
+    or_report(explain(id, &layout_named(layout, call)))
 }
 
-/// A field as it is drawn: what is one under the other.
+/// A field as it is printed: its lines, one below the other.
 struct Column {
     lines: [String; 4],
 }
@@ -45,20 +38,32 @@ impl Column {
 }
 
 fn explain(id: i64, layout: &Layout) -> Result<String, Error> {
-    let parts = parts(id, layout)?;
-    let mut columns = Vec::new();
-    let unused = ID_BITS - layout.total_bits();
-    if unused > 0 {
-        columns.push(Column {
-            lines: [
-                format!("unused:{unused}"),
-                "0".repeat(unused as usize),
-                String::new(),
-                String::new(),
-            ],
-        });
+    let columns = columns(id, layout, parts(id, layout)?.time);
+    let mut text = String::new();
+    for number in 0..4 {
+        let line: Vec<String> = columns
+            .iter()
+            .map(|column| format!("{:width$}", column.lines[number], width = column.width()))
+            .collect();
+        text.push_str(line.join("  ").trim_end());
+        text.push('\n');
     }
-    columns.extend(layout.fields().map(|field| {
+    text.push_str(&format!("layout {layout}"));
+    Ok(text)
+}
+
+/// The unused bits, if any, and the fields. `time` is the time of the ID.
+fn columns(id: i64, layout: &Layout, time: Time) -> Vec<Column> {
+    let unused = ID_BITS - layout.total_bits();
+    let unused = (unused > 0).then(|| Column {
+        lines: [
+            format!("unused:{unused}"),
+            "0".repeat(unused as usize),
+            String::new(),
+            String::new(),
+        ],
+    });
+    let fields = layout.fields().map(|field| {
         let value = (id as u64 >> field.shift) & ((1 << field.bits) - 1);
         let (width, is_timestamp) = (field.bits as usize, field.name == "timestamp");
         Column {
@@ -67,35 +72,18 @@ fn explain(id: i64, layout: &Layout) -> Result<String, Error> {
                 format!("{value:0width$b}"),
                 value.to_string(),
                 if is_timestamp {
-                    printed(parts.time)
+                    printed(time)
                 } else {
                     String::new()
                 },
             ],
         }
-    }));
-    let mut drawn = String::new();
-    for number in 0..4 {
-        let line: Vec<String> = columns
-            .iter()
-            .map(|column| format!("{:width$}", column.lines[number], width = column.width()))
-            .collect();
-        drawn.push_str(line.join("  ").trim_end());
-        drawn.push('\n');
-    }
-    drawn.push_str(&format!("layout {layout}"));
-    Ok(drawn)
+    });
+    unused.into_iter().chain(fields).collect()
 }
 
-/// As Postgres prints it in this session; in ISO 8601 where the year is past
-/// what a timestamptz can hold.
+/// A time as Postgres prints it in this session; in ISO 8601 if a timestamptz
+/// cannot hold it.
 fn printed(time: Time) -> String {
-    let Some(at) = timestamptz(time) else {
-        return time.to_string();
-    };
-    // SAFETY: the output function of the argument's type; its text is copied
-    // at once.
-    let text: Option<&CStr> =
-        unsafe { direct_function_call(pg_sys::timestamptz_out, &[at.into_datum()]) };
-    text.map_or_else(String::new, |text| text.to_string_lossy().into_owned())
+    timestamptz(time).map_or_else(|| time.to_string(), pg::printed)
 }

@@ -5,51 +5,51 @@ use std::num::NonZeroU32;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use crate::call::called_function;
 use crate::error::Error;
 use crate::generator::stats;
 use crate::generator::{self, Batch};
+use crate::pg::Call;
 
 #[pg_extern(volatile, parallel_safe)]
-fn snowflake_nextval(fcinfo: pg_sys::FunctionCallInfo) -> i64 {
-    match generator::next(|| called_function(fcinfo)) {
+fn snowflake_nextval(call: Call<'_>) -> i64 {
+    match generator::next(|| call.function()) {
         Ok(id) => id.get(),
         Err(error) => error.report(),
     }
 }
 
 #[pg_extern(volatile, parallel_safe)]
-fn snowflake_nextvals(count: i32, fcinfo: pg_sys::FunctionCallInfo) -> SetOfIterator<'static, i64> {
+fn snowflake_nextvals(count: i32, call: Call<'_>) -> SetOfIterator<'static, i64> {
     let Ok(count) = u32::try_from(count) else {
         Error::NegativeCount(count).report()
     };
     SetOfIterator::new(Batches {
-        function: called_function(fcinfo),
+        function: call.function(),
         left: count,
         run: u32::MAX,
         batch: None,
     })
 }
 
-/// The IDs of one `snowflake_nextvals`, fetched a tick at a time as they are
-/// asked for, so that a LIMIT stops it.
+/// The IDs of one `snowflake_nextvals`. They are fetched when they are needed, a
+/// tick at a time, so a LIMIT ends it early.
 ///
 /// The session may get other IDs in between: from another call in the same
-/// select list, or while a cursor rests. Its IDs only increase, so what is left
-/// of a run that those have passed is never issued; and runs are short then, so
-/// that little is left.
+/// select list, or while a cursor is open. A session's IDs only increase. So if
+/// other IDs are above a run, the rest of the run is not issued. Then runs are
+/// short, so that little is lost.
 struct Batches {
     function: pg_sys::Oid,
-    /// How many are still to come.
+    /// How many are still to be returned.
     left: u32,
     /// How many to reserve at a time.
     run: u32,
-    /// What is reserved, and how many of these were issued.
+    /// The current run, and how many of its IDs were issued.
     batch: Option<(Batch, u32)>,
 }
 
 impl Batches {
-    /// Reserves a run.
+    /// Gets a run.
     fn reserve(&mut self) -> Option<Batch> {
         self.run = match self.batch {
             Some((batch, index)) if index < batch.count() => 1,

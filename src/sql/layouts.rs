@@ -1,5 +1,4 @@
-//! SQL: the layouts that have a name. The view over the function is in
-//! `sql/layouts.sql`.
+//! SQL: the presets. The view over the function is in `sql/layouts.sql`.
 
 use pgrx::prelude::*;
 use snowflake_id::presets;

@@ -1,4 +1,4 @@
-//! The functions that people call, and what their values are in Rust.
+//! The functions that people call, and their values in Rust.
 
 pub mod admin;
 pub mod bounds;

@@ -1,15 +1,14 @@
-//! SQL: how it is going. The views over these functions are in
-//! `sql/monitor.sql`.
+//! SQL: monitoring. The views over these functions are in `sql/monitor.sql`.
 
 use std::sync::atomic::Ordering::Relaxed;
 
 use pgrx::prelude::*;
 use snowflake_id::{Layout, Origin, Slot, SnowflakeId, Tick};
 
-use crate::call::called_function;
 use crate::clock;
 use crate::generator::floor::{self, Server};
 use crate::generator::{accepted_layout, mark, stats};
+use crate::pg::Call;
 use crate::settings;
 use crate::settings::Identity;
 use crate::shared::{self, Counters, MarkKey, Shared};
@@ -31,7 +30,7 @@ COMMENT ON FUNCTION snowflake_internal.get_status() IS
     'Used by the view snowflake_status';
 "#)]
 fn snowflake_get_status(
-    fcinfo: pg_sys::FunctionCallInfo,
+    call: Call<'_>,
 ) -> TableIterator<
     'static,
     (
@@ -64,7 +63,7 @@ fn snowflake_get_status(
             last_id_at(&layout, shared.counters().iter().max_by_key(last)?)
         }),
         shared.zip(layout).and_then(|(shared, layout)| {
-            let sequence = mark::locate(called_function(fcinfo)).ok()?;
+            let sequence = mark::locate(call.function()).ok()?;
             timestamptz(layout.time_of(shared.bound_of(MarkKey::here(sequence))?))
         }),
         shared.map(|shared| (shared.pace().reached() - clock::wall()).max(0) as f64 / 1e6),
@@ -180,6 +179,6 @@ CREATE FUNCTION snowflake_internal.get_database_layout() RETURNS text
 COMMENT ON FUNCTION snowflake_internal.get_database_layout() IS
     'Used by the view snowflake_status: the layout that this database''s IDs were made with';
 "#)]
-fn snowflake_get_database_layout(fcinfo: pg_sys::FunctionCallInfo) -> Option<String> {
-    accepted_layout::of_database(called_function(fcinfo))
+fn snowflake_get_database_layout(call: Call<'_>) -> Option<String> {
+    accepted_layout::of_database(call.function())
 }

@@ -1,23 +1,17 @@
-//! SQL: reading IDs, and putting one together.
+//! SQL: reading IDs, and composing one.
 //!
-//! Each function comes twice: without a layout it reads this server's, which a
-//! restart can change, so it is STABLE; with one it is IMMUTABLE, and can
-//! stand in an index, a generated column or a partition key.
-#![allow(unsafe_code)] // rows are built by Postgres
+//! Each function exists in two forms. Without a layout it reads IDs of this
+//! server's, which a restart can change, so it is STABLE. With a layout it is
+//! IMMUTABLE, and can be used in an index, a generated column or a partition key.
 
-use parking_lot::Mutex;
-use pgrx::callconv::{BoxRet, FcInfo};
-use pgrx::pg_sys;
-use pgrx::pgrx_sql_entity_graph::metadata::{
-    ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
-};
 use pgrx::prelude::*;
 use snowflake_id::{ComposeError, FieldError, Layout, Parts, SnowflakeId};
 
 use crate::error::Error;
 use crate::generator::accepted_layout;
+use crate::pg::{Call, Record, RecordType, Scalar, Text};
 use crate::settings;
-use crate::sql::values::{Instant, TextArgument, layout_named, timestamptz};
+use crate::sql::values::{Instant, layout_named, timestamptz};
 
 #[pg_extern(
     stable,
@@ -32,8 +26,8 @@ CREATE FUNCTION snowflake_decode(
 ) STABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 "#
 )]
-fn snowflake_decode(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> Row {
-    accepted_layout::hint(fcinfo);
+fn snowflake_decode(id: i64, call: Call<'_>) -> Record<4> {
+    accepted_layout::hint(call);
     by_this_server(|layout| decode(id, layout))
 }
 
@@ -51,70 +45,54 @@ CREATE FUNCTION snowflake_decode(
 ) IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 "#
 )]
-fn snowflake_decode_by(id: i64, layout: TextArgument<'_>, fcinfo: pg_sys::FunctionCallInfo) -> Row {
-    or_report(decode(id, &layout_named(layout, fcinfo)))
+fn snowflake_decode_by(id: i64, layout: Text<'_>, call: Call<'_>) -> Record<4> {
+    or_report(decode(id, &layout_named(layout, call)))
 }
 
 #[pg_extern(stable, parallel_safe)]
-fn snowflake_timestamp(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> TimestampWithTimeZone {
-    accepted_layout::hint(fcinfo);
+fn snowflake_timestamp(id: i64, call: Call<'_>) -> TimestampWithTimeZone {
+    accepted_layout::hint(call);
     by_this_server(|layout| created_at(id, layout))
 }
 
 #[pg_extern(name = "snowflake_timestamp", immutable, parallel_safe)]
-fn snowflake_timestamp_by(
-    id: i64,
-    layout: TextArgument<'_>,
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> TimestampWithTimeZone {
-    or_report(created_at(id, &layout_named(layout, fcinfo)))
+fn snowflake_timestamp_by(id: i64, layout: Text<'_>, call: Call<'_>) -> TimestampWithTimeZone {
+    or_report(created_at(id, &layout_named(layout, call)))
 }
 
 // Fields have at most 31 bits, so they fit an integer.
 
 #[pg_extern(stable, parallel_safe)]
-fn snowflake_node_id(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> i32 {
-    accepted_layout::hint(fcinfo);
+fn snowflake_node_id(id: i64, call: Call<'_>) -> i32 {
+    accepted_layout::hint(call);
     by_this_server(|layout| parts(id, layout)).node as i32
 }
 
 #[pg_extern(name = "snowflake_node_id", immutable, parallel_safe)]
-fn snowflake_node_id_by(
-    id: i64,
-    layout: TextArgument<'_>,
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> i32 {
-    or_report(parts(id, &layout_named(layout, fcinfo))).node as i32
+fn snowflake_node_id_by(id: i64, layout: Text<'_>, call: Call<'_>) -> i32 {
+    or_report(parts(id, &layout_named(layout, call))).node as i32
 }
 
 #[pg_extern(stable, parallel_safe)]
-fn snowflake_backend_id(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> i32 {
-    accepted_layout::hint(fcinfo);
+fn snowflake_backend_id(id: i64, call: Call<'_>) -> i32 {
+    accepted_layout::hint(call);
     by_this_server(|layout| parts(id, layout)).backend as i32
 }
 
 #[pg_extern(name = "snowflake_backend_id", immutable, parallel_safe)]
-fn snowflake_backend_id_by(
-    id: i64,
-    layout: TextArgument<'_>,
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> i32 {
-    or_report(parts(id, &layout_named(layout, fcinfo))).backend as i32
+fn snowflake_backend_id_by(id: i64, layout: Text<'_>, call: Call<'_>) -> i32 {
+    or_report(parts(id, &layout_named(layout, call))).backend as i32
 }
 
 #[pg_extern(stable, parallel_safe)]
-fn snowflake_sequence(id: i64, fcinfo: pg_sys::FunctionCallInfo) -> i32 {
-    accepted_layout::hint(fcinfo);
+fn snowflake_sequence(id: i64, call: Call<'_>) -> i32 {
+    accepted_layout::hint(call);
     by_this_server(|layout| parts(id, layout)).sequence as i32
 }
 
 #[pg_extern(name = "snowflake_sequence", immutable, parallel_safe)]
-fn snowflake_sequence_by(
-    id: i64,
-    layout: TextArgument<'_>,
-    fcinfo: pg_sys::FunctionCallInfo,
-) -> i32 {
-    or_report(parts(id, &layout_named(layout, fcinfo))).sequence as i32
+fn snowflake_sequence_by(id: i64, layout: Text<'_>, call: Call<'_>) -> i32 {
+    or_report(parts(id, &layout_named(layout, call))).sequence as i32
 }
 
 #[pg_extern(stable, parallel_safe)]
@@ -133,17 +111,17 @@ fn snowflake_compose_by(
     node_id: i32,
     backend_id: i32,
     sequence: i32,
-    layout: TextArgument<'_>,
-    fcinfo: pg_sys::FunctionCallInfo,
+    layout: Text<'_>,
+    call: Call<'_>,
 ) -> i64 {
     or_report(compose(
         created_at,
         [node_id, backend_id, sequence],
-        &layout_named(layout, fcinfo),
+        &layout_named(layout, call),
     ))
 }
 
-/// The answer by this server's layout, or the error raised.
+/// The result by this server's layout. Raises the error, if any.
 #[inline]
 pub fn by_this_server<T>(read: impl FnOnce(&Layout) -> Result<T, Error>) -> T {
     match settings::fixed() {
@@ -152,7 +130,7 @@ pub fn by_this_server<T>(read: impl FnOnce(&Layout) -> Result<T, Error>) -> T {
     }
 }
 
-/// The answer, or the error raised.
+/// The result. Raises the error, if any.
 #[inline]
 pub fn or_report<T>(answer: Result<T, Error>) -> T {
     answer.unwrap_or_else(|error| error.report())
@@ -180,12 +158,15 @@ fn created_at(id: i64, layout: &Layout) -> Result<TimestampWithTimeZone, Error> 
     time_of(id, parts(id, layout)?)
 }
 
-fn decode(id: i64, layout: &Layout) -> Result<Row, Error> {
+fn decode(id: i64, layout: &Layout) -> Result<Record<4>, Error> {
     let parts = parts(id, layout)?;
-    Ok(Row {
-        created_at: time_of(id, parts)?,
-        parts,
-    })
+    let values = [
+        i64::from(time_of(id, parts)?),
+        parts.node.into(),
+        parts.backend.into(),
+        parts.sequence.into(),
+    ];
+    Ok(Record::new(&DECODED, values))
 }
 
 #[inline]
@@ -231,78 +212,10 @@ fn compose(
     }
 }
 
-/// The row that `snowflake_decode` returns. It is a plain record, not a set of
-/// rows, so that it can stand wherever an expression can.
-struct Row {
-    created_at: TimestampWithTimeZone,
-    parts: Parts,
-}
-
-impl Row {
-    const COLUMNS: [(&'static std::ffi::CStr, pg_sys::Oid); 4] = [
-        (c"created_at", pg_sys::TIMESTAMPTZOID),
-        (c"node_id", pg_sys::INT4OID),
-        (c"backend_id", pg_sys::INT4OID),
-        (c"sequence", pg_sys::INT4OID),
-    ];
-
-    /// The row's type, registered with Postgres once a process.
-    fn descriptor() -> pg_sys::TupleDesc {
-        struct Registered(pg_sys::TupleDesc);
-        // SAFETY: a descriptor in memory that lives as long as the process,
-        // not changed after it was registered, used by its one thread.
-        unsafe impl Send for Registered {}
-        static ROW: Mutex<Option<Registered>> = Mutex::new(None);
-
-        if let Some(registered) = ROW.lock().as_ref() {
-            return registered.0;
-        }
-        // SAFETY: attribute numbers count from 1 up to the number of columns;
-        // the memory context outlives every caller.
-        let descriptor = unsafe {
-            let before = pg_sys::MemoryContextSwitchTo(pg_sys::TopMemoryContext);
-            let descriptor = pg_sys::CreateTemplateTupleDesc(Self::COLUMNS.len() as i32);
-            for (number, (name, type_oid)) in (1..).zip(Self::COLUMNS) {
-                pg_sys::TupleDescInitEntry(descriptor, number, name.as_ptr(), type_oid, -1, 0);
-            }
-            let descriptor = pg_sys::BlessTupleDesc(descriptor);
-            pg_sys::MemoryContextSwitchTo(before);
-            descriptor
-        };
-        *ROW.lock() = Some(Registered(descriptor));
-        descriptor
-    }
-}
-
-// SAFETY: builds a datum of the registered row type, which is a record.
-unsafe impl BoxRet for Row {
-    unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> pgrx::datum::Datum<'fcx> {
-        let mut values = [
-            pg_sys::Datum::from(i64::from(self.created_at)),
-            pg_sys::Datum::from(self.parts.node as i32),
-            pg_sys::Datum::from(self.parts.backend as i32),
-            pg_sys::Datum::from(self.parts.sequence as i32),
-        ];
-        let mut nulls = [false; Self::COLUMNS.len()];
-        // SAFETY: as many values as the descriptor has columns, of its types;
-        // the tuple lives in the caller's memory context. Its header is the
-        // datum: no column has a value that lies elsewhere.
-        unsafe {
-            let tuple = pg_sys::heap_form_tuple(
-                Self::descriptor(),
-                values.as_mut_ptr(),
-                nulls.as_mut_ptr(),
-            );
-            fcinfo.return_raw_datum(pg_sys::Datum::from((*tuple).t_data))
-        }
-    }
-}
-
-// SAFETY: the functions that return it write their SQL themselves.
-unsafe impl SqlTranslatable for Row {
-    const TYPE_IDENT: &'static str = "record";
-    const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
-    const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = Err(ArgumentError::Datum);
-    const RETURN_SQL: Result<ReturnsRef, ReturnsError> =
-        Ok(ReturnsRef::One(SqlMappingRef::As("record")));
-}
+/// The type of the row that `snowflake_decode` returns.
+static DECODED: RecordType<4> = RecordType::new([
+    (c"created_at", Scalar::Timestamptz),
+    (c"node_id", Scalar::Integer),
+    (c"backend_id", Scalar::Integer),
+    (c"sequence", Scalar::Integer),
+]);

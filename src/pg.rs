@@ -1,0 +1,195 @@
+//! Postgres' C interface behind safe functions and types.
+//!
+//! The other modules call these, so that few of them open `unsafe`. This one
+//! knows none of them. It is by subject: the SQL function that is called
+//! ([`Call`]), texts, row types, triggers, callbacks, the planner, the catalog,
+//! tables, and statements with a role's rights.
+//!
+//! What makes these wrappers safe:
+//!
+//! - They run in a server process, in its only thread: the extension starts no
+//!   thread, and pgrx refuses calls from another one.
+//! - SQL declares a function with the argument and result types of the Rust
+//!   function, as pgrx's own types require it too.
+//! - What lives as long as a call has the call's lifetime, and what is opened is
+//!   closed by its type. If an error of Postgres passes through, closing is left
+//!   to the end of the transaction, as in C.
+#![allow(unsafe_code)] // calls C and reads what it lays out
+
+mod call;
+mod callbacks;
+mod catalog;
+mod composite;
+mod planner;
+mod record;
+mod relation;
+mod rights;
+mod sequence;
+mod table;
+mod text;
+mod trigger;
+
+use std::ffi::CStr;
+
+use pgrx::prelude::*;
+use pgrx::{IntoDatum, check_for_interrupts, direct_function_call, pg_sys};
+
+pub use call::Call;
+#[expect(unused_imports, reason = "the generator still calls Postgres itself")]
+pub use callbacks::on_relation_change;
+pub use callbacks::{
+    Statement, WatchStatements, before_exit, on_subtransaction_end, on_transaction_end,
+    transaction_nest_level, watch_statements,
+};
+pub use catalog::{
+    Class, extension_of, function_in, has_privilege_on, has_rights_of, lock_object, lock_relation,
+    may_execute, relation_in, result_type_of, schema_named, schema_of_function,
+};
+pub use composite::{Composite, CompositeResult};
+pub use planner::{Replacement, Simplify, SupportRequest, in_memory_context, memory_context_has};
+pub use record::{Record, RecordType, Scalar};
+pub use relation::{Column, Mode, Relation, Row};
+pub use rights::{TextArray, count_statements, first_row, with_rights_of};
+pub use sequence::Sequence;
+pub use table::{Table, Unfit};
+pub use text::{AsciiText, Name, Text};
+pub use trigger::{Trigger, TriggerResult};
+
+/// Declares what an argument's or a result's type is called in SQL.
+macro_rules! sql_type {
+    (argument $type:ty, $argument:expr) => {
+        $crate::pg::sql_type!($type, Ok($argument), Err(ReturnsError::Datum), "argument");
+    };
+    (result $type:ty, $result:literal) => {
+        $crate::pg::sql_type!(
+            $type,
+            Err(ArgumentError::Datum),
+            Ok(ReturnsRef::One(SqlMappingRef::As($result))),
+            $result
+        );
+    };
+    ($type:ty, $argument:expr, $result:expr, $ident:literal) => {
+        // SAFETY: the type reads or builds values of this SQL type.
+        unsafe impl SqlTranslatable for $type {
+            const TYPE_IDENT: &'static str = $ident;
+            const TYPE_ORIGIN: TypeOrigin = TypeOrigin::External;
+            const ARGUMENT_SQL: Result<SqlMappingRef, ArgumentError> = $argument;
+            const RETURN_SQL: Result<ReturnsRef, ReturnsError> = $result;
+        }
+    };
+}
+use sql_type;
+
+/// Whether `shared_preload_libraries` is being loaded.
+pub fn is_preloading() -> bool {
+    // SAFETY: a flag that Postgres sets before it loads libraries.
+    unsafe { pg_sys::process_shared_preload_libraries_in_progress }
+}
+
+/// Whether the current user is a superuser.
+pub fn is_superuser() -> bool {
+    // SAFETY: reads the current user's properties.
+    unsafe { pg_sys::superuser() }
+}
+
+/// The current user.
+pub fn current_user() -> pg_sys::Oid {
+    // SAFETY: reads the state of the session.
+    unsafe { pg_sys::GetUserId() }
+}
+
+/// Whether the server is in recovery: a standby, or before the end of recovery.
+#[expect(dead_code, reason = "the generator still calls Postgres itself")]
+pub fn is_in_recovery() -> bool {
+    // SAFETY: reads shared memory only.
+    unsafe { pg_sys::RecoveryInProgress() }
+}
+
+/// The number of this process.
+#[expect(dead_code, reason = "the generator still calls Postgres itself")]
+pub fn process_id() -> u32 {
+    // SAFETY: set once, when the process starts.
+    unsafe { pg_sys::MyProcPid }.unsigned_abs()
+}
+
+/// Whether an extension's script runs.
+pub fn is_creating_extension() -> bool {
+    // SAFETY: a flag of the session.
+    unsafe { pg_sys::creating_extension }
+}
+
+/// Whether the database's encoding is UTF-8.
+pub fn is_utf8_database() -> bool {
+    // SAFETY: reads a number that is fixed for the session.
+    unsafe { pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 }
+}
+
+/// Makes what the transaction has written visible to its next command.
+pub fn make_writes_visible() {
+    // SAFETY: raises an error where it is not allowed.
+    unsafe { pg_sys::CommandCounterIncrement() };
+}
+
+/// A time as Postgres prints it in this session.
+pub fn printed(at: TimestampWithTimeZone) -> String {
+    // SAFETY: the output function of the argument's type; its text is copied
+    // at once.
+    let text: Option<&CStr> =
+        unsafe { direct_function_call(pg_sys::timestamptz_out, &[at.into_datum()]) };
+    text.map_or_else(String::new, |text| text.to_string_lossy().into_owned())
+}
+
+/// Waits for `ms` milliseconds, or less if the process's latch is set. Raises
+/// the error of a cancel, and ends the process if the postmaster has died.
+pub fn sleep(ms: i64) {
+    let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+    // SAFETY: `MyLatch` is this process's own latch, set up before any SQL runs.
+    unsafe {
+        pg_sys::WaitLatch(pg_sys::MyLatch, events as i32, ms.max(1), wait_event());
+        pg_sys::ResetLatch(pg_sys::MyLatch);
+    }
+    check_for_interrupts!();
+}
+
+/// What `pg_stat_activity.wait_event` shows: an event of its own from
+/// PostgreSQL 17 on, `Extension` before.
+#[cfg(any(feature = "pg15", feature = "pg16"))]
+fn wait_event() -> u32 {
+    pg_sys::PG_WAIT_EXTENSION
+}
+
+/// What `pg_stat_activity.wait_event` shows: an event of its own from
+/// PostgreSQL 17 on, `Extension` before.
+#[cfg(not(any(feature = "pg15", feature = "pg16")))]
+fn wait_event() -> u32 {
+    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    static EVENT: AtomicU32 = AtomicU32::new(0);
+    let known = EVENT.load(Relaxed);
+    if known != 0 {
+        return known;
+    }
+    // SAFETY: a static name; the number is the same in every process.
+    let event = unsafe { pg_sys::WaitEventExtensionNew(c"SnowflakeWaitForTime".as_ptr()) };
+    EVENT.store(event, Relaxed);
+    event
+}
+
+/// Keeps backtraces out of errors. pgrx appends one to the DETAIL of each error
+/// of Postgres that passes through, a cancel included, if the server has
+/// `RUST_BACKTRACE` in its environment. The standard library decides once, at
+/// the first capture, whether to make any. So the first is made here, with a
+/// variable that forbids it.
+pub fn forgo_backtraces() {
+    const NAME: &str = "RUST_LIB_BACKTRACE";
+    let before = std::env::var_os(NAME);
+    // SAFETY: the process has one thread, so no other one reads the environment.
+    unsafe {
+        std::env::set_var(NAME, "0");
+        let _ = std::backtrace::Backtrace::capture();
+        // Other libraries, and programs that the server starts, see no change.
+        match before {
+            Some(before) => std::env::set_var(NAME, before),
+            None => std::env::remove_var(NAME),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Callbacks: at the end of transactions, at the end of the process, and around
+//! utility statements.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::marker::PhantomData;
+use std::sync::OnceLock;
+
+use pgrx::{is_a, pg_guard, pg_sys};
+
+/// Calls `callback` at each event of a transaction's end, from now on.
+pub fn on_transaction_end(callback: fn(pg_sys::XactEvent::Type)) {
+    // SAFETY: both functions live as long as the library.
+    unsafe { pg_sys::RegisterXactCallback(Some(transaction_event), callback as *mut c_void) }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn transaction_event(
+    event: pg_sys::XactEvent::Type,
+    callback: *mut c_void,
+) {
+    // SAFETY: what `on_transaction_end` registered.
+    let callback: fn(pg_sys::XactEvent::Type) = unsafe { std::mem::transmute(callback) };
+    callback(event);
+}
+
+/// Calls `callback` at each event of a subtransaction, from now on.
+pub fn on_subtransaction_end(callback: fn(pg_sys::SubXactEvent::Type)) {
+    // SAFETY: both functions live as long as the library.
+    unsafe { pg_sys::RegisterSubXactCallback(Some(subtransaction_event), callback as *mut c_void) }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn subtransaction_event(
+    event: pg_sys::SubXactEvent::Type,
+    _subtransaction: pg_sys::SubTransactionId,
+    _parent: pg_sys::SubTransactionId,
+    callback: *mut c_void,
+) {
+    // SAFETY: what `on_subtransaction_end` registered.
+    let callback: fn(pg_sys::SubXactEvent::Type) = unsafe { std::mem::transmute(callback) };
+    callback(event);
+}
+
+/// How deep the current transaction is nested: 0 outside of one.
+pub fn transaction_nest_level() -> c_int {
+    // SAFETY: reads the state of the transaction.
+    unsafe { pg_sys::GetCurrentTransactionNestLevel() }
+}
+
+/// Calls `callback` when the process ends, while shared memory is still mapped.
+pub fn before_exit(callback: fn()) {
+    // SAFETY: both functions live as long as the library.
+    unsafe { pg_sys::before_shmem_exit(Some(process_exit), (callback as usize).into()) }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn process_exit(_code: c_int, callback: pg_sys::Datum) {
+    // SAFETY: what `before_exit` registered.
+    let callback: fn() = unsafe { std::mem::transmute(callback.cast_mut_ptr::<c_void>()) };
+    callback();
+}
+
+/// Calls `callback` when the relation cache forgets a relation, from now on; with
+/// `InvalidOid` if it forgets all of them.
+#[allow(dead_code)]
+pub fn on_relation_change(callback: fn(pg_sys::Oid)) {
+    // SAFETY: both functions live as long as the library.
+    unsafe {
+        let argument = (callback as usize).into();
+        pg_sys::CacheRegisterRelcacheCallback(Some(relation_change), argument);
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn relation_change(callback: pg_sys::Datum, relation: pg_sys::Oid) {
+    // SAFETY: what `on_relation_change` registered.
+    let callback: fn(pg_sys::Oid) =
+        unsafe { std::mem::transmute(callback.cast_mut_ptr::<c_void>()) };
+    callback(relation);
+}
+
+/// A utility statement that is about to run.
+#[derive(Clone, Copy)]
+pub struct Statement<'a> {
+    node: *mut pg_sys::Node,
+    lifetime: PhantomData<&'a ()>,
+}
+
+impl Statement<'_> {
+    /// Whether it is a `COPY ... FROM`.
+    pub fn is_copy_from(self) -> bool {
+        // SAFETY: the tag shows what the node is.
+        unsafe {
+            is_a(self.node, pg_sys::NodeTag::T_CopyStmt)
+                && (*self.node.cast::<pg_sys::CopyStmt>()).is_from
+        }
+    }
+
+    /// Whether it is a DISCARD that includes sequences.
+    pub fn discards_sequences(self) -> bool {
+        // SAFETY: the tag shows what the node is.
+        unsafe {
+            is_a(self.node, pg_sys::NodeTag::T_DiscardStmt)
+                && matches!(
+                    (*self.node.cast::<pg_sys::DiscardStmt>()).target,
+                    pg_sys::DiscardMode::DISCARD_ALL | pg_sys::DiscardMode::DISCARD_SEQUENCES
+                )
+        }
+    }
+
+    /// Whether it is a GRANT on tables or sequences.
+    pub fn grants_on_relations(self) -> bool {
+        // SAFETY: the tag shows what the node is.
+        unsafe {
+            is_a(self.node, pg_sys::NodeTag::T_GrantStmt) && {
+                let grant = &*self.node.cast::<pg_sys::GrantStmt>();
+                grant.is_grant
+                    && matches!(
+                        grant.objtype,
+                        pg_sys::ObjectType::OBJECT_TABLE | pg_sys::ObjectType::OBJECT_SEQUENCE
+                    )
+            }
+        }
+    }
+}
+
+/// What is done before and after each utility statement.
+pub trait WatchStatements {
+    /// What is known of a statement while it runs. An error drops nothing.
+    type Running: Copy;
+
+    /// Called before the statement.
+    fn before(statement: Statement<'_>) -> Self::Running;
+
+    /// Called after the statement, unless it failed.
+    fn after(running: Self::Running);
+}
+
+/// The hook that was installed before this one.
+static NEXT: OnceLock<pg_sys::ProcessUtility_hook_type> = OnceLock::new();
+
+unsafe extern "C-unwind" {
+    // Not pgrx's, which catches errors and raises them again.
+    #[allow(clashing_extern_declarations)]
+    fn standard_ProcessUtility(
+        statement: *mut pg_sys::PlannedStmt,
+        query: *const c_char,
+        read_only_tree: bool,
+        context: pg_sys::ProcessUtilityContext::Type,
+        params: pg_sys::ParamListInfo,
+        environment: *mut pg_sys::QueryEnvironment,
+        dest: *mut pg_sys::DestReceiver,
+        completion: *mut pg_sys::QueryCompletion,
+    );
+}
+
+/// Watches utility statements from now on. Only the first call has an effect.
+///
+/// # Panics
+/// Unless `shared_preload_libraries` is being loaded.
+pub fn watch_statements<W: WatchStatements>() {
+    assert!(super::is_preloading(), "hooks are set in the postmaster");
+    // SAFETY: the postmaster has one thread, and no other process exists yet.
+    unsafe {
+        let before = pg_sys::ProcessUtility_hook;
+        if NEXT.set(before).is_ok() {
+            pg_sys::ProcessUtility_hook = Some(process_utility::<W>);
+        }
+    }
+}
+
+/// Not guarded by pgrx, and nothing to drop while the statement runs: an error
+/// passes it as it passes C, with its context, schema, table and constraint.
+unsafe extern "C-unwind" fn process_utility<W: WatchStatements>(
+    statement: *mut pg_sys::PlannedStmt,
+    query: *const c_char,
+    read_only_tree: bool,
+    context: pg_sys::ProcessUtilityContext::Type,
+    params: pg_sys::ParamListInfo,
+    environment: *mut pg_sys::QueryEnvironment,
+    dest: *mut pg_sys::DestReceiver,
+    completion: *mut pg_sys::QueryCompletion,
+) {
+    // SAFETY: Postgres calls its hook with a statement to run. The hook before
+    // this one, or Postgres itself, is passed what this one was passed.
+    unsafe {
+        let running = before::<W>((*statement).utilityStmt);
+        let next = match NEXT.get() {
+            Some(Some(next)) => *next,
+            _ => standard_ProcessUtility,
+        };
+        next(
+            statement,
+            query,
+            read_only_tree,
+            context,
+            params,
+            environment,
+            dest,
+            completion,
+        );
+        after::<W>(running);
+    }
+}
+
+/// Guarded: what it raises leaves it as an error of Postgres.
+#[pg_guard]
+unsafe extern "C-unwind" fn before<W: WatchStatements>(node: *mut pg_sys::Node) -> W::Running {
+    W::before(Statement {
+        node,
+        lifetime: PhantomData,
+    })
+}
+
+/// Guarded as [`before`] is.
+#[pg_guard]
+unsafe extern "C-unwind" fn after<W: WatchStatements>(running: W::Running) {
+    W::after(running);
+}

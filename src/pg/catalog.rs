@@ -1,0 +1,149 @@
+//! The catalog: what there is, who owns it, who may do what with it; and locks.
+
+use std::ffi::{CStr, CString, c_int};
+
+use pgrx::pg_sys;
+
+/// The schema of a function; `InvalidOid` if there is no such function.
+pub fn schema_of_function(function: pg_sys::Oid) -> pg_sys::Oid {
+    // SAFETY: a catalog lookup.
+    unsafe { pg_sys::get_func_namespace(function) }
+}
+
+/// The schema of this name; `InvalidOid` if there is none.
+pub fn schema_named(name: &CStr) -> pg_sys::Oid {
+    // SAFETY: a catalog lookup with a valid name, which need not exist.
+    unsafe { pg_sys::get_namespace_oid(name.as_ptr(), true) }
+}
+
+/// The extension that an object of a catalog (`class`) belongs to.
+pub fn extension_of(class: pg_sys::Oid, object: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    // SAFETY: reads the catalog.
+    found(unsafe { pg_sys::getExtensionOfObject(class, object) })
+}
+
+/// The type that a function returns.
+pub fn result_type_of(function: pg_sys::Oid) -> pg_sys::Oid {
+    // SAFETY: a catalog lookup, which raises an error if there is none.
+    unsafe { pg_sys::get_func_rettype(function) }
+}
+
+/// The relation of this name in a schema.
+pub fn relation_in(schema: pg_sys::Oid, name: &CStr) -> Option<pg_sys::Oid> {
+    // SAFETY: a catalog lookup with a valid name.
+    found(unsafe { pg_sys::get_relname_relid(name.as_ptr(), schema) })
+}
+
+/// The function of this name without arguments in a schema.
+pub fn function_in(schema: pg_sys::Oid, name: &CStr) -> Option<pg_sys::Oid> {
+    // SAFETY: a catalog lookup with a valid name and an empty list of types.
+    found(unsafe {
+        pg_sys::GetSysCacheOid(
+            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as c_int,
+            pg_sys::Anum_pg_proc_oid as pg_sys::AttrNumber,
+            pg_sys::Datum::from(name.as_ptr()),
+            pg_sys::Datum::from(pg_sys::buildoidvector(std::ptr::null(), 0)),
+            pg_sys::Datum::from(schema),
+            pg_sys::Datum::from(0),
+        )
+    })
+}
+
+fn found(object: pg_sys::Oid) -> Option<pg_sys::Oid> {
+    (object != pg_sys::InvalidOid).then_some(object)
+}
+
+/// Whether a role has another one's rights.
+pub fn has_rights_of(role: pg_sys::Oid, other: pg_sys::Oid) -> bool {
+    // SAFETY: looks memberships up.
+    unsafe { pg_sys::has_privs_of_role(role, other) }
+}
+
+/// Whether a role has one of these privileges (`ACL_...`) on a relation.
+pub fn has_privilege_on(relation: pg_sys::Oid, role: pg_sys::Oid, privileges: u32) -> bool {
+    // SAFETY: looks privileges up; raises an error if there is no relation.
+    let result =
+        unsafe { pg_sys::pg_class_aclcheck(relation, role, privileges as pg_sys::AclMode) };
+    result == pg_sys::AclResult::ACLCHECK_OK
+}
+
+/// Whether the current user may execute a function.
+#[cfg(feature = "pg15")]
+pub fn may_execute(function: pg_sys::Oid) -> bool {
+    // SAFETY: looks privileges up.
+    unsafe {
+        pg_sys::pg_proc_aclcheck(function, pg_sys::GetUserId(), pg_sys::ACL_EXECUTE)
+            == pg_sys::AclResult::ACLCHECK_OK
+    }
+}
+
+/// Whether the current user may execute a function.
+#[cfg(not(feature = "pg15"))]
+pub fn may_execute(function: pg_sys::Oid) -> bool {
+    // SAFETY: looks privileges up.
+    unsafe {
+        pg_sys::object_aclcheck(
+            pg_sys::ProcedureRelationId,
+            function,
+            pg_sys::GetUserId(),
+            pg_sys::ACL_EXECUTE.into(),
+        ) == pg_sys::AclResult::ACLCHECK_OK
+    }
+}
+
+/// What `pg_class` has of a relation.
+pub struct Class {
+    /// Its owner.
+    pub owner: pg_sys::Oid,
+    /// Its kind (`RELKIND_...`).
+    pub kind: u8,
+    /// Its name, in the database's encoding.
+    pub name: CString,
+}
+
+impl Class {
+    /// What it has now, without a lock on the relation; `None` if there is none.
+    pub fn of(relation: pg_sys::Oid) -> Option<Self> {
+        // SAFETY: a row of this cache is that of a relation. It is copied from
+        // before it is released.
+        unsafe {
+            let row = pg_sys::SearchSysCache1(
+                pg_sys::SysCacheIdentifier::RELOID as c_int,
+                pg_sys::Datum::from(relation),
+            );
+            if row.is_null() {
+                return None;
+            }
+            let class = Class::from_row(&*pg_sys::GETSTRUCT(row).cast());
+            pg_sys::ReleaseSysCache(row);
+            Some(class)
+        }
+    }
+
+    pub(super) fn from_row(class: &pg_sys::FormData_pg_class) -> Self {
+        Class {
+            owner: class.relowner,
+            kind: class.relkind as u8,
+            name: name(&class.relname).to_owned(),
+        }
+    }
+}
+
+/// The text of a `name`.
+pub(super) fn name(name: &pg_sys::NameData) -> &CStr {
+    // SAFETY: a name ends with a zero byte.
+    unsafe { CStr::from_ptr(name.data.as_ptr()) }
+}
+
+/// Locks a relation, which need not exist, until the end of the transaction.
+pub fn lock_relation(relation: pg_sys::Oid, mode: u32) {
+    // SAFETY: takes a lock, or raises an error.
+    unsafe { pg_sys::LockRelationOid(relation, mode as pg_sys::LOCKMODE) };
+}
+
+/// Locks the number of an object of a catalog (`class`) until the end of the
+/// transaction: another lock than that on a relation of this number.
+pub fn lock_object(class: pg_sys::Oid, object: pg_sys::Oid, mode: u32) {
+    // SAFETY: takes a lock, or raises an error.
+    unsafe { pg_sys::LockDatabaseObject(class, object, 0, mode as pg_sys::LOCKMODE) };
+}

@@ -1,0 +1,317 @@
+//! Relations, their columns and their rows.
+
+use std::ffi::CStr;
+use std::marker::PhantomData;
+use std::ptr;
+
+use pgrx::{PgList, pg_sys};
+
+use super::catalog::Class;
+use super::composite::CompositeResult;
+use super::text::Text;
+
+/// How a relation is locked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// `ACCESS SHARE`, until the relation is closed.
+    Read,
+    /// `ACCESS SHARE`, until the end of the transaction.
+    Hold,
+    /// `ROW EXCLUSIVE`, until the end of the transaction.
+    Write,
+}
+
+impl Mode {
+    fn lock(self) -> pg_sys::LOCKMODE {
+        match self {
+            Mode::Read | Mode::Hold => pg_sys::AccessShareLock as pg_sys::LOCKMODE,
+            Mode::Write => pg_sys::RowExclusiveLock as pg_sys::LOCKMODE,
+        }
+    }
+}
+
+/// A relation that is open, and locked.
+pub struct Relation {
+    relation: pg_sys::Relation,
+    pub(super) mode: Mode,
+}
+
+impl Relation {
+    /// Locks and opens a relation; `None` if there is none.
+    pub fn open(relation: pg_sys::Oid, mode: Mode) -> Option<Self> {
+        // SAFETY: returns null if the relation does not exist.
+        let relation = unsafe { pg_sys::try_relation_open(relation, mode.lock()) };
+        (!relation.is_null()).then_some(Relation { relation, mode })
+    }
+
+    pub(super) fn row(&self) -> &pg_sys::FormData_pg_class {
+        // SAFETY: an open relation has its `pg_class` row.
+        unsafe { &*(*self.relation).rd_rel }
+    }
+
+    /// What `pg_class` has of it.
+    pub fn class(&self) -> Class {
+        Class::from_row(self.row())
+    }
+
+    /// Its columns.
+    pub fn columns(&self) -> Columns<'_> {
+        // SAFETY: an open relation has its columns.
+        unsafe { Columns::new((*self.relation).rd_att) }
+    }
+
+    /// Whether it is a temporary relation of another session.
+    pub fn is_temporary_elsewhere(&self) -> bool {
+        // SAFETY: an open relation.
+        self.row().relpersistence as u8 == pg_sys::RELPERSISTENCE_TEMP
+            && unsafe { !(*self.relation).rd_islocaltemp }
+    }
+
+    pub(super) fn as_ptr(&self) -> pg_sys::Relation {
+        self.relation
+    }
+
+    pub(super) fn oid(&self) -> pg_sys::Oid {
+        // SAFETY: an open relation.
+        unsafe { (*self.relation).rd_id }
+    }
+
+    /// Whether each index has only columns, and no condition.
+    pub(super) fn has_plain_indexes(&self) -> bool {
+        // SAFETY: an open relation, and the list of its indexes, which are
+        // locked with it; a row of the cache is looked at until it is released.
+        unsafe {
+            let indexes =
+                PgList::<pg_sys::Oid>::from_pg(pg_sys::RelationGetIndexList(self.relation));
+            indexes.iter_oid().all(|index| {
+                let row = pg_sys::SearchSysCache1(
+                    pg_sys::SysCacheIdentifier::INDEXRELID as i32,
+                    pg_sys::Datum::from(index),
+                );
+                if row.is_null() {
+                    return false;
+                }
+                let is_null =
+                    |number: u32| pg_sys::heap_attisnull(row, number as i32, ptr::null_mut());
+                let is_plain = is_null(pg_sys::Anum_pg_index_indexprs)
+                    && is_null(pg_sys::Anum_pg_index_indpred);
+                pg_sys::ReleaseSysCache(row);
+                is_plain
+            })
+        }
+    }
+}
+
+impl Drop for Relation {
+    fn drop(&mut self) {
+        // If an error passes through, closing is left to the abort, as in C.
+        if !std::thread::panicking() {
+            let lock = match self.mode {
+                Mode::Read => self.mode.lock(),
+                Mode::Hold | Mode::Write => pg_sys::NoLock as pg_sys::LOCKMODE,
+            };
+            // SAFETY: opened by `open`, closed once.
+            unsafe { pg_sys::relation_close(self.relation, lock) };
+        }
+    }
+}
+
+/// The columns of a relation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Columns<'a> {
+    pub(super) descriptor: pg_sys::TupleDesc,
+    lifetime: PhantomData<&'a ()>,
+}
+
+impl<'a> Columns<'a> {
+    /// # Safety
+    /// The descriptor is valid for `'a`.
+    pub(super) unsafe fn new(descriptor: pg_sys::TupleDesc) -> Self {
+        Columns {
+            descriptor,
+            lifetime: PhantomData,
+        }
+    }
+
+    /// The column of this name.
+    pub fn find(self, name: &CStr) -> Option<Column<'a>> {
+        // SAFETY: a valid descriptor and name.
+        unsafe {
+            let number = pg_sys::SPI_fnumber(self.descriptor, name.as_ptr());
+            (number > 0).then(|| Column {
+                columns: self,
+                number,
+                type_oid: pg_sys::SPI_gettypeid(self.descriptor, number),
+            })
+        }
+    }
+
+    /// Whether these are as many columns as the others, of the same types.
+    pub(super) fn have_types_of(self, other: Columns<'_>) -> bool {
+        self.count() == other.count()
+            && (0..self.count()).all(|index| {
+                let (this, that) = (self.attribute(index), other.attribute(index));
+                this.atttypid == that.atttypid && this.attisdropped == that.attisdropped
+            })
+    }
+
+    pub(super) fn count(self) -> usize {
+        // SAFETY: a valid descriptor.
+        unsafe { (*self.descriptor).natts as usize }
+    }
+
+    pub(super) fn attribute(self, index: usize) -> &'a pg_sys::FormData_pg_attribute {
+        assert!(index < self.count());
+        // SAFETY: a valid descriptor, with a column of that index.
+        unsafe { &*attribute(self.descriptor, index) }
+    }
+}
+
+/// # Safety
+/// The descriptor is valid, and has a column of that index.
+#[cfg(not(feature = "pg18"))]
+unsafe fn attribute(
+    columns: pg_sys::TupleDesc,
+    index: usize,
+) -> *const pg_sys::FormData_pg_attribute {
+    // SAFETY: the caller's.
+    unsafe { (*columns).attrs.as_ptr().add(index) }
+}
+
+/// # Safety
+/// The descriptor is valid, and has a column of that index.
+#[cfg(feature = "pg18")]
+unsafe fn attribute(
+    columns: pg_sys::TupleDesc,
+    index: usize,
+) -> *const pg_sys::FormData_pg_attribute {
+    // SAFETY: the caller's.
+    unsafe { pg_sys::TupleDescAttr(columns, index as i32) }
+}
+
+/// A column of a relation.
+#[derive(Clone, Copy)]
+pub struct Column<'a> {
+    columns: Columns<'a>,
+    number: i32,
+    type_oid: pg_sys::Oid,
+}
+
+impl Column<'_> {
+    /// Its type.
+    pub fn type_oid(self) -> pg_sys::Oid {
+        self.type_oid
+    }
+
+    /// The column, if it is of this type.
+    pub fn of_type(self, type_oid: pg_sys::Oid) -> Option<Self> {
+        (self.type_oid == type_oid).then_some(self)
+    }
+}
+
+/// A row of a relation.
+#[derive(Clone, Copy)]
+pub struct Row<'a> {
+    tuple: pg_sys::HeapTuple,
+    columns: Columns<'a>,
+}
+
+impl<'a> Row<'a> {
+    /// # Safety
+    /// The tuple is a row with these columns, and valid for `'a`.
+    pub(super) unsafe fn new(tuple: pg_sys::HeapTuple, columns: Columns<'a>) -> Self {
+        Row { tuple, columns }
+    }
+
+    pub(super) fn as_ptr(self) -> pg_sys::HeapTuple {
+        self.tuple
+    }
+
+    /// Its relation's columns.
+    pub fn columns(self) -> Columns<'a> {
+        self.columns
+    }
+
+    /// The value of a column; `None` for NULL.
+    ///
+    /// # Panics
+    /// If it is a column of another relation.
+    pub fn value(self, column: Column<'_>) -> Option<pg_sys::Datum> {
+        assert!(
+            column.columns == self.columns,
+            "a column of another relation"
+        );
+        let mut is_null = false;
+        // SAFETY: a row, and one of its columns.
+        let value = unsafe {
+            pg_sys::SPI_getbinval(
+                self.tuple,
+                self.columns.descriptor,
+                column.number,
+                &mut is_null,
+            )
+        };
+        (!is_null).then_some(value)
+    }
+
+    /// The OID in a column; `InvalidOid` for NULL.
+    pub fn oid(self, column: Column<'_>) -> pg_sys::Oid {
+        self.value(column).map_or(pg_sys::InvalidOid, |value| {
+            pg_sys::Oid::from(value.value() as u32)
+        })
+    }
+
+    /// The name in a column of type `name`; `None` for NULL and other types.
+    pub fn name(self, column: Column<'_>) -> Option<&'a CStr> {
+        let value = self.value(column.of_type(pg_sys::NAMEOID)?)?;
+        // SAFETY: a name ends with a zero byte, and lives as long as the row.
+        Some(unsafe { CStr::from_ptr(value.cast_mut_ptr()) })
+    }
+
+    /// The text in a column of type `text`; `None` for NULL and other types.
+    pub fn text(self, column: Column<'_>) -> Option<Text<'a>> {
+        let value = self.value(column.of_type(pg_sys::TEXTOID)?)?;
+        // SAFETY: a text, which lives as long as the row.
+        Some(unsafe { Text::from_datum(value) })
+    }
+
+    /// A copy of the row with another value in a `bigint` column.
+    ///
+    /// # Panics
+    /// If it is a column of another relation, or of another type.
+    pub fn with_bigint(self, column: Column<'_>, value: Option<i64>) -> Row<'a> {
+        assert!(
+            column.columns == self.columns,
+            "a column of another relation"
+        );
+        assert!(
+            column.type_oid == pg_sys::INT8OID,
+            "a column of another type"
+        );
+        // As pointers: what they point to is const from PostgreSQL 18 on.
+        let mut number = column.number;
+        let mut is_null = value.is_none();
+        let mut datum = pg_sys::Datum::from(value.unwrap_or_default());
+        // SAFETY: a row, one of its columns, and a value of the column's type.
+        // The copy lives in the caller's memory.
+        unsafe {
+            let tuple = pg_sys::heap_modify_tuple_by_cols(
+                self.tuple,
+                self.columns.descriptor,
+                1,
+                &raw mut number,
+                &raw mut datum,
+                &raw mut is_null,
+            );
+            Row::new(tuple, self.columns)
+        }
+    }
+
+    /// A copy of the row as a value of its relation's row type.
+    pub fn to_composite(self) -> CompositeResult {
+        // SAFETY: the row is copied, with what lies outside of it.
+        CompositeResult(unsafe {
+            pg_sys::heap_copy_tuple_as_datum(self.tuple, self.columns.descriptor)
+        })
+    }
+}

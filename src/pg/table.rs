@@ -1,0 +1,155 @@
+//! Tables of the extension, whose rows are read and written without SQL.
+
+use std::ffi::CString;
+use std::ptr;
+
+use pgrx::pg_sys;
+
+use super::catalog;
+use super::composite::Composite;
+use super::relation::{Columns, Mode, Relation, Row};
+
+/// Why a value cannot be written as a row of a table.
+pub enum Unfit {
+    /// It is of another row type, or has other columns.
+    Type,
+    /// It has NULL in this column.
+    Null(CString),
+}
+
+/// An ordinary table of an extension, whose rows are read and written without
+/// SQL: no trigger, grant or row security plays a part.
+pub struct Table(Relation);
+
+impl Table {
+    /// The relation as a table; `None` if it is a system table, no heap, or has
+    /// indexes on more than columns.
+    pub fn from_relation(relation: Relation) -> Option<Self> {
+        let row = relation.row();
+        let is_ordinary = row.relkind as u8 == pg_sys::RELKIND_RELATION
+            && row.relam == pg_sys::HEAP_TABLE_AM_OID
+            && relation.oid().to_u32() >= pg_sys::FirstNormalObjectId;
+        (is_ordinary && relation.has_plain_indexes()).then_some(Table(relation))
+    }
+
+    /// Its columns.
+    pub fn columns(&self) -> Columns<'_> {
+        self.0.columns()
+    }
+
+    /// The OID of its row type.
+    pub fn row_type(&self) -> pg_sys::Oid {
+        self.0.row().reltype
+    }
+
+    /// Locks it as SHARE UPDATE EXCLUSIVE does, if that needs no wait, until the
+    /// end of the transaction.
+    pub fn try_lock_against_others(&self) -> bool {
+        // SAFETY: takes a lock.
+        unsafe {
+            pg_sys::ConditionalLockRelationOid(
+                self.0.oid(),
+                pg_sys::ShareUpdateExclusiveLock as pg_sys::LOCKMODE,
+            )
+        }
+    }
+
+    /// Calls for each row until `visit` returns something.
+    pub fn scan<T>(&self, mut visit: impl FnMut(Row<'_>) -> Option<T>) -> Option<T> {
+        // SAFETY: begun and ended once; an error leaves it to the abort. A row
+        // is valid until the next one is read.
+        unsafe {
+            let scan = pg_sys::systable_beginscan(
+                self.0.as_ptr(),
+                pg_sys::InvalidOid,
+                false,
+                ptr::null_mut(),
+                0,
+                ptr::null_mut(),
+            );
+            let mut found = None;
+            while found.is_none() {
+                let tuple = pg_sys::systable_getnext(scan);
+                if tuple.is_null() {
+                    break;
+                }
+                found = visit(Row::new(tuple, self.columns()));
+            }
+            pg_sys::systable_endscan(scan);
+            found
+        }
+    }
+
+    /// Writes a row in the place of the first one for which `is_former` is true,
+    /// if any.
+    ///
+    /// # Panics
+    /// If it is a row of another table, or the table is open for reading only.
+    pub fn write(&self, row: Row<'_>, is_former: impl Fn(Row<'_>) -> bool) {
+        self.require_writable();
+        assert!(row.columns() == self.columns(), "a row of another table");
+        let former = self.scan(|row| {
+            // SAFETY: a row that was read has its place.
+            is_former(row).then(|| unsafe { (*row.as_ptr()).t_self })
+        });
+        // SAFETY: a row of this table's columns; the table is locked for
+        // writing.
+        unsafe {
+            match former {
+                Some(mut place) => {
+                    pg_sys::CatalogTupleUpdate(self.0.as_ptr(), &mut place, row.as_ptr());
+                }
+                None => pg_sys::CatalogTupleInsert(self.0.as_ptr(), row.as_ptr()),
+            }
+        }
+        super::make_writes_visible();
+    }
+
+    /// Deletes the rows for which `is_meant` is true.
+    ///
+    /// # Panics
+    /// If the table is open for reading only.
+    pub fn delete_where(&self, is_meant: impl Fn(Row<'_>) -> bool) {
+        self.require_writable();
+        self.scan(|row| {
+            if is_meant(row) {
+                // SAFETY: a row that was read; the table is locked for writing.
+                unsafe { pg_sys::CatalogTupleDelete(self.0.as_ptr(), &mut (*row.as_ptr()).t_self) };
+            }
+            None::<()>
+        });
+        super::make_writes_visible();
+    }
+
+    fn require_writable(&self) {
+        assert!(self.0.mode == Mode::Write, "open for reading only");
+    }
+
+    /// A value as a row of this table, in the caller's memory.
+    ///
+    /// # Errors
+    /// [`Unfit`]: what an executor would have checked is checked here.
+    pub fn row_from(&self, value: Composite<'_>) -> Result<Row<'_>, Unfit> {
+        let (mut values, mut nulls) = value
+            .values(self.row_type(), self.columns())
+            .ok_or(Unfit::Type)?;
+        for (index, is_null) in nulls.iter_mut().enumerate() {
+            let column = self.columns().attribute(index);
+            if column.attisdropped {
+                *is_null = true;
+            } else if *is_null && column.attnotnull {
+                return Err(Unfit::Null(catalog::name(&column.attname).to_owned()));
+            }
+        }
+        let columns = self.columns();
+        // SAFETY: as many values as columns, of the columns' types.
+        unsafe {
+            let tuple = pg_sys::heap_form_tuple(
+                columns.descriptor,
+                values.as_mut_ptr(),
+                nulls.as_mut_ptr(),
+            );
+            Ok(Row::new(tuple, columns))
+        }
+    }
+}
