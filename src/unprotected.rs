@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI64, AtomicPtr};
 
-use snowflake_id::Slot;
+use snowflake_id::{Slot, WallTime};
 
 use crate::settings;
 
@@ -27,7 +27,7 @@ pub fn has_own_slot() -> bool {
 }
 
 /// The slot to use in the place of the shared one.
-pub fn slot(wall: i64) -> Option<&'static Slot> {
+pub fn slot(wall: WallTime) -> Option<&'static Slot> {
     static MINE: Slot = Slot::new();
     if is("slot") {
         return Some(&MINE);
@@ -36,9 +36,10 @@ pub fn slot(wall: i64) -> Option<&'static Slot> {
 }
 
 /// A slot that forgets what it issued whenever the clock steps back.
-fn forgetful_slot(wall: i64) -> &'static Slot {
+fn forgetful_slot(wall: WallTime) -> &'static Slot {
     static CURRENT: AtomicPtr<Slot> = AtomicPtr::new(std::ptr::null_mut());
     static SEEN: AtomicI64 = AtomicI64::new(i64::MIN);
+    let wall = wall.unix_micros();
     let before = SEEN.swap(wall, Relaxed);
     let current = CURRENT.load(Relaxed);
     if current.is_null() || wall < before - 1_000 {

@@ -21,7 +21,7 @@ use pgrx::prelude::*;
 use pgrx::{is_a, pg_guard, pg_sys};
 
 use crate::copy;
-use crate::generator::stats;
+use crate::generator;
 
 static NEXT: OnceLock<pg_sys::ProcessUtility_hook_type> = OnceLock::new();
 
@@ -93,7 +93,7 @@ unsafe extern "C-unwind" fn process_utility(
         }
         copy::end(depth);
         if forgets {
-            stats::forget();
+            generator::forget_last_id();
         }
         if grants {
             keep_privileges();
