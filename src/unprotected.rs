@@ -1,7 +1,7 @@
-//! For tests only: takes a protection away, so that a test can show that it
-//! would notice. The cargo feature `unprotected` is never in an installed build.
+//! For tests only: takes a protection away, so that a test can show that it would
+//! fail. The cargo feature `unprotected` is never in an installed build.
 //!
-//! | `snowflake.unprotected` | what then happens, as in other generators      |
+//! | `snowflake.unprotected` | the effect, as in other generators             |
 //! |-------------------------|------------------------------------------------|
 //! | `slot`                  | each process has a slot of its own             |
 //! | `mark`                  | the mark raises no slot after a start          |
@@ -21,12 +21,12 @@ pub fn is(what: &str) -> bool {
     TAKEN.get_or_init(settings::unprotected) == what
 }
 
-/// Whether [`slot`] has one: the session then goes to no other.
+/// Whether [`slot`] returns a slot: then the session never moves to another.
 pub fn has_own_slot() -> bool {
     is("slot") || is("clock")
 }
 
-/// The slot to use in the place of the shared one.
+/// The slot to use in place of the one in shared memory.
 pub fn slot(wall: WallTime) -> Option<&'static Slot> {
     static MINE: Slot = Slot::new();
     if is("slot") {

@@ -166,7 +166,7 @@ impl Layout {
         Time::from_unix_micros(self.epoch_micros as i128)
     }
 
-    /// The first instant that can't be represented: the end of the last tick.
+    /// The first time that can't be represented: the end of the last tick.
     pub const fn expires_at(&self) -> Time {
         self.time_of(self.end_tick())
     }
@@ -409,7 +409,7 @@ impl fmt::Display for Layout {
     }
 }
 
-/// Where in an ID a field is.
+/// The place of a field in an ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FieldBits {
     /// `timestamp`, `node`, `backend` or `sequence`.
@@ -420,7 +420,7 @@ pub struct FieldBits {
     pub shift: u32,
 }
 
-/// The fields of an ID, read.
+/// The values of an ID's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Parts {
     /// When the ID's tick began.
@@ -499,8 +499,8 @@ mod tests {
     }
 
     fn time(text: &str) -> Time {
-        let instant: jiff::Timestamp = text.parse().unwrap();
-        Time::from_unix_micros(instant.as_microsecond().into())
+        let timestamp: jiff::Timestamp = text.parse().unwrap();
+        Time::from_unix_micros(timestamp.as_microsecond().into())
     }
 
     fn id(bits: i64) -> SnowflakeId {

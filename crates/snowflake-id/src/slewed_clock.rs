@@ -2,7 +2,7 @@
 //!
 //! After a restart, IDs begin above a bound that may lie a little ahead of the clock. After a clock step back, the clock
 //! stays behind the issued IDs for as long as the step was. [`SlewedClock`] holds the highest time known to have been
-//! reached. While the wall clock is below it, time continues from there at half the speed of a clock that cannot step, as
+//! reached. While the wall clock is below it, time continues from there half as fast as a clock that cannot step, as
 //! `adjtime` slews a clock, until the wall clock has caught up. So no rate of IDs runs dry during a long step, and no ID's
 //! time is off by more than the step.
 //!

@@ -119,19 +119,19 @@ impl fmt::Display for WallTime {
     }
 }
 
-/// What a clock that cannot be set shows: microseconds since a fixed instant, such as the machine's boot.
+/// What a clock that cannot be set shows: microseconds since a fixed time, usually the machine's boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct BootTime(i64);
 
 impl BootTime {
-    /// The time `micros` microseconds after that instant.
+    /// That many microseconds after the fixed time.
     #[inline]
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 
-    /// Microseconds since that instant.
+    /// Microseconds since the fixed time.
     #[inline]
     pub const fn micros(self) -> i64 {
         self.0
