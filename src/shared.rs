@@ -344,7 +344,7 @@ impl Shared {
 
     /// The first tick that is not reserved; `None` before a process has read the
     /// mark.
-    pub fn bound_tick_of(self, mark: MarkKey) -> Option<Tick> {
+    pub fn bound_of(self, mark: MarkKey) -> Option<Tick> {
         let _table = LwLock::acquire(self.table_lock(), pg_sys::LWLockMode::LW_SHARED);
         let entry = self.entries().iter().find(|entry| entry.has(mark))?;
         match entry.bound_tick.load(Ordering::Acquire) {

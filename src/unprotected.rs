@@ -1,7 +1,7 @@
-//! For tests only: takes a protection away, so that a test can show that it would
-//! fail. The cargo feature `unprotected` is never in an installed build.
+//! For tests only: takes a protection away, so that a test can show that it
+//! would notice. The cargo feature `unprotected` is never in an installed build.
 //!
-//! | `snowflake.unprotected` | the effect, as in other generators             |
+//! | `snowflake.unprotected` | what then happens, as in other generators      |
 //! |-------------------------|------------------------------------------------|
 //! | `slot`                  | each process has a slot of its own             |
 //! | `mark`                  | the mark raises no slot after a start          |
@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI64, AtomicPtr};
 
-use snowflake_id::{Slot, WallTime};
+use snowflake_id::Slot;
 
 use crate::settings;
 
@@ -21,13 +21,13 @@ pub fn is(what: &str) -> bool {
     TAKEN.get_or_init(settings::unprotected) == what
 }
 
-/// Whether [`slot`] returns a slot: then the session never moves to another.
+/// Whether [`slot`] has one: the session then goes to no other.
 pub fn has_own_slot() -> bool {
     is("slot") || is("clock")
 }
 
-/// The slot to use in place of the one in shared memory.
-pub fn slot(wall: WallTime) -> Option<&'static Slot> {
+/// The slot to use in the place of the shared one.
+pub fn slot(wall: i64) -> Option<&'static Slot> {
     static MINE: Slot = Slot::new();
     if is("slot") {
         return Some(&MINE);
@@ -36,10 +36,9 @@ pub fn slot(wall: WallTime) -> Option<&'static Slot> {
 }
 
 /// A slot that forgets what it issued whenever the clock steps back.
-fn forgetful_slot(wall: WallTime) -> &'static Slot {
+fn forgetful_slot(wall: i64) -> &'static Slot {
     static CURRENT: AtomicPtr<Slot> = AtomicPtr::new(std::ptr::null_mut());
     static SEEN: AtomicI64 = AtomicI64::new(i64::MIN);
-    let wall = wall.unix_micros();
     let before = SEEN.swap(wall, Relaxed);
     let current = CURRENT.load(Relaxed);
     if current.is_null() || wall < before - 1_000 {

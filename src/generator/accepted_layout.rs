@@ -1,11 +1,11 @@
 //! The layout of a database's IDs, as the database records it.
 //!
 //! `snowflake.layout` belongs to the server, IDs to the databases. After a
-//! restart with another layout, or a restore on another server, the mark keeps
-//! IDs from repeating, but old IDs are read with the wrong fields: another year,
-//! another node. So the table `snowflake_accepted_layout` in the extension's
-//! schema holds the layout of the existing IDs. The first ID records it; a dump
-//! carries it.
+//! restart under another layout, or a restore on another server, the mark keeps
+//! IDs from repeating, but old ones are read with the wrong fields: another
+//! year, another node. So the table `snowflake_accepted_layout` in the
+//! extension's schema holds the layout of the IDs that are there. The first ID
+//! that is made writes it down; a dump carries it.
 //!
 //! If it is not this server's layout, the server's log reports that at the first
 //! ID after a start, `snowflake_status` shows both, `snowflake_audit()` reports
@@ -88,21 +88,21 @@ fn may_write() -> bool {
     unsafe { !pg_sys::XactReadOnly && !pg_sys::IsInParallelMode() && !pg_sys::RecoveryInProgress() }
 }
 
-/// Reports, once a session, that IDs of this database are read with another layout
-/// than theirs.
+/// Says once a session that IDs of this database are read with another layout
+/// than they were made with.
 #[inline]
 pub fn hint(fcinfo: pg_sys::FunctionCallInfo) {
-    static CHECKED: AtomicBool = AtomicBool::new(false);
-    if !CHECKED.load(Relaxed) {
-        CHECKED.store(check_reading(fcinfo), Relaxed);
+    static ASKED: AtomicBool = AtomicBool::new(false);
+    if !ASKED.load(Relaxed) {
+        ASKED.store(look(fcinfo), Relaxed);
     }
 }
 
-/// `false` if the table could not be read.
+/// Whether it could be looked at.
 #[cold]
 #[inline(never)]
-fn check_reading(fcinfo: pg_sys::FunctionCallInfo) -> bool {
-    // SAFETY: set when the process starts. The leader checks for its workers.
+fn look(fcinfo: pg_sys::FunctionCallInfo) -> bool {
+    // SAFETY: set when the process starts. The leader looks for its workers.
     if unsafe { pg_sys::ParallelWorkerNumber } >= 0 {
         return true;
     }

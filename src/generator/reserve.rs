@@ -225,7 +225,7 @@ impl Reservation {
 
     /// The bound that another process may have reserved.
     fn bound_in_shared_memory(&self, session: &Session) -> Option<Tick> {
-        session.shared.bound_tick_of(MarkKey::here(self.mark))
+        session.shared.bound_of(MarkKey::here(self.mark))
     }
 }
 

@@ -170,7 +170,7 @@ impl Session {
     #[inline]
     pub fn slot(&self, number: u32, _wall: WallTime) -> &'static Slot {
         #[cfg(feature = "unprotected")]
-        if let Some(slot) = crate::unprotected::slot(_wall) {
+        if let Some(slot) = crate::unprotected::slot(_wall.unix_micros()) {
             return slot;
         }
         &self.slots[number as usize]
@@ -186,7 +186,7 @@ impl Session {
     ) -> (u32, Answer) {
         let before = FAST_PATH.position();
         #[cfg(feature = "unprotected")]
-        if let Some(slot) = crate::unprotected::slot(_wall) {
+        if let Some(slot) = crate::unprotected::slot(_wall.unix_micros()) {
             let answer = slot.next_run(self.sequence_bits, allowance, count);
             return (before.slot(), answer);
         }

@@ -15,7 +15,7 @@ use pgrx::{pg_guard, pg_sys};
 use crate::generator::last_id;
 use crate::shared::Counters;
 
-/// The counters of the slot in which the session is; null before the first ID.
+/// Those of the slot in which the session is; null before the first ID.
 static COUNTERS: AtomicPtr<Counters> = AtomicPtr::new(ptr::null_mut());
 
 fn counters() -> Option<&'static Counters> {
@@ -23,7 +23,7 @@ fn counters() -> Option<&'static Counters> {
     unsafe { COUNTERS.load(Relaxed).as_ref() }
 }
 
-fn set_counters(counters: &'static Counters) {
+fn count_in(counters: &'static Counters) {
     COUNTERS.store(ptr::from_ref(counters).cast_mut(), Relaxed);
 }
 
@@ -35,7 +35,7 @@ pub fn init(counters: &'static Counters) {
     // Set last: an error of Postgres in between must not prevent a second try, and
     // a callback that is registered a second time finds nothing to add.
     static DONE: AtomicBool = AtomicBool::new(false);
-    set_counters(counters);
+    count_in(counters);
     if DONE.load(Relaxed) {
         return;
     }
@@ -51,7 +51,7 @@ pub fn init(counters: &'static Counters) {
 /// From now on the session's IDs are of another slot, which has these counters.
 pub fn move_to(counters: &'static Counters) {
     flush();
-    set_counters(counters);
+    count_in(counters);
 }
 
 /// Counts an ID. It is also the [last ID](last_id) when the count is flushed.

@@ -1,13 +1,12 @@
 //! The interruptible, bounded wait.
 //!
-//! It is called without any lock held: a wait ends at once on a cancel,
+//! Called without any lock held: a wait ends at once on a cancel,
 //! `statement_timeout`, termination or the postmaster's death.
 #![allow(unsafe_code)] // latch waits are Postgres' API
 
 use std::time::Instant;
 
 use pgrx::{check_for_interrupts, pg_sys};
-use snowflake_id::WallTime;
 
 use crate::error::Error;
 use crate::generator::stats;
@@ -59,7 +58,7 @@ impl WaitBudget {
             return Err(error(needed_ms, self.max_wait_ms));
         }
         self.has_waited = true;
-        // Not in one piece: the wait may be over earlier.
+        // Not in one piece: what is waited for may come earlier.
         sleep(needed_ms.min(LONGEST_SLEEP_MS));
         Ok(())
     }
@@ -102,8 +101,8 @@ impl WaitBudget {
     /// [`Error::ClockBehind`] if that is bound to take too long.
     pub fn wait_for_clock(
         &mut self,
-        wall: WallTime,
-        reached: WallTime,
+        wall: snowflake_id::WallTime,
+        reached: snowflake_id::WallTime,
         max_step: Option<i64>,
     ) -> Result<(), Error> {
         let needed = reached
@@ -124,8 +123,8 @@ impl Drop for WaitBudget {
     }
 }
 
-/// Waits for `ms` milliseconds, or less if the latch is set for another reason:
-/// callers check again what they wait for.
+/// Waits for `ms` milliseconds, or less when the latch is set for some other
+/// reason: callers look again at what they wait for.
 pub fn sleep(ms: i64) {
     let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
     // SAFETY: `MyLatch` is this process's own latch, set up before any SQL
@@ -148,13 +147,8 @@ fn wait_event() -> u32 {
 /// PostgreSQL 17 on, `Extension` before.
 #[cfg(not(any(feature = "pg15", feature = "pg16")))]
 fn wait_event() -> u32 {
-    use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-    /// 0 before the first wait.
-    static EVENT: AtomicU32 = AtomicU32::new(0);
-    if EVENT.load(Relaxed) == 0 {
-        // SAFETY: a static name; the number is the same in every process.
-        let event = unsafe { pg_sys::WaitEventExtensionNew(c"SnowflakeWaitForTime".as_ptr()) };
-        EVENT.store(event, Relaxed);
-    }
-    EVENT.load(Relaxed)
+    static EVENT: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
+    // SAFETY: a static name; the number is the same in every process.
+    *EVENT
+        .get_or_init(|| unsafe { pg_sys::WaitEventExtensionNew(c"SnowflakeWaitForTime".as_ptr()) })
 }

@@ -55,7 +55,7 @@ fn snowflake_get_status(
         }),
         shared.zip(layout).and_then(|(shared, layout)| {
             let sequence = mark::locate(called_function(fcinfo)).ok()?;
-            timestamptz(layout.time_of(shared.bound_tick_of(MarkKey::here(sequence))?))
+            timestamptz(layout.time_of(shared.bound_of(MarkKey::here(sequence))?))
         }),
         shared.map(|shared| {
             let reached = shared.slewed_clock().reached();
