@@ -1,71 +1,74 @@
-//! The two clocks: wall time, which can be set, and time since boot, which
-//! cannot.
+//! The two clocks: wall time, which can be set, and time since boot, which cannot.
 #![allow(unsafe_code)] // clock_gettime
 
-use std::sync::OnceLock;
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::Relaxed;
 
 use libc::{CLOCK_BOOTTIME, CLOCK_REALTIME, clock_gettime, clockid_t, timespec};
-use snowflake_id::Time;
+use snowflake_id::{BootTime, ClockOffset, Time, WallTime};
 
-/// Microseconds since 1970-01-01T00:00:00Z as the wall clock has them;
-/// negative before.
+/// What the wall clock shows.
 #[inline]
-pub fn wall() -> i64 {
+pub fn wall() -> WallTime {
     // Read through the vDSO, on the way to every ID: `GetCurrentTimestamp` of
     // Postgres would come with pgrx's guard around it.
-    read(CLOCK_REALTIME)
+    WallTime::from_unix_micros(read(CLOCK_REALTIME))
 }
 
-/// Microseconds since the machine's boot, time spent suspended included
-/// (`CLOCK_BOOTTIME`): never steps, so it measures how fast time really goes.
-/// 0 where the system has no such clock, which makes slewed time stand still.
-pub fn boot() -> i64 {
-    read(CLOCK_BOOTTIME)
+/// The time since the machine's boot, time spent suspended included
+/// (`CLOCK_BOOTTIME`). It never steps, so it measures how fast time really
+/// passes. 0 if the system has no such clock, which makes slewed time stand still.
+pub fn boot() -> BootTime {
+    BootTime::from_micros(read(CLOCK_BOOTTIME))
 }
 
-/// Both clocks at one instant.
+/// What both clocks show at one time.
 #[derive(Clone, Copy)]
-pub struct Instant {
+pub struct Clocks {
     /// [`wall`]
-    pub wall: i64,
+    pub wall: WallTime,
     /// [`boot`]
-    pub boot: i64,
+    pub boot: BootTime,
 }
 
-/// Reads both clocks. A process that lost its processor in between would take
-/// the pause for a step of the clock, so it tries again.
-pub fn both() -> Instant {
-    const CLOSE: i64 = 1_000;
-    let mut before = boot();
-    for _ in 0..8 {
-        let wall = wall();
-        let after = boot();
-        if after - before <= CLOSE {
-            return Instant { wall, boot: before };
+impl Clocks {
+    /// Reads both clocks. A process that lost its processor in between would take
+    /// the pause for a clock step, so it tries again.
+    pub fn read() -> Self {
+        const CLOSE: i64 = 1_000;
+        let mut before = boot();
+        for _ in 0..8 {
+            let wall = wall();
+            let after = boot();
+            if after.micros_since(before) <= CLOSE {
+                return Clocks { wall, boot: before };
+            }
+            before = after;
         }
-        before = after;
+        Clocks {
+            wall: wall(),
+            boot: before,
+        }
     }
-    Instant {
-        wall: wall(),
-        boot: before,
+
+    /// By how much the wall clock is ahead of the other.
+    pub fn offset(self) -> ClockOffset {
+        ClockOffset::between(self.wall, self.boot)
     }
 }
 
-static AT_START: OnceLock<i64> = OnceLock::new();
+static OFFSET_AT_START: AtomicI64 = AtomicI64::new(0);
 
-/// Keeps [`at_start`]; called once, in the postmaster.
+/// Keeps [`offset_at_start`]; called once, in the postmaster.
 pub fn init() {
-    AT_START.get_or_init(|| {
-        let at = both();
-        at.wall - at.boot
-    });
+    OFFSET_AT_START.store(Clocks::read().offset().micros(), Relaxed);
 }
 
-/// `wall - boot` when the postmaster started. In process memory that every
-/// backend inherits, so that a backend's crash, after which shared memory is
-/// made anew, does not lose it.
-pub fn at_start() -> i64 {
-    AT_START.get().copied().unwrap_or(0)
+/// The offset of the clocks when the postmaster started. It is in process
+/// memory, which every backend inherits. So it survives a backend's crash, after
+/// which shared memory is initialized again.
+pub fn offset_at_start() -> ClockOffset {
+    ClockOffset::from_micros(OFFSET_AT_START.load(Relaxed))
 }
 
 #[inline]
@@ -75,23 +78,23 @@ fn read(clock: clockid_t) -> i64 {
         tv_nsec: 0,
     };
     // The two words are read one by one, as the vDSO has just written them. The
-    // safe wrappers there are copy the structure as a whole, which has to wait
-    // for both writes to leave the processor's store buffer: a tenth of an ID.
-    // SAFETY: a valid place for the answer; what it says is not used if it fails.
+    // safe wrappers of other crates copy the structure as a whole, which has to
+    // wait for both writes to leave the processor's store buffer: a tenth of an ID.
+    // SAFETY: a valid place for the answer, which is not used if the call fails.
     if unsafe { clock_gettime(clock, &mut at) } != 0 {
         return 0;
     }
-    // Below 10^9, so unsigned 32-bit arithmetic does.
+    // Below 10^9, so unsigned 32-bit arithmetic is enough.
     let micros = at.tv_nsec as u32 / 1_000;
     at.tv_sec * 1_000_000 + i64::from(micros)
 }
 
-/// What the wall clock says as the algorithm takes it.
-pub fn time(unix_micros: i64) -> Time {
-    Time::from_unix_micros(unix_micros.into())
+/// What a wall clock shows as a time, which prints as ISO 8601.
+pub fn time(wall: WallTime) -> Time {
+    wall.into()
 }
 
-/// The other way: microseconds since 1970, at most what 64 bits hold.
-pub fn micros(time: Time) -> i64 {
-    i64::try_from(time.unix_micros()).unwrap_or(i64::MAX)
+/// Microseconds since 1970 as a time.
+pub fn unix_time(unix_micros: i64) -> Time {
+    Time::from_unix_micros(unix_micros.into())
 }

@@ -9,7 +9,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 use snowflake_id::{FieldError, Layout, LayoutError, TextError, Time, presets};
 
-use crate::clock::time;
+use crate::clock::unix_time as time;
 
 /// Why a call fails.
 #[derive(Debug)]

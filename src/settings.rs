@@ -1,15 +1,15 @@
 //! The settings (GUCs) and what they were at the server's start.
 //!
-//! Whatever decides an ID's bits is a postmaster setting: no session can
-//! change it. Postgres only warns about a bad value of an extension's setting
-//! at the start and goes on with the default. For a layout or a node number
-//! that would mean other IDs than the ones asked for, so [`init`] reads what
-//! was written before it defines the settings and stops the start if any of it
-//! was not taken.
+//! All that decides an ID's bits is a postmaster setting: no session can change
+//! it. Postgres only warns about an invalid value of an extension's setting at
+//! the start, and continues with the default. With another layout or node number
+//! the IDs would be wrong. So [`init`] reads the configured texts before it
+//! defines the settings, and stops the start if a setting does not have the value
+//! of its text.
 //!
-//! Where the library is not preloaded no setting is defined: nothing can be
-//! generated there, and decoding reads the text of `snowflake.layout` as it
-//! stands in the configuration ([`layout_for_reading`]).
+//! If the library is not preloaded, no setting is defined: no IDs can be
+//! generated, and decoding reads the text of `snowflake.layout` in the
+//! configuration ([`layout_for_reading`]).
 #![allow(unsafe_code)] // Postgres' configuration API
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -18,7 +18,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_guard, pg_sys};
-use snowflake_id::{Layout, LayoutError};
+use snowflake_id::{Identity, Layout, LayoutError};
 
 use crate::encoding::readable;
 use crate::error::{Error, layout_hint, refuse_to_start};
@@ -36,23 +36,22 @@ static COPY_MULTI_INSERT: GucSetting<bool> = GucSetting::<bool>::new(true);
 #[cfg(feature = "unprotected")]
 static UNPROTECTED: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
 
-/// What stays the same while the server runs.
-#[derive(Clone, Copy)]
-pub struct Identity {
-    /// The layout of this server's IDs.
-    pub layout: Layout,
-    /// This server's node number; `None` where the layout needs one and
-    /// `snowflake.node_id` is not set.
-    pub node: Option<u32>,
+/// The settings that decide an ID's bits. They stay the same while the server
+/// runs.
+struct AtStart {
+    layout: Layout,
+    /// `None` if the layout needs a node number and `snowflake.node_id` is not
+    /// set.
+    identity: Option<Identity>,
 }
 
-static IDENTITY: OnceLock<Identity> = OnceLock::new();
+static AT_START: OnceLock<AtStart> = OnceLock::new();
 
-/// Set when `snowflake.max_borrow` or `snowflake.lease` changed since
-/// [`take_changed`] last asked; spares the way to an ID from reading them.
+/// Set when `snowflake.max_borrow` or `snowflake.lease` changes, until
+/// [`take_changed`] is called. So the way to an ID need not read them.
 static CHANGED: AtomicBool = AtomicBool::new(false);
 
-/// An integer setting: all that its definition and its check need.
+/// An integer setting, for its definition and its check.
 struct Integer {
     name: &'static CStr,
     about: &'static CStr,
@@ -131,9 +130,9 @@ fn integers() -> [Integer; 5] {
     ]
 }
 
-/// Defines the settings and fixes this server's [`Identity`]; while
-/// `shared_preload_libraries` is loaded only. Ends the start (FATAL) for
-/// anything that was written and cannot be taken.
+/// Defines the settings and keeps this server's layout and [`Identity`]; only
+/// while `shared_preload_libraries` is loaded. Ends the start (FATAL) if a
+/// configured value is invalid.
 pub fn init() {
     let layout = written(c"snowflake.layout").map_or(Layout::DEFAULT, |text| {
         let text = text.to_string_lossy();
@@ -158,17 +157,13 @@ pub fn init() {
     // SAFETY: a static string; called while libraries are preloaded.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"snowflake".as_ptr()) };
 
-    let identity = identity(layout, NODE_ID.get());
-    IDENTITY.get_or_init(|| identity);
+    let identity = resolve_identity(layout, NODE_ID.get());
+    AT_START.get_or_init(|| AtStart { layout, identity });
 }
 
 impl Integer {
     fn define(&self) {
-        let assign: pg_sys::GucIntAssignHook = if self.watched {
-            Some(note_change)
-        } else {
-            None
-        };
+        let assign: pg_sys::GucIntAssignHook = if self.watched { Some(on_change) } else { None };
         // SAFETY: the assign hook only stores to an atomic: it cannot panic.
         unsafe {
             GucRegistry::define_int_guc_with_hooks(
@@ -187,8 +182,8 @@ impl Integer {
         }
     }
 
-    /// Ends the start where `text`, which was written for this setting, is not
-    /// what it now is.
+    /// Ends the start if the setting does not have the value of `text`, which was
+    /// configured for it.
     fn check(&self, text: &CStr) {
         let mut value: c_int = 0;
         let mut hint: *const c_char = ptr::null();
@@ -272,8 +267,8 @@ fn define_copy_multi_insert() {
     }
 }
 
-/// Refuses a text that is no layout when somebody writes one with ALTER SYSTEM,
-/// not only at the next start. Whether the node number fits is not asked here.
+/// Refuses a text that is no layout already in ALTER SYSTEM, not only at the next
+/// start. The node number is not checked here.
 #[pg_guard]
 unsafe extern "C-unwind" fn check_layout(
     new: *mut *mut c_char,
@@ -297,11 +292,11 @@ unsafe extern "C-unwind" fn check_layout(
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn note_change(_new: c_int, _extra: *mut c_void) {
+unsafe extern "C-unwind" fn on_change(_new: c_int, _extra: *mut c_void) {
     CHANGED.store(true, Ordering::Relaxed);
 }
 
-/// The text that was written for a setting before it is defined.
+/// The text that is configured for a setting, before it is defined.
 fn written(name: &CStr) -> Option<CString> {
     // SAFETY: a nul-terminated name; the answer is null or a nul-terminated
     // string that is copied before the next call into Postgres.
@@ -315,8 +310,8 @@ fn written(name: &CStr) -> Option<CString> {
     }
 }
 
-/// A misspelt `snowflake.layuot` would leave the server with another layout
-/// than the one written, so it stops the start as it would for a core setting.
+/// A misspelt `snowflake.layuot` would leave the server with another layout than
+/// intended. So it stops the start, as a misspelt core setting does.
 fn refuse_unknown_names() {
     for name in names_not_defined() {
         if name.to_ascii_lowercase().starts_with("snowflake.") {
@@ -329,7 +324,7 @@ fn refuse_unknown_names() {
     }
 }
 
-/// The custom settings that somebody wrote and nobody has defined.
+/// The custom settings that are configured but not defined.
 fn names_not_defined() -> Vec<String> {
     // SAFETY: the array and the records belong to Postgres and stay as they
     // are while nothing is defined or set; names are nul-terminated.
@@ -358,9 +353,9 @@ unsafe fn all_settings() -> (*mut *mut pg_sys::config_generic, c_int) {
     (unsafe { pg_sys::get_guc_variables(&mut count) }, count)
 }
 
-/// The layout and the node number, checked against each other here and not in
+/// The layout and the node number are checked against each other here and not in
 /// check hooks, so that both can be changed together.
-fn identity(layout: Layout, node_id: i32) -> Identity {
+fn resolve_identity(layout: Layout, node_id: i32) -> Option<Identity> {
     let node = match u32::try_from(node_id) {
         Ok(node) if node > layout.max_node() => refuse_to_start(
             format!("invalid value for parameter \"{NODE_ID_NAME}\": {node}"),
@@ -370,27 +365,34 @@ fn identity(layout: Layout, node_id: i32) -> Identity {
             ),
             format!("Change {NODE_ID_NAME}, or use a layout with more node bits."),
         ),
-        Ok(node) => Some(node),
+        Ok(node) => node,
         // Not set: a layout without node bits needs none.
-        Err(_) => (layout.node_bits() == 0).then_some(0),
+        Err(_) if layout.node_bits() == 0 => 0,
+        Err(_) => return None,
     };
-    Identity { layout, node }
+    Identity::new(layout, node).ok()
 }
 
-/// This server's layout and node number; `None` where the library is not
-/// preloaded.
-pub fn fixed() -> Option<&'static Identity> {
-    IDENTITY.get()
+/// This server's layout; `None` if the library is not preloaded.
+#[inline]
+pub fn layout() -> Option<&'static Layout> {
+    AT_START.get().map(|at_start| &at_start.layout)
 }
 
-/// The layout that decoding uses where none is named: this server's, or where
-/// the library is not preloaded, what the text of `snowflake.layout` says.
+/// This server's layout and node number; `None` if the library is not preloaded,
+/// or if the layout needs a node number and none is set.
+pub fn identity() -> Option<&'static Identity> {
+    AT_START.get()?.identity.as_ref()
+}
+
+/// The layout that decoding uses if none is named: this server's, or if the
+/// library is not preloaded, that of the configured text.
 ///
 /// # Errors
-/// [`Error::InvalidLayout`] where that text is no layout.
+/// [`Error::InvalidLayout`] if that text is no layout.
 pub fn layout_for_reading() -> Result<Layout, Error> {
-    if let Some(identity) = fixed() {
-        return Ok(identity.layout);
+    if let Some(layout) = layout() {
+        return Ok(*layout);
     }
     let Some(text) = written(c"snowflake.layout") else {
         return Ok(Layout::DEFAULT);
@@ -400,13 +402,13 @@ pub fn layout_for_reading() -> Result<Layout, Error> {
         .map_err(|reason| Error::InvalidLayout { text, reason })
 }
 
-/// Whether `max_borrow` or `lease` changed since [`take_changed`] last asked.
+/// Whether `max_borrow` or `lease` changed since the last [`take_changed`].
 #[inline]
 pub fn changed() -> bool {
     CHANGED.load(Ordering::Relaxed)
 }
 
-/// Whether `max_borrow` or `lease` changed since this was last asked.
+/// Whether `max_borrow` or `lease` changed since the last call of this.
 pub fn take_changed() -> bool {
     CHANGED.swap(false, Ordering::Relaxed)
 }
@@ -417,7 +419,7 @@ pub fn max_borrow_micros() -> u64 {
     u64::from(MAX_BORROW.get().unsigned_abs()) * 1_000
 }
 
-/// The largest step of the clock that is ridden out, microseconds; `None` for
+/// The largest clock step after which IDs are generated, microseconds; `None` for
 /// no limit.
 pub fn max_clock_step_micros() -> Option<i64> {
     let ms = MAX_CLOCK_STEP.get();
@@ -439,7 +441,7 @@ pub fn lease_micros() -> u64 {
     u64::from(LEASE.get().unsigned_abs()) * 1_000
 }
 
-/// The protection that a test has taken away; empty where none.
+/// The protection that a test has taken away; empty if none.
 #[cfg(feature = "unprotected")]
 pub fn unprotected() -> String {
     UNPROTECTED

@@ -1,40 +1,40 @@
-//! The shared-memory block: slots, pace, counters, and what is known of the marks.
-//! Where the parts lie in it is computed by the crate `snowflake-shmem`.
+//! The shared-memory block: slots, the slewed clock, counters, and what is known of
+//! the marks. The crate `snowflake-shmem` computes where the parts lie in it.
 //!
 //! ```text
-//! Header                run number, pace, floor, what was logged when
-//! Entry × 256           which database's mark is reserved up to where
+//! Header                start number, slewed clock, floor, what was logged when
+//! Entry × 256           up to where time is reserved by which database's mark
 //! Slot × 2^backend      the last ID of each backend number
 //! Counters × 2^backend  what happened in each slot
 //! ```
 //!
-//! Locking. Slots, pace and counters are atomics and need none. An entry's key
+//! Locking. Slots, slewed clock and counters are atomics and need none. An entry's key
 //! changes under the table lock held exclusively *and* the entry's own lock;
 //! its bound changes under its own lock. So a key and its bound are read
 //! together under the table lock in shared mode, and an entry whose lock is
 //! held stays what it is. The order is table, then entry, and entry locks are
-//! only ever tried, never waited for; the floor's lock comes last: nothing can
-//! deadlock. All are LWLocks,
-//! which Postgres releases when an error ends the transaction that holds them.
+//! only ever tried, never waited for; the floor's lock comes last. So no deadlock
+//! is possible. All are LWLocks, which Postgres releases when an error ends the
+//! transaction that holds them.
 //!
 //! An entry is forgotten when its sequence or its database is dropped: the
 //! next one may have the same OIDs.
 //!
-//! In a crash all of it is lost, and that is all right: the marks are in the
-//! write-ahead log ([`crate::generator::mark`]), and the first ID of a database after a
-//! start raises every slot to its mark. The entries are only a cache of what
-//! the pages say: one that had to make room is read again from its page, which
-//! tells by the run number that no slot needs raising.
+//! A crash loses all of it. That is safe: the marks are in the write-ahead log
+//! ([`crate::generator::mark`]), and the first ID of a database after a start raises
+//! every slot to its mark. The entries are only a cache of the marks' pages. An
+//! entry that was replaced is read again from its page, whose start number shows
+//! that no slot needs raising.
 #![allow(unsafe_code)] // shared memory
 
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::{self, NonNull};
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
+use parking_lot::Mutex;
 use pgrx::{pg_guard, pg_sys};
-use snowflake_id::{Pace, Slot, SnowflakeId, Tick};
+use snowflake_id::{SlewedClock, Slot, SnowflakeId, Tick};
 
 use crate::clock;
 use crate::settings;
@@ -44,56 +44,56 @@ const NAME: &CStr = c"snowflake";
 /// The table's lock and the floor's.
 const LOCKS: i32 = 2;
 
-/// Databases whose marks are known at a time; more take turns.
+/// The number of databases whose marks are known at a time. More take turns.
 const ENTRIES: usize = 256;
 
 #[repr(C, align(64))]
 struct Header {
-    /// A random number for this life of the shared memory; negative.
-    run: AtomicI64,
-    pace: Pace,
+    /// The start number: random and negative.
+    start_number: AtomicI64,
+    slewed_clock: SlewedClock,
     floor: Floor,
     episodes: Episodes,
 }
 
-/// What is known of the page that [`crate::generator::floor`] keeps; changed under its
-/// lock.
+/// What is known of the floor's page ([`crate::generator::floor`]); changed under
+/// its lock.
 #[derive(Default)]
 pub struct Floor {
-    /// What it said at the start, plus 1; 0 while it was not read.
+    /// The bound on the page at the start, plus 1; 0 before it is read.
     at_start: AtomicI64,
-    /// What this run has written.
+    /// The bound that was written since the start.
     written: AtomicI64,
 }
 
 impl Floor {
-    /// What the page said at the start; `None` while it was not read.
+    /// The bound on the page at the start; `None` before it is read.
     pub fn at_start(&self) -> Option<SnowflakeId> {
         SnowflakeId::new(self.at_start.load(Ordering::Acquire) - 1)
     }
 
-    /// Keeps what the page said at the start.
-    pub fn started_at(&self, bound: SnowflakeId) {
-        // The greatest bigint is no bound that a mark ever has.
+    /// Keeps the bound on the page at the start.
+    pub fn set_at_start(&self, bound_id: SnowflakeId) {
+        // No mark has the greatest bigint as its bound.
         self.at_start
-            .store(bound.get().saturating_add(1), Ordering::Release);
+            .store(bound_id.get().saturating_add(1), Ordering::Release);
     }
 
-    /// What this run has written to the page.
+    /// The bound that was written to the page since the start.
     pub fn written(&self) -> SnowflakeId {
         SnowflakeId::new(self.written.load(Ordering::Acquire)).unwrap_or(SnowflakeId::ZERO)
     }
 
-    /// Keeps what was written to the page.
-    pub fn set_written(&self, bound: SnowflakeId) {
-        self.written.store(bound.get(), Ordering::Release);
+    /// Keeps the bound that was written to the page.
+    pub fn set_written(&self, bound_id: SnowflakeId) {
+        self.written.store(bound_id.get(), Ordering::Release);
     }
 }
 
-/// When the server's log was last told of something that goes on for a while.
+/// What was last written to the server's log about conditions that last a while.
 #[derive(Default)]
 pub struct Episodes {
-    /// Whether time goes on at half speed and the log says so.
+    /// Whether time runs at half speed according to the log.
     pub slewing: AtomicBool,
     /// When a wait was last logged, microseconds since boot.
     pub waiting: AtomicI64,
@@ -101,8 +101,9 @@ pub struct Episodes {
 
 /// What happened in one slot since the statistics were reset.
 ///
-/// A process counts for itself and adds up here now and then
-/// ([`crate::generator::stats`]): counting in shared memory would double the cost of an ID.
+/// A process counts for itself, and adds its counts here from time to time
+/// ([`crate::generator::stats`]): counting in shared memory would double the cost of
+/// an ID.
 #[derive(Default)]
 #[repr(C, align(64))]
 pub struct Counters {
@@ -114,7 +115,7 @@ pub struct Counters {
     pub waits: AtomicU64,
     /// How long they took, microseconds.
     pub wait_micros: AtomicU64,
-    /// Steps of the clock that a process with this slot saw first.
+    /// Clock steps that a process with this slot was the first to find.
     pub clock_steps: AtomicU64,
 }
 
@@ -124,15 +125,14 @@ pub struct Entry {
     lock: UnsafeCell<pg_sys::LWLock>,
     /// Database OID and sequence OID; 0 for an entry never used.
     key: AtomicU64,
-    /// The first tick that is not reserved; 0 while the page was not read.
-    bound: AtomicU64,
-    /// Whether the server's log says that the database's IDs were made with
+    /// The first tick that is not reserved; 0 before the page is read.
+    bound_tick: AtomicU64,
+    /// Whether the server's log reports that the database's IDs were generated with
     /// another layout.
     layout_logged: AtomicBool,
 }
 
-// SAFETY: atomics, and an LWLock, which is made to be used by several
-// processes through pointers.
+// SAFETY: atomics, and an LWLock, which several processes use through pointers.
 unsafe impl Sync for Entry {}
 
 /// Names a mark: the database and the sequence's OID. A dropped and recreated
@@ -155,36 +155,49 @@ impl MarkKey {
 
 type Block = snowflake_shmem::Block<Header, Entry, Slot, Counters, ENTRIES>;
 
-/// Where the memory begins; null where the library is not preloaded.
+/// The beginning of the memory; null if the library is not preloaded.
 static START: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
 
-static mut PREVIOUS_REQUEST: pg_sys::shmem_request_hook_type = None;
-static mut PREVIOUS_STARTUP: pg_sys::shmem_startup_hook_type = None;
-static PREVIOUS_ACCESS: OnceLock<pg_sys::object_access_hook_type> = OnceLock::new();
+/// The hooks that other libraries have set before; ours call them.
+struct PreviousHooks {
+    request: pg_sys::shmem_request_hook_type,
+    startup: pg_sys::shmem_startup_hook_type,
+    access: pg_sys::object_access_hook_type,
+}
 
-/// Asks for the memory; while `shared_preload_libraries` is loaded only.
+static PREVIOUS: Mutex<PreviousHooks> = Mutex::new(PreviousHooks {
+    request: None,
+    startup: None,
+    access: None,
+});
+
+/// Requests the memory; only while `shared_preload_libraries` is loaded.
 pub fn init() {
     // SAFETY: the postmaster is single-threaded and runs this once; the hooks
     // are called later, by Postgres, with the previous ones kept in the chain.
     unsafe {
-        PREVIOUS_REQUEST = pg_sys::shmem_request_hook;
+        *PREVIOUS.lock() = PreviousHooks {
+            request: pg_sys::shmem_request_hook,
+            startup: pg_sys::shmem_startup_hook,
+            access: pg_sys::object_access_hook,
+        };
         pg_sys::shmem_request_hook = Some(request);
-        PREVIOUS_STARTUP = pg_sys::shmem_startup_hook;
         pg_sys::shmem_startup_hook = Some(startup);
-        PREVIOUS_ACCESS.get_or_init(|| pg_sys::object_access_hook);
         pg_sys::object_access_hook = Some(object_access);
     }
 }
 
 fn slot_count() -> usize {
-    settings::fixed().map_or(0, |identity| identity.layout.max_backend() as usize + 1)
+    settings::layout().map_or(0, |layout| layout.max_backend() as usize + 1)
 }
 
 #[pg_guard]
 unsafe extern "C-unwind" fn request() {
+    // Not held while the hook runs.
+    let previous = PREVIOUS.lock().request;
     // SAFETY: this is the hook in which both requests are allowed.
     unsafe {
-        if let Some(previous) = PREVIOUS_REQUEST {
+        if let Some(previous) = previous {
             previous();
         }
         pg_sys::RequestAddinShmemSpace(Block::size(slot_count()));
@@ -194,20 +207,21 @@ unsafe extern "C-unwind" fn request() {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn startup() {
-    // SAFETY: runs in the postmaster when shared memory has been made, before
+    let previous = PREVIOUS.lock().startup;
+    // SAFETY: runs in the postmaster when shared memory has been created, before
     // any backend exists; `AddinShmemInitLock` (number 21 in every supported
     // version) guards the structure's creation, as Postgres' manual asks.
-    // The memory is as large as the block asks for; zeroes are valid for all that
-    // is in it but an [`Entry`]'s lock, which is initialized before it is used.
+    // The memory has the block's size. Zeroes are valid for all of it except an
+    // [`Entry`]'s lock, which is initialized before it is used.
     unsafe {
-        if let Some(previous) = PREVIOUS_STARTUP {
+        if let Some(previous) = previous {
             previous();
         }
         let init_lock = &raw mut (*pg_sys::MainLWLockArray.add(21)).lock;
         pg_sys::LWLockAcquire(init_lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
         let mut found = false;
         let start = pg_sys::ShmemInitStruct(NAME.as_ptr(), Block::size(slot_count()), &mut found);
-        // Postgres raises an error where there is no memory.
+        // Postgres raises an error if there is no memory.
         if let Some(start) = NonNull::new(start.cast::<u8>()) {
             if !found {
                 initialize(Block::create(start, slot_count()));
@@ -224,25 +238,25 @@ unsafe fn initialize(block: Block) {
     // SAFETY: per this function's contract; the tranche was requested.
     unsafe {
         let mut random = [0_u8; 8];
-        // Where there is no randomness, the start's time still tells one life
-        // of the memory from the next.
+        // Without randomness, the time of the start still differs from start to
+        // start.
         if !pg_sys::pg_strong_random(random.as_mut_ptr().cast(), random.len()) {
-            random = clock::wall().to_ne_bytes();
+            random = clock::wall().unix_micros().to_ne_bytes();
         }
         let tranche = i32::from((*pg_sys::GetNamedLWLockTranche(NAME.as_ptr())).lock.tranche);
         let header = block.header();
         header
-            .run
+            .start_number
             .store(i64::from_ne_bytes(random) | i64::MIN, Ordering::Release);
-        header.pace.begin(clock::at_start());
+        header.slewed_clock.trust(clock::offset_at_start());
         for entry in block.entries() {
             pg_sys::LWLockInitialize(entry.lock.get(), tranche);
         }
     }
 }
 
-/// A dropped object takes what is known of it along. Should the drop be rolled
-/// back, the page is read again.
+/// Forgets what is known of a dropped object. If the drop is rolled back, the page
+/// is read again.
 #[pg_guard]
 unsafe extern "C-unwind" fn object_access(
     access: pg_sys::ObjectAccessType::Type,
@@ -260,8 +274,10 @@ unsafe extern "C-unwind" fn object_access(
             shared.inspect(|shared| shared.forget(|key| key == dropped));
         }
     }
-    if let Some(previous) = PREVIOUS_ACCESS.get().copied().flatten() {
-        // SAFETY: with what this hook was given.
+    // Not held while the hook runs.
+    let previous = PREVIOUS.lock().access;
+    if let Some(previous) = previous {
+        // SAFETY: with the arguments of this hook.
         unsafe { previous(access, class, object, part, argument) };
     }
 }
@@ -270,24 +286,24 @@ unsafe extern "C-unwind" fn object_access(
 #[derive(Clone, Copy)]
 pub struct Shared(Block);
 
-/// The block; `None` where the library is not preloaded.
+/// The block; `None` if the library is not preloaded.
 pub fn get() -> Option<Shared> {
     let start = NonNull::new(START.load(Ordering::Acquire))?;
-    // SAFETY: the block that `startup` has made there, with as many slots: the
+    // SAFETY: the block that `startup` has created there, with as many slots: the
     // setting cannot change. It lives as long as the process (a crash of the
     // server ends every process that maps it).
     Some(Shared(unsafe { Block::attach(start, slot_count()) }))
 }
 
 impl Shared {
-    /// A number for this life of the shared memory: random, negative.
-    pub fn run(self) -> i64 {
-        self.0.header().run.load(Ordering::Relaxed)
+    /// The start number: a random, negative number for this server start.
+    pub fn start_number(self) -> i64 {
+        self.0.header().start_number.load(Ordering::Relaxed)
     }
 
-    /// The highest time reached.
-    pub fn pace(self) -> &'static Pace {
-        &self.0.header().pace
+    /// The highest time reached, and the wall clock that is trusted.
+    pub fn slewed_clock(self) -> &'static SlewedClock {
+        &self.0.header().slewed_clock
     }
 
     /// A slot for each backend number.
@@ -300,7 +316,7 @@ impl Shared {
         self.0.counters()
     }
 
-    /// What the server's log was told.
+    /// What was written to the server's log.
     pub fn episodes(self) -> &'static Episodes {
         &self.0.header().episodes
     }
@@ -326,50 +342,50 @@ impl Shared {
         LwLock::acquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE)
     }
 
-    /// The first tick that is not reserved, as far as this server run knows:
-    /// `None` until somebody has read the mark.
+    /// The first tick that is not reserved; `None` before a process has read the
+    /// mark.
     pub fn bound_of(self, mark: MarkKey) -> Option<Tick> {
         let _table = LwLock::acquire(self.table_lock(), pg_sys::LWLockMode::LW_SHARED);
         let entry = self.entries().iter().find(|entry| entry.has(mark))?;
-        match entry.bound.load(Ordering::Acquire) {
+        match entry.bound_tick.load(Ordering::Acquire) {
             0 => None,
             bound => Some(Tick::new(bound)),
         }
     }
 
     /// The mark's entry with its lock held, so that this process alone reads
-    /// and moves the mark; `None` while somebody else does.
+    /// and moves the mark; `None` while another process does.
     pub fn try_lock(self, mark: MarkKey) -> Option<Locked> {
         let _table = LwLock::acquire(self.table_lock(), pg_sys::LWLockMode::LW_EXCLUSIVE);
         if let Some(entry) = self.entries().iter().find(|entry| entry.has(mark)) {
             return entry.try_lock();
         }
-        // A new one, in the place of the one that was moved the longest ago;
-        // an entry never used has the bound 0 and comes first.
+        // A new entry, in the place of the one that was moved the longest ago. An
+        // entry never used has the bound 0 and comes first.
         let mut by_age: Vec<&Entry> = self.entries().iter().collect();
-        by_age.sort_by_key(|entry| entry.bound.load(Ordering::Relaxed));
+        by_age.sort_by_key(|entry| entry.bound_tick.load(Ordering::Relaxed));
         let locked = by_age.into_iter().find_map(Entry::try_lock)?;
         locked.entry.clear();
         locked.entry.key.store(mark.0, Ordering::Release);
         Some(locked)
     }
 
-    /// Forgets what is known of some marks. Who drops them has locked them, so
-    /// none of them is being moved.
+    /// Forgets what is known of some marks. The process that drops them has locked
+    /// them, so none of them is being moved.
     fn forget(self, is_meant: impl Fn(MarkKey) -> bool) {
         let _table = LwLock::acquire(self.table_lock(), pg_sys::LWLockMode::LW_EXCLUSIVE);
         for entry in self.entries() {
             if is_meant(MarkKey(entry.key.load(Ordering::Acquire))) {
-                // Only the bound, so that no lock of the entry is needed: who
-                // finds none reads the page.
-                entry.bound.store(0, Ordering::Release);
+                // Only the bound, so that no lock of the entry is needed: without a
+                // bound, a process reads the page.
+                entry.bound_tick.store(0, Ordering::Release);
             }
         }
     }
 
-    /// Whether this is the first time that the server's log is to say that a
-    /// database's IDs were made with another layout.
-    pub fn begin_layout_episode(self, mark: MarkKey) -> bool {
+    /// Whether the server's log does not report yet that the database's IDs were
+    /// generated with another layout.
+    pub fn start_layout_episode(self, mark: MarkKey) -> bool {
         let _table = LwLock::acquire(self.table_lock(), pg_sys::LWLockMode::LW_SHARED);
         self.entries()
             .iter()
@@ -380,7 +396,7 @@ impl Shared {
 
 impl Entry {
     fn clear(&self) {
-        self.bound.store(0, Ordering::Release);
+        self.bound_tick.store(0, Ordering::Release);
         self.layout_logged.store(false, Ordering::Release);
     }
 
@@ -404,20 +420,20 @@ pub struct Locked {
 }
 
 impl Locked {
-    /// The first tick that is not reserved; `None` while the page was not read.
-    pub fn bound(&self) -> Option<Tick> {
-        match self.entry.bound.load(Ordering::Relaxed) {
+    /// The first tick that is not reserved; `None` before the page is read.
+    pub fn bound_tick(&self) -> Option<Tick> {
+        match self.entry.bound_tick.load(Ordering::Relaxed) {
             0 => None,
             bound => Some(Tick::new(bound)),
         }
     }
 
-    /// Announces that the mark's page holds (and the log has) this bound.
-    pub fn set_bound(&self, bound: Tick) {
+    /// Announces that the mark's page, and the log, has this bound.
+    pub fn set_bound_tick(&self, bound: Tick) {
         // 0 stands for a page that was not read. A mark that was never moved
         // reserves nothing, and tick 0 was over when the layout was new.
         self.entry
-            .bound
+            .bound_tick
             .store(bound.get().max(1), Ordering::Release);
     }
 }
@@ -441,9 +457,9 @@ impl LwLock {
 
 impl Drop for LwLock {
     fn drop(&mut self) {
-        // While a Postgres error passes through, the lock is left to the
-        // abort, which releases every LWLock: the error has already reset the
-        // count of held-off interrupts that a release would lower.
+        // While a Postgres error passes through, the lock is left to the abort,
+        // which releases every LWLock. The error has already reset the count of
+        // held-off interrupts, which a release would lower.
         if !std::thread::panicking() {
             // SAFETY: acquired by this process and not yet released.
             unsafe { pg_sys::LWLockRelease(self.0) };

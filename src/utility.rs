@@ -12,7 +12,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
 use crate::copy;
-use crate::generator::stats;
+use crate::generator;
 use crate::pg::{self, Statement, WatchStatements};
 
 /// Starts to watch utility statements; called while libraries are preloaded.
@@ -45,7 +45,7 @@ impl WatchStatements for Watch {
     fn after(running: Running) {
         copy::end(running.depth);
         if running.discards_sequences {
-            stats::forget();
+            generator::forget_last_id();
         }
         if running.grants_on_relations {
             keep_privileges();

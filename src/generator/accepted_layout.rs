@@ -1,5 +1,4 @@
-//! The layout that a database's IDs were made with, as the database remembers
-//! it.
+//! The layout of a database's IDs, as the database records it.
 //!
 //! `snowflake.layout` belongs to the server, IDs to the databases. After a
 //! restart under another layout, or a restore on another server, the mark keeps
@@ -7,14 +6,14 @@
 //! year, another node. So the table `snowflake_internal.accepted_layout` holds the layout of the IDs that are there. The first ID
 //! that is made writes it down; a dump carries it.
 //!
-//! Where it is not this server's layout, the server's log says so at the first
+//! If it is not this server's layout, the server's log reports that at the first
 //! ID after a start, `snowflake_status` shows both, `snowflake_audit()` reports
 //! it, and reading an ID without naming a layout gives a notice, once a session.
-//! `snowflake_accept_layout()` writes this server's layout down.
+//! `snowflake_accept_layout()` records this server's layout.
 //!
 //! The table is read and written by its OID, without SQL, so no trigger and no
-//! name on the search path plays a part, and its lock is never waited for: a
-//! role that may read the table could otherwise keep others from their IDs.
+//! name on the search path has any effect. No process waits for its lock: a role
+//! that may read the table could otherwise keep others from their IDs.
 #![allow(unsafe_code)] // reads and writes a table
 
 use std::ffi::CStr;
@@ -40,8 +39,8 @@ const TABLE_NAME: &CStr = c"accepted_layout";
 /// `layout` and `accepted_at`.
 const COLUMNS: usize = 2;
 
-/// Called when a process has reserved time for IDs with this layout: looks once
-/// whether the database's IDs were made with it.
+/// Called when a process has reserved time for IDs with this layout: checks once
+/// whether it is the layout of the database's IDs.
 ///
 /// # Errors
 /// As [`mark::is_unused`].
@@ -51,7 +50,7 @@ pub fn check(
     function: pg_sys::Oid,
     mark: pg_sys::Oid,
 ) -> Result<(), Error> {
-    /// The mark of the database that was looked at.
+    /// The mark of the database that was checked.
     static CHECKED: AtomicU32 = AtomicU32::new(0);
     if CHECKED.load(Relaxed) == mark.to_u32() {
         return Ok(());
@@ -59,14 +58,14 @@ pub fn check(
     let Some(table) = Table::open(function, pg_sys::AccessShareLock) else {
         return Ok(());
     };
-    let remembered = table.layouts();
+    let recorded = table.layouts();
     drop(table);
-    match remembered.iter().find(|text| **text != layout.to_string()) {
-        // Made before anything was written down, or with nothing but this.
-        None if !remembered.is_empty() => {}
-        // No ID is there yet, so no layout is theirs.
+    match recorded.iter().find(|text| **text != layout.to_string()) {
+        // Nothing but this layout is recorded.
+        None if !recorded.is_empty() => {}
+        // Without IDs there is no layout of theirs.
         Some(other) if !mark::is_unused(mark)? => {
-            if shared.begin_layout_episode(MarkKey::here(mark)) {
+            if shared.start_layout_episode(MarkKey::here(mark)) {
                 log::other_layout(other, &layout.to_string());
             }
         }
@@ -83,7 +82,7 @@ pub fn check(
     Ok(())
 }
 
-/// Whether this transaction may write a row. Making an ID may not need it.
+/// Whether this transaction may write a row. An ID must not depend on that.
 fn may_write() -> bool {
     // SAFETY: reads the state of the transaction.
     unsafe { !pg_sys::XactReadOnly && !pg_sys::IsInParallelMode() && !pg_sys::RecoveryInProgress() }
@@ -133,8 +132,8 @@ fn look(call: Call<'_>) -> bool {
     true
 }
 
-/// The layout of the IDs in this database: where several were written down, one
-/// that is not this server's. `None` where none was.
+/// The layout of the IDs in this database; if several are recorded, one that is
+/// not this server's. `None` if none is recorded.
 pub fn of_database(function: pg_sys::Oid) -> Option<String> {
     let current = settings::layout_for_reading().ok()?.to_string();
     let table = Table::open(function, pg_sys::AccessShareLock)?;
@@ -146,14 +145,13 @@ pub fn of_database(function: pg_sys::Oid) -> Option<String> {
     }
 }
 
-/// Writes down that this server's layout is the one that the database's IDs
-/// have from now on.
+/// Records this server's layout as that of the database's IDs.
 ///
 /// # Errors
-/// [`Error::NotPreloaded`], and [`Error::LayoutTableLocked`] where another
-/// session has locked the table.
+/// [`Error::NotPreloaded`], and [`Error::LayoutTableLocked`] if another session has
+/// locked the table.
 pub fn accept(function: pg_sys::Oid) -> Result<(), Error> {
-    let identity = settings::fixed().ok_or(Error::NotPreloaded)?;
+    let layout = settings::layout().ok_or(Error::NotPreloaded)?;
     // SAFETY: raises the error of a read-only transaction, a parallel operation
     // and a standby.
     unsafe {
@@ -163,22 +161,20 @@ pub fn accept(function: pg_sys::Oid) -> Result<(), Error> {
         pg_sys::PreventCommandDuringRecovery(name);
     }
     let table = Table::open(function, pg_sys::ShareRowExclusiveLock);
-    table
-        .ok_or(Error::LayoutTableLocked)?
-        .replace(identity.layout);
+    table.ok_or(Error::LayoutTableLocked)?.replace(*layout);
     Ok(())
 }
 
-/// The table, opened and locked; the lock stays until the transaction ends where
-/// it was written to.
+/// The table, opened and locked. If it was written to, the lock stays until the
+/// transaction ends.
 struct Table {
     relation: pg_sys::Relation,
     lock: pg_sys::LOCKMODE,
 }
 
 impl Table {
-    /// `None` where it is locked by somebody else, and where there is none: in a
-    /// database whose extension is of version 0.1.
+    /// `None` if another session has locked it, and if there is none: in a database
+    /// whose extension is of version 0.1.
     fn open(function: pg_sys::Oid, lock: u32) -> Option<Self> {
         let lock = lock as pg_sys::LOCKMODE;
         // SAFETY: catalog lookups with a valid name; a lock on a relation need
@@ -200,18 +196,18 @@ impl Table {
         }
     }
 
-    /// What is written down.
+    /// The recorded layouts.
     fn layouts(&self) -> Vec<String> {
         let mut layouts = Vec::new();
         self.each(|tuple| layouts.extend(self.layout_of(tuple)));
         layouts
     }
 
-    /// Writes down this layout and no other.
+    /// Records this layout and no other.
     fn replace(self, layout: Layout) {
         let mut old = Vec::new();
-        // SAFETY: rows of the scan; their places stay while they are locked out
-        // of others' hands, which the lock on the table does.
+        // SAFETY: rows of the scan. Their places stay the same: the lock on the
+        // table keeps other sessions from writing.
         self.each(|tuple| old.push(unsafe { (*tuple).t_self }));
         // SAFETY: a row with a value for each column, of its type, written as
         // catalogs are: without triggers. The table has no indexes.
@@ -237,8 +233,8 @@ impl Table {
     }
 
     fn each(&self, mut visit: impl FnMut(pg_sys::HeapTuple)) {
-        // SAFETY: an ordinary table that is open; a row is valid until the next
-        // one is asked for.
+        // SAFETY: an ordinary table that is open; a row is valid until the next one
+        // is fetched.
         unsafe {
             let scan = pg_sys::systable_beginscan(
                 self.relation,

@@ -1,21 +1,23 @@
 //! The wall clock between two readings.
 //!
-//! Reading the clock is the largest part of generating an ID, three to four times
-//! as much as the rest. All an ID needs to know is whether the tick has ended.
-//! The processor's time stamp counter shows that for a quarter of the price: as
-//! long as fewer cycles have passed since the last reading than the rest of that
-//! tick takes, it has not ended. So a session that generates many IDs reads the
-//! clock at the beginning of each tick and in its last eighth.
+//! Reading the clock is the largest part of generating an ID: it takes three to
+//! four times as long as the rest. An ID only needs to know whether the tick has
+//! ended. The processor's time stamp counter shows that in a quarter of the time:
+//! the tick has not ended as long as fewer cycles have passed since the last
+//! reading than the rest of that tick takes. So a session that generates many IDs
+//! reads the clock at the beginning of each tick and in its last eighth.
 //!
 //! The counter is used only where the kernel keeps its own time by it (the clock
 //! source is `tsc`), because the kernel has then found it constant and the same on
 //! all processors. The number of cycles a microsecond is measured repeatedly
 //! against the clock; when two measurements in a row differ, each ID reads the
 //! clock. So no ID is older than the clock was when it was generated, with one
-//! exception: a clock that is set ahead is noticed at the end of the tick.
+//! exception: a clock step forward is noticed at the end of the tick.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+
+use snowflake_id::WallTime;
 
 use crate::clock;
 
@@ -42,24 +44,24 @@ static STATE: State = State {
     rate: AtomicU64::new(0),
 };
 
-/// A time within the current tick, in microseconds since 1970. `left` returns how
-/// many microseconds a given time's tick has left.
+/// A time within the current tick. `left` returns how many microseconds a given
+/// time's tick has left.
 #[inline]
-pub fn wall_in_tick(left: impl FnOnce(i64) -> u64) -> i64 {
-    let counter = now();
+pub fn wall_in_tick(left: impl FnOnce(WallTime) -> u64) -> WallTime {
+    let counter = cycles();
     // A counter that was set back gives a very large difference.
     if counter.wrapping_sub(STATE.counter.load(Relaxed)) < STATE.enough.load(Relaxed) {
-        return STATE.wall.load(Relaxed);
+        return WallTime::from_unix_micros(STATE.wall.load(Relaxed));
     }
     let wall = clock::wall();
-    note(counter, wall, left(wall));
+    keep(counter, wall.unix_micros(), left(wall));
     wall
 }
 
-/// Notes a reading of the clock. `counter` was read before it, so that the time
+/// Keeps a reading of the clock. `counter` was read before it, so that the time
 /// that has passed since is overestimated.
 #[inline]
-fn note(counter: u64, wall: i64, left: u64) {
+fn keep(counter: u64, wall: i64, left: u64) {
     /// The part of the rest of the tick that needs no reading, in sixteenths.
     const SURE: u64 = 14;
     measure(counter, wall);
@@ -123,13 +125,13 @@ fn trusted(wall: i64) -> bool {
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[allow(unsafe_code)]
-fn now() -> u64 {
+fn cycles() -> u64 {
     // SAFETY: every x86-64 processor has the instruction; no memory is touched.
     unsafe { std::arch::x86_64::_rdtsc() }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
-fn now() -> u64 {
+fn cycles() -> u64 {
     0
 }

@@ -1,20 +1,19 @@
 //! The floor: the bound below which this server's IDs stay, in any database.
 //!
 //! Slots belong to the server, marks to its databases, and the first ID of a
-//! database after a start can read only its own mark. What another database
-//! issued before the start, ahead of the clock, it would not know, and the two
-//! would repeat each other's IDs. So the highest of all marks is kept in one
-//! place for the server too, and the first ID after a start raises every slot
-//! to it.
+//! database after a start can read only its own mark. It would not know what
+//! another database issued ahead of the clock before the start, and the two would
+//! repeat each other's IDs. So the highest of all marks is kept in one place for
+//! the server too, and the first ID after a start raises every slot to it.
 //!
 //! That place is a page of its own, the only one of the file [`NUMBER`] in the
 //! directory `global`, where the shared catalogs are. It is read and written
 //! through shared buffers, and each change is logged as the image of the page,
-//! which PostgreSQL's own recovery restores. So whatever carries the marks
-//! carries the floor: a crash's recovery, a standby and its promotion, a base
-//! backup, point-in-time recovery, `pg_rewind`; none of them needs this library
-//! for it. Version 0.1 had a file outside of the write-ahead log, which a
-//! standby had as of its base backup: after a promotion databases could repeat
+//! which PostgreSQL's own recovery restores. So the floor is carried by all that
+//! carries the marks: crash recovery, a standby and its promotion, a base backup,
+//! point-in-time recovery, `pg_rewind`. None of them needs this library for it.
+//! Version 0.1 had a file outside of the write-ahead log. A standby had the
+//! contents of its base backup there: after a promotion, databases could repeat
 //! each other's IDs.
 //!
 //! No catalog knows the file. PostgreSQL never removes files it does not know,
@@ -22,20 +21,20 @@
 //! `pg_upgrade` or from a dump has none: there the marks of the databases are
 //! the only record.
 //!
-//! The page holds a line for each layout and node number that the server has
-//! had: a server that returns to an earlier number finds its bound again, and
-//! one with a number of its own need not heed the others'.
+//! The page holds a line for each layout and node number that the server has had.
+//! A server that returns to an earlier number finds its bound again, and the
+//! bounds of other numbers do not apply to it.
 //!
 //! The record is written before the mark's ([`crate::generator::mark`]), and both are
-//! flushed before any ID below the new bound is issued. Where it cannot be
-//! written nothing has changed yet.
+//! flushed before any ID below the new bound is issued. If it cannot be written,
+//! nothing has changed yet.
 #![allow(unsafe_code)] // buffers and WAL
 
 use std::io;
 use std::ptr;
 
 use pgrx::pg_sys;
-use snowflake_id::{Bound, Bounds, Layout, SnowflakeId};
+use snowflake_id::{Bound, Bounds, Identity, SnowflakeId};
 
 use crate::error::Error;
 use crate::shared::Shared;
@@ -44,46 +43,30 @@ use crate::shared::Shared;
 /// of OIDs, which a server counts up from 16384.
 pub const NUMBER: u32 = u32::from_be_bytes(*b"snow");
 
-/// The file that version 0.1 had, in the data directory, which is every server
-/// process's working directory. It is read once more and then removed.
+/// The file of version 0.1, in the data directory, which is the working directory
+/// of every server process. It is read once more and then removed.
 const EARLIER: &str = "snowflake.floor";
 
 const FORK: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
 
-/// Whose IDs the floor is for.
-#[derive(Clone, Copy)]
-pub struct Server {
-    /// Its layout.
-    pub layout: Layout,
-    /// Its node number.
-    pub node: u32,
-}
-
-impl Server {
-    fn heeds(self, bounds: &Bounds) -> SnowflakeId {
-        bounds.highest_for(&self.layout, self.node)
-    }
-}
-
-/// The floor as it was when the server started, or was promoted: 0 where there
-/// was none.
+/// The floor when the server started, or was promoted; 0 if there was none.
 ///
 /// # Errors
 /// [`Error::FloorDamaged`], [`Error::FloorIo`].
-pub fn at_start(shared: Shared, server: Server) -> Result<SnowflakeId, Error> {
+pub fn at_start(shared: Shared, identity: &Identity) -> Result<SnowflakeId, Error> {
     // SAFETY: reads shared memory only.
     if unsafe { pg_sys::RecoveryInProgress() } {
-        // It may be raised by the server that this one follows.
-        return read(server);
+        // The server that this one follows may raise it.
+        return read(identity);
     }
     let _lock = shared.lock_floor();
     let floor = shared.floor();
     if let Some(known) = floor.at_start() {
         return Ok(known);
     }
-    let bound = read(server)?;
-    floor.started_at(bound);
-    Ok(bound)
+    let bound_id = read(identity)?;
+    floor.set_at_start(bound_id);
+    Ok(bound_id)
 }
 
 /// The record of a higher floor, to be flushed.
@@ -95,21 +78,25 @@ pub struct Raised {
     is_first: bool,
 }
 
-/// Logs that the floor is at least `bound`. `None` where another process has
-/// logged that, which may not have been flushed yet either.
+/// Logs that the floor is at least `bound_id`. `None` if another process has
+/// logged that; its record may not have been flushed yet either.
 ///
 /// # Errors
 /// As [`at_start`]; then nothing has changed.
-pub fn raise(shared: Shared, server: Server, bound: SnowflakeId) -> Result<Option<Raised>, Error> {
-    // What the page says from before this run is lost when it is written.
-    at_start(shared, server)?;
+pub fn raise(
+    shared: Shared,
+    identity: &Identity,
+    bound_id: SnowflakeId,
+) -> Result<Option<Raised>, Error> {
+    // Read first: the bound from before the start is lost when the page is written.
+    at_start(shared, identity)?;
     let floor = shared.floor();
-    if floor.written() >= bound {
+    if floor.written() >= bound_id {
         return Ok(None);
     }
     let _lock = shared.lock_floor();
-    // Another database's mover may have been there.
-    if floor.written() >= bound {
+    // A process of another database may have raised it in the meantime.
+    if floor.written() >= bound_id {
         return Ok(None);
     }
     let is_first = floor.written() == SnowflakeId::ZERO;
@@ -118,43 +105,42 @@ pub fn raise(shared: Shared, server: Server, bound: SnowflakeId) -> Result<Optio
     if is_first && let Some(earlier) = earlier()? {
         bounds.raise(earlier);
     }
-    let Server { layout, node } = server;
     bounds.raise(Bound {
-        layout,
-        node,
-        bound,
+        layout: *identity.layout(),
+        node: identity.node(),
+        bound_id,
     });
     let record = page.write(&bounds.to_string());
-    floor.set_written(bound);
+    floor.set_written(bound_id);
     Ok(Some(Raised { record, is_first }))
 }
 
 impl Raised {
-    /// Called when the record is durable: the page has what the file of version
-    /// 0.1 said.
+    /// Called when the record is durable: the page has the bound of version 0.1's
+    /// file.
     pub fn is_durable(self) {
         if self.is_first {
-            // Where it stays, it says no more than the page.
+            // If it stays, it has nothing that the page does not have.
             let _ = std::fs::remove_file(EARLIER);
         }
     }
 }
 
-/// The greatest bound that this server has to heed.
-fn read(server: Server) -> Result<SnowflakeId, Error> {
+/// The greatest bound that applies to this server.
+fn read(identity: &Identity) -> Result<SnowflakeId, Error> {
     #[cfg(feature = "unprotected")]
     if crate::unprotected::is("mark") {
         return Ok(SnowflakeId::ZERO);
     }
     let page = match File::open() {
-        file if file.has_page() => server.heeds(&Page::lock_existing()?.bounds()?),
+        file if file.has_page() => Page::lock_existing()?.bounds()?.highest_for(identity),
         _ => SnowflakeId::ZERO,
     };
-    let earlier = earlier()?.map(|bound| server.heeds(&Bounds::from_iter([bound])));
-    Ok(earlier.map_or(page, |bound| page.max(bound)))
+    let earlier = earlier()?.map(|bound| Bounds::from_iter([bound]).highest_for(identity));
+    Ok(earlier.map_or(page, |bound_id| page.max(bound_id)))
 }
 
-/// What the file of version 0.1 says.
+/// The bound in the file of version 0.1, if it exists.
 fn earlier() -> Result<Option<Bound>, Error> {
     let text = match std::fs::read_to_string(EARLIER) {
         Ok(text) => text,
@@ -175,7 +161,7 @@ fn earlier() -> Result<Option<Bound>, Error> {
         Some(Bound {
             layout: field("layout")?.parse().ok()?,
             node: field("node")?.parse().ok()?,
-            bound: SnowflakeId::new(field("bound")?.parse().ok()?)?,
+            bound_id: SnowflakeId::new(field("bound")?.parse().ok()?)?,
         })
     };
     line()
@@ -183,25 +169,25 @@ fn earlier() -> Result<Option<Bound>, Error> {
         .ok_or_else(|| Error::FloorDamaged(EARLIER.into()))
 }
 
-/// The file, as Postgres' storage manager has it.
+/// The file in Postgres' storage manager.
 #[derive(Clone, Copy)]
 struct File(pg_sys::SMgrRelation);
 
 impl File {
     fn open() -> Self {
-        // SAFETY: makes an entry for a file that need not exist.
+        // SAFETY: creates an entry for a file that need not exist.
         File(unsafe { pg_sys::smgropen(locator(), -1) })
     }
 
     fn has_page(self) -> bool {
-        // SAFETY: the entry was made in this very call of ours.
+        // SAFETY: the entry was created in this call.
         unsafe { pg_sys::smgrexists(self.0, FORK) && pg_sys::smgrnblocks(self.0, FORK) > 0 }
     }
 
-    /// Makes the file with its page, empty. The caller has the floor's lock.
+    /// Creates the file with its page, empty. The caller has the floor's lock.
     fn create(self) {
         // SAFETY: as above; the page is as large as Postgres' pages are, and
-        // aligned. Where the file is there and empty, making it is left out.
+        // aligned. A file that exists and is empty is not created again.
         unsafe {
             if !pg_sys::smgrexists(self.0, FORK) {
                 pg_sys::smgrcreate(self.0, FORK, false);
@@ -213,7 +199,7 @@ impl File {
     }
 }
 
-/// What direct I/O asks for.
+/// The alignment that direct I/O requires.
 const ALIGNMENT: usize = 4096;
 
 #[cfg(feature = "pg15")]
@@ -243,7 +229,7 @@ fn name() -> String {
 struct Page(pg_sys::Buffer);
 
 impl Page {
-    /// Makes the file where there is none.
+    /// Creates the file if it does not exist.
     fn lock() -> Result<Self, Error> {
         let file = File::open();
         if !file.has_page() {
@@ -273,19 +259,19 @@ impl Page {
         unsafe { pg_sys::BufferGetPage(self.0).cast() }
     }
 
-    /// Where the text is: after the page's header.
+    /// The place of the text: after the page's header.
     fn contents(&self) -> *mut u8 {
         // SAFETY: within the page.
         unsafe { self.header().cast::<u8>().add(HEADER) }
     }
 
     fn bounds(&self) -> Result<Bounds, Error> {
-        // SAFETY: the page is locked; what its header says is checked before it
-        // is used.
+        // SAFETY: the page is locked; the end in its header is checked before it is
+        // used.
         let text = unsafe {
             let end = usize::from((*self.header()).pd_lower);
             if (*self.header()).pd_upper == 0 {
-                // Never written: a server ended right after the file was made.
+                // Never written: a server ended right after it created the file.
                 return Ok(Bounds::default());
             }
             let length = end.checked_sub(HEADER).filter(|_| end <= BLOCK);
@@ -296,13 +282,13 @@ impl Page {
             .ok_or_else(|| Error::FloorDamaged(name()))
     }
 
-    /// Writes the text and logs the page; answers up to where to flush.
+    /// Writes the text and logs the page; returns the position up to which to flush.
     fn write(&self, text: &str) -> pg_sys::XLogRecPtr {
         assert!(HEADER + text.len() <= BLOCK, "{}", Bounds::MOST);
-        // SAFETY: the buffer is locked exclusively. As everywhere in Postgres:
-        // an error between the change and its record would leave a page that
-        // the log does not know, so it takes the server down (a critical
-        // section); nothing in it allocates or can fail but for the log itself.
+        // SAFETY: the buffer is locked exclusively. As everywhere in Postgres, an
+        // error between the change and its record would leave a page that the log
+        // does not know, so it takes the server down (a critical section). Nothing
+        // in it allocates, and only the log itself can fail.
         unsafe {
             pg_sys::CritSectionCount += 1;
             pg_sys::PageInit(self.header().cast(), BLOCK, 0);

@@ -1,18 +1,18 @@
-//! What the server's log is told: once an episode, not once a call.
+//! Messages to the server's log: once an episode, not once a call.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-use snowflake_id::Pace;
+use snowflake_id::{BootTime, SlewedClock, WallTime};
 
-use crate::clock::{self, Instant};
+use crate::clock::{self, Clocks};
 use crate::generator::stats;
 use crate::settings;
 use crate::shared::Shared;
 
-/// A step of the wall clock below this is not worth a line, microseconds.
+/// A clock step below this is not logged, microseconds.
 const NOTABLE: i64 = 250_000;
 
 /// Waits within this of the last one that was logged belong to its episode,
@@ -33,21 +33,21 @@ fn seconds(micros: i64) -> String {
     format!("{}.{:03} s", micros / 1_000_000, micros % 1_000_000 / 1_000)
 }
 
-/// A clock that is believed, and the time that IDs are made with: says whether
-/// the clock has stepped, and when time begins and ends to go on at half speed.
+/// Logs a clock step, and when time starts and stops to run at half speed. The
+/// clock shows `clocks`, and IDs are generated with `time`.
 ///
-/// What `at` and `time` suggest is looked at again with fresh clocks: a process
-/// that lost its processor since it read them would report a step that others
-/// have reported, the wrong way round.
-pub fn clock(shared: Shared, at: Instant, time: i64) {
-    let pace = shared.pace();
-    if pace.step(at.wall, at.boot).abs() >= NOTABLE {
-        step(pace);
+/// Both are checked again with fresh clocks. Otherwise a process that lost its
+/// processor since it read them would report a step that others have reported,
+/// the wrong way round.
+pub fn clock(shared: Shared, clocks: Clocks, time: WallTime) {
+    let slewed_clock = shared.slewed_clock();
+    if slewed_clock.clock_step(clocks.wall, clocks.boot).abs() >= NOTABLE {
+        clock_step(slewed_clock);
     }
     let slewing = &shared.episodes().slewing;
-    // After each start the clock is behind by what was reserved: no news.
+    // After each start the clock is behind by what was reserved. That is not logged.
     let news = NOTABLE.max(i64::try_from(settings::lease_micros()).unwrap_or(i64::MAX));
-    let behind = time - at.wall;
+    let behind = time.micros_since(clocks.wall);
     let (begins, ends) = (|behind| behind > news, |behind| behind < NOTABLE);
     if !(if slewing.load(Relaxed) {
         ends(behind)
@@ -56,8 +56,8 @@ pub fn clock(shared: Shared, at: Instant, time: i64) {
     }) {
         return;
     }
-    let at = clock::both();
-    let behind = pace.reached() - at.wall;
+    let at = Clocks::read();
+    let behind = slewed_clock.reached().micros_since(at.wall);
     if begins(behind) && !slewing.swap(true, AcqRel) {
         line(
             format!(
@@ -78,15 +78,15 @@ pub fn clock(shared: Shared, at: Instant, time: i64) {
     }
 }
 
-/// The clock seems to have stepped.
-fn step(pace: &Pace) {
-    let before = pace.offset();
-    let at = clock::both();
-    let step = at.wall - at.boot - before;
-    if step.abs() < NOTABLE || !pace.believe(before, at.wall, at.boot) {
+/// Called if the clock seems to have stepped.
+fn clock_step(slewed_clock: &SlewedClock) {
+    let before = slewed_clock.offset();
+    let at = Clocks::read();
+    let step = at.offset().step_since(before);
+    if step.abs() < NOTABLE || !slewed_clock.accept_step(before, at.offset()) {
         return;
     }
-    stats::clock_stepped();
+    stats::count_clock_step();
     let way = if step < 0 { "back" } else { "forward" };
     line(
         format!(
@@ -97,7 +97,7 @@ fn step(pace: &Pace) {
     );
 }
 
-/// IDs are made with another layout than the database's IDs have.
+/// Logs that the server's layout is not the one of the database's IDs.
 pub fn other_layout(remembered: &str, layout: &str) {
     line(
         "snowflake: IDs of this database were generated with another layout".into(),
@@ -109,13 +109,14 @@ pub fn other_layout(remembered: &str, layout: &str) {
     );
 }
 
-/// A wait begins.
-pub fn waiting(shared: Shared, at: Instant, needed: u64) {
+/// Logs that a wait of `needed` microseconds starts.
+pub fn waiting(shared: Shared, clocks: Clocks, needed: u64) {
     let last = &shared.episodes().waiting;
     let before = last.load(Relaxed);
-    if (before != 0 && at.boot - before < EPISODE)
+    let since = clocks.boot.micros_since(BootTime::from_micros(before));
+    if (before != 0 && since < EPISODE)
         || last
-            .compare_exchange(before, at.boot, AcqRel, Acquire)
+            .compare_exchange(before, clocks.boot.micros(), AcqRel, Acquire)
             .is_err()
     {
         return;

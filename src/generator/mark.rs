@@ -1,56 +1,55 @@
-//! The mark: the bound, in the write-ahead log, below which this database's
-//! IDs stay.
+//! The mark: the bound, in the write-ahead log, below which this database's IDs
+//! stay.
 //!
-//! `snowflake_internal.mark` is a sequence. Its `last_value` is an ID; none at or above it has been issued in this database. A server
-//! reserves time by moving the mark ahead before it issues IDs up to there, as
-//! `nextval()` logs 32 values ahead, but once for all tables and by time. The
-//! page is changed in place with generic WAL, and the record is flushed before
-//! any ID below the new bound goes out: a row with an ID is always later in
-//! the log than the mark above it, so whatever carries the rows (a crash's
-//! recovery, a standby, a base backup, `pg_rewind`) carries the mark too, and
-//! `pg_dump` does as for any sequence.
+//! `snowflake_internal.mark` is a sequence. Its `last_value` is an ID; none at or
+//! above it has been issued in this database. A server reserves time by moving the
+//! mark ahead before it issues IDs up to there, as `nextval()` logs 32 values
+//! ahead, but once for all tables and by time. The page is changed in place with
+//! generic WAL, and the record is flushed before any ID below the new bound is
+//! issued: a row with an ID is always later in the log than the mark above it. So
+//! the mark is carried by all that carries the rows: crash recovery, a standby, a
+//! base backup, `pg_rewind`. `pg_dump` carries it as any sequence.
 //!
 //! Moving needs no transaction ID, so it works in read-only transactions, in
 //! parallel workers and in transactions that are rolled back; the move itself
 //! is never rolled back.
 //!
-//! `log_cnt`, which a sequence uses to count values that are logged ahead,
-//! holds the number of the server run that moved the mark last:
+//! `log_cnt`, which a sequence uses to count values that are logged ahead, holds
+//! the start number of the server that moved the mark last:
 //!
-//! | `log_cnt` | who wrote the page | what it says |
+//! | `log_cnt` | who wrote the page | what it means |
 //! |---|---|---|
-//! | this run's number | this server run | nothing that the slots don't know: all IDs below it came from them |
-//! | another negative number | an earlier run, or the server that this one is a copy of | IDs below it may be out; every slot is raised to it |
-//! | 0 to 32 | `setval` or `nextval`: a dump that was restored, or anybody with the privilege | the same, as far as the lease; see below |
+//! | this start number | this server since its start | nothing that the slots don't know: they issued all IDs below it |
+//! | another negative number | the server before its start, or the server that this one is a copy of | IDs below it may have been issued; every slot is raised to it |
+//! | 0 to 32 | `setval` or `nextval`: a restored dump, or any role with the privilege | the same, within a lease; see below |
 //!
-//! The slots belong to the whole server, so a mark that was set takes the IDs of
-//! all its databases along. The privilege to set a sequence is given away with
-//! all others of a schema (`GRANT ... ON ALL SEQUENCES`, `pg_write_all_data`),
-//! so a mark that was set raises slots no further than a lease ahead of the
-//! clock. Beyond that IDs of its own database wait, or are refused, until a
-//! superuser says that it is right ([`start_at`]). One that was set to less
-//! than what is reserved is moved up again before anything is answered.
+//! The slots belong to the whole server, so a mark that was set moves the IDs of
+//! all its databases. The privilege to set a sequence is granted together with
+//! those on others (`GRANT ... ON ALL SEQUENCES`, `pg_write_all_data`), so a mark
+//! that was set raises slots no further than a lease ahead of the clock. Beyond
+//! that, IDs of its own database wait, or are refused, until a superuser confirms
+//! the mark ([`start_at`]). A mark that was set to less than what is reserved is
+//! moved up again before any ID is issued.
 //!
 //! The highest mark of all databases is kept for the server as well
 //! ([`crate::generator::floor`]).
 //!
-//! Locking: the relation lock that `nextval()` takes, for as long as the page
-//! is looked at; then the mark's entry in shared memory, so that one process
-//! moves it at a time; then the page. Only the first is ever waited for, and
-//! only where nothing is reserved any more; for how long is bounded, since
-//! anybody who may read the sequence can be in the way.
+//! Locking: the relation lock that `nextval()` takes, for as long as the page is
+//! read or written; then the mark's entry in shared memory, so that one process
+//! moves it at a time; then the page. A process waits only for the first of these,
+//! and only if nothing is reserved any more. How long it waits is bounded, since
+//! any role that may read the sequence can lock it.
 #![allow(unsafe_code)] // relations, buffers and WAL
 
 use std::ffi::{CStr, c_int};
 
 use pgrx::pg_sys;
 use pgrx::prelude::*;
-use snowflake_id::{Layout, SnowflakeId, Tick};
+use snowflake_id::{BootTime, Identity, Layout, SnowflakeId, Tick};
 
 use crate::catalog;
-use crate::clock;
 use crate::error::Error;
-use crate::generator::floor::{self, Server};
+use crate::generator::floor;
 use crate::shared::{Locked, MarkKey, Shared};
 
 const SEQUENCE_NAME: &CStr = c"mark";
@@ -58,48 +57,50 @@ const SEQUENCE_NAME: &CStr = c"mark";
 /// The lock that `nextval()` takes on a sequence.
 const LOCK_MODE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
-/// What a reservation needs to know.
-pub struct Request {
+/// Which mark to read or move, and within which limits.
+pub struct Request<'a> {
     /// The mark's sequence.
     pub sequence: pg_sys::Oid,
-    /// Whose IDs they are.
-    pub server: Server,
-    /// How far ahead to reserve.
-    pub lease: u64,
-    /// What time it is for making IDs.
-    pub now: Tick,
-    /// The highest tick that slots may be raised to because somebody has set
-    /// the mark; at least what time has been reached.
+    /// The layout and the node number of its IDs.
+    pub identity: &'a Identity,
+    /// How many ticks to reserve ahead.
+    pub ticks_ahead: u64,
+    /// The time since boot.
+    pub boot: BootTime,
+    /// The highest tick that slots may be raised to by a mark that was set; at
+    /// least the time that has been reached.
     pub highest_set: Tick,
-    /// How long to wait for the lock on the sequence, milliseconds; 0 not to.
-    pub wait_ms: i64,
-    /// The same instant by the clock that cannot step, microseconds.
-    pub boot: i64,
-    /// The tick that has to be below the bound; `None` to read the mark only.
-    pub wanted: Option<Tick>,
-    /// The highest tick that slots may be raised to; a mark above it means
-    /// that the clock is too far behind.
+    /// The highest tick that slots may be raised to. A mark above it means that the
+    /// clock is too far behind.
     pub highest_accepted: Tick,
+    /// How long to wait for the lock on the sequence, milliseconds; 0 not to wait.
+    pub wait_ms: i64,
 }
 
-/// How a reservation went.
-pub enum Reserved {
-    /// Ticks below this one may be used.
-    Until(Tick),
-    /// Another process is moving the mark, or, where no time was given to
-    /// wait, has a lock on it.
+/// Why nothing was reserved.
+pub enum NotReserved {
+    /// Another process is moving the mark, or, in a call that does not wait, has
+    /// locked it.
     Busy,
-    /// The sequence was locked for as long as may be waited.
+    /// The sequence was locked for as long as the call may wait.
     Locked,
-    /// Somebody has set the mark so that IDs may be out up to this tick, which is
-    /// more than is accepted from anybody; nothing was changed.
+    /// The mark was set: IDs up to this tick may have been issued, which is further
+    /// than a mark that was set may raise slots. Nothing was changed.
     SetAhead(Tick),
-    /// The mark says that IDs may be out up to this tick, which is more than
-    /// can be accepted; nothing was changed.
+    /// IDs up to this tick may have been issued, which is further than any mark may
+    /// raise slots. Nothing was changed.
     TooFarAhead(Tick),
-    /// Somebody has set the mark. Every slot was raised to it, and with that
-    /// what time it is for making IDs has changed.
+    /// The mark was set. Every slot was raised to it, which has changed the time
+    /// that IDs are generated with.
     Raised,
+    /// An error of the call.
+    Failed(Error),
+}
+
+impl From<Error> for NotReserved {
+    fn from(error: Error) -> Self {
+        NotReserved::Failed(error)
+    }
 }
 
 /// Finds the mark of the extension to which an SQL function belongs.
@@ -110,186 +111,243 @@ pub fn locate(function: pg_sys::Oid) -> Result<pg_sys::Oid, Error> {
     catalog::relation(function, SEQUENCE_NAME).ok_or(Error::MarkMissing)
 }
 
-/// Sees to it that `request.wanted` and some time after it are below the mark.
-/// Where this server run has not read the mark before, raises every slot to it.
+/// Reads the mark; returns the first tick that is not reserved. If this process is
+/// the first to read it since the server's start, raises every slot to it.
 ///
 /// # Errors
-/// [`Error::MarkMissing`], [`Error::MarkNotPermanent`], and [`Error::PastEnd`]
-/// where the layout has no tick left to reserve.
-pub fn reserve(shared: Shared, request: &Request) -> Result<Reserved, Error> {
-    let relation = match Relation::open(request.sequence, request.wait_ms)? {
-        Opened::Relation(relation) => relation,
-        Opened::Locked => return Ok(request.not_locked()),
-    };
-    let Some(entry) = shared.try_lock(MarkKey::here(request.sequence)) else {
-        return Ok(Reserved::Busy);
-    };
-    let page = Page::lock(&relation);
-    let written = page.read();
-    let layout = &request.server.layout;
-    let on_page = layout.tick_above(written.bound);
-
-    // Whether the page says less than what sessions go by.
-    let mut is_low = false;
-    let bound = match entry.bound() {
-        // What this run wrote is so, whatever the entry says: that had to make
-        // room in between, or is of a database of the same number.
-        _ if written.run == shared.run() => {
-            let bound = layout.tick_of(written.bound);
-            entry.set_bound(bound);
-            bound
-        }
-        Some(bound) if on_page <= bound => {
-            is_low = true;
-            bound
-        }
-        known => {
-            let mut bound = on_page;
-            if known.is_none() {
-                let floor = floor::at_start(shared, request.server)?;
-                bound = bound.max(layout.tick_above(floor));
-            }
-            if bound > request.highest_accepted {
-                return Ok(Reserved::TooFarAhead(bound));
-            }
-            if written.is_set() && on_page > request.highest_set {
-                return Ok(Reserved::SetAhead(on_page));
-            }
-            raise_slots(shared, layout, bound, request.boot);
-            entry.set_bound(bound);
-            if known.is_some() {
-                return Ok(Reserved::Raised);
-            }
-            bound
-        }
-    };
-    let wanted = match request.wanted {
-        Some(wanted) => wanted,
-        None if is_low => bound,
-        None => return Ok(Reserved::Until(bound)),
-    };
-
-    // Somebody may have moved it while this process came here.
-    if !is_low && bound.get() > wanted.get().saturating_add(request.lease / 2) {
-        return Ok(Reserved::Until(bound));
+/// [`NotReserved`]; among the errors of the call are [`Error::MarkMissing`] and
+/// [`Error::MarkNotPermanent`].
+pub fn read(shared: Shared, request: &Request) -> Result<Tick, NotReserved> {
+    let mark = Mark::lock(shared, request)?;
+    let known = mark.known(request.highest_accepted)?;
+    if !known.page_is_low {
+        return Ok(known.bound);
     }
-    let highest = highest_tick(shared, layout);
-    let target = Tick::new(
-        request
-            .now
-            .max(highest)
-            .max(wanted)
-            .get()
-            .saturating_add(request.lease),
-    )
-    // A bound above the layout's last tick need not fit into a bigint, so that
-    // tick is never issued.
-    .min(layout.last_tick());
-    if target <= bound && !is_low {
-        return if wanted < bound {
-            Ok(Reserved::Until(bound))
-        } else {
-            Err(Error::PastEnd {
-                end: layout.expires_at(),
-            })
-        };
-    }
-    page.move_to(shared, request, &relation, &entry, target.max(bound))
+    let target = mark.ticks_ahead_of(known.bound);
+    mark.move_to(target.max(known.bound))
 }
 
-/// Sees to it that this database's later IDs have at least this tick, and
-/// accepts what somebody has set. [`Reserved::Busy`] while another process moves
-/// the mark.
+/// Moves the mark so that `wanted` and some time after it are below it; returns the
+/// first tick that is not reserved. `now` is the clock's tick. Reads the mark first,
+/// as [`read`].
 ///
 /// # Errors
-/// As [`reserve`].
-pub fn start_at(shared: Shared, request: &Request, tick: Tick) -> Result<Reserved, Error> {
-    let relation = match Relation::open(request.sequence, request.wait_ms)? {
-        Opened::Relation(relation) => relation,
-        Opened::Locked => return Ok(request.not_locked()),
-    };
-    let Some(entry) = shared.try_lock(MarkKey::here(request.sequence)) else {
-        return Ok(Reserved::Busy);
-    };
-    let page = Page::lock(&relation);
-    let written = page.read();
-    let layout = &request.server.layout;
+/// As [`read`], and [`Error::PastEnd`] if the layout has no tick left to reserve.
+pub fn advance(
+    shared: Shared,
+    request: &Request,
+    now: Tick,
+    wanted: Tick,
+) -> Result<Tick, NotReserved> {
+    let mark = Mark::lock(shared, request)?;
+    let known = mark.known(request.highest_accepted.max(now))?;
+    let Known { bound, page_is_low } = known;
+    // Another process may have moved it in the meantime.
+    if !page_is_low && bound.get() > wanted.get().saturating_add(request.ticks_ahead / 2) {
+        return Ok(bound);
+    }
+    let target = mark.ticks_ahead_of(now.max(wanted));
+    if target > bound || page_is_low {
+        return mark.move_to(target.max(bound));
+    }
+    if wanted < bound {
+        return Ok(bound);
+    }
+    let end = mark.layout().expires_at();
+    Err(NotReserved::Failed(Error::PastEnd { end }))
+}
+
+/// Makes sure that this database's later IDs have at least this tick, and accepts a
+/// mark that was set. Returns the first tick that is not reserved.
+///
+/// # Errors
+/// As [`read`].
+pub fn start_at(shared: Shared, request: &Request, tick: Tick) -> Result<Tick, NotReserved> {
+    let mark = Mark::lock(shared, request)?;
+    let layout = mark.layout();
     let mut start = tick;
-    let mut reserved = entry.bound().unwrap_or_default();
-    if written.run == shared.run() {
-        reserved = layout.tick_of(written.bound);
+    let mut reserved = mark.entry.bound_tick().unwrap_or_default();
+    if mark.written.start_number == shared.start_number() {
+        reserved = layout.tick_of(mark.written.bound_id);
     } else {
-        start = start.max(layout.tick_above(written.bound));
-        if entry.bound().is_none() {
-            let floor = floor::at_start(shared, request.server)?;
+        start = start.max(layout.tick_above(mark.written.bound_id));
+        if mark.entry.bound_tick().is_none() {
+            let floor = floor::at_start(shared, request.identity)?;
             start = start.max(layout.tick_above(floor));
         }
     }
     if start > request.highest_accepted {
-        return Ok(Reserved::TooFarAhead(start));
+        return Err(NotReserved::TooFarAhead(start));
     }
-    let target = Tick::new(start.get().saturating_add(request.lease))
+    let target = Tick::new(start.get().saturating_add(request.ticks_ahead))
         .min(layout.last_tick())
         .max(start)
         .max(reserved);
-    raise_slots(shared, layout, start, request.boot);
-    page.move_to(shared, request, &relation, &entry, target)
-}
-
-impl Request {
-    /// What it means that the sequence is locked.
-    fn not_locked(&self) -> Reserved {
-        if self.wait_ms > 0 {
-            Reserved::Locked
-        } else {
-            Reserved::Busy
-        }
-    }
+    mark.raise_slots(start);
+    mark.move_to(target)
 }
 
 /// Whether no ID of this database has been issued: the mark was never moved.
-/// `false` where it cannot be looked at without waiting.
+/// `false` if it cannot be read without waiting.
 ///
 /// # Errors
 /// [`Error::MarkMissing`], [`Error::MarkNotPermanent`].
 pub fn is_unused(sequence: pg_sys::Oid) -> Result<bool, Error> {
     match Relation::open(sequence, 0)? {
-        Opened::Relation(relation) => Ok(Page::lock(&relation).read().bound == SnowflakeId::ZERO),
+        Opened::Relation(relation) => {
+            Ok(Page::lock(&relation).read().bound_id == SnowflakeId::ZERO)
+        }
         Opened::Locked => Ok(false),
     }
 }
 
-/// Raises every slot to a time that has been reached by now.
-fn raise_slots(shared: Shared, layout: &Layout, bound: Tick, boot: i64) {
-    if bound == Tick::default() {
-        // Nothing is out yet; the epoch may lie in the future.
-        return;
-    }
-    // The time first: who finds a raised slot finds out why.
-    shared
-        .pace()
-        .note(clock::micros(layout.time_of(bound)), boot);
-    for slot in shared.slots() {
-        slot.raise_to(layout.sequence_bits(), bound);
-    }
+/// A mark that this process alone reads and moves. The fields are dropped in this
+/// order, the reverse of that in which they are locked.
+struct Mark<'a> {
+    page: Page,
+    entry: Locked,
+    relation: Relation,
+    written: Written,
+    shared: Shared,
+    request: &'a Request<'a>,
 }
 
-fn highest_tick(shared: Shared, layout: &Layout) -> Tick {
-    shared
-        .slots()
-        .iter()
-        .map(|slot| slot.last(layout.sequence_bits()).0)
-        .max()
-        .unwrap_or_default()
+/// What is known of a mark after it was read.
+struct Known {
+    /// The first tick that is not reserved.
+    bound: Tick,
+    /// Whether the page has a lower bound than the one that sessions use.
+    page_is_low: bool,
+}
+
+impl<'a> Mark<'a> {
+    fn lock(shared: Shared, request: &'a Request) -> Result<Self, NotReserved> {
+        let relation = match Relation::open(request.sequence, request.wait_ms)? {
+            Opened::Relation(relation) => relation,
+            Opened::Locked if request.wait_ms > 0 => return Err(NotReserved::Locked),
+            Opened::Locked => return Err(NotReserved::Busy),
+        };
+        let entry = shared
+            .try_lock(MarkKey::here(request.sequence))
+            .ok_or(NotReserved::Busy)?;
+        let page = Page::lock(&relation);
+        Ok(Mark {
+            written: page.read(),
+            page,
+            entry,
+            relation,
+            shared,
+            request,
+        })
+    }
+
+    fn layout(&self) -> &'a Layout {
+        self.request.identity.layout()
+    }
+
+    /// What the page and the entry have. If this process is the first to read the
+    /// page since the server's start, or since the mark was set, it raises every
+    /// slot, to `highest_accepted` at most.
+    fn known(&self, highest_accepted: Tick) -> Result<Known, NotReserved> {
+        let layout = self.layout();
+        let on_page = layout.tick_above(self.written.bound_id);
+        if self.written.start_number == self.shared.start_number() {
+            // Written since the start, so it is right whatever the entry has: that
+            // may have been replaced, or be of a dropped database with this OID.
+            let bound = layout.tick_of(self.written.bound_id);
+            self.entry.set_bound_tick(bound);
+            return Ok(Known {
+                bound,
+                page_is_low: false,
+            });
+        }
+        let before = self.entry.bound_tick();
+        if let Some(bound) = before.filter(|&bound| on_page <= bound) {
+            return Ok(Known {
+                bound,
+                page_is_low: true,
+            });
+        }
+        let mut bound = on_page;
+        if before.is_none() {
+            let floor = floor::at_start(self.shared, self.request.identity)?;
+            bound = bound.max(layout.tick_above(floor));
+        }
+        if bound > highest_accepted {
+            return Err(NotReserved::TooFarAhead(bound));
+        }
+        if self.written.is_set() && on_page > self.request.highest_set {
+            return Err(NotReserved::SetAhead(on_page));
+        }
+        self.raise_slots(bound);
+        self.entry.set_bound_tick(bound);
+        if before.is_some() {
+            return Err(NotReserved::Raised);
+        }
+        Ok(Known {
+            bound,
+            page_is_low: false,
+        })
+    }
+
+    /// Raises every slot to a time that has been reached by now.
+    fn raise_slots(&self, bound: Tick) {
+        if bound == Tick::default() {
+            // Nothing has been issued yet; the epoch may lie in the future.
+            return;
+        }
+        let layout = self.layout();
+        // The time first: a process that finds a raised slot finds the reason.
+        self.shared
+            .slewed_clock()
+            .observe(layout.time_of(bound).into(), self.request.boot);
+        for slot in self.shared.slots() {
+            slot.raise_to(layout.sequence_bits(), bound);
+        }
+    }
+
+    /// As many ticks as are to be reserved ahead of this tick, and of all slots.
+    fn ticks_ahead_of(&self, tick: Tick) -> Tick {
+        let layout = self.layout();
+        let slots = self.shared.slots().iter();
+        let highest = slots
+            .map(|slot| slot.last(layout.sequence_bits()).0)
+            .fold(tick, Tick::max);
+        Tick::new(highest.get().saturating_add(self.request.ticks_ahead))
+            // A bound above the layout's last tick need not fit into a bigint, so
+            // that tick is never issued.
+            .min(layout.last_tick())
+    }
+
+    /// Moves the mark and, once that is durable, announces it to other processes.
+    fn move_to(self, target: Tick) -> Result<Tick, NotReserved> {
+        let bound_id = self.layout().first_id_of(target);
+        let start_number = self.shared.start_number();
+        // First what can fail.
+        let floor = floor::raise(self.shared, self.request.identity, bound_id)?;
+        let written = Written {
+            bound_id,
+            start_number,
+        };
+        let record = self.page.write(&self.relation, written);
+        // Other processes may read the page while this one waits for the disk.
+        drop(self.page);
+        flush(record.max(floor.map_or(0, |floor| floor.record)));
+        if let Some(floor) = floor {
+            floor.is_durable();
+        }
+        self.entry.set_bound_tick(target);
+        Ok(target)
+    }
 }
 
 /// The mark's sequence, opened and locked until dropped.
 struct Relation(pg_sys::Relation);
 
-/// What came of opening it.
+/// The result of opening it.
 enum Opened {
     Relation(Relation),
-    /// Somebody else has locked it.
+    /// Another session has locked it.
     Locked,
 }
 
@@ -298,7 +356,7 @@ impl Relation {
         if !lock(sequence, wait_ms) {
             return Ok(Opened::Locked);
         }
-        // SAFETY: answers null where the relation is gone; it is locked.
+        // SAFETY: returns null if the relation does not exist; it is locked.
         let relation = unsafe {
             let no_lock = pg_sys::NoLock as pg_sys::LOCKMODE;
             pg_sys::try_relation_open(sequence, no_lock)
@@ -324,18 +382,18 @@ impl Relation {
     }
 }
 
-/// Locks the sequence; `false` where it could not be locked in that time.
+/// Locks the sequence; `false` if it could not be locked in that time.
 fn lock(sequence: pg_sys::Oid, wait_ms: i64) -> bool {
-    // SAFETY: a lock on a relation need not have one.
+    // SAFETY: a relation can be locked whether or not it exists.
     if unsafe { pg_sys::ConditionalLockRelationOid(sequence, LOCK_MODE) } {
         return true;
     }
     if wait_ms <= 0 {
         return false;
     }
-    // In the queue, as `nextval()` would, so that those who come later don't go
-    // first. It is the wait that `lock_timeout` bounds.
-    // SAFETY: a plain integer of this process, put back on every way out.
+    // In the queue, as in `nextval()`, so that later sessions do not go first.
+    // `lock_timeout` bounds this wait.
+    // SAFETY: a plain integer of this process, restored in every case.
     unsafe {
         let before = pg_sys::LockTimeout;
         let wait = c_int::try_from(wait_ms).unwrap_or(c_int::MAX);
@@ -360,27 +418,27 @@ impl Drop for Relation {
     }
 }
 
-/// What the mark's page says.
+/// What is written on the mark's page.
 struct Written {
-    bound: SnowflakeId,
-    run: i64,
+    bound_id: SnowflakeId,
+    start_number: i64,
 }
 
 impl Written {
-    /// Whether it was set by hand: runs have negative numbers.
+    /// Whether it was set by hand: start numbers are negative.
     fn is_set(&self) -> bool {
-        self.run >= 0 && self.bound > SnowflakeId::ZERO
+        self.start_number >= 0 && self.bound_id > SnowflakeId::ZERO
     }
 }
 
 /// The tuple of a sequence (`FormData_pg_sequence_data`, commands/sequence.h).
-/// Whatever is on the page is a valid value of it: a `bool` need not be.
+/// Any bytes on the page are a valid value of it. They need not be a valid `bool`.
 #[repr(C)]
 pub struct SequenceData {
     /// The last value, or the first one.
     pub last_value: i64,
     log_cnt: i64,
-    /// A C `bool`: 0 where the value has not been given out yet.
+    /// A C `bool`: 0 if the value has not been issued yet.
     pub is_called: u8,
 }
 
@@ -400,59 +458,35 @@ impl Page {
     fn read(&self) -> Written {
         #[cfg(feature = "unprotected")]
         if crate::unprotected::is("mark") {
-            // As on the first day.
+            // As in a new database.
             return Written {
-                bound: SnowflakeId::ZERO,
-                run: 0,
+                bound_id: SnowflakeId::ZERO,
+                start_number: 0,
             };
         }
         // SAFETY: the buffer is pinned and locked.
         let data = unsafe { &*sequence_data(pg_sys::BufferGetPage(self.0)) };
         Written {
-            // As created it is 1 and not called; a negative value somebody
-            // gave it says that nothing is out yet, too.
-            bound: SnowflakeId::new(data.last_value)
+            // A new sequence has 1 and is not called. A negative value that was set
+            // by hand also means that nothing has been issued.
+            bound_id: SnowflakeId::new(data.last_value)
                 .filter(|bound| data.is_called != 0 || bound.get() > 1)
                 .unwrap_or(SnowflakeId::ZERO),
-            run: data.log_cnt,
+            start_number: data.log_cnt,
         }
     }
 
-    /// Moves the mark and, once that is durable, tells who looks for it.
-    fn move_to(
-        self,
-        shared: Shared,
-        request: &Request,
-        relation: &Relation,
-        entry: &Locked,
-        target: Tick,
-    ) -> Result<Reserved, Error> {
-        let bound = request.server.layout.first_id_of(target);
-        let run = shared.run();
-        // First what can fail.
-        let floor = floor::raise(shared, request.server, bound)?;
-        let record = self.write(relation, Written { bound, run });
-        // Others may read the page while this process waits for the disk.
-        drop(self);
-        flush(record.max(floor.map_or(0, |floor| floor.record)));
-        if let Some(floor) = floor {
-            floor.is_durable();
-        }
-        entry.set_bound(target);
-        Ok(Reserved::Until(target))
-    }
-
-    /// Changes the page and its log together; answers up to where to flush.
+    /// Changes the page and logs that; returns the position up to which to flush.
     fn write(&self, relation: &Relation, new: Written) -> pg_sys::XLogRecPtr {
-        // SAFETY: the buffer is locked exclusively; generic WAL hands out a
-        // copy of the page and applies and logs the difference in a critical
-        // section of its own.
+        // SAFETY: the buffer is locked exclusively; generic WAL returns a copy of
+        // the page, and applies and logs the difference in a critical section of its
+        // own.
         unsafe {
             let state = pg_sys::GenericXLogStart(relation.0);
             let page = pg_sys::GenericXLogRegisterBuffer(state, self.0, 0);
             let data = &mut *sequence_data(page);
-            data.last_value = new.bound.get();
-            data.log_cnt = new.run;
+            data.last_value = new.bound_id.get();
+            data.log_cnt = new.start_number;
             data.is_called = 1;
             pg_sys::GenericXLogFinish(state)
         }
@@ -479,10 +513,10 @@ pub unsafe fn sequence_data(page: pg_sys::Page) -> *mut SequenceData {
     }
 }
 
-/// Makes the records durable. The mark's is none (0) where `wal_level` is
-/// `minimal` and this very transaction has created the extension: then the
-/// commit syncs the file, and no other session sees the extension before that. The
-/// floor's may be another process's, which is in the log by now.
+/// Makes the records durable. The mark has none (0) if `wal_level` is `minimal` and
+/// this transaction has created the extension: then the commit syncs the file, and
+/// no other session sees the extension before that. The floor's record may be
+/// another process's, which is in the log by now.
 fn flush(record: pg_sys::XLogRecPtr) {
     // SAFETY: positions that were written.
     unsafe {

@@ -1,12 +1,31 @@
 //! How an ID comes about.
+//!
+//! ```text
+//! next        the fast path: an ID of this session's slot
+//! next_slow   the slow path: resolves, reserves, waits
+//! session     what this process has resolved
+//! reading     what time it is for generating IDs
+//! reserve     what is reserved, and how to reserve more
+//! mark        the reservation in the write-ahead log, for a database
+//! floor       the same for the server
+//! admin       what superusers set right: the start and the clock
+//! ```
 
 pub mod accepted_layout;
+mod admin;
 mod counter;
 pub mod floor;
+mod last_id;
 mod log;
 pub mod mark;
 mod next;
+mod next_slow;
+mod reading;
+mod reserve;
+mod session;
 pub mod stats;
 mod wait;
 
-pub use next::{Batch, accept_clock, next, next_batch, start_after};
+pub use admin::{accept_clock, start_after};
+pub use last_id::get as last_id;
+pub use next::{Batch, forget_last_id, issued, next, next_batch};

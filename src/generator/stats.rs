@@ -1,15 +1,15 @@
-//! Counting: in the process, added to shared memory now and then.
+//! Counting: in the process, added to shared memory from time to time.
 //!
-//! An ID costs one addition in the process's own memory. What was counted goes
-//! to the slot's [`Counters`] at the end of each transaction, whenever time is
+//! An ID costs one addition in the process's own memory. The count is added to
+//! the slot's [`Counters`] at the end of each transaction, whenever time is
 //! reserved (about once a second), and when the process ends.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use parking_lot::Mutex;
-use snowflake_id::SnowflakeId;
 
+use crate::generator::last_id;
 use crate::pg;
 use crate::shared::Counters;
 
@@ -24,16 +24,13 @@ fn count_in(counters: &'static Counters) {
     *COUNTERS.lock() = Some(counters);
 }
 
-/// IDs that this process has issued and not yet added up.
+/// IDs that this process has issued and not yet added to the slot's counters.
 static IDS: AtomicU64 = AtomicU64::new(0);
 
-/// The last ID that this session got; negative before the first.
-static LAST: AtomicI64 = AtomicI64::new(-1);
-
-/// Begins to add up to this slot's counters; once a process.
+/// Starts to count for the slot with these counters; once a process.
 pub fn init(counters: &'static Counters) {
-    // Not a `Once`, which an error of Postgres in between would poison: a
-    // callback that is registered a second time finds nothing to add.
+    // Set last: an error of Postgres in between must not prevent a second try, and
+    // a callback that is registered a second time finds nothing to add.
     static DONE: AtomicBool = AtomicBool::new(false);
     count_in(counters);
     if DONE.load(Relaxed) {
@@ -45,46 +42,34 @@ pub fn init(counters: &'static Counters) {
 }
 
 /// From now on the session's IDs are of another slot, which has these counters.
-pub fn go_on(counters: &'static Counters) {
+pub fn move_to(counters: &'static Counters) {
     flush();
     count_in(counters);
 }
 
-/// Counts an ID, which is now the last one that this session got.
+/// Counts an ID. It is also the [last ID](last_id) when the count is flushed.
 #[inline]
-pub fn issued(id: SnowflakeId) {
+pub fn count_id() {
     // One thread: a load and a store do what a locked addition would.
     IDS.store(IDS.load(Relaxed) + 1, Relaxed);
-    LAST.store(id.get(), Relaxed);
-}
-
-/// The last ID that this session got.
-pub fn last() -> Option<SnowflakeId> {
-    SnowflakeId::new(LAST.load(Relaxed))
-}
-
-/// Forgets the last ID, as DISCARD does.
-pub fn forget() {
-    flush();
-    LAST.store(-1, Relaxed);
 }
 
 /// Counts a wait.
-pub fn waited(micros: u64) {
+pub fn count_wait(micros: u64) {
     if let Some(counters) = counters() {
         counters.waits.fetch_add(1, Relaxed);
         counters.wait_micros.fetch_add(micros, Relaxed);
     }
 }
 
-/// Counts a step of the clock.
-pub fn clock_stepped() {
+/// Counts a clock step.
+pub fn count_clock_step() {
     if let Some(counters) = counters() {
         counters.clock_steps.fetch_add(1, Relaxed);
     }
 }
 
-/// Adds up what this process has counted.
+/// Adds what this process has counted to the slot's counters.
 pub fn flush() {
     let ids = IDS.load(Relaxed);
     if ids == 0 {
@@ -93,6 +78,8 @@ pub fn flush() {
     if let Some(counters) = counters() {
         IDS.store(0, Relaxed);
         counters.ids.fetch_add(ids, Relaxed);
-        counters.last_id.fetch_max(LAST.load(Relaxed), Relaxed);
+        if let Some(id) = last_id::get() {
+            counters.last_id.fetch_max(id.get(), Relaxed);
+        }
     }
 }

@@ -13,37 +13,37 @@ use crate::settings;
 /// How often a long wait looks at the clocks again, milliseconds.
 const LONGEST_SLEEP_MS: i64 = 100;
 
-/// How long the lock on the mark is waited for where `snowflake.max_wait` is
-/// less, milliseconds.
+/// How long a call waits for the lock on the mark if `snowflake.max_wait` is less,
+/// milliseconds.
 const SHORTEST_LOCK_WAIT_MS: i64 = 100;
 
-/// How long another process may take to move the mark where `snowflake.max_wait`
-/// is less, milliseconds: it waits for the disk, or for a processor, which is not
-/// what that setting is about.
+/// How long another process may take to move the mark if `snowflake.max_wait` is
+/// less, milliseconds. It waits for the disk or for a processor, which that
+/// setting does not limit.
 const SHORTEST_MOVER_WAIT_MS: i64 = 1_000;
 
 /// How long one call may still wait.
-pub struct Patience {
+pub struct WaitBudget {
     since: Instant,
     max_wait_ms: i32,
-    waiting: bool,
+    has_waited: bool,
 }
 
-impl Patience {
+impl WaitBudget {
     /// `snowflake.max_wait` from now on.
     pub fn new() -> Self {
-        Patience {
+        WaitBudget {
             since: Instant::now(),
             max_wait_ms: settings::max_wait_ms(),
-            waiting: false,
+            has_waited: false,
         }
     }
 
     /// Waits a while for something that takes `needed` microseconds.
     ///
     /// # Errors
-    /// What `error` makes of the milliseconds needed and allowed, at once,
-    /// where that is bound to take too long.
+    /// What `error` returns for the milliseconds needed and allowed, at once, if the
+    /// wait is bound to take too long.
     pub fn wait(
         &mut self,
         needed: i64,
@@ -55,7 +55,7 @@ impl Patience {
         if waited.saturating_add(needed) > limit {
             return Err(error(needed_ms, self.max_wait_ms));
         }
-        self.waiting = true;
+        self.has_waited = true;
         // Not in one piece: what is waited for may come earlier.
         pg::sleep(needed_ms.min(LONGEST_SLEEP_MS));
         Ok(())
@@ -73,7 +73,7 @@ impl Patience {
     /// Waits a moment for another process that moves the mark.
     ///
     /// # Errors
-    /// [`Error::MarkLocked`] where that takes too long.
+    /// [`Error::MarkLocked`] if that takes too long.
     pub fn wait_for_mover(&mut self) -> Result<(), Error> {
         if self.waited_ms() >= i64::from(self.max_wait_ms).max(SHORTEST_MOVER_WAIT_MS) {
             return Err(self.mark_locked());
@@ -82,7 +82,7 @@ impl Patience {
         Ok(())
     }
 
-    /// The error of a call that has waited for the mark as long as it may.
+    /// The error of a call that has waited for the mark for as long as it may.
     pub fn mark_locked(&self) -> Error {
         Error::MarkLocked {
             waited_ms: self.waited_ms(),
@@ -93,27 +93,30 @@ impl Patience {
         i64::try_from(self.since.elapsed().as_millis()).unwrap_or(i64::MAX)
     }
 
-    /// Waits for a wall clock that is behind by more than may be ridden out.
+    /// Waits for a wall clock that is behind by more than `max_step` microseconds.
     ///
     /// # Errors
-    /// [`Error::ClockBehind`] where that is bound to take too long.
+    /// [`Error::ClockBehind`] if that is bound to take too long.
     pub fn wait_for_clock(
         &mut self,
-        wall: i64,
-        reached: i64,
+        wall: snowflake_id::WallTime,
+        reached: snowflake_id::WallTime,
         max_step: Option<i64>,
     ) -> Result<(), Error> {
         let needed = reached
-            .saturating_sub(wall)
+            .micros_since(wall)
             .saturating_sub(max_step.unwrap_or(0));
-        self.wait(needed, |_, _| Error::ClockBehind { wall, reached })
+        self.wait(needed, |_, _| Error::ClockBehind {
+            wall: wall.unix_micros(),
+            reached: reached.unix_micros(),
+        })
     }
 }
 
-impl Drop for Patience {
+impl Drop for WaitBudget {
     fn drop(&mut self) {
-        if self.waiting {
-            stats::waited(u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX));
+        if self.has_waited {
+            stats::count_wait(u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX));
         }
     }
 }

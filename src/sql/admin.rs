@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use pgrx::prelude::*;
+use snowflake_id::WallTime;
 
 use crate::error::Error;
 use crate::generator::{self, accepted_layout, stats};
@@ -19,7 +20,8 @@ fn snowflake_start_after(id: i64, call: Call<'_>) {
 #[pg_extern(volatile, parallel_safe)]
 fn snowflake_accept_clock(expected: TimestampWithTimeZone) {
     superusers_only("snowflake_accept_clock");
-    generator::accept_clock(values::unix_micros(expected)).unwrap_or_else(|error| error.report());
+    let expected = WallTime::from_unix_micros(values::unix_micros(expected));
+    generator::accept_clock(expected).unwrap_or_else(|error| error.report());
 }
 
 /// Accepts the layout of this server as that of the database's IDs.

@@ -6,7 +6,6 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use crate::error::Error;
-use crate::generator::stats;
 use crate::generator::{self, Batch};
 use crate::pg::Call;
 
@@ -69,7 +68,7 @@ impl Iterator for Batches {
         let (batch, index) = match self.batch {
             Some((batch, index))
                 if index < batch.count()
-                    && stats::last().is_none_or(|last| last < batch.id(index)) =>
+                    && generator::last_id().is_none_or(|last| last < batch.id(index)) =>
             {
                 (batch, index)
             }
@@ -78,14 +77,14 @@ impl Iterator for Batches {
         self.left -= 1;
         self.batch = Some((batch, index + 1));
         let id = batch.id(index);
-        stats::issued(id);
+        generator::issued(id);
         Some(id.get())
     }
 }
 
 #[pg_extern(volatile, parallel_restricted)]
 fn snowflake_currval() -> i64 {
-    match stats::last() {
+    match generator::last_id() {
         Some(id) => id.get(),
         None => Error::NothingIssued.report(),
     }

@@ -3,14 +3,12 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use pgrx::prelude::*;
-use snowflake_id::{Layout, Origin, Slot, SnowflakeId, Tick};
+use snowflake_id::{Layout, Slot, SnowflakeId, Tick};
 
 use crate::clock;
-use crate::generator::floor::{self, Server};
-use crate::generator::{accepted_layout, mark, stats};
+use crate::generator::{accepted_layout, floor, mark, stats};
 use crate::pg::Call;
 use crate::settings;
-use crate::settings::Identity;
 use crate::shared::{self, Counters, MarkKey, Shared};
 use crate::sql::values::timestamptz;
 
@@ -49,7 +47,7 @@ fn snowflake_get_status(
     stats::flush();
     let layout = settings::layout_for_reading().ok();
     let shared = shared::get();
-    let node = settings::fixed().and_then(|identity| identity.node);
+    let node = settings::identity().map(|identity| identity.node());
     let sum = |of: fn(&Counters) -> u64| {
         shared.map(|shared| shared.counters().iter().map(of).sum::<u64>() as i64)
     };
@@ -66,7 +64,10 @@ fn snowflake_get_status(
             let sequence = mark::locate(call.function()).ok()?;
             timestamptz(layout.time_of(shared.bound_of(MarkKey::here(sequence))?))
         }),
-        shared.map(|shared| (shared.pace().reached() - clock::wall()).max(0) as f64 / 1e6),
+        shared.map(|shared| {
+            let reached = shared.slewed_clock().reached();
+            reached.micros_since(clock::wall()).max(0) as f64 / 1e6
+        }),
         sum(|counters| counters.ids.load(Relaxed)),
         sum(|counters| counters.waits.load(Relaxed)),
         layout.and_then(|layout| timestamptz(layout.expires_at())),
@@ -98,8 +99,8 @@ fn snowflake_get_stat_slots() -> TableIterator<
     ),
 > {
     stats::flush();
-    let rows = match shared::get().zip(settings::fixed()) {
-        Some((shared, identity)) => slots(shared, *identity),
+    let rows = match shared::get().zip(settings::layout()) {
+        Some((shared, layout)) => slots(shared, layout),
         None => Vec::new(),
     };
     TableIterator::new(rows)
@@ -108,7 +109,7 @@ fn snowflake_get_stat_slots() -> TableIterator<
 #[allow(clippy::type_complexity)] // the columns of a view
 fn slots(
     shared: Shared,
-    identity: Identity,
+    layout: &Layout,
 ) -> Vec<(
     i32,
     i32,
@@ -120,8 +121,7 @@ fn slots(
     i64,
     Option<i64>,
 )> {
-    let layout = identity.layout;
-    let before = bound_at_start(shared, identity);
+    let before = bound_at_start(shared);
     let now = layout
         .tick_at(clock::time(clock::wall()))
         .map_or(0, Tick::get);
@@ -130,15 +130,15 @@ fn slots(
         .map(|(backend_id, (slot, counters))| {
             let (last, _) = slot.last(layout.sequence_bits());
             (
-                backend_id,
+                backend_id as i32,
                 shared.slots().len() as i32,
                 counters.ids.load(Relaxed) as i64,
-                last_id_at(&layout, counters),
+                last_id_at(layout, counters),
                 last.get().saturating_sub(now) as i64,
                 counters.waits.load(Relaxed) as i64,
                 counters.wait_micros.load(Relaxed) as f64 / 1e3,
                 counters.clock_steps.load(Relaxed) as i64,
-                bound_of_slot(slot, identity, backend_id).or(before),
+                bound_of_slot(slot, backend_id).or(before),
             )
         })
         .collect()
@@ -147,28 +147,21 @@ fn slots(
 /// The ID of the slot's word: no greater one of this backend number has been
 /// made here since the start. `None` where the slot was neither used nor raised,
 /// and where this server has no node number.
-fn bound_of_slot(slot: &Slot, identity: Identity, backend_id: i32) -> Option<i64> {
-    let Identity { layout, node } = identity;
+fn bound_of_slot(slot: &Slot, backend_id: u32) -> Option<i64> {
+    let identity = settings::identity()?;
+    let layout = identity.layout();
     let (tick, sequence) = slot.last(layout.sequence_bits());
     if (tick.get(), sequence) == (0, 0) {
         return None;
     }
-    let origin = Origin::new(layout, node?, backend_id.unsigned_abs()).ok()?;
-    Some(origin.id(tick.min(layout.last_tick()), sequence).get())
+    let tick = tick.min(layout.last_tick());
+    Some(identity.id(backend_id, tick, sequence).get())
 }
 
 /// The greatest ID that the floor leaves to the time before the start, to which
 /// the first ID raises every slot. A damaged file is that ID's matter.
-fn bound_at_start(shared: Shared, identity: Identity) -> Option<i64> {
-    let Identity { layout, node } = identity;
-    let floor = floor::at_start(
-        shared,
-        Server {
-            layout,
-            node: node?,
-        },
-    )
-    .ok()?;
+fn bound_at_start(shared: Shared) -> Option<i64> {
+    let floor = floor::at_start(shared, settings::identity()?).ok()?;
     (floor > SnowflakeId::ZERO).then(|| floor.get() - 1)
 }
 

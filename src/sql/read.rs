@@ -124,8 +124,8 @@ fn snowflake_compose_by(
 /// The result by this server's layout. Raises the error, if any.
 #[inline]
 pub fn by_this_server<T>(read: impl FnOnce(&Layout) -> Result<T, Error>) -> T {
-    match settings::fixed() {
-        Some(identity) => or_report(read(&identity.layout)),
+    match settings::layout() {
+        Some(layout) => or_report(read(layout)),
         None => or_report(read(&or_report(settings::layout_for_reading()))),
     }
 }

@@ -1,28 +1,27 @@
 //! The bounds of the IDs that a server may have issued: one for each layout and node number that it has had.
 //!
-//! A server that starts has to begin above what it issued before, in whichever of its databases, with whichever layout.
-//! Of its earlier node numbers only those of another layout matter: IDs of the same layout with another node number are
-//! different numbers.
+//! After a start, a server issues IDs above those that it issued before, in any database and with any layout. Earlier node
+//! numbers matter only with another layout: IDs of the same layout and another node number are different numbers.
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{Layout, SnowflakeId};
+use crate::{Identity, Layout, SnowflakeId};
 
-/// None of the IDs with this layout and node number is at or above this one.
+/// No ID with this layout and node number has been issued at or above this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
     /// The layout.
     pub layout: Layout,
     /// The node number.
     pub node: u32,
-    /// The first ID that has certainly not been issued.
-    pub bound: SnowflakeId,
+    /// The first ID that is not reserved.
+    pub bound_id: SnowflakeId,
 }
 
 /// A bound for each layout and node number, the highest first.
 ///
-/// As a text it is a line that says what follows, and a line for each: bound, node number, layout.
+/// The text has a title line, and a line for each bound: bound, node number, layout.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Bounds(Vec<Bound>);
 
@@ -38,26 +37,26 @@ impl Bounds {
     /// How many are kept. Their text has at most 4 kB.
     pub const MOST: usize = 24;
 
-    /// The bound that a server with this layout and node number has to begin at; 0 where there is none.
+    /// The bound above which this server has to issue IDs; 0 if there is none.
     #[must_use]
-    pub fn highest_for(&self, layout: &Layout, node: u32) -> SnowflakeId {
+    pub fn highest_for(&self, identity: &Identity) -> SnowflakeId {
         self.0
             .iter()
-            .filter(|it| it.layout != *layout || it.node == node)
-            .map(|it| it.bound)
+            .filter(|it| it.layout != *identity.layout() || it.node == identity.node())
+            .map(|it| it.bound_id)
             .max()
             .unwrap_or(SnowflakeId::ZERO)
     }
 
-    /// Raises the bound of one layout and node number; it is never lowered. Where there are too many, the lowest of the
-    /// others is dropped, which time has left behind the furthest.
+    /// Raises the bound of one layout and node number. It is never lowered. If there are too many bounds, the lowest of the
+    /// others is dropped: it is the furthest behind the clock.
     pub fn raise(&mut self, new: Bound) {
         let is_same = |it: &Bound| it.layout == new.layout && it.node == new.node;
         match self.0.iter_mut().find(|it| is_same(it)) {
-            Some(known) => known.bound = known.bound.max(new.bound),
+            Some(known) => known.bound_id = known.bound_id.max(new.bound_id),
             None => self.0.push(new),
         }
-        self.0.sort_by_key(|it| std::cmp::Reverse(it.bound));
+        self.0.sort_by_key(|it| std::cmp::Reverse(it.bound_id));
         if self.0.len() > Self::MOST
             && let Some(lowest) = self.0.iter().rposition(|it| !is_same(it))
         {
@@ -80,10 +79,10 @@ impl fmt::Display for Bounds {
         for Bound {
             layout,
             node,
-            bound,
+            bound_id,
         } in &self.0
         {
-            writeln!(f, "{} {node} {layout}", bound.get())?;
+            writeln!(f, "{bound_id} {node} {layout}")?;
         }
         Ok(())
     }
@@ -94,12 +93,12 @@ impl FromStr for Bounds {
 
     fn from_str(text: &str) -> Result<Self, BoundsError> {
         let parse = |line: &str| {
-            let (bound, rest) = line.split_once(' ')?;
+            let (bound_id, rest) = line.split_once(' ')?;
             let (node, layout) = rest.split_once(' ')?;
             Some(Bound {
                 layout: layout.parse().ok()?,
                 node: node.parse().ok()?,
-                bound: SnowflakeId::new(bound.parse().ok()?)?,
+                bound_id: SnowflakeId::new(bound_id.parse().ok()?)?,
             })
         };
         let mut lines = text.lines();
@@ -115,27 +114,26 @@ mod tests {
     use super::*;
     use crate::presets;
 
-    fn bound(layout: &str, node: u32, bound: i64) -> Bound {
+    fn bound(layout: &str, node: u32, bound_id: i64) -> Bound {
         Bound {
             layout: layout.parse().expect("a layout"),
             node,
-            bound: SnowflakeId::new(bound).expect("an ID"),
+            bound_id: SnowflakeId::new(bound_id).expect("an ID"),
         }
     }
 
     fn highest(bounds: &Bounds, layout: &str, node: u32) -> i64 {
-        bounds
-            .highest_for(&layout.parse().expect("a layout"), node)
-            .get()
+        let identity = Identity::new(layout.parse().expect("a layout"), node);
+        bounds.highest_for(&identity.expect("an identity")).get()
     }
 
     #[test]
-    fn another_node_number_of_the_same_layout_is_not_heeded() {
+    fn another_node_number_of_the_same_layout_does_not_count() {
         let bounds = Bounds::from_iter([bound("default", 1, 1_000), bound("default", 2, 2_000)]);
         assert_eq!(highest(&bounds, "default", 1), 1_000);
         assert_eq!(highest(&bounds, "default", 2), 2_000);
         assert_eq!(highest(&bounds, "default", 3), 0);
-        // Those of another layout may be the same numbers.
+        // IDs of another layout may be the same numbers.
         assert_eq!(highest(&bounds, "twitter", 3), 2_000);
         assert_eq!(highest(&Bounds::default(), "default", 1), 0);
     }
@@ -150,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_make_room_but_never_the_one_that_is_raised() {
+    fn the_lowest_bound_is_dropped_but_never_the_one_that_is_raised() {
         let others = (0..100).map(|node| bound("default", node % 50 + 1, 5_000 + i64::from(node)));
         let mut bounds: Bounds = others.collect();
         bounds.raise(bound("default", 0, 1));

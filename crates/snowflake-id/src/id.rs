@@ -7,9 +7,9 @@ use std::fmt;
 pub struct SnowflakeId(i64);
 
 impl SnowflakeId {
-    /// The smallest ID there can be.
+    /// The smallest possible ID.
     pub const ZERO: Self = Self(0);
-    /// The largest ID there can be, in any layout.
+    /// The largest possible ID of any layout.
     pub const MAX: Self = Self(i64::MAX);
 
     /// `None` for a negative number.
@@ -22,7 +22,7 @@ impl SnowflakeId {
         self.0
     }
 
-    /// The bits of a valid ID; the caller has seen to it that the sign bit is not set.
+    /// The ID with these bits. The caller makes sure that the sign bit is not set.
     pub(crate) const fn from_bits(bits: u64) -> Self {
         debug_assert!(bits <= i64::MAX as u64);
         Self(bits as i64)

@@ -5,6 +5,7 @@ mod presets;
 mod tick;
 
 use std::fmt;
+use std::str::FromStr;
 
 use thiserror::Error;
 
@@ -12,14 +13,13 @@ pub use parse::LayoutError;
 pub use presets::{Preset, presets};
 
 use crate::id::SnowflakeId;
-use crate::slot::Run;
 use crate::time::{Tick, Time};
 use tick::TickLength;
 
 /// An ID is a `bigint` that is never negative.
 const MAX_TOTAL_BITS: u32 = 63;
 
-/// One field: `bits` bits, of which the lowest is bit `shift` of the ID. A field that a layout lacks is 0 and 0.
+/// One field: `bits` bits, the lowest of which is bit `shift` of the ID. Both are 0 for a field that the layout lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Field {
     bits: u8,
@@ -39,18 +39,18 @@ impl Field {
         bits >> self.shift & self.max()
     }
 
+    #[inline]
     const fn put(self, value: u64) -> u64 {
         value << self.shift
     }
 }
 
-/// A list of fields, a tick and an epoch: all it takes to read an ID.
+/// A list of fields, the length of a tick and an epoch: what is needed to read an ID.
 ///
 /// Its text form goes from the most significant bit down:
 /// `timestamp:41 node:6 backend:4 sequence:12 tick:1ms epoch:2025-01-01T00:00:00Z`.
-/// [`FromStr`](std::str::FromStr) takes that, with the tick, the epoch, the node and the backend left out if so wished, or the name of
-/// a [preset](presets()); [`Display`](fmt::Display) gives it in full. Two layouts are equal if they give every ID the
-/// same meaning.
+/// [`FromStr`] takes that, or the name of a [preset](presets()). Tick, epoch, node and backend may be left out.
+/// [`Display`](fmt::Display) writes it in full. Two layouts are equal if they give every ID the same meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     timestamp: Field,
@@ -78,12 +78,12 @@ impl Layout {
         self.timestamp.bits as u32
     }
 
-    /// Width of the node field, 0 where the layout has none.
+    /// Width of the node field, 0 if the layout has none.
     pub const fn node_bits(&self) -> u32 {
         self.node.bits as u32
     }
 
-    /// Width of the backend field, 0 where the layout has none.
+    /// Width of the backend field, 0 if the layout has none.
     pub const fn backend_bits(&self) -> u32 {
         self.backend.bits as u32
     }
@@ -98,18 +98,18 @@ impl Layout {
         self.timestamp_bits() + self.timestamp.shift as u32
     }
 
-    /// The largest node number, 0 where the layout has no node field.
+    /// The largest node number, 0 if the layout has no node field.
     pub const fn max_node(&self) -> u32 {
         self.node.max() as u32
     }
 
-    /// The largest backend number, 0 where the layout has no backend field.
+    /// The largest backend number, 0 if the layout has no backend field.
     pub const fn max_backend(&self) -> u32 {
         self.backend.max() as u32
     }
 
-    /// Whether of two IDs of one tick and node, the one with the greater backend number is the greater one. Not where the
-    /// sequence stands above the backend number, nor where there is none.
+    /// Whether a greater backend number makes a greater ID within one tick and node. It does not if the sequence is above
+    /// the backend number, or if the layout has no backend number.
     pub const fn backend_is_above_sequence(&self) -> bool {
         self.backend.bits > 0 && self.backend.shift > self.sequence.shift
     }
@@ -124,7 +124,7 @@ impl Layout {
         Tick::new(self.timestamp.max())
     }
 
-    /// The tick after the last one: how far time can be [reserved](crate::Horizon::reserved).
+    /// The tick after the last one: time can be [reserved](crate::Allowance::reserved) up to here.
     pub const fn end_tick(&self) -> Tick {
         Tick::new(self.timestamp.max() + 1)
     }
@@ -136,8 +136,8 @@ impl Layout {
         )
     }
 
-    /// The fields that the layout has, from the most significant bit down: the timestamp first. They lie side by side;
-    /// the lowest bit of the last one is bit 0.
+    /// The fields that the layout has, from the most significant bit down. The timestamp is the first, no bits lie between
+    /// two fields, and the lowest bit of the last one is bit 0.
     pub fn fields(&self) -> impl Iterator<Item = FieldBits> + use<> {
         let mut fields = [
             ("timestamp", self.timestamp),
@@ -166,12 +166,12 @@ impl Layout {
         Time::from_unix_micros(self.epoch_micros as i128)
     }
 
-    /// The first instant that can't be represented: the end of the last tick.
+    /// The first time that can't be represented: the end of the last tick.
     pub const fn expires_at(&self) -> Time {
         self.time_of(self.end_tick())
     }
 
-    /// How many IDs a second one backend number of one node can make in the long run, rounded down.
+    /// How many IDs a second one backend number of one node can issue in the long run, rounded down.
     pub const fn ids_per_second(&self) -> u64 {
         (self.sequence.max() + 1) * 1_000_000 / self.tick_micros() as u64
     }
@@ -182,15 +182,15 @@ impl Layout {
         let since_epoch = time
             .unix_micros()
             .saturating_sub(i128::from(self.epoch_micros));
-        // Dividing 128 bits costs as much as an ID.
+        // A division of 128 bits takes as long as an ID.
         let tick = u64::try_from(since_epoch)
             .ok()
             .and_then(|micros| self.tick_after(micros));
         tick.map_or_else(|| self.tick_at_slow(time), Ok)
     }
 
-    /// The tick that many microseconds after the epoch, for a caller that keeps time in 64 bits; `None` where
-    /// [`tick_at`](Self::tick_at) has to be asked: past the last tick, or 146,000 years.
+    /// The tick that many microseconds after the epoch, for a caller that keeps time in 64 bits. `None` past the last tick
+    /// and past 146,000 years: then [`tick_at`](Self::tick_at) has the answer.
     #[inline]
     pub fn tick_after(&self, micros: u64) -> Option<Tick> {
         if micros >= TickLength::END {
@@ -227,7 +227,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// If bits are set above those of the layout: then it is no ID of this layout.
+    /// If bits are set above those of the layout: the number is not an ID of this layout.
     pub fn decode(&self, id: SnowflakeId) -> Result<Parts, DecodeError> {
         if id > self.last_id() {
             return Err(DecodeError {
@@ -303,8 +303,8 @@ impl Layout {
         self.max_id(Time::from_unix_micros(time.unix_micros().saturating_sub(1)))
     }
 
-    /// The smallest ID of `tick`, all other fields 0. For a tick past the last one, where that is more than an ID
-    /// can be, [`SnowflakeId::MAX`].
+    /// The smallest ID of `tick`, all other fields 0. [`SnowflakeId::MAX`] for a tick past the last one whose smallest ID
+    /// would be greater than that.
     pub fn first_id_of(&self, tick: Tick) -> SnowflakeId {
         if tick.get() > SnowflakeId::MAX.bits() >> self.timestamp.shift {
             return SnowflakeId::MAX;
@@ -312,14 +312,42 @@ impl Layout {
         SnowflakeId::from_bits(tick.get() << self.timestamp.shift)
     }
 
-    /// The tick of an ID. May lie past the last one where the ID is not one of this layout.
+    /// The tick of an ID. Past the last one if the ID is not one of this layout.
     pub const fn tick_of(&self, id: SnowflakeId) -> Tick {
         Tick::new(id.bits() >> self.timestamp.shift)
     }
 
-    /// The first tick of which, and of all later ones, every ID is at or above `bound`. May lie past the last one.
-    pub const fn tick_above(&self, bound: SnowflakeId) -> Tick {
-        Tick::new((bound.bits() + self.below_timestamp()) >> self.timestamp.shift)
+    /// The first tick whose IDs, and those of all later ticks, are at or above `bound_id`. It may be past the last one.
+    pub const fn tick_above(&self, bound_id: SnowflakeId) -> Tick {
+        Tick::new((bound_id.bits() + self.below_timestamp()) >> self.timestamp.shift)
+    }
+
+    /// The bits of a tick in an ID.
+    #[inline]
+    pub(crate) const fn put_tick(&self, tick: Tick) -> u64 {
+        self.timestamp.put(tick.get())
+    }
+
+    /// The bits of a node number in an ID.
+    ///
+    /// # Errors
+    ///
+    /// If the field does not hold the number.
+    pub(crate) fn put_node(&self, node: u32) -> Result<u64, FieldError> {
+        self.check_field("node", node, self.node)?;
+        Ok(self.node.put(node.into()))
+    }
+
+    /// The bits of a backend number in an ID.
+    #[inline]
+    pub(crate) const fn put_backend(&self, backend: u32) -> u64 {
+        self.backend.put(backend as u64)
+    }
+
+    /// The bits of a sequence number in an ID.
+    #[inline]
+    pub(crate) const fn put_sequence(&self, sequence: u32) -> u64 {
+        self.sequence.put(sequence as u64)
     }
 
     /// All bits below the timestamp.
@@ -353,7 +381,20 @@ impl Default for Layout {
     }
 }
 
-/// The canonical text: every field that there is, the tick in its largest unit, the epoch in UTC.
+impl FromStr for Layout {
+    type Err = LayoutError;
+
+    /// Takes the name of a preset or the text form.
+    fn from_str(text: &str) -> Result<Self, LayoutError> {
+        let text = text.trim_ascii();
+        match presets().iter().find(|preset| preset.name == text) {
+            Some(preset) => Ok(preset.layout()),
+            None => parse::parse(text),
+        }
+    }
+}
+
+/// The canonical text: every field that the layout has, the tick in its largest unit, the epoch in UTC.
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for field in self.fields() {
@@ -368,7 +409,7 @@ impl fmt::Display for Layout {
     }
 }
 
-/// Where in an ID a field is.
+/// The place of a field in an ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FieldBits {
     /// `timestamp`, `node`, `backend` or `sequence`.
@@ -379,104 +420,17 @@ pub struct FieldBits {
     pub shift: u32,
 }
 
-/// The fields of an ID, read.
+/// The values of an ID's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Parts {
     /// When the ID's tick began.
     pub time: Time,
-    /// The node number; 0 where the layout has none.
+    /// The node number; 0 if the layout has none.
     pub node: u32,
-    /// The backend number; 0 where the layout has none.
+    /// The backend number; 0 if the layout has none.
     pub backend: u32,
     /// The sequence number.
     pub sequence: u32,
-}
-
-/// A layout with the node and the backend number filled in: makes IDs of ticks and sequence numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
-    layout: Layout,
-    /// The node number where it belongs, and with the backend number.
-    node: u64,
-    base: u64,
-    /// The layout's, at hand: working them out would take longer than comparing with them.
-    last_tick: Tick,
-    max_sequence: u32,
-}
-
-impl Origin {
-    /// # Errors
-    ///
-    /// If a number does not fit its field.
-    pub fn new(layout: Layout, node: u32, backend: u32) -> Result<Self, FieldError> {
-        layout.check_field("node", node, layout.node)?;
-        layout.check_field("backend", backend, layout.backend)?;
-        let node = layout.node.put(node.into());
-        Ok(Self {
-            layout,
-            node,
-            base: node | layout.backend.put(backend.into()),
-            last_tick: layout.last_tick(),
-            max_sequence: layout.max_sequence(),
-        })
-    }
-
-    /// The ID of a tick and a sequence number that a [`Slot`](crate::Slot) has issued.
-    ///
-    /// # Panics
-    ///
-    /// If the layout doesn't hold them. A slot doesn't issue such a pair if it was given the layout's `sequence_bits` and a
-    /// reserved time of at most one past its last tick. Checked all the same: a number that spills into another field
-    /// is somebody else's ID.
-    #[inline]
-    pub fn id(&self, tick: Tick, sequence: u32) -> SnowflakeId {
-        self.fill(self.base, tick, sequence)
-    }
-
-    /// The same of another backend number: of the slot in which a [`Session`](crate::Session) is.
-    ///
-    /// # Panics
-    ///
-    /// As [`id`](Self::id), and if the layout doesn't hold the number.
-    #[inline]
-    pub fn id_at(&self, backend: u32, tick: Tick, sequence: u32) -> SnowflakeId {
-        if backend > self.layout.max_backend() {
-            outside_the_layout(tick, backend);
-        }
-        let base = self.node | self.layout.backend.put(backend.into());
-        self.fill(base, tick, sequence)
-    }
-
-    #[inline]
-    fn fill(&self, base: u64, tick: Tick, sequence: u32) -> SnowflakeId {
-        if tick > self.last_tick || sequence > self.max_sequence {
-            outside_the_layout(tick, sequence);
-        }
-        SnowflakeId::from_bits(
-            self.layout.timestamp.put(tick.get())
-                | base
-                | self.layout.sequence.put(sequence.into()),
-        )
-    }
-
-    /// The IDs of a run, ascending.
-    pub fn ids(&self, run: Run) -> impl ExactSizeIterator<Item = SnowflakeId> + use<> {
-        let origin = *self;
-        (0..run.count).map(move |n| origin.id(run.tick, run.first + n))
-    }
-
-    /// The layout it was made with.
-    pub const fn layout(&self) -> &Layout {
-        &self.layout
-    }
-}
-
-/// A function of its own, with the numbers by value: a message at the place of the check would make the numbers live in
-/// memory there, and stores before the next ID's compare-and-swap delay it.
-#[cold]
-#[inline(never)]
-fn outside_the_layout(tick: Tick, number: u32) -> ! {
-    panic!("tick {tick} and number {number} are outside the layout");
 }
 
 /// A number that is too large for its field, or negative.
@@ -514,7 +468,7 @@ pub enum TimeError {
     },
 }
 
-/// Why [`Layout::compose`] made no ID.
+/// Why [`Layout::compose`] returned no ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ComposeError {
     /// A number does not fit its field.
@@ -545,8 +499,8 @@ mod tests {
     }
 
     fn time(text: &str) -> Time {
-        let instant: jiff::Timestamp = text.parse().unwrap();
-        Time::from_unix_micros(instant.as_microsecond().into())
+        let timestamp: jiff::Timestamp = text.parse().unwrap();
+        Time::from_unix_micros(timestamp.as_microsecond().into())
     }
 
     fn id(bits: i64) -> SnowflakeId {
@@ -818,43 +772,5 @@ mod tests {
                 assert_eq!(layout.last_id_before(time).is_some(), micros > 0);
             }
         }
-    }
-
-    #[test]
-    fn an_origin_puts_its_numbers_into_the_id() {
-        let origin = Origin::new(Layout::DEFAULT, 33, 5).unwrap();
-        let made = origin.id(Tick::new(1_234), 99);
-        let parts = Layout::DEFAULT.decode(made).unwrap();
-        assert_eq!((parts.node, parts.backend, parts.sequence), (33, 5, 99));
-        assert_eq!(Layout::DEFAULT.tick_of(made), Tick::new(1_234));
-
-        let run = Run {
-            tick: Tick::new(9),
-            first: 4090,
-            count: 6,
-        };
-        let ids: Vec<_> = origin.ids(run).collect();
-        assert_eq!(ids.len(), 6);
-        assert_eq!(ids[0], origin.id(run.tick, 4090));
-        assert_eq!(ids[5], origin.id(run.tick, 4095));
-
-        let error = Origin::new(Layout::DEFAULT, 64, 0).unwrap_err();
-        assert_eq!((error.name, error.value, error.max), ("node", 64, 63));
-        let error = Origin::new(Layout::DEFAULT, 0, 16).unwrap_err();
-        assert_eq!((error.name, error.value, error.max), ("backend", 16, 15));
-    }
-
-    #[test]
-    #[should_panic(expected = "outside the layout")]
-    fn an_origin_refuses_a_tick_past_the_end() {
-        let origin = Origin::new(Layout::DEFAULT, 0, 0).unwrap();
-        origin.id(Layout::DEFAULT.end_tick(), 0);
-    }
-
-    #[test]
-    #[should_panic(expected = "outside the layout")]
-    fn an_origin_refuses_a_sequence_that_spills() {
-        let origin = Origin::new(Layout::DEFAULT, 0, 0).unwrap();
-        origin.id(Tick::new(0), 4096);
     }
 }

@@ -11,11 +11,11 @@ use std::num::NonZeroU32;
 
 use crate::time::Tick;
 
-/// The generator of one backend number: the last tick and sequence number that were issued with it.
+/// The issuer of one backend number's sequence numbers: the last tick and sequence number that were issued.
 ///
 /// Any number of processes may use a slot at the same time; sharing makes it slower, never wrong. All bytes zero is a
-/// valid slot that was never used, so it may live in zeroed shared memory. It has a cache line of its own: neighbours
-/// that are written by other backends would otherwise take it away all the time.
+/// valid slot that was never used, so it may live in zeroed shared memory. It has a cache line of its own: other
+/// backends write to its neighbours, and would otherwise take the line away all the time.
 ///
 /// The word is `tick << sequence_bits | sequence`, the last one issued. `sequence_bits` is an argument of every method
 /// (it is fixed while a server runs); all callers of a slot must pass the same one.
@@ -31,43 +31,42 @@ pub struct Slot {
     /// | now ≤ tick ≤ limit, sequence not used up | tick, sequence + 1 | `Issued` |
     /// | now ≤ tick < limit, sequence used up | tick + 1, 0 (which is start) | `Issued` |
     /// | tick = limit, sequence used up | the same | `Wait` |
-    /// | now ≤ tick, sequence used up, asked for IDs `within` the tick | the same | `Wait` for the next tick |
+    /// | now ≤ tick, sequence used up, call that stays `within` the tick | the same | `Wait` for the next tick |
     /// | any whose next tick is not reserved | the same | `Reserve` |
     /// | any, `raise_to(t)` | max of it and (t - 1, sequence used up) | |
     ///
-    /// `start` goes on from the last sequence number within the lowest sixteenth of the range. Were it always 0, IDs
-    /// made at a low rate would all end in the same bits, and `id % n` would not spread them. It is 0 where the
-    /// sequence has fewer than 4 bits.
+    /// `start` continues from the last sequence number within the lowest sixteenth of the range. If it were always 0, IDs
+    /// issued at a low rate would all end in the same bits, and `id % n` would not spread them. It is 0 if the sequence
+    /// has fewer than 4 bits.
     ///
-    /// In the rows that don't begin with `tick < now`, the word after is `word + 1`: where the sequence is used up, that
-    /// carries into the tick and leaves a sequence of 0. So the word only ever grows, whatever `now` does.
+    /// In the rows without `tick < now`, the word after is `word + 1`: if the sequence is used up, that carries into the
+    /// tick and leaves a sequence of 0. So the word only ever grows, whatever `now` does.
     ///
     /// # Memory ordering
     ///
-    /// `Relaxed` throughout. What must not happen is that two callers issue the same word, or one that is lower than
-    /// another already issued here. Both follow from the one modification order that every atomic has by itself: a
+    /// `Relaxed` throughout. No word may be issued twice, nor after a higher one. Both follow from the one modification order that every atomic has by itself: a
     /// compare-and-swap succeeds only against the newest word and only replaces it by a greater one, `fetch_max` never
     /// lowers it, and a stale first load merely makes the swap fail. Stronger orderings order *other* memory
     /// relative to the word, and no other memory is published through it: `now` and `reserved` are arguments, and using an
-    /// older `reserved` is safe because that bound only grows. A caller that tells others "the slots have been raised" does
-    /// so by a flag of its own, written with `Release` after [`Slot::raise_to`] and read with `Acquire`; what happened
-    /// before then stays before in this word's order too (coherence).
+    /// older `reserved` is safe because that bound only grows. A caller that announces raised slots uses a flag of its own,
+    /// written with `Release` after [`Slot::raise_to`] and read with `Acquire`. What happened before then stays before in
+    /// this word's order too (coherence).
     state: AtomicU64,
 }
 
-/// What a slot may do at the moment: the time it is and how far ahead of it IDs may go.
+/// What a slot may use at a moment: the clock's tick, how far it may borrow, how far time is reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Horizon {
+pub struct Allowance {
     /// The clock's tick.
     pub now: Tick,
-    /// How many ticks ahead of `now` a slot may go when it has used ticks up.
+    /// How many ticks ahead of `now` a slot may borrow.
     pub max_borrow: u64,
-    /// The first tick that is not reserved. No ID of it or of a later tick is issued. At most one past the layout's
-    /// last tick: that is how IDs end with the layout.
+    /// The first tick that is not reserved: no ID of it or of a later tick is issued. At most one past the layout's last
+    /// tick, so that no ID is later than that.
     pub reserved: Tick,
 }
 
-/// Sequence numbers of one tick: `first`, `first + 1`, …, `count` of them, at least one.
+/// Consecutive sequence numbers of one tick: `count` of them from `first` on, at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
     /// The tick of all of them.
@@ -78,14 +77,14 @@ pub struct Run {
     pub count: u32,
 }
 
-/// What a slot says when it is asked for sequence numbers.
+/// What a slot returns to a call for sequence numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// These are the caller's, and nobody else's ever.
+    /// These belong to the caller. They are never issued again.
     Issued(Run),
-    /// The slot is as far ahead of time as it may be. Nothing has changed.
+    /// The slot is as far ahead of the clock as it may be. Nothing has changed.
     Wait {
-        /// The earliest `now` at which the slot, as it is, can go on.
+        /// The earliest `now` at which the slot, as it is, can issue again.
         until: Tick,
     },
     /// Time has to be reserved first. Nothing has changed.
@@ -112,85 +111,87 @@ impl Slot {
         }
     }
 
-    /// Asks for one sequence number.
+    /// Issues one sequence number.
     ///
-    /// One load and one compare-and-swap, again only if another caller came first.
+    /// One load and one compare-and-swap, repeated only if another caller came first.
     ///
     /// # Cost
     ///
-    /// Inlined on x86-64, 34 instructions within a tick, 46 with [`Origin::id`](crate::Origin::id) (callgrind over the group
+    /// Inlined on x86-64, 34 instructions within a tick, 46 with [`Identity::id`](crate::Identity::id) (callgrind over the group
     /// `given_time` of benches/one_id). Most of the time goes into one of them, the locked compare-and-swap: it waits
     /// for everything before it, stores too, and what follows waits for it. So what can be wrong with a tick is found by
     /// branches that are predicted, before the swap, and nothing is stored there. A caller that reads the system's clock for
     /// every ID pays about ten times as much for that as for all of the rest (the groups `clock_alone` and `clock_1us`).
     #[inline]
-    pub fn next(&self, sequence_bits: u32, horizon: Horizon) -> Answer {
-        self.advance(sequence_bits, horizon, true, |_left| 1)
+    pub fn next(&self, sequence_bits: u32, allowance: Allowance) -> Answer {
+        self.advance(sequence_bits, allowance, true, |_left| 1)
     }
 
-    /// The same without going on into the following tick: where the sequence is used up, the answer is to wait for that
-    /// tick, whatever might be borrowed. A session with other slots tries those first ([`Session`](crate::Session)).
+    /// The same without borrowing a further tick: if the sequence is used up, the answer is to wait for the following tick. A session with
+    /// other slots tries those first ([`SlotWalk`](crate::SlotWalk)).
     #[inline]
-    pub fn next_within(&self, sequence_bits: u32, horizon: Horizon) -> Answer {
-        self.advance(sequence_bits, horizon, false, |_left| 1)
+    pub fn next_within(&self, sequence_bits: u32, allowance: Allowance) -> Answer {
+        self.advance(sequence_bits, allowance, false, |_left| 1)
     }
 
-    /// Asks for up to `count` sequence numbers of one tick, with one compare-and-swap.
+    /// Issues up to `count` sequence numbers of one tick, with one compare-and-swap.
     ///
-    /// Fewer come where the tick has fewer left; the caller asks again for the rest.
-    pub fn next_run(&self, sequence_bits: u32, horizon: Horizon, count: NonZeroU32) -> Answer {
-        self.advance(sequence_bits, horizon, true, |left| left.min(count.get()))
+    /// There are fewer if the tick has fewer left; the caller calls again for the rest.
+    pub fn next_run(&self, sequence_bits: u32, allowance: Allowance, count: NonZeroU32) -> Answer {
+        self.advance(sequence_bits, allowance, true, |left| left.min(count.get()))
     }
 
-    /// The same without going on into the following tick, as [`Slot::next_within`].
+    /// The same without borrowing a further tick, as [`Slot::next_within`].
     pub fn next_run_within(
         &self,
         sequence_bits: u32,
-        horizon: Horizon,
+        allowance: Allowance,
         count: NonZeroU32,
     ) -> Answer {
-        self.advance(sequence_bits, horizon, false, |left| left.min(count.get()))
+        self.advance(sequence_bits, allowance, false, |left| {
+            left.min(count.get())
+        })
     }
 
-    /// The transition. `take` says how many of the sequence numbers left in the tick (at least one) are wanted.
+    /// The transition. `take` returns how many of the sequence numbers left in the tick are wanted, at least one.
     #[inline(always)]
     fn advance(
         &self,
         sequence_bits: u32,
-        horizon: Horizon,
-        goes_on: bool,
+        allowance: Allowance,
+        may_borrow: bool,
         take: impl Fn(u32) -> u32,
     ) -> Answer {
         let max_sequence = max_sequence(sequence_bits);
         // What remains of `following` is `(sequence + 1) mod (range / 16)`, and 0 below 4 bits.
         let start_mask = max_sequence >> 4;
-        let now = horizon.now.get();
+        let now = allowance.now.get();
 
         let mut state = self.state.load(Relaxed);
         loop {
-            // None after the last word there is. No layout comes near it: its fields take 63 bits.
+            // The last word has none. No layout comes near it: its fields take 63 bits.
             let Some(following) = state.checked_add(1) else {
-                return refusal((u64::MAX >> sequence_bits) + 1, horizon);
+                return refusal((u64::MAX >> sequence_bits) + 1, allowance);
             };
             let mut first = following;
             let mut tick = following >> sequence_bits;
             if tick < now {
-                // Not rare, but a branch that is predicted well. As conditional moves, which the compiler prefers, all
-                // of this is in the way of every swap, and an ID costs a quarter more (benches/one_id).
+                // Not rare, but a branch that is predicted well. The compiler prefers conditional moves: then every swap
+                // waits for all of this, and an ID takes a quarter more time (benches/one_id).
                 cold_path();
                 let start = now << sequence_bits;
                 if start >> sequence_bits != now {
-                    return refusal(now, horizon); // the shift has lost bits
+                    return refusal(now, allowance); // the shift has lost bits
                 }
                 tick = now;
                 first = start | following & start_mask;
-            } else if !goes_on && following & max_sequence == 0 && tick > now {
+            } else if !may_borrow && following & max_sequence == 0 && tick > now {
                 return Answer::Wait {
                     until: Tick::new(tick),
                 };
             }
-            if tick - now > horizon.max_borrow || tick >= horizon.reserved.get() {
-                return refusal(tick, horizon);
+            if tick - now > allowance.max_borrow || tick >= allowance.reserved.get() {
+                return refusal(tick, allowance);
             }
             let sequence = (first & max_sequence) as u32;
             let count = take(max_sequence as u32 - sequence + 1);
@@ -211,7 +212,7 @@ impl Slot {
         }
     }
 
-    /// From now on every sequence number of this slot belongs to `tick` or a later one. Never lowers.
+    /// From now on every sequence number of this slot belongs to `tick` or a later one. The slot is never lowered.
     pub fn raise_to(&self, sequence_bits: u32, tick: Tick) {
         let tick = tick.get().min(u64::MAX >> sequence_bits);
         // The word before the tick's first one. There is none before tick 0.
@@ -219,8 +220,8 @@ impl Slot {
         self.state.fetch_max(before, Relaxed);
     }
 
-    /// The last tick and sequence number that were issued, or what [`Slot::raise_to`] left; (0, 0) where the slot was
-    /// never used.
+    /// The last tick and sequence number that were issued, or what [`Slot::raise_to`] left; (0, 0) if the slot was never
+    /// used.
     pub fn last(&self, sequence_bits: u32) -> (Tick, u32) {
         let state = self.state.load(Relaxed);
         (
@@ -242,12 +243,12 @@ fn max_sequence(sequence_bits: u32) -> u64 {
     (1 << sequence_bits) - 1
 }
 
-/// Why `tick` can't be used. Waiting comes first: reserving time that may not be used yet would help nobody.
+/// Why `tick` can't be used. Waiting comes first: there is no use in reserving time that may not be used yet.
 #[cold]
-fn refusal(tick: u64, horizon: Horizon) -> Answer {
-    if tick.saturating_sub(horizon.now.get()) > horizon.max_borrow {
+fn refusal(tick: u64, allowance: Allowance) -> Answer {
+    if tick.saturating_sub(allowance.now.get()) > allowance.max_borrow {
         Answer::Wait {
-            until: Tick::new(tick - horizon.max_borrow),
+            until: Tick::new(tick - allowance.max_borrow),
         }
     } else {
         Answer::Reserve {
@@ -262,8 +263,8 @@ mod tests {
 
     const BITS: u32 = 8;
 
-    fn horizon(now: u64, max_borrow: u64) -> Horizon {
-        Horizon {
+    fn allowance(now: u64, max_borrow: u64) -> Allowance {
+        Allowance {
             now: Tick::new(now),
             max_borrow,
             reserved: Tick::new(1 << 40),
@@ -284,13 +285,13 @@ mod tests {
         })
     }
 
-    fn run(slot: &Slot, horizon: Horizon, count: u32) -> Answer {
-        slot.next_run(BITS, horizon, NonZeroU32::new(count).unwrap())
+    fn run(slot: &Slot, allowance: Allowance, count: u32) -> Answer {
+        slot.next_run(BITS, allowance, NonZeroU32::new(count).unwrap())
     }
 
-    /// Each row of the table above the word, at its borders. `range / 16` is 16 here.
+    /// Each row of the table above the word, at its limits. `range / 16` is 16 here.
     #[test]
-    fn the_table() {
+    fn every_row_of_the_table_holds_at_its_limits() {
         for ((tick, sequence), (now, max_borrow), answer) in [
             // tick > now + max_borrow, whatever is left
             (
@@ -314,7 +315,7 @@ mod tests {
                     until: Tick::new(101),
                 },
             ),
-            // tick < now: start goes on from the last sequence within the lowest sixteenth
+            // tick < now: start continues from the last sequence within the lowest sixteenth
             ((99, 0), (100, 0), issued(100, 1, 1)),
             ((99, 14), (100, 0), issued(100, 15, 1)),
             ((99, 15), (100, 0), issued(100, 0, 1)),
@@ -348,7 +349,7 @@ mod tests {
             let slot = slot_at(tick, sequence);
             let context = format!("({tick}, {sequence}), now {now}, max_borrow {max_borrow}");
             assert_eq!(
-                slot.next(BITS, horizon(now, max_borrow)),
+                slot.next(BITS, allowance(now, max_borrow)),
                 answer,
                 "{context}"
             );
@@ -356,7 +357,7 @@ mod tests {
                 Answer::Issued(run) => assert_eq!(slot.last(BITS), (run.tick, run.first)),
                 Answer::Wait { until } => {
                     assert_eq!(slot.last(BITS), (Tick::new(tick), sequence as u32));
-                    let next = |now: u64| slot.next(BITS, horizon(now, max_borrow));
+                    let next = |now: u64| slot.next(BITS, allowance(now, max_borrow));
                     assert!(
                         matches!(next(until.get() - 1), Answer::Wait { .. }),
                         "{context}"
@@ -369,8 +370,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_at_or_above_the_reserved_time() {
-        let horizon = |now, reserved| Horizon {
+    fn nothing_is_issued_at_or_above_the_reserved_time() {
+        let allowance = |now, reserved| Allowance {
             now: Tick::new(now),
             max_borrow: 5,
             reserved: Tick::new(reserved),
@@ -382,7 +383,7 @@ mod tests {
             ((99, 0), (100, 0), 100),
         ] {
             let slot = slot_at(tick, sequence);
-            let answer = slot.next(BITS, horizon(now, reserved));
+            let answer = slot.next(BITS, allowance(now, reserved));
             assert_eq!(
                 answer,
                 Answer::Reserve {
@@ -391,14 +392,14 @@ mod tests {
             );
             assert_eq!(slot.last(BITS), (Tick::new(tick), sequence as u32));
             assert!(matches!(
-                slot.next(BITS, horizon(now, wanted + 1)),
+                slot.next(BITS, allowance(now, wanted + 1)),
                 Answer::Issued(_)
             ));
         }
         // Waiting comes before reserving.
         let slot = slot_at(106, 0);
         assert_eq!(
-            slot.next(BITS, horizon(100, 0)),
+            slot.next(BITS, allowance(100, 0)),
             Answer::Wait {
                 until: Tick::new(101)
             }
@@ -408,26 +409,26 @@ mod tests {
     #[test]
     fn runs_stay_within_a_tick() {
         let slot = Slot::new();
-        assert_eq!(run(&slot, horizon(100, 1), 250), issued(100, 1, 250));
-        assert_eq!(run(&slot, horizon(100, 1), 250), issued(100, 251, 5));
-        assert_eq!(run(&slot, horizon(100, 1), u32::MAX), issued(101, 0, 256));
+        assert_eq!(run(&slot, allowance(100, 1), 250), issued(100, 1, 250));
+        assert_eq!(run(&slot, allowance(100, 1), 250), issued(100, 251, 5));
+        assert_eq!(run(&slot, allowance(100, 1), u32::MAX), issued(101, 0, 256));
         assert_eq!(
-            run(&slot, horizon(100, 1), 1),
+            run(&slot, allowance(100, 1), 1),
             Answer::Wait {
                 until: Tick::new(101)
             }
         );
-        assert_eq!(run(&slot, horizon(102, 1), 1), issued(102, 0, 1));
+        assert_eq!(run(&slot, allowance(102, 1), 1), issued(102, 0, 1));
         assert_eq!(slot.last(BITS), (Tick::new(102), 0));
     }
 
     #[test]
     fn the_state_never_goes_down() {
         let slot = Slot::new();
-        assert_eq!(slot.next(BITS, horizon(100, 9)), issued(100, 1, 1));
-        assert_eq!(slot.next(BITS, horizon(95, 9)), issued(100, 2, 1));
+        assert_eq!(slot.next(BITS, allowance(100, 9)), issued(100, 1, 1));
+        assert_eq!(slot.next(BITS, allowance(95, 9)), issued(100, 2, 1));
         assert_eq!(
-            slot.next(BITS, horizon(90, 9)),
+            slot.next(BITS, allowance(90, 9)),
             Answer::Wait {
                 until: Tick::new(91)
             }
@@ -436,17 +437,17 @@ mod tests {
         assert_eq!(slot.last(BITS), (Tick::new(100), 2));
         slot.raise_to(BITS, Tick::new(103));
         assert_eq!(slot.last(BITS), (Tick::new(102), 255));
-        assert_eq!(slot.next(BITS, horizon(100, 9)), issued(103, 0, 1));
+        assert_eq!(slot.next(BITS, allowance(100, 9)), issued(103, 0, 1));
     }
 
     /// At one ID in each tick, `id % 16` takes its 16 values equally often, also right after a raise.
     #[test]
-    fn low_rates_spread_over_the_lowest_sixteenth() {
+    fn ids_of_a_low_rate_spread_over_the_lowest_sixteenth() {
         let slot = Slot::new();
         slot.raise_to(BITS, Tick::new(1_000));
         let mut seen = [0; 16];
         for now in 1_000..1_160 {
-            match slot.next(BITS, horizon(now, 0)) {
+            match slot.next(BITS, allowance(now, 0)) {
                 Answer::Issued(run) => seen[run.first as usize] += 1,
                 other => panic!("{other:?}"),
             }
@@ -455,23 +456,23 @@ mod tests {
     }
 
     #[test]
-    fn a_new_tick_begins_with_0_where_the_sequence_is_narrow() {
+    fn a_new_tick_begins_with_0_if_the_sequence_is_narrow() {
         for bits in 1..=4 {
             let slot = Slot::new();
             for now in 1..10 {
-                assert_eq!(slot.next(bits, horizon(now, 0)), issued(now, 0, 1));
+                assert_eq!(slot.next(bits, allowance(now, 0)), issued(now, 0, 1));
             }
         }
         let slot = Slot::new();
-        assert_eq!(slot.next(5, horizon(1, 0)), issued(1, 1, 1));
-        assert_eq!(slot.next(5, horizon(2, 0)), issued(2, 0, 1));
+        assert_eq!(slot.next(5, allowance(1, 0)), issued(1, 1, 1));
+        assert_eq!(slot.next(5, allowance(2, 0)), issued(2, 0, 1));
     }
 
-    /// Arguments that no layout leads to: the word still never goes down, and nothing comes twice.
+    /// Arguments that no layout leads to: the word still never goes down, and nothing is issued twice.
     #[test]
-    fn the_ends_of_64_bits() {
+    fn nothing_repeats_at_the_ends_of_64_bits() {
         let end = u64::MAX >> BITS;
-        let at = |now| Horizon {
+        let at = |now| Allowance {
             now: Tick::new(now),
             max_borrow: u64::MAX,
             reserved: Tick::new(u64::MAX),

@@ -10,10 +10,10 @@ use crate::id::SnowflakeId;
 /// How an ID is written as text: one width for all IDs, and the order of the texts, byte by byte (the collation `C`),
 /// is the order of the IDs.
 ///
-/// `Base32` is Douglas Crockford's (<https://www.crockford.com/base32.html>) without hyphens and check symbol: no
-/// letter looks like a digit, and case doesn't matter on the way in. Its order also survives collations that have
-/// digits before letters and the letters as in the alphabet. `Base62` is shorter by two characters; its case matters,
-/// and it sorts right in `C` only.
+/// `Base32` is Douglas Crockford's (<https://www.crockford.com/base32.html>) without hyphens and check symbol: no letter
+/// looks like a digit, and upper and lower case are read alike. It also sorts right in collations that have digits before
+/// letters and the letters in alphabetical order. `Base62` is shorter by two characters; upper and lower case differ, and
+/// it sorts right in `C` only.
 ///
 /// ```
 /// use snowflake_id::{Encoding, SnowflakeId};
@@ -40,7 +40,7 @@ const BASE62_WIDTH: usize = 11;
 const BASE32_DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const BASE62_DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// In place of a digit's value: a byte that is no digit. It has the highest bit, which no value has.
+/// The value of a byte that is no digit. It has the highest bit, which no digit's value has.
 const NO_DIGIT: u8 = u8::MAX;
 
 /// The value of every byte as a digit.
@@ -76,7 +76,7 @@ const fn values_of(digits: &[u8]) -> Values {
 }
 
 impl Encoding {
-    /// All there are, the default first.
+    /// All encodings, the default first.
     pub const ALL: [Self; 2] = [Self::Base32, Self::Base62];
 
     /// `base32` or `base62`: what [`FromStr`] takes.
@@ -87,7 +87,7 @@ impl Encoding {
         }
     }
 
-    /// How many characters (and bytes) every ID has.
+    /// How many characters, which are bytes, every ID has.
     pub const fn width(self) -> usize {
         match self {
             Self::Base32 => BASE32_WIDTH,
@@ -104,7 +104,7 @@ impl Encoding {
         }
     }
 
-    /// The ID of a text; the inverse of [`encode`](Self::encode). Space around the text is not taken off.
+    /// The ID of a text; the inverse of [`encode`](Self::encode). Space around the text is an error.
     ///
     /// # Errors
     ///
@@ -115,8 +115,8 @@ impl Encoding {
             .ok_or_else(|| self.error_in(text))
     }
 
-    /// The same of a text in any encoding in which bytes below 128 are ASCII; `None` where [`decode`](Self::decode) would
-    /// say what is wrong.
+    /// The same for a text in any encoding in which bytes below 128 are ASCII; `None` if [`decode`](Self::decode) would
+    /// return an error.
     #[inline]
     pub fn decode_bytes(self, text: &[u8]) -> Option<SnowflakeId> {
         let number = match self {
@@ -127,7 +127,7 @@ impl Encoding {
     }
 
     /// What is wrong with a text. The character comes before the length: a text with a hyphen too many also has a wrong
-    /// length, and the hyphen is what to look for.
+    /// length, and the hyphen is the cause.
     #[cold]
     fn error_in(self, text: &str) -> TextError {
         let mut found = 0;
@@ -179,14 +179,14 @@ fn base62(number: u64) -> [u8; BASE62_WIDTH] {
     text
 }
 
-/// The number that `text` stands for, where it is `WIDTH` digits and the number is below 2^64.
+/// The number of a text, if that has `WIDTH` digits and the number is below 2^64.
 #[inline]
 fn number<const BASE: u64, const WIDTH: usize>(text: &[u8], values: &Values) -> Option<u64> {
     // All digits but the first are a number of less than 60 bits: 32^12 = 2^60, 62^10 < 2^60.
     const { assert!(BASE.pow(WIDTH as u32 - 1) <= 1 << 60) };
     let text: &[u8; WIDTH] = text.try_into().ok()?;
     let mut rest = 0;
-    // Looked at once, after the loop: no value of a digit has the bit that stands for none.
+    // Checked once, after the loop: no digit's value has the highest bit.
     let mut all = 0;
     for &byte in &text[1..] {
         let value = values[usize::from(byte)];
@@ -241,7 +241,7 @@ impl IdText {
         }
     }
 
-    /// The text's bytes: for who needs no `str`, and so no proof that they are UTF-8.
+    /// The text's bytes, without the check for UTF-8 that a `str` needs.
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
@@ -272,44 +272,44 @@ impl fmt::Debug for IdText {
     }
 }
 
-/// Why [`Encoding::decode`] gave no ID. The message is about the text without repeating it.
+/// Why [`Encoding::decode`] returned no ID. The message does not repeat the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum TextError {
-    /// All are digits, but not as many as an ID has.
+    /// All characters are digits, but their number is wrong.
     #[error(
         "it has {found} character{}; a {encoding} ID has {}",
         if *found == 1 { "" } else { "s" },
         encoding.width()
     )]
     Length {
-        /// What the text was read as; its [width](Encoding::width) is what was expected.
+        /// The encoding that was read; its [width](Encoding::width) was expected.
         encoding: Encoding,
         /// How many characters the text has.
         found: usize,
     },
     /// A character is no digit.
-    // Of a string, because that escapes what can't be seen and has double quotes.
+    // As a string, which is printed with double quotes, and with invisible characters escaped.
     #[error(
         "character {:?} at position {position} is not a {encoding} digit",
         character.to_string()
     )]
     Character {
-        /// What the text was read as.
+        /// The encoding that was read.
         encoding: Encoding,
         /// The first character that is no digit.
         character: char,
-        /// Where it is, in characters, the text's first being 1.
+        /// Its position in characters, counted from 1.
         position: usize,
     },
-    /// As many digits as an ID has, for a number above [`SnowflakeId::MAX`].
+    /// The number is above [`SnowflakeId::MAX`].
     #[error("the largest ID is \"{}\"", encoding.encode(SnowflakeId::MAX))]
     TooLarge {
-        /// What the text was read as.
+        /// The encoding that was read.
         encoding: Encoding,
     },
 }
 
-/// A name that is no encoding's.
+/// A name that no encoding has.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("\"{0}\" is not an encoding; the encodings are base32 and base62")]
 pub struct UnknownEncoding(pub String);
@@ -326,9 +326,9 @@ mod tests {
         encoding.decode(text).unwrap_err().to_string()
     }
 
-    /// Worked out digit by digit with Python's integers.
+    /// The texts were computed digit by digit with Python's integers.
     #[test]
-    fn known_texts() {
+    fn known_ids_have_their_texts() {
         for (bits, base32, base62) in [
             (0, "0000000000000", "00000000000"),
             (1, "0000000000001", "00000000001"),

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
-use snowflake_id::{Answer, Horizon, Layout, Run, Session, Slot, Tick};
+use snowflake_id::{Allowance, Answer, Layout, Run, Slot, SlotWalk, Tick};
 
 /// Four sequence numbers a tick, so that callers also meet where a tick is used up.
 const BITS: u32 = 2;
@@ -29,8 +29,8 @@ enum Call {
 }
 use Call::{Next, Raise, Run as Take};
 
-fn horizon(now: u64) -> Horizon {
-    Horizon {
+fn allowance(now: u64) -> Allowance {
+    Allowance {
         now: Tick::new(now),
         max_borrow: 2,
         reserved: Tick::new(9),
@@ -43,10 +43,10 @@ fn call(slot: &Slot, calls: Calls) -> Vec<u64> {
     let mut raised = 0;
     for &call in calls {
         let (now, answer) = match call {
-            Next(now) => (now, slot.next(BITS, horizon(now))),
+            Next(now) => (now, slot.next(BITS, allowance(now))),
             Take(now, count) => {
                 let count = NonZeroU32::new(count).unwrap();
-                (now, slot.next_run(BITS, horizon(now), count))
+                (now, slot.next_run(BITS, allowance(now), count))
             }
             Raise(tick) => {
                 slot.raise_to(BITS, Tick::new(tick));
@@ -222,24 +222,24 @@ fn explore_sessions(
         let slots: Vec<Slot> = (0..1 << backend_bits).map(|_| Slot::new()).collect();
         let slots = loom::sync::Arc::new(slots);
         let ask = move |slots: &[Slot], home: u32, asks: Asks| {
-            let session = Session::new(&layout, slots, home);
-            let mut place = session.begin();
+            let walk = SlotWalk::new(&layout, slots, home);
+            let mut position = walk.start();
             let mut words = Vec::new();
             for &(now, count) in asks {
-                let horizon = horizon(now);
-                let at_once = Some(place)
-                    .filter(|place| count == 1 && place.stays(horizon.now))
-                    .and_then(|place| {
-                        let slot = &slots[place.slot() as usize];
-                        match slot.next_within(layout.sequence_bits(), horizon) {
-                            answer @ Answer::Issued(run) => Some((place.after(run), answer)),
+                let allowance = allowance(now);
+                let at_once = Some(position)
+                    .filter(|position| count == 1 && position.may_stay(allowance.now))
+                    .and_then(|position| {
+                        let slot = &slots[position.slot() as usize];
+                        match slot.next_within(layout.sequence_bits(), allowance) {
+                            answer @ Answer::Issued(run) => Some((position.after(run), answer)),
                             _ => None,
                         }
                     });
                 let (after, answer) = at_once.unwrap_or_else(|| {
-                    session.next_run(place, horizon, NonZeroU32::new(count).unwrap())
+                    walk.next_run(position, allowance, NonZeroU32::new(count).unwrap())
                 });
-                place = after;
+                position = after;
                 // Two ticks may be borrowed: there is enough for all.
                 let Answer::Issued(run) = answer else {
                     panic!("{answer:?}");
@@ -247,7 +247,7 @@ fn explore_sessions(
                 let tick = run.tick.get();
                 assert!(tick >= now && tick <= now + 2 && tick < 9);
                 let numbers = run.first..run.first + run.count;
-                words.extend(numbers.map(|number| (tick, place.slot(), number)));
+                words.extend(numbers.map(|number| (tick, position.slot(), number)));
             }
             words
         };

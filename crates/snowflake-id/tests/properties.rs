@@ -7,8 +7,8 @@ use std::num::NonZeroU32;
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use snowflake_id::{
-    Answer, ComposeError, Encoding, FieldError, Horizon, Layout, Origin, Parts, Place, Run,
-    Session, Slot, SnowflakeId, TextError, Tick, Time, TimeError,
+    Allowance, Answer, ComposeError, Encoding, FieldError, Identity, Layout, Parts, Position, Run,
+    Slot, SlotWalk, SnowflakeId, TextError, Tick, Time, TimeError,
 };
 
 const MICROS_PER_YEAR: i64 = 31_556_952_000_000;
@@ -259,8 +259,8 @@ proptest! {
         let parts = layout.decode(id).unwrap();
         prop_assert_eq!(layout.compose(parts), Ok(id));
         prop_assert_eq!(layout.tick_at(parts.time), Ok(layout.tick_of(id)));
-        let origin = Origin::new(layout, parts.node, parts.backend).unwrap();
-        prop_assert_eq!(origin.id(layout.tick_of(id), parts.sequence), id);
+        let identity = Identity::new(layout, parts.node).unwrap();
+        prop_assert_eq!(identity.id(parts.backend, layout.tick_of(id), parts.sequence), id);
     }
 
     #[test]
@@ -310,8 +310,8 @@ proptest! {
             };
             let error = FieldError { name, value: value.into(), max };
             prop_assert_eq!(layout.compose(parts), Err(ComposeError::Field(error)));
-            if name != "sequence" {
-                prop_assert_eq!(Origin::new(layout, parts.node, parts.backend), Err(error));
+            if name == "node" {
+                prop_assert_eq!(Identity::new(layout, parts.node), Err(error));
             }
         }
     }
@@ -483,24 +483,24 @@ fn op() -> impl Strategy<Value = Op> {
 fn by_the_table(
     (tick, sequence): (u64, u32),
     sequence_bits: u32,
-    horizon: Horizon,
+    allowance: Allowance,
     wanted: u32,
 ) -> ((u64, u32), Answer) {
     let range = 1_u64 << sequence_bits;
-    let limit = horizon.now.get() + horizon.max_borrow;
+    let limit = allowance.now.get() + allowance.max_borrow;
     let start = match range / 16 {
         0 => 0,
         sixteenth => ((u64::from(sequence) + 1) % sixteenth) as u32,
     };
     let used_up = u64::from(sequence) + 1 == range;
     let until = |tick: u64| Answer::Wait {
-        until: Tick::new(tick - horizon.max_borrow),
+        until: Tick::new(tick - allowance.max_borrow),
     };
     let (new_tick, first) = if tick > limit {
         let earliest = if used_up { tick + 1 } else { tick };
         return ((tick, sequence), until(earliest));
-    } else if tick < horizon.now.get() {
-        (horizon.now.get(), start)
+    } else if tick < allowance.now.get() {
+        (allowance.now.get(), start)
     } else if !used_up {
         (tick, sequence + 1)
     } else if tick < limit {
@@ -508,7 +508,7 @@ fn by_the_table(
     } else {
         return ((tick, sequence), until(tick + 1));
     };
-    if new_tick >= horizon.reserved.get() {
+    if new_tick >= allowance.reserved.get() {
         let tick_wanted = Tick::new(new_tick);
         return ((tick, sequence), Answer::Reserve { tick: tick_wanted });
     }
@@ -535,7 +535,7 @@ proptest! {
     ) {
         let slot = Slot::new();
         let mut state = (0, 0);
-        let mut horizon = Horizon {
+        let mut allowance = Allowance {
             now: Tick::new(1_000),
             max_borrow: 3,
             reserved: Tick::new(1_200),
@@ -544,25 +544,25 @@ proptest! {
         let mut last_word: Option<u64> = None;
         for op in ops {
             let (wanted, answer) = match op {
-                Op::Next => (1, slot.next(sequence_bits, horizon)),
+                Op::Next => (1, slot.next(sequence_bits, allowance)),
                 Op::Run(count) => {
                     let wanted = NonZeroU32::new(count).unwrap();
-                    (count, slot.next_run(sequence_bits, horizon, wanted))
+                    (count, slot.next_run(sequence_bits, allowance, wanted))
                 }
                 Op::MoveClock(by) => {
-                    horizon.now = Tick::new(horizon.now.get().saturating_add_signed(by));
+                    allowance.now = Tick::new(allowance.now.get().saturating_add_signed(by));
                     continue;
                 }
                 Op::MaxBorrow(ticks) => {
-                    horizon.max_borrow = ticks;
+                    allowance.max_borrow = ticks;
                     continue;
                 }
                 Op::Reserve(ahead) => {
-                    horizon.reserved = horizon.reserved.max(Tick::new(horizon.now.get() + ahead));
+                    allowance.reserved = allowance.reserved.max(Tick::new(allowance.now.get() + ahead));
                     continue;
                 }
                 Op::Raise(by) => {
-                    let to = horizon.now.get().saturating_add_signed(by);
+                    let to = allowance.now.get().saturating_add_signed(by);
                     slot.raise_to(sequence_bits, Tick::new(to));
                     raised = raised.max(to);
                     let before = (to << sequence_bits).saturating_sub(1);
@@ -573,7 +573,7 @@ proptest! {
                     continue;
                 }
             };
-            let (after, expected) = by_the_table(state, sequence_bits, horizon, wanted);
+            let (after, expected) = by_the_table(state, sequence_bits, allowance, wanted);
             prop_assert_eq!(answer, expected);
             prop_assert_eq!(slot.last(sequence_bits), (Tick::new(after.0), after.1));
             state = after;
@@ -585,14 +585,14 @@ proptest! {
                     prop_assert!(last_word.is_none_or(|last| last < word));
                     last_word = Some(word + u64::from(count - 1));
                     prop_assert_eq!(last_word.unwrap() >> sequence_bits, tick.get(), "one tick only");
-                    prop_assert!(tick < horizon.reserved);
-                    prop_assert!(tick >= horizon.now);
-                    prop_assert!(tick.get() <= horizon.now.get() + horizon.max_borrow);
+                    prop_assert!(tick < allowance.reserved);
+                    prop_assert!(tick >= allowance.now);
+                    prop_assert!(tick.get() <= allowance.now.get() + allowance.max_borrow);
                     prop_assert!(tick.get() >= raised);
                 }
                 Answer::Wait { until } => {
                     // The earliest: it still waits a tick before, and does something else then.
-                    let mut then = horizon;
+                    let mut then = allowance;
                     then.now = Tick::new(until.get() - 1);
                     let early = by_the_table(state, sequence_bits, then, wanted).1;
                     prop_assert!(matches!(early, Answer::Wait { .. }), "{:?}", early);
@@ -600,7 +600,7 @@ proptest! {
                     let due = by_the_table(state, sequence_bits, then, wanted).1;
                     prop_assert!(!matches!(due, Answer::Wait { .. }), "{:?}", due);
                 }
-                Answer::Reserve { tick } => prop_assert!(tick >= horizon.reserved),
+                Answer::Reserve { tick } => prop_assert!(tick >= allowance.reserved),
             }
         }
     }
@@ -647,11 +647,11 @@ proptest! {
         let slots: Vec<Slot> = (0..=layout.max_backend()).map(|_| Slot::new()).collect();
         let homes = homes.iter().map(|home| home & layout.max_backend());
         let mut sessions: Vec<_> = homes
-            .map(|home| Session::new(&layout, &slots, home))
-            .map(|session| (session, session.begin(), None))
+            .map(|home| SlotWalk::new(&layout, &slots, home))
+            .map(|walk| (walk, walk.start(), None))
             .collect();
-        let origin = Origin::new(layout, 0, 0).unwrap();
-        let mut horizon = Horizon {
+        let identity = Identity::new(layout, 0).unwrap();
+        let mut allowance = Allowance {
             now: Tick::new(1_000),
             max_borrow: 3,
             reserved: layout.end_tick(),
@@ -661,47 +661,47 @@ proptest! {
             let (who, count) = match step {
                 Move::Ask(who, count) => (who, NonZeroU32::new(count).unwrap()),
                 Move::Clock(by) => {
-                    horizon.now = Tick::new(horizon.now.get().saturating_add_signed(by));
+                    allowance.now = Tick::new(allowance.now.get().saturating_add_signed(by));
                     continue;
                 }
                 Move::MaxBorrow(ticks) => {
-                    horizon.max_borrow = ticks;
+                    allowance.max_borrow = ticks;
                     continue;
                 }
                 Move::Reserve(ahead) => {
-                    horizon.reserved = Tick::new(horizon.now.get() + ahead).min(layout.end_tick());
+                    allowance.reserved = Tick::new(allowance.now.get() + ahead).min(layout.end_tick());
                     continue;
                 }
                 Move::Raise(by) => {
                     for slot in &slots {
-                        slot.raise_to(layout.sequence_bits(), Tick::new(horizon.now.get() + by));
+                        slot.raise_to(layout.sequence_bits(), Tick::new(allowance.now.get() + by));
                     }
                     continue;
                 }
             };
-            let (session, place, last) = &mut sessions[who];
-            let before = *place;
-            prop_assert_eq!(Place::from_words(before.words()), before);
+            let (walk, position, last) = &mut sessions[who];
+            let before = *position;
+            prop_assert_eq!(Position::from_words(before.words()), before);
             let at_once = || {
                 let slot = &slots[before.slot() as usize];
                 let bits = layout.sequence_bits();
-                match slot.next_within(bits, horizon) {
+                match slot.next_within(bits, allowance) {
                     answer @ Answer::Issued(run) => Some((before.after(run), answer)),
                     _ => None,
                 }
             };
             let (after, answer) = Some(before)
-                .filter(|place| count.get() == 1 && place.stays(horizon.now))
+                .filter(|position| count.get() == 1 && position.may_stay(allowance.now))
                 .and_then(|_| at_once())
-                .unwrap_or_else(|| session.next_run(before, horizon, count));
-            *place = after;
+                .unwrap_or_else(|| walk.next_run(before, allowance, count));
+            *position = after;
             let number = after.slot();
             match answer {
                 Answer::Issued(run) => {
-                    prop_assert!(run.tick >= horizon.now && run.tick < horizon.reserved);
-                    prop_assert!(run.tick.get() <= horizon.now.get() + horizon.max_borrow);
+                    prop_assert!(run.tick >= allowance.now && run.tick < allowance.reserved);
+                    prop_assert!(run.tick.get() <= allowance.now.get() + allowance.max_borrow);
                     for sequence in run.first..run.first + run.count {
-                        let id = origin.id_at(number, run.tick, sequence);
+                        let id = identity.id(number, run.tick, sequence);
                         prop_assert!(last.is_none_or(|last| last < id), "{:?} then {:?}", last, id);
                         *last = Some(id);
                         all.push(id);
@@ -709,15 +709,15 @@ proptest! {
                 }
                 Answer::Wait { until } => {
                     prop_assert_eq!(after, before);
-                    prop_assert!(until > horizon.now);
-                    let is_past = last.is_none_or(|last| horizon.now > layout.tick_of(last));
-                    let own = if is_past { session.home() } else { before.slot() };
-                    let alone = slots[own as usize].next_run(layout.sequence_bits(), horizon, count);
+                    prop_assert!(until > allowance.now);
+                    let is_past = last.is_none_or(|last| allowance.now > layout.tick_of(last));
+                    let own = if is_past { walk.home() } else { before.slot() };
+                    let alone = slots[own as usize].next_run(layout.sequence_bits(), allowance, count);
                     prop_assert_eq!(alone, answer);
                 }
                 Answer::Reserve { tick } => {
                     prop_assert_eq!(after, before);
-                    prop_assert!(tick >= horizon.reserved);
+                    prop_assert!(tick >= allowance.reserved);
                 }
             }
         }

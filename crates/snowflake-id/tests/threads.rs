@@ -8,14 +8,14 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use snowflake_id::{Answer, Horizon, Layout, Origin, Run, Slot, SnowflakeId, Tick};
+use snowflake_id::{Allowance, Answer, Identity, Layout, Run, Slot, SnowflakeId, Tick};
 
 const THREADS: u32 = 8;
 const IDS_PER_THREAD: usize = 500_000;
 
 /// Has every thread take its IDs by `next` and gives back what each got, in the order it got it.
-fn hammer(next: impl Fn(Horizon, NonZeroU32) -> Answer + Sync) -> Vec<Vec<SnowflakeId>> {
-    let origin = Origin::new(Layout::DEFAULT, 1, 1).unwrap();
+fn hammer(next: impl Fn(Allowance, NonZeroU32) -> Answer + Sync) -> Vec<Vec<SnowflakeId>> {
+    let identity = Identity::new(Layout::DEFAULT, 1).unwrap();
     let started = Instant::now();
     let together = Barrier::new(THREADS as usize);
     std::thread::scope(|scope| {
@@ -31,13 +31,13 @@ fn hammer(next: impl Fn(Horizon, NonZeroU32) -> Answer + Sync) -> Vec<Vec<Snowfl
                     together.wait();
                     while ids.len() < IDS_PER_THREAD {
                         let now = 1_000_000 + ahead + started.elapsed().as_millis() as u64;
-                        let horizon = Horizon {
+                        let allowance = Allowance {
                             now: Tick::new(now),
                             max_borrow: 10,
                             reserved: Layout::DEFAULT.end_tick(),
                         };
-                        match next(horizon, NonZeroU32::new(count).unwrap()) {
-                            Answer::Issued(run) => ids.extend(origin.ids(run)),
+                        match next(allowance, NonZeroU32::new(count).unwrap()) {
+                            Answer::Issued(run) => ids.extend(identity.ids(1, run)),
                             Answer::Wait { .. } => std::thread::yield_now(),
                             Answer::Reserve { tick } => panic!("{tick} is within the layout"),
                         }
@@ -65,9 +65,9 @@ fn duplicates(ids_of_threads: &[Vec<SnowflakeId>]) -> (usize, usize) {
 fn one_slot_eight_threads() {
     let slot = Slot::new();
     let bits = Layout::DEFAULT.sequence_bits();
-    let ids = hammer(|horizon, count| match count.get() {
-        1 => slot.next(bits, horizon),
-        _ => slot.next_run(bits, horizon, count),
+    let ids = hammer(|allowance, count| match count.get() {
+        1 => slot.next(bits, allowance),
+        _ => slot.next_run(bits, allowance, count),
     });
     for of_one_thread in &ids {
         assert!(
@@ -87,11 +87,13 @@ fn one_slot_eight_threads() {
 fn without_the_swap_there_are_duplicates() {
     let word = AtomicU64::new(0);
     let bits = Layout::DEFAULT.sequence_bits();
-    let ids = hammer(|horizon, count| {
-        let first = (word.load(Relaxed) + 1).max(horizon.now.get() << bits);
+    let ids = hammer(|allowance, count| {
+        let first = (word.load(Relaxed) + 1).max(allowance.now.get() << bits);
         let tick = first >> bits;
-        if tick > horizon.now.get() + horizon.max_borrow {
-            return Answer::Wait { until: horizon.now };
+        if tick > allowance.now.get() + allowance.max_borrow {
+            return Answer::Wait {
+                until: allowance.now,
+            };
         }
         let sequence = (first & u64::from(Layout::DEFAULT.max_sequence())) as u32;
         let count = count

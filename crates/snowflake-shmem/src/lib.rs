@@ -9,19 +9,18 @@
 //! ```
 //!
 //! All pointer arithmetic on the block is here, without Postgres, so that it can be tested by an ordinary program, under
-//! a sanitizer, and under Miri where a toolchain has it. What the parts mean is the extension's matter (`src/shared.rs`).
+//! a sanitizer, and under Miri. The extension defines what the parts mean (`src/shared.rs`).
 //!
 //! # Provenance
 //!
-//! A pointer may be used only within the memory that it was made for: one that is derived from a reference to the header
-//! ends with the header, wherever arithmetic takes it. So the block keeps the pointer that it was given for the whole
-//! memory, and each part's pointer is derived from that one; no reference is ever turned back into a pointer.
+//! A pointer may be used only within the memory that it was created for. A pointer that is derived from a reference to the
+//! header is valid within the header only. So the block keeps the pointer to the whole memory, and each part's pointer is
+//! derived from that one; no reference is ever turned back into a pointer.
 //!
-//! Miri checks this rule where a toolchain has it (`cargo miri test -p snowflake-shmem`). Where it has none: the only
-//! expressions that make a pointer are `base` in [`Block::attach`] (the caller's pointer plus its padding) and `part` (that
-//! pointer plus an offset that [`Layout::extend`] has computed), and the tests fill memory that is exactly as long as asked
-//! for, which AddressSanitizer watches (`RUSTFLAGS=-Zsanitizer=address cargo +nightly test -p snowflake-shmem --lib --target
-//! x86_64-unknown-linux-gnu`).
+//! Miri checks this rule, if the toolchain has it (`cargo miri test -p snowflake-shmem`). Only two expressions create a
+//! pointer: `base` in [`Block::attach`] (the caller's pointer plus its padding) and `part` (that pointer plus an offset that
+//! [`Layout::extend`] has computed). The tests fill memory that has exactly the requested size, which AddressSanitizer
+//! checks (`RUSTFLAGS=-Zsanitizer=address cargo +nightly test -p snowflake-shmem --lib --target x86_64-unknown-linux-gnu`).
 #![allow(unsafe_code)] // pointers into shared memory
 
 use std::alloc::Layout;
@@ -29,9 +28,7 @@ use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::slice;
 
-/// A block with one `H`, `ENTRIES` times `E`, and for each slot an `S` and a `C`.
-///
-/// Copies are the same block.
+/// A block with one `H`, `ENTRIES` times `E`, and for each slot an `S` and a `C`. A copy refers to the same block.
 pub struct Block<H, E, S, C, const ENTRIES: usize> {
     /// The header's address, with the provenance of the whole memory.
     base: NonNull<u8>,
@@ -40,7 +37,7 @@ pub struct Block<H, E, S, C, const ENTRIES: usize> {
     parts: PhantomData<fn() -> (H, E, S, C)>,
 }
 
-/// Where the parts begin, in bytes from the header, and how long all of it is.
+/// The offsets of the parts from the header, and the size of all of it, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Offsets {
     entries: usize,
@@ -55,7 +52,7 @@ impl<H, E, S, C, const ENTRIES: usize> Clone for Block<H, E, S, C, ENTRIES> {
     }
 }
 
-// SAFETY: only shared references to the parts are made, which are `Sync` (a bound of everything that makes them).
+// SAFETY: only shared references to the parts are created, which are `Sync` (a bound of everything that creates them).
 unsafe impl<H: Sync, E: Sync, S: Sync, C: Sync, const ENTRIES: usize> Send
     for Block<H, E, S, C, ENTRIES>
 {
@@ -75,7 +72,7 @@ where
     S: Sync + 'static,
     C: Sync + 'static,
 {
-    /// The alignment of the header: the greatest that any part needs.
+    /// The alignment of the header: the greatest that a part needs.
     const ALIGNMENT: usize = {
         let mut alignment = align_of::<H>();
         let others = [align_of::<E>(), align_of::<S>(), align_of::<C>()];
@@ -89,38 +86,37 @@ where
         alignment
     };
 
-    /// How many bytes to ask for: the parts, and room to align them.
+    /// The number of bytes to request: the parts, and room to align them.
     ///
     /// # Panics
-    /// Where that is more than an address can name.
+    /// If that is more than the address space.
     #[must_use]
     pub fn size(slots: usize) -> usize {
         Self::offsets(slots).size + Self::ALIGNMENT
     }
 
-    /// Sets all of it to zero.
+    /// Creates the block: sets all of it to zero.
     ///
     /// # Safety
-    /// `start` is the beginning of [`size(slots)`](Self::size) bytes of writable memory that stays for as long as the
-    /// process, and that nothing else refers to yet.
+    /// `start` is the beginning of [`size(slots)`](Self::size) bytes of writable memory. The memory stays as long as the
+    /// process, and nothing else refers to it yet.
     ///
-    /// Of each of the four types, all bytes zero are a valid value; it has no destructor and holds no pointer into the
-    /// memory of a process; and what changes in it is atomic or guarded by a lock that works between processes.
+    /// Each of the four types has a valid value of all zero bytes, no destructor, and no pointer into the memory of a
+    /// process. All that changes in it is atomic, or guarded by a lock that works between processes.
     #[must_use]
     pub unsafe fn create(start: NonNull<u8>, slots: usize) -> Self {
-        // SAFETY: the caller's, which is what both ask for.
+        // SAFETY: per this function's contract, which is that of both.
         unsafe {
             ptr::write_bytes(start.as_ptr(), 0, Self::size(slots));
             Self::attach(start, slots)
         }
     }
 
-    /// The block that is there already.
+    /// The block that [`create`](Self::create) has created.
     ///
     /// # Safety
-    /// `start` is the beginning of memory that [`create`](Self::create) was called for with the same number of slots, in
-    /// this process or in another one that shares it, and that stays for as long as the process. The four types are the
-    /// same.
+    /// `create` was called with this `start`, or its address in another process that shares the memory, and with the same
+    /// number of slots and the same four types. The memory stays as long as the process.
     #[must_use]
     pub unsafe fn attach(start: NonNull<u8>, slots: usize) -> Self {
         let padding = start.align_offset(Self::ALIGNMENT);
@@ -136,7 +132,7 @@ where
     #[must_use]
     pub fn header(self) -> &'static H {
         // SAFETY: `part` is valid for one `H`, zeroed at first, never moved or freed, and only shared references to it are
-        // made.
+        // created.
         unsafe { self.part::<H>(0).as_ref() }
     }
 
@@ -144,24 +140,26 @@ where
     #[must_use]
     pub fn entries(self) -> &'static [E] {
         // SAFETY: as above, of ENTRIES of them.
-        unsafe { slice::from_raw_parts(self.part(self.here().entries).as_ptr(), ENTRIES) }
+        unsafe { slice::from_raw_parts(self.part(self.own_offsets().entries).as_ptr(), ENTRIES) }
     }
 
     /// The slots.
     #[must_use]
     pub fn slots(self) -> &'static [S] {
-        // SAFETY: as above, of as many as the block was made with.
-        unsafe { slice::from_raw_parts(self.part(self.here().slots).as_ptr(), self.slots) }
+        // SAFETY: as above, of as many as the block was created with.
+        unsafe { slice::from_raw_parts(self.part(self.own_offsets().slots).as_ptr(), self.slots) }
     }
 
     /// The counters.
     #[must_use]
     pub fn counters(self) -> &'static [C] {
         // SAFETY: as above.
-        unsafe { slice::from_raw_parts(self.part(self.here().counters).as_ptr(), self.slots) }
+        unsafe {
+            slice::from_raw_parts(self.part(self.own_offsets().counters).as_ptr(), self.slots)
+        }
     }
 
-    fn here(self) -> Offsets {
+    fn own_offsets(self) -> Offsets {
         Self::offsets(self.slots)
     }
 
@@ -204,7 +202,7 @@ mod tests {
     #[derive(Debug)]
     #[repr(C, align(64))]
     struct Wide([AtomicU64; 9]);
-    /// Smaller than its neighbours' alignment, so that padding is needed.
+    /// Smaller than its neighbours' alignment, so that it needs padding.
     #[derive(Debug)]
     struct Odd(#[expect(dead_code, reason = "only its size matters")] [AtomicU8; 5]);
 
@@ -212,8 +210,7 @@ mod tests {
     type Plain = Block<Wide, Line, Line, Line, ENTRIES>;
     type Uneven = Block<Odd, Line, Odd, Wide, ENTRIES>;
 
-    /// Memory that begins `off` bytes after an address that a cache line begins at, exactly as long as was asked for: one
-    /// byte beyond it is not the block's, as a sanitizer would say.
+    /// Memory of exactly this size, `off` bytes after the beginning of a cache line. A sanitizer reports a byte beyond it.
     fn with_memory(size: usize, off: usize, test: impl FnOnce(NonNull<u8>)) {
         let layout = Layout::from_size_align(size + off, 64).expect("a layout");
         // SAFETY: the size is not 0; freed below, when nothing refers to it any more.
@@ -230,12 +227,12 @@ mod tests {
         (range.start.addr(), range.end.addr())
     }
 
-    /// Writes every byte of every part through the references, as the extension does, and looks for parts that overlap,
-    /// leave the memory or are not aligned.
+    /// Writes to every part through the references, as the extension does, and checks that no part overlaps another, leaves
+    /// the memory or is not aligned.
     macro_rules! checks_a_block {
         ($block:ty, $slots:expr, $off:expr) => {
             with_memory(<$block>::size($slots), $off, |start| {
-                // SAFETY: as many bytes as it asks for, which live until the end of this test.
+                // SAFETY: as many bytes as the block needs, which live until the end of this test.
                 let block = unsafe { <$block>::create(start, $slots) };
                 let memory = (
                     start.addr().get(),
@@ -276,7 +273,7 @@ mod tests {
                 };
                 stamp(&mut block.entries().iter().flat_map(|part| &part.0));
                 stamp(&mut block.counters().iter().flat_map(|part| &part.0));
-                // SAFETY: the memory that the block was made in above.
+                // SAFETY: the memory in which the block was created above.
                 let again = unsafe { <$block>::attach(start, $slots) };
                 assert_eq!(range(again.slots()), range(block.slots()));
                 let mut expected = 0;
@@ -294,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_aligned_apart_and_within_the_memory() {
+    fn parts_are_aligned_separate_and_within_the_memory() {
         for slots in [1, 2, 3, 16, 31, 4_096] {
             for off in [0, 1, 8, 63] {
                 checks_a_block!(Plain, slots, off);
@@ -304,9 +301,9 @@ mod tests {
     }
 
     #[test]
-    fn the_header_and_the_slots_are_as_they_were_written() {
+    fn the_header_and_the_slots_keep_what_was_written() {
         with_memory(Plain::size(16), 8, |start| {
-            // SAFETY: as many bytes as it asks for, which live until the end of this test.
+            // SAFETY: as many bytes as the block needs, which live until the end of this test.
             let block = unsafe { Plain::create(start, 16) };
             block.header().0[8].store(u64::MAX, Relaxed);
             for (number, slot) in (0..).zip(block.slots()) {

@@ -34,7 +34,7 @@ use std::task::{Context, Poll, Waker};
 use ferroid::generator::{AtomicSnowflakeGenerator, LockSnowflakeGenerator};
 use ferroid::id::SnowflakeTwitterId;
 use ferroid::time::TimeSource;
-use snowflake_id::{Answer, Horizon, Layout, Origin, Slot, Tick, Time};
+use snowflake_id::{Allowance, Answer, Identity, Layout, Slot, Tick, Time};
 
 use crate::clock;
 
@@ -44,7 +44,7 @@ pub const NODE: u16 = 33;
 /// What a backend of ours has at hand.
 pub struct Ours {
     slot: Slot,
-    origin: Origin,
+    identity: Identity,
     max_borrow: u64,
     reserved: Tick,
 }
@@ -58,7 +58,7 @@ impl Ours {
             .expect("it is a layout");
         Self {
             slot: Slot::new(),
-            origin: Origin::new(layout, NODE.into(), 0).expect("10 bits hold it"),
+            identity: Identity::new(layout, NODE.into()).expect("10 bits hold it"),
             max_borrow: 1_000,
             reserved: layout.end_tick(),
         }
@@ -71,16 +71,18 @@ impl Ours {
     #[inline(always)]
     pub fn next(&self, tick: impl Fn() -> u64) -> u64 {
         loop {
-            let horizon = Horizon {
+            let allowance = Allowance {
                 now: Tick::new(tick()),
                 max_borrow: self.max_borrow,
                 reserved: self.reserved,
             };
             match self
                 .slot
-                .next(self.origin.layout().sequence_bits(), horizon)
+                .next(self.identity.layout().sequence_bits(), allowance)
             {
-                Answer::Issued(run) => return self.origin.id(run.tick, run.first).get() as u64,
+                Answer::Issued(run) => {
+                    return self.identity.id(0, run.tick, run.first).get() as u64;
+                }
                 Answer::Wait { .. } => std::hint::spin_loop(),
                 Answer::Reserve { tick } => unreachable!("{tick} is within the layout"),
             }
@@ -91,7 +93,7 @@ impl Ours {
     #[inline(always)]
     pub fn tick(&self) -> u64 {
         let now = Time::from_unix_micros(clock::unix_micros().into());
-        let tick = self.origin.layout().tick_at(now);
+        let tick = self.identity.layout().tick_at(now);
         tick.expect("41 bits of milliseconds end in 2039").get()
     }
 }

@@ -1,13 +1,11 @@
 //! The text form of a layout.
 
-use std::str::FromStr;
-
 use jiff::fmt::temporal::{Pieces, PiecesOffset};
 use jiff::tz::Offset;
 use thiserror::Error;
 
 use super::tick::TickLength;
-use super::{Field, Layout, MAX_TOTAL_BITS, presets};
+use super::{Field, Layout, MAX_TOTAL_BITS};
 
 pub(super) const DEFAULT_TICK_MICROS: u32 = 1_000;
 /// 2025-01-01T00:00:00Z
@@ -26,29 +24,29 @@ const NODE: usize = 1;
 const BACKEND: usize = 2;
 const SEQUENCE: usize = 3;
 
-/// What is wrong with the text of a layout. The message is one a user can act on, without the text as a whole.
+/// What is wrong with the text of a layout. The message is for the user, and does not repeat the whole text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LayoutError {
-    /// Nothing but space.
+    /// The text has nothing but space.
     #[error("the text is empty")]
     Empty,
-    /// Not a preset's name, and no `name:value` in it either. A good place for a hint with the names of the presets.
+    /// The text is no preset's name and has no `name:value`. A hint with the names of the presets helps here.
     #[error(
         "\"{0}\" is neither the name of a preset nor a list of fields such as timestamp:41 node:10 sequence:12"
     )]
     NeitherPresetNorFields(String),
-    /// One word among pairs is no pair.
+    /// A word among pairs is no pair.
     #[error("\"{0}\" is not of the form name:value")]
     NotAPair(String),
-    /// A pair whose name means nothing.
+    /// The name of a pair is unknown.
     #[error(
         "\"{0}\" is not a part of a layout; the parts are timestamp, node, backend, sequence, tick and epoch"
     )]
     UnknownName(String),
-    /// The same name twice.
+    /// A name is given twice.
     #[error("\"{0}\" is given more than once")]
     Repeated(&'static str),
-    /// `timestamp` or `sequence` is not there.
+    /// `timestamp` or `sequence` is missing.
     #[error("the field \"{0}\" is missing")]
     Missing(&'static str),
     /// Another field comes before the timestamp.
@@ -59,13 +57,13 @@ pub enum LayoutError {
     NotANumberOfBits {
         /// The field.
         field: &'static str,
-        /// What stands in place of the number.
+        /// What is written in place of the number.
         value: String,
     },
-    /// A field that may be left out has 0 bits.
+    /// An optional field has 0 bits.
     #[error("the field \"{0}\" has 0 bits; leave it out instead")]
     NoBits(&'static str),
-    /// A field that must be there has 0 bits.
+    /// A required field has 0 bits.
     #[error("the field \"{0}\" has 0 bits; it needs at least 1")]
     NeedsBits(&'static str),
     /// One field is too wide.
@@ -95,20 +93,7 @@ pub enum LayoutError {
     EpochTooPrecise(String),
 }
 
-impl FromStr for Layout {
-    type Err = LayoutError;
-
-    /// Takes the name of a preset or the text form.
-    fn from_str(text: &str) -> Result<Self, LayoutError> {
-        let text = text.trim_ascii();
-        match presets().iter().find(|preset| preset.name == text) {
-            Some(preset) => Ok(preset.layout()),
-            None => parse(text),
-        }
-    }
-}
-
-/// Parses the text form; does not know the names of presets.
+/// Parses the text form. The names of presets are not known here.
 pub(super) fn parse(text: &str) -> Result<Layout, LayoutError> {
     let text = text.trim_ascii();
     if text.is_empty() {
@@ -152,7 +137,7 @@ pub(super) fn parse(text: &str) -> Result<Layout, LayoutError> {
     if fields[0].0 != TIMESTAMP {
         return Err(LayoutError::TimestampNotFirst);
     }
-    // Before the limit of a single field: `timestamp:64 …` is told what an ID has.
+    // Before the limit of a single field: the message for `timestamp:64 …` shows how many bits an ID has.
     let total: u64 = fields.iter().map(|&(_, bits)| u64::from(bits)).sum();
     if total > MAX_TOTAL_BITS.into() {
         return Err(LayoutError::TooManyBits(total));
@@ -226,12 +211,12 @@ fn parse_digits(value: &str) -> Option<u64> {
 /// Microseconds since 1970. A date without a time is its midnight; without a zone, UTC.
 fn parse_epoch(value: &str) -> Result<i64, LayoutError> {
     let not_an_epoch = || LayoutError::NotAnEpoch(value.to_owned());
-    // A leap second: jiff takes it for the second before, which would move every ID by a second without a word.
+    // A leap second: jiff takes it for the second before, which would silently move every ID by a second.
     if value.contains(":60") {
         return Err(not_an_epoch());
     }
     let pieces = Pieces::parse(value).map_err(|_| not_an_epoch())?;
-    // `[Europe/Berlin]`: with it, the text would mean one thing here and another after a change of the zone's rules.
+    // `[Europe/Berlin]`: the meaning of the text would change with the zone's rules.
     if pieces.time_zone_annotation().is_some() {
         return Err(not_an_epoch());
     }

@@ -1,22 +1,22 @@
 //! Layouts that have a name.
 
-use super::Layout;
+use super::{Layout, parse};
 
-/// A layout with a name, most of them what other systems use.
+/// A layout with a name. Most of them are those of other systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preset {
-    /// What may stand for the text.
+    /// The name, which may be written in place of the text.
     pub name: &'static str,
     /// The layout in its canonical form.
     pub text: &'static str,
-    /// Whose it is and what it is for, in a line.
+    /// Which system has it and what it is for, in a line.
     pub about: &'static str,
 }
 
 impl Preset {
     /// The layout.
     pub fn layout(&self) -> Layout {
-        super::parse::parse(self.text).expect("the text of every preset is a layout (tested)")
+        parse::parse(self.text).expect("the text of every preset is a layout (tested)")
     }
 }
 

@@ -1,7 +1,7 @@
 //! The length of a tick.
 
-/// The length of a tick in microseconds, with what it takes to divide by it by a multiplication: a division is on the way
-/// of every ID, between the clock and the compare-and-swap, and takes several times as long.
+/// The length of a tick in microseconds, with the reciprocal for dividing by it. Every ID needs that division, between the
+/// clock and the compare-and-swap, and a multiplication takes a fraction of its time.
 ///
 /// With `d` microseconds and `s = floor(log2 d)`, the reciprocal is `m = ceil(2^(63+s) / d)`, and
 /// `floor(n / d) = floor(2n × m / 2^(64+s))` for all `n` below 2^62: `m` is too large by less than 1, so `n × m / 2^(63+s)`
@@ -16,7 +16,7 @@ pub(super) struct TickLength {
 }
 
 impl TickLength {
-    /// The times that can be divided end here: 146,000 years.
+    /// Only times below this can be divided: 146,000 years.
     pub(super) const END: u64 = 1 << 62;
 
     /// # Panics
@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    /// Where a reciprocal that is a little off would show: at both sides of multiples, up to the end.
+    /// At both sides of multiples, where a reciprocal that is slightly wrong would show.
     #[test]
     fn divides_exactly_around_multiples() {
         let powers = (0..32).map(|shift| 1_u32 << shift);

@@ -3,12 +3,12 @@
 use std::num::NonZeroU32;
 
 use crate::layout::Layout;
-use crate::slot::{Answer, Horizon, Run, Slot};
+use crate::slot::{Allowance, Answer, Run, Slot};
 use crate::time::Tick;
 
-/// The slot that sessions in bulk share. IDs of all other slots are greater within a tick, so a session that comes from
-/// one of them starts here in the following tick.
-const COMMON: u32 = 0;
+/// The shared slot. Within a tick, IDs of all other slots are greater, so a session that comes from one of them starts here
+/// in the following tick.
+const SHARED: u32 = 0;
 
 /// The number, within a tick, of the ID with which a session starts to generate in bulk.
 const BULK: u32 = 4;
@@ -16,19 +16,19 @@ const BULK: u32 = 4;
 /// The number of ticks without an ID after which a session in bulk returns to its own slot.
 const QUIET: u64 = 10;
 
-/// Sessions that found the common slot used up try it again after this number of ticks, a power of two.
+/// Sessions that found the shared slot used up try it again after this number of ticks, a power of two.
 const AGAIN: u64 = 16;
 
-/// A session's way through the slots of its server.
+/// The rule by which a session moves between its own slot, the shared slot and the others.
 ///
 /// A session generates single IDs in its own slot. With its fourth ID within a tick it starts to generate **in bulk**,
-/// and moves to slot 0, which all such sessions share. There they get their numbers in the order in which they call, as
-/// from a sequence, so that the rows of several writers enter an index at its end. In slots of their own, each writer's
+/// and moves to slot 0, the shared slot of all such sessions. There they get their numbers in the order in which they
+/// call, as from a sequence, so that the rows of several writers enter an index at its end. In slots of their own, each writer's
 /// rows of a tick would enter below those of writers with a greater backend number, and split full pages.
 ///
 /// The backend number is above the sequence, so an ID of slot 0 is greater than those of other slots from the following
-/// tick on. If that tick has not come yet, it is borrowed. When a tick of the common slot is used up, a session continues
-/// in its own slot **in the same tick**, and tries the common one again a little later. So many writers on many
+/// tick on. If that tick has not come yet, it is borrowed. When a tick of the shared slot is used up, a session continues
+/// in its own slot **in the same tick**, and tries the shared one again a little later. So many writers on many
 /// processors share one slot only for the numbers of one slot. From its own slot it continues in those above it, and
 /// when none of them has anything left, in the following tick. Only when nothing more may be borrowed does it wait. After
 /// ten ticks without an ID it returns to its own slot.
@@ -36,16 +36,17 @@ const AGAIN: u64 = 16;
 /// If the layout has no backend numbers, or has them below the sequence (where a greater number is no greater ID), a
 /// session stays in its slot.
 #[derive(Clone, Copy, Debug)]
-pub struct Session<'a> {
+pub struct SlotWalk<'a> {
     slots: &'a [Slot],
     sequence_bits: u32,
+    /// The session's own slot.
     home: u32,
     moves: bool,
 }
 
 /// Where a session is: the slot and the tick of its last ID, and how long it may stay there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Position {
     slot: u32,
     /// 0 before the first ID.
     tick: Tick,
@@ -57,19 +58,19 @@ pub struct Place {
 enum Stay {
     /// It is in its own slot, and has this number of IDs of the tick.
     Single(u32),
-    /// It is in the common slot.
+    /// It is in the shared slot.
     Bulk,
-    /// It generates in bulk, but the common slot was used up.
+    /// It generates in bulk, but the shared slot was used up.
     Beside,
-    /// It generates in bulk, but may not borrow the tick in which it could move to the common slot.
+    /// It generates in bulk, but may not borrow the tick in which it could move to the shared slot.
     Waiting,
     /// The layout has no other slot for it.
     Always,
 }
 
-impl Place {
-    /// That of a session that never leaves this slot.
-    pub const fn fixed(slot: u32) -> Self {
+impl Position {
+    /// The position of a session that never leaves this slot.
+    pub const fn pinned(slot: u32) -> Self {
         Self {
             slot,
             tick: Tick::new(0),
@@ -83,9 +84,9 @@ impl Place {
         self.slot
     }
 
-    /// Whether the session's next ID may come from that slot, without [`Session::next_run`].
+    /// Whether the session's next ID may be of that slot, without [`SlotWalk::next_run`].
     #[inline]
-    pub const fn stays(&self, now: Tick) -> bool {
+    pub const fn may_stay(&self, now: Tick) -> bool {
         let (now, tick) = (now.get(), self.tick.get());
         match self.stay {
             Stay::Single(already) => already + 1 < BULK || now > tick,
@@ -96,7 +97,7 @@ impl Place {
         }
     }
 
-    /// The place after these numbers of that slot.
+    /// The position after this run of that slot.
     #[inline]
     pub const fn after(self, run: Run) -> Self {
         let stay = match self.stay {
@@ -113,7 +114,7 @@ impl Place {
         }
     }
 
-    /// As two words, for [`Place::from_words`].
+    /// As two words, for [`Position::from_words`].
     #[inline]
     pub const fn words(self) -> [u64; 2] {
         let stay = match self.stay {
@@ -126,7 +127,7 @@ impl Place {
         [self.tick.get(), (self.slot as u64) << 32 | stay as u64]
     }
 
-    /// The place that these words stand for.
+    /// The position that these words stand for.
     #[inline]
     pub const fn from_words([tick, rest]: [u64; 2]) -> Self {
         let stay = match rest as u32 {
@@ -146,12 +147,12 @@ impl Place {
     const IN_BULK: u32 = 1 << 31;
 }
 
-impl<'a> Session<'a> {
-    /// The way of a session whose own slot is number `home`. `slots` has one for each backend number of the layout.
+impl<'a> SlotWalk<'a> {
+    /// The walk of a session whose own slot is number `home`. `slots` has one for each backend number of the layout.
     ///
     /// # Panics
     ///
-    /// If `home` is none of them.
+    /// If there is no such slot.
     pub fn new(layout: &Layout, slots: &'a [Slot], home: u32) -> Self {
         assert!((home as usize) < slots.len(), "slot {home} does not exist");
         Self {
@@ -167,105 +168,120 @@ impl<'a> Session<'a> {
         self.home
     }
 
-    /// Where a session begins.
-    pub const fn begin(&self) -> Place {
-        let place = Place::fixed(self.home);
+    /// The position of a session before its first ID.
+    pub const fn start(&self) -> Position {
+        let position = Position::pinned(self.home);
         if !self.moves {
-            return place;
+            return position;
         }
-        Place {
+        Position {
             stay: Stay::Single(0),
-            ..place
+            ..position
         }
     }
 
-    /// Asks for up to `count` sequence numbers of one tick. Answers with the session's place then, to be passed the next
+    /// Issues up to `count` sequence numbers of one tick, and returns the session's new position, to be passed the next
     /// time: the numbers are of its slot. The IDs are greater than any that the session got before.
     ///
     /// # Panics
     ///
-    /// If the place's slot does not exist.
-    pub fn next_run(&self, place: Place, horizon: Horizon, count: NonZeroU32) -> (Place, Answer) {
+    /// If the position's slot does not exist.
+    pub fn next_run(
+        &self,
+        position: Position,
+        allowance: Allowance,
+        count: NonZeroU32,
+    ) -> (Position, Answer) {
         let (slot, stay, answer) = self
-            .alone(place, horizon, count)
-            .or_else(|| self.in_bulk(place, horizon, count))
-            .unwrap_or_else(|| self.borrow(place, horizon, count));
+            .in_own_slot(position, allowance, count)
+            .or_else(|| self.in_bulk(position, allowance, count))
+            .unwrap_or_else(|| self.borrow(position, allowance, count));
         match answer {
             Answer::Issued(run) => (
-                Place {
+                Position {
                     slot,
                     stay,
-                    ..place
+                    ..position
                 }
                 .after(run),
                 answer,
             ),
-            // A slot that gave nothing may be behind the session's last ID: it must not continue from there.
-            Answer::Wait { .. } | Answer::Reserve { .. } => (place, answer),
+            // A slot that issued nothing may be behind the session's last ID: the session must not continue there.
+            Answer::Wait { .. } | Answer::Reserve { .. } => (position, answer),
         }
     }
 
     /// In the session's own slot; `None` if it generates in bulk, or if others have used the tick up.
-    fn alone(&self, place: Place, horizon: Horizon, count: NonZeroU32) -> Option<Found> {
-        let already = match place.stay {
+    fn in_own_slot(
+        &self,
+        position: Position,
+        allowance: Allowance,
+        count: NonZeroU32,
+    ) -> Option<Found> {
+        let already = match position.stay {
             Stay::Always => {
-                let answer = self.borrow_in(place.slot, horizon, count);
-                return Some((place.slot, place.stay, answer));
+                let answer = self.borrow_in(position.slot, allowance, count);
+                return Some((position.slot, position.stay, answer));
             }
-            Stay::Single(already) if horizon.now <= place.tick => already,
+            Stay::Single(already) if allowance.now <= position.tick => already,
             Stay::Single(_) => 0,
-            _ if horizon.now.get() > place.tick.get() + QUIET => 0,
+            _ if allowance.now.get() > position.tick.get() + QUIET => 0,
             _ => return None,
         };
         if count.get() >= BULK - already.min(BULK) {
             return None;
         }
-        let answer = self.ask(self.home, horizon, count)?;
+        let answer = self.try_slot(self.home, allowance, count)?;
         Some((self.home, Stay::Single(already), answer))
     }
 
-    /// In the common slot, or in another in the same tick or the following one; `None` if none has anything left.
-    fn in_bulk(&self, place: Place, horizon: Horizon, count: NonZeroU32) -> Option<Found> {
-        let stays = match place.stay {
+    /// In the shared slot, or in another in the same tick or the following one; `None` if none has anything left.
+    fn in_bulk(
+        &self,
+        position: Position,
+        allowance: Allowance,
+        count: NonZeroU32,
+    ) -> Option<Found> {
+        let stays = match position.stay {
             Stay::Bulk => true,
-            Stay::Beside => place.stays(horizon.now),
-            _ => place.slot == COMMON,
+            Stay::Beside => position.may_stay(allowance.now),
+            _ => position.slot == SHARED,
         };
         let (start, from, beside) = if stays {
-            (place.slot, horizon, Stay::Beside)
-        } else if horizon.now > place.tick {
-            (COMMON, horizon, Stay::Beside)
-        } else if let Some(following) = horizon.from(place.tick.following()) {
-            (COMMON, following, Stay::Beside)
+            (position.slot, allowance, Stay::Beside)
+        } else if allowance.now > position.tick {
+            (SHARED, allowance, Stay::Beside)
+        } else if let Some(following) = allowance.from(position.tick.following()) {
+            (SHARED, following, Stay::Beside)
         } else {
-            (place.slot, horizon, Stay::Waiting)
+            (position.slot, allowance, Stay::Waiting)
         };
         let stay = |slot: u32| match slot {
-            COMMON => Stay::Bulk,
+            SHARED => Stay::Bulk,
             _ => beside,
         };
-        if let Some(answer) = self.ask(start, from, count) {
+        if let Some(answer) = self.try_slot(start, from, count) {
             return Some((start, stay(start), answer));
         }
         let (last, _) = self.slot(start).last(self.sequence_bits);
         let tick = last.max(from.now);
-        let same = self.beyond(start, self.near(tick, horizon));
+        let same = self.beyond(start, self.near(tick, allowance));
         let following = tick.following();
-        let next = [COMMON]
+        let next = [SHARED]
             .into_iter()
-            .chain(self.beyond(COMMON, self.near(following, horizon)));
+            .chain(self.beyond(SHARED, self.near(following, allowance)));
         let (slot, answer) = self
-            .first_of(same, horizon.from(tick), count)
-            .or_else(|| self.first_of(next, horizon.from(following), count))?;
+            .first_of(same, allowance.from(tick), count)
+            .or_else(|| self.first_of(next, allowance.from(following), count))?;
         Some((slot, stay(slot), answer))
     }
 
     /// The first slot to try for numbers of this tick: the session's own, so that sessions spread. Further ahead of the
     /// clock it is the lowest, because a session with one of the topmost slots would leave most of each tick unused.
-    fn near(&self, tick: Tick, horizon: Horizon) -> u32 {
+    fn near(&self, tick: Tick, allowance: Allowance) -> u32 {
         const AHEAD: u64 = 1;
-        if tick.get() > horizon.now.get() + AHEAD {
-            COMMON
+        if tick.get() > allowance.now.get() + AHEAD {
+            SHARED
         } else {
             self.home
         }
@@ -282,36 +298,37 @@ impl<'a> Session<'a> {
     fn first_of(
         &self,
         mut slots: impl Iterator<Item = u32>,
-        horizon: Option<Horizon>,
+        allowance: Option<Allowance>,
         count: NonZeroU32,
     ) -> Option<(u32, Answer)> {
-        let horizon = horizon?;
-        slots.find_map(|slot| Some((slot, self.ask(slot, horizon, count)?)))
+        let allowance = allowance?;
+        slots.find_map(|slot| Some((slot, self.try_slot(slot, allowance, count)?)))
     }
 
     /// If all slots are used up: as far ahead as is allowed, else the answer is to wait.
-    fn borrow(&self, place: Place, horizon: Horizon, count: NonZeroU32) -> Found {
-        let slot = if horizon.now > place.tick {
+    fn borrow(&self, position: Position, allowance: Allowance, count: NonZeroU32) -> Found {
+        let slot = if allowance.now > position.tick {
             self.home
         } else {
-            place.slot
+            position.slot
         };
         let stay = match slot {
-            COMMON => Stay::Bulk,
+            SHARED => Stay::Bulk,
             _ => Stay::Beside,
         };
-        (slot, stay, self.borrow_in(slot, horizon, count))
+        (slot, stay, self.borrow_in(slot, allowance, count))
     }
 
-    fn borrow_in(&self, slot: u32, horizon: Horizon, count: NonZeroU32) -> Answer {
-        self.slot(slot).next_run(self.sequence_bits, horizon, count)
+    fn borrow_in(&self, slot: u32, allowance: Allowance, count: NonZeroU32) -> Answer {
+        self.slot(slot)
+            .next_run(self.sequence_bits, allowance, count)
     }
 
     /// Numbers of the slot's tick; `None` if it is used up or too far ahead.
-    fn ask(&self, slot: u32, horizon: Horizon, count: NonZeroU32) -> Option<Answer> {
+    fn try_slot(&self, slot: u32, allowance: Allowance, count: NonZeroU32) -> Option<Answer> {
         let answer = self
             .slot(slot)
-            .next_run_within(self.sequence_bits, horizon, count);
+            .next_run_within(self.sequence_bits, allowance, count);
         (!matches!(answer, Answer::Wait { .. })).then_some(answer)
     }
 
@@ -320,7 +337,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The slot that was asked, what the session does there, and the answer.
+/// A slot, what the session does there, and the slot's answer.
 type Found = (u32, Stay, Answer);
 
 impl Tick {
@@ -329,7 +346,7 @@ impl Tick {
     }
 }
 
-impl Horizon {
+impl Allowance {
     /// The same limits for IDs that are of `tick` at least; `None` if that is too far ahead.
     fn from(self, tick: Tick) -> Option<Self> {
         let ahead = tick.get().saturating_sub(self.now.get());
@@ -347,8 +364,8 @@ mod tests {
 
     const ONE: NonZeroU32 = NonZeroU32::MIN;
 
-    fn horizon(now: u64, max_borrow: u64) -> Horizon {
-        Horizon {
+    fn allowance(now: u64, max_borrow: u64) -> Allowance {
+        Allowance {
             now: Tick::new(now),
             max_borrow,
             reserved: Tick::new(1 << 40),
@@ -363,40 +380,40 @@ mod tests {
         (0..count).map(|_| Slot::new()).collect()
     }
 
-    /// A session that is asked as the extension asks: in its slot as long as it may stay, then [`Session::next_run`].
-    struct Asked<'a> {
-        session: Session<'a>,
-        place: Place,
+    /// A session that generates as in the extension: in its slot as long as it may stay, then by [`SlotWalk::next_run`].
+    struct Session<'a> {
+        walk: SlotWalk<'a>,
+        position: Position,
     }
 
-    impl<'a> Asked<'a> {
+    impl<'a> Session<'a> {
         fn new(layout: &Layout, slots: &'a [Slot], home: u32) -> Self {
-            let session = Session::new(layout, slots, home);
-            let place = session.begin();
-            Self { session, place }
+            let walk = SlotWalk::new(layout, slots, home);
+            let position = walk.start();
+            Self { walk, position }
         }
 
-        /// The slot and the tick of the next ID; `None` where it has to wait.
-        fn next(&mut self, horizon: Horizon) -> Option<(u32, u64)> {
-            if self.place.stays(horizon.now) {
-                let slot = self.session.slot(self.place.slot);
-                let answer = slot.next_within(self.session.sequence_bits, horizon);
+        /// The slot and the tick of the next ID; `None` if it has to wait.
+        fn next(&mut self, allowance: Allowance) -> Option<(u32, u64)> {
+            if self.position.may_stay(allowance.now) {
+                let slot = self.walk.slot(self.position.slot);
+                let answer = slot.next_within(self.walk.sequence_bits, allowance);
                 if let Answer::Issued(run) = answer {
-                    self.place = self.place.after(run);
-                    return Some((self.place.slot, run.tick.get()));
+                    self.position = self.position.after(run);
+                    return Some((self.position.slot, run.tick.get()));
                 }
             }
-            let (place, answer) = self.session.next_run(self.place, horizon, ONE);
-            self.place = place;
+            let (position, answer) = self.walk.next_run(self.position, allowance, ONE);
+            self.position = position;
             match answer {
-                Answer::Issued(run) => Some((place.slot, run.tick.get())),
+                Answer::Issued(run) => Some((position.slot, run.tick.get())),
                 Answer::Wait { .. } => None,
                 Answer::Reserve { .. } => unreachable!(),
             }
         }
 
-        fn take(&mut self, ids: usize, horizon: Horizon) -> Vec<(u32, u64)> {
-            (0..ids).map_while(|_| self.next(horizon)).collect()
+        fn take(&mut self, ids: usize, allowance: Allowance) -> Vec<(u32, u64)> {
+            (0..ids).map_while(|_| self.next(allowance)).collect()
         }
     }
 
@@ -405,84 +422,84 @@ mod tests {
     }
 
     #[test]
-    fn the_fourth_id_within_a_tick_is_of_the_common_slot() {
+    fn the_fourth_id_within_a_tick_is_of_the_shared_slot() {
         let layout = layout("timestamp:41 backend:2 sequence:8");
         let slots = slots(4);
-        let mut session = Asked::new(&layout, &slots, 2);
+        let mut session = Session::new(&layout, &slots, 2);
         // Three in each of two ticks are not in bulk.
-        assert_eq!(session.take(3, horizon(100, 20)), times(3, 2, 100));
-        assert_eq!(session.take(3, horizon(101, 20)), times(3, 2, 101));
-        assert_eq!(session.take(2, horizon(101, 20)), times(2, 0, 102));
+        assert_eq!(session.take(3, allowance(100, 20)), times(3, 2, 100));
+        assert_eq!(session.take(3, allowance(101, 20)), times(3, 2, 101));
+        assert_eq!(session.take(2, allowance(101, 20)), times(2, 0, 102));
         // Two sessions, in the order in which they ask.
-        let mut other = Asked::new(&layout, &slots, 1);
-        assert_eq!(other.take(3, horizon(102, 20)), times(3, 1, 102));
-        assert_eq!(other.take(1, horizon(102, 20)), times(1, 0, 103));
-        assert_eq!(session.take(1, horizon(102, 20)), times(1, 0, 103));
+        let mut other = Session::new(&layout, &slots, 1);
+        assert_eq!(other.take(3, allowance(102, 20)), times(3, 1, 102));
+        assert_eq!(other.take(1, allowance(102, 20)), times(1, 0, 103));
+        assert_eq!(session.take(1, allowance(102, 20)), times(1, 0, 103));
         let (first, last) = (103, slots[0].last(8).1);
-        assert_eq!(session.take(2, horizon(102, 20)), times(2, 0, first));
+        assert_eq!(session.take(2, allowance(102, 20)), times(2, 0, first));
         assert_eq!(slots[0].last(8), (Tick::new(first), last + 2));
     }
 
     #[test]
-    fn a_run_is_in_bulk_at_once() {
+    fn a_run_of_four_is_in_bulk_at_once() {
         let layout = layout("timestamp:41 backend:2 sequence:8");
         let slots = slots(4);
-        let session = Session::new(&layout, &slots, 2);
-        let run = |place, count| {
+        let walk = SlotWalk::new(&layout, &slots, 2);
+        let run = |position, count| {
             let count = NonZeroU32::new(count).unwrap();
-            session.next_run(place, horizon(100, 20), count).0
+            walk.next_run(position, allowance(100, 20), count).0
         };
-        let three = run(session.begin(), 3);
+        let three = run(walk.start(), 3);
         assert_eq!((three.slot, three.stay), (2, Stay::Single(3)));
-        assert_eq!(run(session.begin(), 4).slot, 0);
+        assert_eq!(run(walk.start(), 4).slot, 0);
         assert_eq!(run(three, 1).slot, 0);
     }
 
     #[test]
-    fn it_returns_when_it_has_been_quiet() {
+    fn a_session_returns_to_its_own_slot_after_quiet_ticks() {
         let layout = layout("timestamp:41 backend:2 sequence:8");
         let slots = slots(4);
-        let mut session = Asked::new(&layout, &slots, 2);
-        session.take(4, horizon(100, 20));
-        assert_eq!(session.place.tick, Tick::new(101));
+        let mut session = Session::new(&layout, &slots, 2);
+        session.take(4, allowance(100, 20));
+        assert_eq!(session.position.tick, Tick::new(101));
         for now in [101, 103, 113, 123] {
-            assert_eq!(session.next(horizon(now, 20)), Some((0, now)));
+            assert_eq!(session.next(allowance(now, 20)), Some((0, now)));
         }
-        assert_eq!(session.next(horizon(134, 20)), Some((2, 134)));
-        assert_eq!(session.place.stay, Stay::Single(1));
+        assert_eq!(session.next(allowance(134, 20)), Some((2, 134)));
+        assert_eq!(session.position.stay, Stay::Single(1));
     }
 
     #[test]
-    fn if_nothing_may_be_borrowed_it_moves_to_the_common_slot_later() {
+    fn a_session_that_may_not_borrow_moves_to_the_shared_slot_later() {
         let layout = layout("timestamp:41 backend:2 sequence:4");
         let slots = slots(4);
-        let mut session = Asked::new(&layout, &slots, 2);
+        let mut session = Session::new(&layout, &slots, 2);
         let of_one_tick = [times(16, 2, 100), times(16, 3, 100)].concat();
-        assert_eq!(session.take(100, horizon(100, 0)), of_one_tick);
-        assert_eq!(session.next(horizon(101, 0)), Some((0, 101)));
+        assert_eq!(session.take(100, allowance(100, 0)), of_one_tick);
+        assert_eq!(session.next(allowance(101, 0)), Some((0, 101)));
     }
 
-    /// Two numbers a tick, which begin with 0: the way is easy to read.
+    /// Two numbers a tick, which begin with 0, make the walk easy to read.
     #[test]
-    fn the_way_of_a_tick() {
+    fn a_session_walks_over_all_slots_of_a_tick() {
         let layout = layout("timestamp:41 backend:2 sequence:1");
-        let way = |home: u32, now: u64, max_borrow: u64| {
+        let walk = |home: u32, now: u64, max_borrow: u64| {
             let slots = slots(4);
-            let mut session = Asked::new(&layout, &slots, home);
-            session.take(2, horizon(99, 0));
-            session.take(100, horizon(now, max_borrow))
+            let mut session = Session::new(&layout, &slots, home);
+            session.take(2, allowance(99, 0));
+            session.take(100, allowance(now, max_borrow))
         };
         let tick = |slots: &[u32], tick| {
             let each = slots.iter().map(|&slot| times(2, slot, tick));
             each.collect::<Vec<_>>().concat()
         };
-        // The common slot, its own, those above it; only then the following tick, further ahead from the lowest on.
+        // The shared slot, its own, those above it; only then the following tick, further ahead from the lowest on.
         assert_eq!(
-            way(2, 99, 2),
+            walk(2, 99, 2),
             [tick(&[0, 2, 3], 100), tick(&[0, 1, 2, 3], 101)].concat()
         );
         assert_eq!(
-            way(3, 99, 3),
+            walk(3, 99, 3),
             [
                 tick(&[0, 3], 100),
                 tick(&[0, 1, 2, 3], 101),
@@ -491,23 +508,22 @@ mod tests {
             .concat()
         );
         // That tick has come: nothing is borrowed.
-        assert_eq!(way(2, 100, 0), tick(&[2, 3], 100));
+        assert_eq!(walk(2, 100, 0), tick(&[2, 3], 100));
         assert_eq!(
-            way(0, 99, 1),
+            walk(0, 99, 1),
             [tick(&[1, 2, 3], 99), tick(&[0, 1, 2, 3], 100)].concat()
         );
     }
 
-    /// Many sessions use up every slot of a tick before one of them continues in the next.
     #[test]
-    fn all_slots_of_a_tick_are_used() {
+    fn sessions_use_up_every_slot_of_a_tick_before_one_waits() {
         let layout = layout("timestamp:41 backend:2 sequence:1");
         let slots = slots(4);
         let mut sessions: Vec<_> = (0..4)
-            .map(|home| Asked::new(&layout, &slots, home))
+            .map(|home| Session::new(&layout, &slots, home))
             .collect();
         let mut issued = Vec::new();
-        while let Some(id) = (0..4).find_map(|who| sessions[who].next(horizon(100, 0))) {
+        while let Some(id) = (0..4).find_map(|who| sessions[who].next(allowance(100, 0))) {
             issued.push(id);
         }
         issued.sort_unstable();
@@ -520,32 +536,32 @@ mod tests {
     }
 
     #[test]
-    fn beside_the_common_slot_it_tries_that_again_later() {
+    fn a_session_beside_the_shared_slot_tries_that_again_later() {
         let layout = layout("timestamp:41 backend:2 sequence:2");
         let slots = slots(4);
-        let mut session = Asked::new(&layout, &slots, 2);
-        // In bulk, and others have used the common slot up.
-        session.take(4, horizon(99, 1));
+        let mut session = Session::new(&layout, &slots, 2);
+        // In bulk, and others have used the shared slot up.
+        session.take(4, allowance(99, 1));
         slots[0].raise_to(2, Tick::new(101));
-        assert_eq!(session.next(horizon(100, 1)), Some((2, 100)));
+        assert_eq!(session.next(allowance(100, 1)), Some((2, 100)));
         // As long as the ticks are of the same sixteen.
         for now in [101, 105, 111] {
-            assert_eq!(session.next(horizon(now, 1)), Some((2, now)));
+            assert_eq!(session.next(allowance(now, 1)), Some((2, now)));
         }
-        assert_eq!(session.next(horizon(112, 1)), Some((0, 112)));
-        assert_eq!(session.place.stay, Stay::Bulk);
+        assert_eq!(session.next(allowance(112, 1)), Some((0, 112)));
+        assert_eq!(session.position.stay, Stay::Bulk);
     }
 
     #[test]
-    fn it_stays_where_a_greater_backend_number_is_no_greater_id() {
+    fn a_session_stays_if_a_greater_backend_number_is_no_greater_id() {
         for text in [
             "timestamp:41 sequence:1 backend:2",
             "timestamp:41 sequence:1 node:3 backend:2",
         ] {
             let layout = layout(text);
             let slots = slots(4);
-            let mut session = Asked::new(&layout, &slots, 1);
-            let issued = session.take(100, horizon(100, 1));
+            let mut session = Session::new(&layout, &slots, 1);
+            let issued = session.take(100, allowance(100, 1));
             assert_eq!(
                 issued,
                 [times(2, 1, 100), times(2, 1, 101)].concat(),
@@ -554,36 +570,36 @@ mod tests {
         }
         let layout = layout("timestamp:41 node:4 sequence:1");
         let one = slots(1);
-        let mut session = Asked::new(&layout, &one, 0);
-        assert_eq!(session.take(100, horizon(100, 0)).len(), 2);
+        let mut session = Session::new(&layout, &one, 0);
+        assert_eq!(session.take(100, allowance(100, 0)).len(), 2);
     }
 
-    /// Slot 0 would be the one in the next tick. As it has given nothing, and may be behind the session's last ID, the
+    /// Slot 0 would be the one in the next tick. It has issued nothing, and may be behind the session's last ID, so the
     /// session stays in slot 1.
     #[test]
-    fn it_stays_where_it_is_while_the_next_tick_is_not_reserved() {
+    fn a_session_stays_while_the_next_tick_is_not_reserved() {
         let layout = layout("timestamp:41 backend:1 sequence:1");
         let slots = slots(2);
-        let session = Session::new(&layout, &slots, 1);
-        let horizon = Horizon {
+        let walk = SlotWalk::new(&layout, &slots, 1);
+        let allowance = Allowance {
             reserved: Tick::new(101),
-            ..horizon(100, 5)
+            ..allowance(100, 5)
         };
-        let mut place = session.begin();
+        let mut position = walk.start();
         for _ in 0..2 {
-            place = session.next_run(place, horizon, ONE).0;
-            assert_eq!((place.slot, place.tick), (1, Tick::new(100)));
+            position = walk.next_run(position, allowance, ONE).0;
+            assert_eq!((position.slot, position.tick), (1, Tick::new(100)));
         }
         let tick = Tick::new(101);
         assert_eq!(
-            session.next_run(place, horizon, ONE),
-            (place, Answer::Reserve { tick })
+            walk.next_run(position, allowance, ONE),
+            (position, Answer::Reserve { tick })
         );
     }
 
     #[test]
     #[should_panic = "slot 4 does not exist"]
-    fn a_slot_that_does_not_exist() {
-        Session::new(&layout("timestamp:41 backend:2 sequence:1"), &slots(4), 4);
+    fn a_slot_that_does_not_exist_is_refused() {
+        SlotWalk::new(&layout("timestamp:41 backend:2 sequence:1"), &slots(4), 4);
     }
 }

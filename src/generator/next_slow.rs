@@ -1,0 +1,99 @@
+//! The slow path to an ID: resolves what is not yet resolved, reserves time,
+//! handles clock steps, waits.
+//!
+//! It holds no lock of this process while it looks things up, reserves or waits: an
+//! error of Postgres may come out of any of these.
+
+use std::num::NonZeroU32;
+
+use pgrx::pg_sys;
+use snowflake_id::{Allowance, Answer, Tick, WallTime};
+
+use crate::clock::Clocks;
+use crate::error::Error;
+use crate::generator::next::Batch;
+use crate::generator::reading::Reading;
+use crate::generator::reserve::{self, Reservation};
+use crate::generator::session::{self, FAST_PATH, Session};
+use crate::generator::wait::WaitBudget;
+use crate::generator::{accepted_layout, log, stats};
+use crate::settings;
+
+/// Up to `count` IDs of one tick.
+#[cold]
+#[inline(never)]
+pub fn next_slow(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
+    stats::flush();
+    let session = session::resolve()?;
+    let mut budget = WaitBudget::new();
+    loop {
+        let mut reservation = Reservation::current(session, function)?;
+        let clocks = Clocks::read();
+        if !reservation.is_known()
+            && let Err(reason) = reservation.read_mark(session, clocks, budget.left_ms())
+        {
+            reserve::wait_for(reason, session, clocks, &mut budget)?;
+            continue;
+        }
+        accepted_layout::check(
+            session.shared,
+            *session.layout(),
+            function,
+            reservation.mark(),
+        )?;
+        let Some(reading) = Reading::take(session, clocks)? else {
+            let reached = session.shared.slewed_clock().reached();
+            budget.wait_for_clock(clocks.wall, reached, settings::max_clock_step_micros())?;
+            continue;
+        };
+        let allowance = reservation.allowance(reading.now);
+        let (slot, answer) = session.next_run(allowance, count, clocks.wall);
+        match answer {
+            Answer::Issued(run) => {
+                FAST_PATH.observe(clocks.wall);
+                reservation.extend_early(session, reading, run.tick)?;
+                reservation.keep();
+                return Ok(Batch {
+                    identity: &session.identity,
+                    slot,
+                    run,
+                });
+            }
+            Answer::Reserve { tick } => {
+                let wait_ms = budget.left_ms();
+                if let Err(reason) = reservation.extend(session, reading, tick, wait_ms) {
+                    reserve::wait_for(reason, session, clocks, &mut budget)?;
+                }
+                reservation.keep();
+            }
+            Answer::Wait { until } => {
+                wait_until(until, session, reading, allowance, &mut budget)?;
+            }
+        }
+    }
+}
+
+/// Waits for the clock to come to this tick, at which the slots may be used again.
+fn wait_until(
+    until: Tick,
+    session: &Session,
+    reading: Reading,
+    allowance: Allowance,
+    budget: &mut WaitBudget,
+) -> Result<(), Error> {
+    let clocks = reading.clocks;
+    let needed = (until.get() - reading.now.get())
+        .saturating_mul(u64::from(session.tick_micros))
+        .saturating_mul(reading.slowdown);
+    let next = Tick::new(until.get().saturating_add(allowance.max_borrow));
+    log::waiting(session.shared, clocks, needed);
+    budget.wait(
+        i64::try_from(needed).unwrap_or(i64::MAX),
+        |needed_ms, max_wait_ms| Error::WaitTooLong {
+            wall: clocks.wall.unix_micros(),
+            next: WallTime::from(session.layout().time_of(next)).unix_micros(),
+            needed_ms,
+            max_wait_ms,
+        },
+    )
+}

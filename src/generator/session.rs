@@ -1,0 +1,223 @@
+//! What this process has resolved, for the way to an ID.
+//!
+//! What never changes is in [`Session`]; what changes is a word of its own in
+//! [`FastPath`].
+#![allow(unsafe_code)] // the process's number, and whether it is in recovery
+
+use std::num::NonZeroU32;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicI64, AtomicU64};
+
+use pgrx::pg_sys;
+use snowflake_id::{Allowance, Answer, Identity, Layout, Position, Slot, SlotWalk, Tick, WallTime};
+
+use crate::error::Error;
+use crate::generator::stats;
+use crate::settings;
+use crate::shared::{self, Shared};
+
+/// What stays the same as long as the process lives.
+pub struct Session {
+    pub shared: Shared,
+    pub identity: Identity,
+    slots: &'static [Slot],
+    walk: SlotWalk<'static>,
+    /// The layout's, as plain numbers.
+    pub sequence_bits: u32,
+    pub epoch: WallTime,
+    pub tick_micros: u32,
+}
+
+/// Not an `AtomicPtr`: the fields of a static have fixed addresses, so the fast
+/// path has one load less.
+static SESSION: OnceLock<Session> = OnceLock::new();
+
+/// What changes, for the way to an ID. A process has one thread, so these are
+/// plain loads and stores. They are atomics to be shared statics without a lock,
+/// whose two locked instructions would take as long as the slot's swap.
+pub struct FastPath {
+    /// The session's [`Position`]: its slot, the tick of its last ID.
+    position: [AtomicU64; 2],
+    /// The tick from which on the slow path has to be taken: the reservation is
+    /// half used up, or (0) something has to be resolved first.
+    slow_from: AtomicU64,
+    /// How many ticks a slot may borrow.
+    max_borrow: AtomicU64,
+    /// The highest time that the wall clock has shown when an ID was generated.
+    highest_wall: AtomicI64,
+}
+
+pub static FAST_PATH: FastPath = FastPath {
+    position: [AtomicU64::new(0), AtomicU64::new(0)],
+    slow_from: AtomicU64::new(0),
+    max_borrow: AtomicU64::new(0),
+    highest_wall: AtomicI64::new(i64::MIN),
+};
+
+impl FastPath {
+    #[inline]
+    pub fn position(&self) -> Position {
+        let [tick, rest] = &self.position;
+        Position::from_words([tick.load(Relaxed), rest.load(Relaxed)])
+    }
+
+    #[inline]
+    pub fn set_position(&self, position: Position) {
+        let [tick, rest] = position.words();
+        self.position[0].store(tick, Relaxed);
+        self.position[1].store(rest, Relaxed);
+    }
+
+    /// What a slot may use without the slow path.
+    #[inline]
+    pub fn allowance(&self, now: Tick) -> Allowance {
+        Allowance {
+            now,
+            max_borrow: self.max_borrow.load(Relaxed),
+            reserved: Tick::new(self.slow_from.load(Relaxed)),
+        }
+    }
+
+    pub fn set_max_borrow(&self, ticks: u64) {
+        self.max_borrow.store(ticks, Relaxed);
+    }
+
+    /// From this tick on the next ID takes the slow path.
+    pub fn set_slow_from(&self, tick: Tick) {
+        self.slow_from.store(tick.get(), Relaxed);
+    }
+
+    /// The next ID takes the slow path.
+    pub fn close(&self) {
+        self.set_slow_from(Tick::default());
+    }
+
+    /// Keeps the time with which an ID was generated.
+    #[inline]
+    pub fn observe(&self, wall: WallTime) {
+        if wall.unix_micros() > self.highest_wall.load(Relaxed) {
+            self.highest_wall.store(wall.unix_micros(), Relaxed);
+        }
+    }
+
+    /// The highest time with which this process has generated an ID.
+    pub fn highest_wall(&self) -> WallTime {
+        WallTime::from_unix_micros(self.highest_wall.load(Relaxed))
+    }
+}
+
+/// The session, if it was resolved.
+#[inline]
+pub fn get() -> Option<&'static Session> {
+    SESSION.get()
+}
+
+/// Resolves the session.
+///
+/// # Errors
+/// [`Error::NotPreloaded`], [`Error::NodeNotSet`], [`Error::InRecovery`].
+pub fn resolve() -> Result<&'static Session, Error> {
+    if let Some(session) = get() {
+        return Ok(session);
+    }
+    let layout = settings::layout().ok_or(Error::NotPreloaded)?;
+    let shared = shared::get().ok_or(Error::NotPreloaded)?;
+    let identity = *settings::identity().ok_or(Error::NodeNotSet)?;
+    // Recovery ends once. After that a process need not check again.
+    // SAFETY: reads shared memory only.
+    if unsafe { pg_sys::RecoveryInProgress() } {
+        return Err(Error::InRecovery);
+    }
+    let home = own_slot(layout.max_backend());
+    let slots = shared.slots();
+    let session = Session {
+        shared,
+        identity,
+        slots,
+        walk: SlotWalk::new(layout, slots, home),
+        sequence_bits: layout.sequence_bits(),
+        epoch: layout.epoch().into(),
+        tick_micros: layout.tick_micros(),
+    };
+    stats::init(&shared.counters()[home as usize]);
+    FAST_PATH.set_position(session.start());
+    Ok(SESSION.get_or_init(|| session))
+}
+
+/// The session's own slot: the process's number modulo the number of slots.
+fn own_slot(max_backend: u32) -> u32 {
+    // SAFETY: set once when the process started.
+    let pid = unsafe { pg_sys::MyProcPid };
+    pid as u32 & max_backend
+}
+
+impl Session {
+    pub fn layout(&self) -> &Layout {
+        self.identity.layout()
+    }
+
+    /// The position before the first ID.
+    fn start(&self) -> Position {
+        #[cfg(feature = "unprotected")]
+        if crate::unprotected::has_own_slot() {
+            return Position::pinned(self.walk.home());
+        }
+        self.walk.start()
+    }
+
+    /// The slot of this backend number.
+    #[inline]
+    pub fn slot(&self, number: u32, _wall: WallTime) -> &'static Slot {
+        #[cfg(feature = "unprotected")]
+        if let Some(slot) = crate::unprotected::slot(_wall.unix_micros()) {
+            return slot;
+        }
+        &self.slots[number as usize]
+    }
+
+    /// Sequence numbers of the slot in which the session is, or to which it moves,
+    /// and the number of that slot.
+    pub fn next_run(
+        &self,
+        allowance: Allowance,
+        count: NonZeroU32,
+        _wall: WallTime,
+    ) -> (u32, Answer) {
+        let before = FAST_PATH.position();
+        #[cfg(feature = "unprotected")]
+        if let Some(slot) = crate::unprotected::slot(_wall.unix_micros()) {
+            let answer = slot.next_run(self.sequence_bits, allowance, count);
+            return (before.slot(), answer);
+        }
+        let (position, answer) = self.walk.next_run(before, allowance, count);
+        let slot = position.slot();
+        if slot != before.slot() {
+            // Before another ID is counted: the count so far belongs to that slot.
+            stats::move_to(&self.shared.counters()[slot as usize]);
+        }
+        FAST_PATH.set_position(position);
+        (slot, answer)
+    }
+
+    /// How many microseconds are left of this time's tick.
+    #[inline]
+    pub fn left_of_tick(&self, wall: WallTime) -> u64 {
+        let tick = i64::from(self.tick_micros);
+        (tick - self.since_epoch(wall).rem_euclid(tick)).unsigned_abs()
+    }
+
+    /// The clock's tick; `None` outside of the layout's time.
+    #[inline]
+    pub fn tick_at(&self, wall: WallTime) -> Option<Tick> {
+        let elapsed = u64::try_from(self.since_epoch(wall)).ok()?;
+        self.layout().tick_after(elapsed)
+    }
+
+    /// Microseconds. Wraps: that takes one instruction, and a wall clock is never
+    /// 292,000 years away from an epoch.
+    #[inline]
+    fn since_epoch(&self, wall: WallTime) -> i64 {
+        wall.unix_micros().wrapping_sub(self.epoch.unix_micros())
+    }
+}
