@@ -14,7 +14,7 @@ use snowflake_tests::migration::{number, value};
 use snowflake_tests::online;
 use snowflake_tests::{Cluster, Installation};
 
-use crate::rights_planted::{PLANT, PLANT_TYPES, STRANGE};
+use crate::rights::planted::{PLANT, PLANT_TYPES, STRANGE};
 
 const EARLIER: &str = "0.1.0";
 

@@ -16,7 +16,7 @@ use snowflake_tests::migration::value;
 /// those of types that it uses, as far as `pg_catalog` has none of them. `$1` is
 /// a list of the extension's routines, each a name and its argument types, and
 /// `$2` the names of functions that its SQL calls.
-pub(super) const PLANT: &str = r#"
+pub(crate) const PLANT: &str = r#"
 DO $do$
 DECLARE
     types CONSTANT text[] := '{oid,regclass,regtype,regproc,regnamespace,name,text,"\"char\"",int2,int4,int8,numeric,float4,float8,interval,timestamptz,timestamp,date,bool,varchar,bpchar,_int8,_int4,_int2,int2vector,oidvector,_oid,_text,_name,_regclass,_char,xid,tid,pg_lsn,jsonb,json,aclitem,_aclitem,int8multirange,int8range,arms.e}';
@@ -42,7 +42,7 @@ BEGIN
 END $do$"#;
 
 /// The same for functions: of the names that the extension's SQL calls.
-pub(super) const PLANT_FUNCTIONS: &str = r#"
+pub(crate) const PLANT_FUNCTIONS: &str = r#"
 DO $do$
 DECLARE
     types CONSTANT text[] := '{oid,regclass,regtype,regnamespace,name,text,"\"char\"",int2,int4,int8,numeric,float8,interval,timestamptz,bool,_int2,_int8,int2vector,_oid,_text,_name,_regclass,jsonb,json,tid,pg_lsn}';
@@ -76,7 +76,7 @@ BEGIN
 END $do$"#;
 
 /// Types and casts, of the kinds that an ordinary role may create.
-pub(super) const PLANT_TYPES: &str = "
+pub(crate) const PLANT_TYPES: &str = "
     CREATE TYPE arms.e AS ENUM ('1');
     CREATE FUNCTION arms.to_e(bigint) RETURNS arms.e LANGUAGE plpgsql AS 'BEGIN PERFORM arms.strike(); RETURN ''1''; END';
     CREATE FUNCTION arms.to_e(numeric) RETURNS arms.e LANGUAGE plpgsql AS 'BEGIN PERFORM arms.strike(); RETURN ''1''; END';
@@ -203,7 +203,7 @@ fn near_misses(client: &mut Client) -> Result<String> {
 
 /// What the extension's views and SQL bodies are made of, if it is neither of
 /// `pg_catalog` nor of the extension.
-pub(super) const STRANGE: &str = "
+pub(crate) const STRANGE: &str = "
     WITH member AS (
         SELECT d.classid, d.objid FROM pg_depend AS d JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid
         WHERE e.extname = 'snowflake' AND d.deptype = 'e'

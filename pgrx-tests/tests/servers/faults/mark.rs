@@ -88,7 +88,7 @@ fn crash_and_repeat(cluster: &mut Cluster, to: i64, fields: &Fields) -> Result<V
     Ok(harvest.ids.concat())
 }
 
-pub(super) fn set_clock(cluster: &Cluster, to: i64) -> Result<()> {
+pub(crate) fn set_clock(cluster: &Cluster, to: i64) -> Result<()> {
     let back = u64::try_from(ids::now_us() - to)?;
     cluster
         .clock()
@@ -96,7 +96,7 @@ pub(super) fn set_clock(cluster: &Cluster, to: i64) -> Result<()> {
 }
 
 /// Runs `case` with the mark and without it.
-pub(super) fn with_and_without_the_mark(
+pub(crate) fn with_and_without_the_mark(
     name: &str,
     case: impl Fn(ClusterBuilder, bool) -> Result<Vec<i64>>,
 ) -> Result<()> {

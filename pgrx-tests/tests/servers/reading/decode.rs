@@ -15,7 +15,7 @@ use snowflake_tests::ids::grouped;
 use snowflake_tests::outcome::{Refusal, refusal, text};
 
 /// IDs that others have published, with their time, node and sequence.
-const VECTORS: &str = include_str!("../../../crates/snowflake-id/tests/data/vectors.tsv");
+const VECTORS: &str = include_str!("../../../../crates/snowflake-id/tests/data/vectors.tsv");
 
 /// The presets of the contract: name, canonical text, and the epoch in
 /// microseconds since 1970, written down a second time.

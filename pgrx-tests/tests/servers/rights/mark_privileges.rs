@@ -13,7 +13,7 @@ use snowflake_tests::migration::number;
 use snowflake_tests::outcome::Refusal;
 use snowflake_tests::{Cluster, ClusterBuilder};
 
-use crate::mark::{set_clock, with_and_without_the_mark};
+use crate::faults::mark::{set_clock, with_and_without_the_mark};
 
 const SECOND: Duration = Duration::from_secs(1);
 
