@@ -13,4 +13,5 @@ mod settings;
 
 mod documents;
 mod harness;
+mod support;
 mod upgrade;

@@ -1,7 +1,6 @@
-//! `snowflake_audit`: finds what is wrong with a table's IDs, each thing with
-//! the right number and an example that is one, and keeps quiet about IDs that
-//! are all right: under load, after restarts and crashes, while a step of the
-//! clock is ridden out, on a standby.
+//! `snowflake_audit`: finds what is wrong with a table's IDs, each finding with
+//! its number of IDs and an example, and finds nothing in IDs that are right:
+//! under load, after restarts and crashes, after a clock step, on a standby.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -12,9 +11,12 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_tests::clock::Offset;
 use snowflake_tests::ids::{self, DEFAULT, Fields, SHORT_SEQUENCE, grouped};
-use snowflake_tests::outcome::{refusal, text};
+use snowflake_tests::migration::{self, number, value};
+use snowflake_tests::outcome::refusal;
 use snowflake_tests::threads::SetOnDrop;
 use snowflake_tests::{Cluster, Stop};
+
+use crate::support::refused;
 
 const DUPLICATES: &str = "duplicates";
 const FUTURE: &str = "IDs from the future";
@@ -48,11 +50,12 @@ fn found(finding: &str, count: usize, example: i64) -> Finding {
     (finding.to_owned(), count as i64, example)
 }
 
-fn number(client: &mut Client, query: &str) -> Result<i64> {
-    Ok(text(client, query)?
-        .with_context(|| format!("NULL came from: {query}"))?
-        .parse()?)
+/// What was found, without the examples.
+fn kinds(findings: &[Finding]) -> Vec<(&str, i64)> {
+    findings.iter().map(|it| (it.0.as_str(), it.1)).collect()
 }
+
+const TABLE: &str = "CREATE TABLE t (id bigint DEFAULT snowflake_nextval())";
 
 /// Rows of `t` from as many sessions at once as it takes to use several slots.
 fn insert_by_sessions(
@@ -87,6 +90,61 @@ fn slots(ids: &[i64], fields: &Fields) -> usize {
     used.len()
 }
 
+/// Audits two tables while sessions insert into them. Returns how many audits
+/// there were, how many rows a part of them read, and how far the highest ID
+/// was ahead of the clock, milliseconds.
+fn audit_for_a_while(client: &mut Client, fields: &Fields, first: i64) -> Result<(u32, i64, i64)> {
+    let (mut audits, mut rows, mut highest_lead) = (0, 0, i64::MIN);
+    while number(client, "SELECT count(*) FROM t")? == 0 {}
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(2_500) {
+        for table in ["t", "keyed"] {
+            assert_clean(client, &format!("'{table}'"))?;
+            assert_clean(
+                client,
+                &format!("'{table}', expected_nodes => '{{1}}', first_id => {first}"),
+            )?;
+            audits += 2;
+        }
+        // A transaction's snapshot stays as it was.
+        let mut before = client
+            .build_transaction()
+            .isolation_level(postgres::IsolationLevel::RepeatableRead)
+            .start()?;
+        let row = before.query_one("SELECT count(*), max(id) FROM t", &[])?;
+        rows += row.get::<_, i64>(0);
+        highest_lead = highest_lead.max(fields.lead_ms(row.get(1)));
+        assert!(
+            before
+                .query("SELECT * FROM snowflake_audit('t')", &[])?
+                .is_empty()
+        );
+        before.rollback()?;
+        audits += 1;
+    }
+    Ok((audits, rows, highest_lead))
+}
+
+/// What sessions insert, and how many rows that is.
+const INSERTS: [(&str, u64); 4] = [
+    (
+        "INSERT INTO t DEFAULT VALUES; INSERT INTO keyed DEFAULT VALUES",
+        2,
+    ),
+    (
+        "INSERT INTO t SELECT snowflake_nextval() FROM generate_series(1, 20)",
+        20,
+    ),
+    (
+        "INSERT INTO keyed SELECT snowflake_nextval() FROM generate_series(1, 20)",
+        20,
+    ),
+    (
+        "INSERT INTO t SELECT snowflake_nextvals(3000); SELECT pg_sleep(0.05)",
+        3_000,
+    ),
+];
+
 #[test]
 fn nothing_is_found_under_concurrent_inserts() -> Result<()> {
     // With few sequence numbers a tick, bursts run ahead of the clock.
@@ -96,64 +154,27 @@ fn nothing_is_found_under_concurrent_inserts() -> Result<()> {
             .conf("snowflake.layout", fields.layout)
             .start_with_extension()?;
         let mut client = cluster.connect()?;
+        client.batch_execute(TABLE)?;
         client.batch_execute(
-            "CREATE TABLE t (id bigint DEFAULT snowflake_nextval());
-             CREATE TABLE keyed (id bigint PRIMARY KEY DEFAULT snowflake_nextval())",
+            "CREATE TABLE keyed (id bigint PRIMARY KEY DEFAULT snowflake_nextval())",
         )?;
         let first = number(&mut client, "SELECT snowflake_min_id(now())")?;
         let over = AtomicBool::new(false);
         let inserted = AtomicU64::new(0);
-        let mut audits = 0;
-        let mut looked_at = 0;
-        let mut highest_lead = i64::MIN;
-        std::thread::scope(|scope| -> Result<()> {
-            let mut sessions = Vec::new();
-            for session in 0..4_u64 {
-                let (cluster, over, inserted) = (&cluster, &over, &inserted);
-                sessions.push(scope.spawn(move || -> Result<()> {
+        let (audits, rows, highest_lead) = std::thread::scope(|scope| {
+            let (cluster, inserted, is_over) = (&cluster, &inserted, &over);
+            let sessions = INSERTS.map(|(statement, rows)| {
+                scope.spawn(move || -> Result<()> {
                     let mut client = cluster.connect()?;
-                    let (statement, rows) = match session {
-                        0 => ("INSERT INTO t DEFAULT VALUES; INSERT INTO keyed DEFAULT VALUES", 2),
-                        1 => ("INSERT INTO t SELECT snowflake_nextval() FROM generate_series(1, 20)", 20),
-                        2 => ("INSERT INTO keyed SELECT snowflake_nextval() FROM generate_series(1, 20)", 20),
-                        _ => ("INSERT INTO t SELECT snowflake_nextvals(3000); SELECT pg_sleep(0.05)", 3_000),
-                    };
-                    while !over.load(Ordering::Relaxed) {
+                    while !is_over.load(Ordering::Relaxed) {
                         client.batch_execute(statement)?;
                         inserted.fetch_add(rows, Ordering::Relaxed);
                     }
                     Ok(())
-                }));
-            }
+                })
+            });
             let over = SetOnDrop(&over);
-            let audits = (|| -> Result<()> {
-                while number(&mut client, "SELECT count(*) FROM t")? == 0 {}
-                let begun = Instant::now();
-                while begun.elapsed() < Duration::from_millis(2_500) {
-                    for table in ["t", "keyed"] {
-                        assert_clean(&mut client, &format!("'{table}'"))?;
-                        assert_clean(
-                            &mut client,
-                            &format!("'{table}', expected_nodes => '{{1}}', first_id => {first}"),
-                        )?;
-                        audits += 2;
-                    }
-                    // What a transaction saw before stays as it was.
-                    let mut before = client
-                        .build_transaction()
-                        .isolation_level(postgres::IsolationLevel::RepeatableRead)
-                        .start()?;
-                    let count: i64 = before.query_one("SELECT count(*) FROM t", &[])?.get(0);
-                    let highest: i64 = before.query_one("SELECT max(id) FROM t", &[])?.get(0);
-                    looked_at += count;
-                    highest_lead = highest_lead.max(fields.lead_ms(highest));
-                    let rows = before.query("SELECT * FROM snowflake_audit('t')", &[])?;
-                    assert!(rows.is_empty());
-                    before.rollback()?;
-                    audits += 1;
-                }
-                Ok(())
-            })();
+            let audits = audit_for_a_while(&mut client, &fields, first);
             drop(over);
             for session in sessions {
                 session.join().expect("a session panicked")?;
@@ -167,93 +188,116 @@ fn nothing_is_found_under_concurrent_inserts() -> Result<()> {
              of the clock), {} rows read by a fifth of them: no findings",
             fields.layout,
             grouped(inserted),
-            grouped(looked_at as u64),
+            grouped(rows as u64),
         );
     }
     Ok(())
 }
 
-#[test]
-fn each_finding_with_its_number_and_an_example() -> Result<()> {
+/// A server whose table `t` has a thousand IDs and two NULLs; the IDs.
+fn thousand_rows() -> Result<(Cluster, Client, Vec<i64>)> {
     let cluster = Cluster::with_extension()?;
     let mut client = cluster.connect()?;
-    let client = &mut client;
     client.batch_execute(
         "CREATE TABLE t (id bigint DEFAULT snowflake_nextval(), note text);
          INSERT INTO t SELECT FROM generate_series(1, 1000); INSERT INTO t VALUES (NULL), (NULL)",
     )?;
-    let own = ids::fetch(client, "SELECT id FROM t WHERE id IS NOT NULL ORDER BY id")?;
-    assert_clean(client, "'t'")?;
-    let mut findings = 0;
-    let mut expect = |client: &mut Client, change: &str, arguments: &str, want: &[Finding]| {
-        client.batch_execute("BEGIN")?;
-        client.batch_execute(change)?;
-        let got = audit(client, arguments)?;
-        client.batch_execute("ROLLBACK")?;
-        assert_eq!(got, want, "{change}");
-        findings += want.len();
-        anyhow::Ok(())
-    };
+    let own = ids::fetch(
+        &mut client,
+        "SELECT id FROM t WHERE id IS NOT NULL ORDER BY id",
+    )?;
+    assert_clean(&mut client, "'t'")?;
+    Ok((cluster, client, own))
+}
 
-    // Three rows too many: two of one, one of another; NULLs are no duplicates.
-    expect(
+/// What is found after a change, which is rolled back.
+fn expect(client: &mut Client, change: &str, arguments: &str, want: &[Finding]) -> Result<()> {
+    client.batch_execute(&format!("BEGIN; {change}"))?;
+    let got = audit(client, arguments)?;
+    client.batch_execute("ROLLBACK")?;
+    assert_eq!(got, want, "{change}");
+    assert_clean(client, "'t'")
+}
+
+/// An ID of a time and a node.
+fn compose(client: &mut Client, time: &str, node: i32) -> Result<i64> {
+    number(
         client,
-        &format!(
-            "INSERT INTO t VALUES ({0}), ({0}), ({1})",
-            own[10], own[500]
-        ),
+        &format!("SELECT snowflake_compose({time}, {node}, 0, 0)"),
+    )
+}
+
+const IN_AN_HOUR: &str = "clock_timestamp() + interval '1 hour'";
+
+#[test]
+fn duplicates_and_negative_numbers_are_found() -> Result<()> {
+    let (_cluster, mut client, own) = thousand_rows()?;
+    // Three rows too many: two of one, one of another; NULLs are no duplicates.
+    let change = format!(
+        "INSERT INTO t VALUES ({0}), ({0}), ({1})",
+        own[10], own[500]
+    );
+    expect(
+        &mut client,
+        &change,
         "'t'",
         &[found(DUPLICATES, 3, own[500])],
     )?;
     expect(
-        client,
+        &mut client,
         "INSERT INTO t VALUES (-7), (-1), (-9223372036854775808)",
         "'t'",
         &[found(NEGATIVE, 3, -1)],
-    )?;
+    )
+}
 
-    // Of another server: an hour ahead, and as far as bursts are after a start.
-    let ahead = |client: &mut Client, by: &str| {
-        number(
-            client,
-            &format!("SELECT snowflake_compose(clock_timestamp() + interval '{by}', 2, 0, 0)"),
-        )
-    };
-    let (hour, half) = (ahead(client, "1 hour")?, ahead(client, "2500 ms")?);
-    expect(
-        client,
-        &format!("INSERT INTO t VALUES ({hour}), ({half}), ({hour} + 1)"),
-        "'t'",
-        &[found(FUTURE, 2, hour + 1)],
-    )?;
+/// Another server's: an hour ahead, and as far ahead as bursts are after a start.
+#[test]
+fn ids_from_the_future_are_found() -> Result<()> {
+    let (_cluster, mut client, _) = thousand_rows()?;
+    let client = &mut client;
+    let hour = compose(client, IN_AN_HOUR, 2)?;
+    let half = compose(client, "clock_timestamp() + interval '2500 ms'", 2)?;
+    let change = format!("INSERT INTO t VALUES ({hour}), ({half}), ({hour} + 1)");
+    expect(client, &change, "'t'", &[found(FUTURE, 2, hour + 1)])?;
     client.batch_execute("CREATE INDEX ON t (id)")?;
     expect(
         client,
-        &format!("INSERT INTO t VALUES ({hour}), ({half}), ({hour} + 1)"),
+        &change,
         "'t', expected_nodes => '{1,2,NULL}'",
         &[found(FUTURE, 2, hour + 1)],
-    )?;
+    )
+}
 
-    // Node numbers.
-    let second = number(client, "SELECT snowflake_compose('2026-01-01', 2, 3, 0)")?;
-    let third = number(client, "SELECT snowflake_compose('2026-01-02', 3, 3, 0)")?;
+#[test]
+fn ids_of_nodes_not_expected_are_found() -> Result<()> {
+    let (_cluster, mut client, own) = thousand_rows()?;
+    let client = &mut client;
+    let second = compose(client, "'2026-01-01'", 2)?;
+    let third = compose(client, "'2026-01-02'", 3)?;
     let others = format!("INSERT INTO t VALUES ({second}), ({second} + 1), ({third})");
-    expect(client, &others, "'t'", &[])?;
-    expect(client, &others, "'t', expected_nodes => '{1,2,3}'", &[])?;
-    expect(
-        client,
-        &others,
-        "'t', expected_nodes => '{3,1}'",
-        &[found(NOT_EXPECTED, 2, second + 1)],
-    )?;
-    expect(
-        client,
-        &others,
-        "'t', expected_nodes => '{}'",
-        &[found(NOT_EXPECTED, 1_003, own[999])],
-    )?;
+    for (arguments, want) in [
+        ("'t'", &[][..]),
+        ("'t', expected_nodes => '{1,2,3}'", &[]),
+        (
+            "'t', expected_nodes => '{3,1}'",
+            &[found(NOT_EXPECTED, 2, second + 1)],
+        ),
+        (
+            "'t', expected_nodes => '{}'",
+            &[found(NOT_EXPECTED, 1_003, own[999])],
+        ),
+    ] {
+        expect(client, &others, arguments, want)?;
+    }
+    Ok(())
+}
 
-    // Old serial IDs, some below 0 because somebody had run out of others.
+/// Some are below 0 because somebody had run out of others.
+#[test]
+fn old_serial_ids_are_found() -> Result<()> {
+    let (_cluster, mut client, own) = thousand_rows()?;
+    let client = &mut client;
     let old = "INSERT INTO t SELECT -5 + i FROM generate_series(0, 104) AS i";
     expect(
         client,
@@ -272,48 +316,54 @@ fn each_finding_with_its_number_and_an_example() -> Result<()> {
         &format!("{old}; INSERT INTO t VALUES (50), (50)"),
         &format!("'t', NULL, '{{1}}', {}", own[1]),
         &[found(DUPLICATES, 2, 50), found(BELOW_FIRST, 108, own[0])],
-    )?;
+    )
+}
 
-    // With this server's number: right above what its slots know, in a slot
-    // that was used and in the others. What they know, they made.
-    let mut not_own = Vec::new();
-    let mut slots_used = 0;
+/// For each slot an ID with this server's number right above those that the
+/// slot knows to have issued; and how many slots have issued any.
+fn above_the_slots(client: &mut Client, own: &[i64]) -> Result<(Vec<i64>, usize)> {
+    let mut above = Vec::new();
+    let mut used = 0;
     for row in client.query(
         "SELECT backend_id, bound FROM snowflake_get_stat_slots() ORDER BY 1",
         &[],
     )? {
         let (backend, bound): (i32, Option<i64>) = (row.get(0), row.get(1));
-        slots_used += usize::from(bound.is_some());
-        let above = match bound {
+        used += usize::from(bound.is_some());
+        let id = match bound {
             Some(bound) => {
-                let made = |id: &&i64| DEFAULT.field(**id, "backend") == i64::from(backend);
-                assert_eq!(Some(&bound), own.iter().rfind(made));
+                let issued = |id: &&i64| DEFAULT.field(**id, "backend") == i64::from(backend);
+                assert_eq!(Some(&bound), own.iter().rfind(issued));
                 bound + 1
             }
-            // Nothing was ever made there.
+            // The slot never issued an ID.
             None => number(
                 client,
                 &format!("SELECT snowflake_compose('2026-01-01', 1, {backend}, 7)"),
             )?,
         };
-        assert_eq!(DEFAULT.field(above, "backend"), i64::from(backend));
-        not_own.push(above);
+        assert_eq!(DEFAULT.field(id, "backend"), i64::from(backend));
+        above.push(id);
     }
-    assert_eq!((slots_used, not_own.len()), (slots(&own, &DEFAULT), 16));
+    Ok((above, used))
+}
+
+#[test]
+fn ids_that_no_slot_of_this_server_issued_are_found() -> Result<()> {
+    let (_cluster, mut client, own) = thousand_rows()?;
+    let client = &mut client;
+    let (not_own, used) = above_the_slots(client, &own)?;
+    assert_eq!((used, not_own.len()), (slots(&own, &DEFAULT), 16));
     let highest = *not_own.iter().max().context("no slots")?;
     let values: Vec<String> = not_own.iter().map(|id| format!("({id})")).collect();
-    expect(
-        client,
-        &format!("INSERT INTO t VALUES {}", values.join(", ")),
-        "'t'",
-        &[found(NOT_OWN, 16, highest)],
-    )?;
+    let change = format!("INSERT INTO t VALUES {}", values.join(", "));
+    expect(client, &change, "'t'", &[found(NOT_OWN, 16, highest)])?;
     // One of them below first_id, one above, in the same slot.
     let free = not_own
         .iter()
         .find(|&&id| id < own[0])
         .context("every slot was used")?;
-    // In the tick after: all of them may be of one.
+    // In the tick after the last one: all of them may be of one tick.
     let late = (((own[999] >> 22) + 1) << 22) | (free & ((1 << 22) - 1));
     expect(
         client,
@@ -321,10 +371,7 @@ fn each_finding_with_its_number_and_an_example() -> Result<()> {
         &format!("'t', first_id => {}", own[0]),
         &[found(BELOW_FIRST, 1, *free), found(NOT_OWN, 1, late)],
     )?;
-    let later = number(
-        client,
-        "SELECT snowflake_compose(clock_timestamp() + interval '1 hour', 1, 0, 0)",
-    )?;
+    let later = compose(client, IN_AN_HOUR, 1)?;
     expect(
         client,
         &format!("INSERT INTO t VALUES ({later})"),
@@ -332,7 +379,9 @@ fn each_finding_with_its_number_and_an_example() -> Result<()> {
         &[found(FUTURE, 1, later), found(NOT_OWN, 1, later)],
     )?;
 
-    // All of them at once.
+    // All kinds of findings at once.
+    let hour = compose(client, IN_AN_HOUR, 2)?;
+    let third = compose(client, "'2026-01-02'", 3)?;
     expect(
         client,
         &format!(
@@ -347,20 +396,19 @@ fn each_finding_with_its_number_and_an_example() -> Result<()> {
             found(NOT_EXPECTED, 4, hour),
             found(NOT_OWN, 1, not_own[0]),
         ],
-    )?;
-    assert_clean(client, "'t'")?;
+    )
+}
 
-    // Numbers above the layout's bits.
-    let narrow = Cluster::builder()
+#[test]
+fn numbers_above_a_narrow_layouts_bits_are_found() -> Result<()> {
+    let cluster = Cluster::builder()
         .conf("snowflake.node_id", 1)
         .conf("snowflake.layout", "js53")
         .start_with_extension()?;
-    let mut client = narrow.connect()?;
+    let mut client = cluster.connect()?;
     let client = &mut client;
-    client.batch_execute(
-        "CREATE TABLE t (id bigint DEFAULT snowflake_nextval());
-         INSERT INTO t SELECT FROM generate_series(1, 10)",
-    )?;
+    client.batch_execute(TABLE)?;
+    client.batch_execute("INSERT INTO t SELECT FROM generate_series(1, 10)")?;
     assert_clean(client, "'t', NULL, '{1}'")?;
     let widest = 1_i64 << 53;
     expect(
@@ -375,18 +423,18 @@ fn each_finding_with_its_number_and_an_example() -> Result<()> {
         &format!("INSERT INTO t VALUES ({last})"),
         "'t'",
         &[found(FUTURE, 1, last)],
-    )?;
+    )
+}
 
-    // Of a layout without node and backend numbers every ID is this server's.
-    let lone = Cluster::builder()
+#[test]
+fn without_node_and_backend_numbers_every_id_is_this_servers() -> Result<()> {
+    let cluster = Cluster::builder()
         .conf("snowflake.layout", "timestamp:41 sequence:12")
         .start_with_extension()?;
-    let mut client = lone.connect()?;
+    let mut client = cluster.connect()?;
     let client = &mut client;
-    client.batch_execute(
-        "CREATE TABLE t (id bigint DEFAULT snowflake_nextval());
-         INSERT INTO t SELECT FROM generate_series(1, 10)",
-    )?;
+    client.batch_execute(TABLE)?;
+    client.batch_execute("INSERT INTO t SELECT FROM generate_series(1, 10)")?;
     assert_clean(client, "'t', NULL, '{0}'")?;
     let top = number(client, "SELECT max(id) FROM t")?;
     expect(
@@ -394,20 +442,16 @@ fn each_finding_with_its_number_and_an_example() -> Result<()> {
         "INSERT INTO t SELECT max(id) + n FROM t, generate_series(1, 5) AS n GROUP BY n",
         "'t'",
         &[found(NOT_OWN, 5, top + 5)],
-    )?;
-    println!("audit: {findings} findings provoked in 3 layouts, each with its number and example");
-    Ok(())
+    )
 }
 
 #[test]
-fn a_second_server_with_the_same_number() -> Result<()> {
+fn ids_of_a_second_server_with_the_same_number_are_found() -> Result<()> {
     let start = |node: i32| -> Result<Cluster> {
         let cluster = Cluster::builder()
             .conf("snowflake.node_id", node)
             .start_with_extension()?;
-        cluster
-            .connect()?
-            .batch_execute("CREATE TABLE t (id bigint DEFAULT snowflake_nextval())")?;
+        cluster.connect()?.batch_execute(TABLE)?;
         Ok(cluster)
     };
     let (here, same, other) = (start(1)?, start(1)?, start(2)?);
@@ -480,17 +524,44 @@ fn a_second_server_with_the_same_number() -> Result<()> {
     Ok(())
 }
 
+/// Ends a server in one of five ways, and starts it again.
+fn disturb(cluster: &mut Cluster, round: i32) -> Result<()> {
+    match round {
+        0 => return cluster.restart(),
+        2 => cluster.stop(Stop::Immediate)?,
+        3 => {
+            let mut victim = cluster.connect()?;
+            let pid = ids::backend_pid(&mut victim)?;
+            return cluster.kill9_backend(pid);
+        }
+        _ => {
+            if round == 4 {
+                cluster.connect()?.batch_execute("CHECKPOINT")?;
+            }
+            cluster.kill9_all()?;
+        }
+    }
+    cluster.start()
+}
+
+/// The IDs of one database in a table of another one of the same server.
+fn copy_to_second(cluster: &Cluster) -> Result<()> {
+    let all = ids::fetch(&mut cluster.connect()?, "SELECT id FROM t")?;
+    let list: Vec<String> = all.iter().map(i64::to_string).collect();
+    cluster.connect_to("second")?.batch_execute(&format!(
+        "TRUNCATE copied; INSERT INTO copied SELECT unnest('{{{}}}'::bigint[]); CHECKPOINT",
+        list.join(",")
+    ))?;
+    Ok(())
+}
+
 #[test]
-fn no_false_alarm_after_restarts_and_crashes() -> Result<()> {
+fn nothing_is_found_after_restarts_and_crashes() -> Result<()> {
     let mut cluster = Cluster::with_extension()?;
-    cluster
-        .connect()?
-        .batch_execute("CREATE TABLE t (id bigint DEFAULT snowflake_nextval())")?;
-    cluster.connect_to_new_database("second")?.batch_execute(
-        "CREATE TABLE t (id bigint DEFAULT snowflake_nextval());
-         CREATE TABLE copied (id bigint)",
-    )?;
-    let mut rounds = 0;
+    cluster.connect()?.batch_execute(TABLE)?;
+    let mut second = cluster.connect_to_new_database("second")?;
+    second.batch_execute(TABLE)?;
+    second.batch_execute("CREATE TABLE copied (id bigint)")?;
     let mut rows = 0;
     for round in 0..5 {
         insert_by_sessions(&cluster, "second", 2, 400)?;
@@ -499,35 +570,8 @@ fn no_false_alarm_after_restarts_and_crashes() -> Result<()> {
             std::thread::sleep(Duration::from_millis(2_200));
         }
         insert_by_sessions(&cluster, "postgres", 5, 400)?;
-        // IDs of one database in another one of the same server.
-        let all = ids::fetch(&mut cluster.connect()?, "SELECT id FROM t")?;
-        let list: Vec<String> = all.iter().map(i64::to_string).collect();
-        let mut second = cluster.connect_to("second")?;
-        second.batch_execute(&format!(
-            "TRUNCATE copied; INSERT INTO copied SELECT unnest('{{{}}}'::bigint[]); CHECKPOINT",
-            list.join(",")
-        ))?;
-        match round {
-            0 => cluster.restart()?,
-            1 => {
-                cluster.kill9_all()?;
-                cluster.start()?;
-            }
-            2 => {
-                cluster.stop(Stop::Immediate)?;
-                cluster.start()?;
-            }
-            3 => {
-                let mut victim = cluster.connect()?;
-                let pid = ids::backend_pid(&mut victim)?;
-                cluster.kill9_backend(pid)?;
-            }
-            _ => {
-                cluster.connect()?.batch_execute("CHECKPOINT")?;
-                cluster.kill9_all()?;
-                cluster.start()?;
-            }
-        }
+        copy_to_second(&cluster)?;
+        disturb(&mut cluster, round)?;
         let mut client = cluster.connect()?;
         let mut second = cluster.connect_to("second")?;
         let audit_all = |client: &mut Client, second: &mut Client| -> Result<()> {
@@ -541,9 +585,8 @@ fn no_false_alarm_after_restarts_and_crashes() -> Result<()> {
         audit_all(&mut client, &mut second)?;
         second.batch_execute("INSERT INTO t DEFAULT VALUES")?;
         audit_all(&mut client, &mut second)?;
-        rounds += 1;
         rows = number(&mut client, "SELECT count(*) FROM t")?;
-        // There is something to find, still: no other slot has made an ID.
+        // An ID of a slot that has issued none is still found.
         let above = one ^ (1 << 12);
         second.batch_execute(&format!("BEGIN; INSERT INTO copied VALUES ({above})"))?;
         let used = number(
@@ -562,41 +605,46 @@ fn no_false_alarm_after_restarts_and_crashes() -> Result<()> {
         }
         second.batch_execute("ROLLBACK")?;
     }
-
-    // A dump's setval: nothing was made yet since then. So far ahead of the clock
-    // it takes a superuser's word before IDs are made again.
-    let mut client = cluster.connect()?;
-    let ahead = number(
-        &mut client,
-        "SELECT snowflake_compose(clock_timestamp() + interval '10 minutes', 1, 3, 0)",
-    )?;
-    client.batch_execute(&format!("INSERT INTO t VALUES ({ahead})"))?;
-    assert_eq!(
-        audit(&mut client, "'t'")?,
-        [found(FUTURE, 1, ahead), found(NOT_OWN, 1, ahead)]
-    );
-    client.batch_execute(&format!("SELECT setval('snowflake_mark', {ahead} + 1)"))?;
-    assert_clean(&mut client, "'t'")?;
-    client.batch_execute("SELECT snowflake_start_after(last_value - 1) FROM snowflake_mark")?;
-    assert_clean(&mut client, "'t'")?;
-    insert_by_sessions(&cluster, "postgres", 3, 10)?;
-    assert_clean(&mut client, "'t'")?;
     println!(
-        "audit: {} rows through {rounds} restarts and crashes and a setval: no findings",
+        "audit: {} rows through 5 restarts and crashes: no findings",
         grouped(rows as u64)
     );
     Ok(())
 }
 
+/// As a dump sets it; no ID was issued since then. So far ahead of the clock a
+/// superuser has to confirm it before IDs are issued again.
 #[test]
-fn a_step_of_the_clock() -> Result<()> {
+fn nothing_is_found_below_a_mark_that_was_set() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(TABLE)?;
+    insert_by_sessions(&cluster, "postgres", 5, 400)?;
+    let ahead = number(
+        client,
+        "SELECT snowflake_compose(clock_timestamp() + interval '10 minutes', 1, 3, 0)",
+    )?;
+    client.batch_execute(&format!("INSERT INTO t VALUES ({ahead})"))?;
+    assert_eq!(
+        audit(client, "'t'")?,
+        [found(FUTURE, 1, ahead), found(NOT_OWN, 1, ahead)]
+    );
+    client.batch_execute(&format!("SELECT setval('snowflake_mark', {ahead} + 1)"))?;
+    assert_clean(client, "'t'")?;
+    client.batch_execute("SELECT snowflake_start_after(last_value - 1) FROM snowflake_mark")?;
+    assert_clean(client, "'t'")?;
+    insert_by_sessions(&cluster, "postgres", 3, 10)?;
+    assert_clean(client, "'t'")
+}
+
+#[test]
+fn only_ids_of_the_future_are_found_after_a_clock_step() -> Result<()> {
     let mut cluster = Cluster::builder()
         .conf("snowflake.node_id", 1)
         .movable_clock()
         .start_with_extension()?;
-    cluster
-        .connect()?
-        .batch_execute("CREATE TABLE t (id bigint DEFAULT snowflake_nextval())")?;
+    cluster.connect()?.batch_execute(TABLE)?;
     let mut audits = 0;
     let mut clean = |cluster: &Cluster| -> Result<()> {
         audits += 1;
@@ -611,12 +659,9 @@ fn a_step_of_the_clock() -> Result<()> {
         clean(&cluster)?;
     }
     let mut client = cluster.connect()?;
-    let behind = text(
-        &mut client,
-        "SELECT clock_behind > interval '59 min' FROM snowflake_status",
-    )?;
-    assert_eq!(behind.as_deref(), Some("t"));
-    // Those of others may be as far ahead as this server's, no further.
+    let behind = "SELECT clock_behind > interval '59 min' FROM snowflake_status";
+    assert_eq!(value(&mut client, behind)?, "t");
+    // Others' IDs may be as far ahead as this server's, no further.
     let later = number(
         &mut client,
         "SELECT snowflake_compose(clock_timestamp() + interval '2 hours', 2, 0, 0)",
@@ -625,21 +670,18 @@ fn a_step_of_the_clock() -> Result<()> {
     assert_eq!(audit(&mut client, "'t'")?, [found(FUTURE, 1, later)]);
     client.batch_execute("ROLLBACK")?;
 
-    // A crash meanwhile.
+    // A crash in the meantime.
     cluster.kill9_all()?;
     cluster.start()?;
     clean(&cluster)?;
     insert_by_sessions(&cluster, "postgres", 4, 200)?;
     clean(&cluster)?;
 
-    // A day and more is not ridden out: this server makes no IDs, and those
-    // that are there are later than its clock allows.
+    // A step of a day or more is not slewed: this server issues no IDs, and
+    // those that exist are later than its clock allows.
     cluster.clock().step(Offset::back(48 * HOUR))?;
     let mut client = cluster.connect()?;
-    assert_eq!(
-        refusal(&mut client, "SELECT snowflake_nextval()")?.sqlstate,
-        "58000"
-    );
+    refused(&mut client, "SELECT snowflake_nextval()", "58000")?;
     let rows = number(&mut client, "SELECT count(*) FROM t")?;
     let last = number(&mut client, "SELECT max(id) FROM t")?;
     assert_eq!(
@@ -664,11 +706,10 @@ fn scans(client: &mut Client, tables: &str) -> Result<i64> {
 }
 
 #[test]
-fn kinds_of_tables_and_indexes() -> Result<()> {
+fn duplicates_across_partitions_and_children_are_found() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
-
     // The same numbers in two partitions, each with a unique index of its own.
     client.batch_execute(
         "CREATE TABLE parts (region text NOT NULL, id bigint DEFAULT snowflake_nextval(), PRIMARY KEY (region, id))
@@ -684,7 +725,6 @@ fn kinds_of_tables_and_indexes() -> Result<()> {
     assert_clean(client, "'parts_a'")?;
     assert_clean(client, "'parts_b', 'id'")?;
 
-    // In a child and its parent.
     client.batch_execute(
         "CREATE TABLE parent (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
          CREATE TABLE child (PRIMARY KEY (id)) INHERITS (parent);
@@ -693,9 +733,28 @@ fn kinds_of_tables_and_indexes() -> Result<()> {
     )?;
     let example = number(client, "SELECT max(id) FROM child")?;
     assert_eq!(audit(client, "'parent'")?, [found(DUPLICATES, 7, example)]);
-    assert_clean(client, "'child'")?;
+    assert_clean(client, "'child'")
+}
 
-    // One scan where an index proves that nothing comes twice, two where none does.
+/// Tables, how many scans an audit of each takes, and how many findings it has:
+/// one scan where an index proves that no ID is repeated, otherwise two.
+const SCANS: &[(&str, i64, usize)] = &[
+    ("keyed", 1, 0),
+    ("bare", 2, 0),
+    ("partial", 2, 0),
+    ("twofold", 2, 0),
+    ("covering", 1, 0),
+    ("late", 2, 0),
+    ("broken", 2, 1),
+    ("by_id", 1, 0),
+    ("only_parent", 2, 1),
+];
+
+#[test]
+fn a_unique_index_saves_a_scan() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
     client.batch_execute(
         "CREATE TABLE keyed (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
          CREATE TABLE bare (id bigint DEFAULT snowflake_nextval());
@@ -713,17 +772,7 @@ fn kinds_of_tables_and_indexes() -> Result<()> {
          CREATE UNIQUE INDEX ON ONLY only_parent (id)",
     )?;
     let mut counted = Vec::new();
-    for table in [
-        "keyed",
-        "bare",
-        "partial",
-        "twofold",
-        "covering",
-        "late",
-        "broken",
-        "by_id",
-        "only_parent",
-    ] {
+    for &(table, ..) in SCANS {
         client.batch_execute(&format!(
             "INSERT INTO {table} (id) SELECT snowflake_nextval() FROM generate_series(1, 50)"
         ))?;
@@ -741,27 +790,21 @@ fn kinds_of_tables_and_indexes() -> Result<()> {
         client.batch_execute("COMMIT")?;
         counted.push((table, after - before, rows.len()));
     }
-    assert_eq!(
-        counted,
-        [
-            ("keyed", 1, 0),
-            ("bare", 2, 0),
-            ("partial", 2, 0),
-            ("twofold", 2, 0),
-            ("covering", 1, 0),
-            ("late", 2, 0),
-            ("broken", 2, 1),
-            ("by_id", 1, 0),
-            ("only_parent", 2, 1),
-        ]
-    );
+    assert_eq!(counted, SCANS);
     // A constraint that is not checked yet.
     client.batch_execute("BEGIN; INSERT INTO late SELECT min(id) FROM late")?;
     let example = number(client, "SELECT min(id) FROM late")?;
     assert_eq!(audit(client, "'late'")?, [found(DUPLICATES, 1, example)]);
     client.batch_execute("ROLLBACK")?;
+    Ok(())
+}
 
-    // Names; columns that are no bigint; the column where none is named.
+/// Also types that are no bigint, and the column where none is named.
+#[test]
+fn tables_and_columns_with_any_name_are_audited() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
     client.batch_execute(
         "CREATE SCHEMA \"Other Schema\";
          CREATE TABLE \"Other Schema\".\"Mixed \"\"Case\"\" 'name' %s\" (gone int, \"The \"\"ID\"\" %I\" bigint DEFAULT snowflake_nextval());
@@ -777,7 +820,6 @@ fn kinds_of_tables_and_indexes() -> Result<()> {
          INSERT INTO two VALUES (-1, DEFAULT);
          CREATE TABLE fed (n serial, id bigint DEFAULT snowflake_nextval()); INSERT INTO fed VALUES (1, -1)",
     )?;
-    let mut names = 0;
     for (arguments, count) in [
         ("'\"Other Schema\".\"Mixed \"\"Case\"\" ''name'' %s\"'", 2),
         (
@@ -798,7 +840,6 @@ fn kinds_of_tables_and_indexes() -> Result<()> {
             Some(count),
             "{arguments}: {rows:?}"
         );
-        names += 1;
     }
     assert_clean(client, "'old'")?;
     assert_clean(client, "'two', 'other'")?;
@@ -806,10 +847,18 @@ fn kinds_of_tables_and_indexes() -> Result<()> {
         audit(client, "'old', first_id => 1000")?,
         [found(BELOW_FIRST, 9, 9)]
     );
+    Ok(())
+}
 
-    // A search path with a trap in front changes nothing.
+#[test]
+fn a_search_path_with_traps_changes_nothing() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(TABLE)?;
     client.batch_execute(
-        "CREATE SCHEMA trap;
+        "INSERT INTO t SELECT FROM generate_series(1, 50);
+         CREATE SCHEMA trap;
          CREATE FUNCTION trap.snowflake_node_id(bigint) RETURNS int LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''sprung''; END';
          CREATE FUNCTION trap.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''sprung''; END';
          CREATE FUNCTION trap.more(bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''sprung''; END';
@@ -817,11 +866,10 @@ fn kinds_of_tables_and_indexes() -> Result<()> {
          CREATE TABLE trap.snowflake_mark (last_value bigint, log_cnt bigint);
          SET search_path = trap, pg_catalog, public",
     )?;
-    assert_clean(client, "'bare'")?;
-    client.batch_execute("RESET search_path")?;
+    assert_clean(client, "'t'")?;
 
-    // Wherever the extension is.
-    client.batch_execute("CREATE DATABASE apart")?;
+    // The extension in a schema of its own, out of the search path.
+    client.batch_execute("RESET search_path; CREATE DATABASE apart")?;
     let mut apart = cluster.connect_to("apart")?;
     apart.batch_execute(
         "CREATE SCHEMA \"Ids %s Of\"; CREATE EXTENSION snowflake SCHEMA \"Ids %s Of\";
@@ -829,14 +877,11 @@ fn kinds_of_tables_and_indexes() -> Result<()> {
     )?;
     let row = apart.query_one("SELECT * FROM \"Ids %s Of\".snowflake_audit('t')", &[])?;
     assert_eq!(row.get::<_, &str>(0), NEGATIVE);
-    println!(
-        "audit: duplicates across partitions and children, one scan or two for 9 kinds of indexes, {names} names and types"
-    );
     Ok(())
 }
 
 #[test]
-fn who_may_and_what_is_refused() -> Result<()> {
+fn roles_that_may_read_the_column_may_audit_it() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     let mut client = cluster.connect()?;
     client.batch_execute(
@@ -846,46 +891,58 @@ fn who_may_and_what_is_refused() -> Result<()> {
          INSERT INTO t SELECT FROM generate_series(1, 100);
          INSERT INTO t SELECT id FROM t LIMIT 4;
          INSERT INTO t VALUES (-1), (snowflake_compose(clock_timestamp() + interval '1 hour', 1, 0, 0));
-         GRANT SELECT ON t TO reader, seer; GRANT SELECT (id) ON t TO of_column;
-         CREATE VIEW seen AS TABLE t;
-         CREATE SEQUENCE numbers;
-         CREATE TABLE mixed (id uuid, at timestamptz, price numeric, a bigint DEFAULT snowflake_nextval(),
-                             b bigint DEFAULT snowflake_nextval());
-         CREATE TABLE plain (id bigint)",
+         GRANT SELECT ON t TO reader, seer; GRANT SELECT (id) ON t TO of_column",
     )?;
     let all = audit(&mut client, "'t'")?;
-    let kinds: Vec<(&str, i64)> = all.iter().map(|it| (it.0.as_str(), it.1)).collect();
     assert_eq!(
-        kinds,
+        kinds(&all),
         [(DUPLICATES, 4), (FUTURE, 1), (NEGATIVE, 1), (NOT_OWN, 1)]
     );
     for role in ["reader", "of_column", "seer"] {
         let mut its = cluster.connect_as(role, "postgres")?;
         assert_eq!(audit(&mut its, "'t'")?, all, "{role}");
     }
-    let mut stranger = cluster.connect_as("stranger", "postgres")?;
-    let refused = refusal(&mut stranger, "SELECT * FROM snowflake_audit('t')")?;
-    assert_eq!(refused.sqlstate, "42501", "{refused}");
-    assert_eq!(refused.message, "permission denied for table t");
+    let query = "SELECT * FROM snowflake_audit('t')";
+    let denied = refused(
+        &mut cluster.connect_as("stranger", "postgres")?,
+        query,
+        "42501",
+    )?;
+    assert_eq!(denied.message, "permission denied for table t");
 
     // Rows that a policy hides would be missing: an error, not a wrong answer.
     client.batch_execute(
         "ALTER TABLE t ENABLE ROW LEVEL SECURITY; CREATE POLICY hiding ON t USING (id > 0)",
     )?;
-    let mut reader = cluster.connect_as("reader", "postgres")?;
-    let refused = refusal(&mut reader, "SELECT * FROM snowflake_audit('t')")?;
-    assert_eq!(refused.sqlstate, "42501", "{refused}");
+    let denied = refused(
+        &mut cluster.connect_as("reader", "postgres")?,
+        query,
+        "42501",
+    )?;
     assert!(
-        refused.message.contains("row-level security policy"),
-        "{refused}"
+        denied.message.contains("row-level security policy"),
+        "{denied}"
     );
     assert_eq!(
         audit(&mut cluster.connect_as("seer", "postgres")?, "'t'")?,
         all
     );
     assert_eq!(audit(&mut client, "'t'")?, all);
+    Ok(())
+}
 
-    let mut refusals = 2;
+#[test]
+fn relations_and_columns_without_ids_are_refused() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute(
+        "CREATE TABLE t (id bigint DEFAULT snowflake_nextval(), secret text);
+         CREATE VIEW seen AS TABLE t;
+         CREATE SEQUENCE numbers;
+         CREATE TABLE mixed (id uuid, at timestamptz, price numeric, a bigint DEFAULT snowflake_nextval(),
+                             b bigint DEFAULT snowflake_nextval());
+         CREATE TABLE plain (id bigint)",
+    )?;
     for (arguments, sqlstate) in [
         ("'seen'", "42809"),
         ("'numbers'", "42809"),
@@ -902,86 +959,78 @@ fn who_may_and_what_is_refused() -> Result<()> {
         ("'mixed'", "22023"),
         ("'plain'", "55000"),
     ] {
-        let refused = refusal(
+        refused(
             &mut client,
             &format!("SELECT * FROM snowflake_audit({arguments})"),
+            sqlstate,
         )?;
-        assert_eq!(refused.sqlstate, sqlstate, "{arguments}: {refused}");
-        refusals += 1;
     }
-    println!("audit: the same for 4 roles that may read the column; {refusals} refused");
     Ok(())
 }
 
+/// An audit through psql: the rows and the notices.
+fn notices(cluster: &Cluster, arguments: &str) -> Result<String> {
+    let script = format!("SELECT * FROM snowflake_audit({arguments})");
+    let written = migration::psql(cluster, "postgres", "postgres", &script, true)?;
+    ensure!(written.success, "{written:?}");
+    Ok(written.output + &written.errors)
+}
+
+const NOTICE: &str = "NOTICE:  IDs that this server cannot have made are not looked for\nDETAIL:  ";
+
+/// A standby of the same number, before and after it is promoted.
 #[test]
-fn servers_that_make_no_ids() -> Result<()> {
+fn a_standby_looks_for_all_but_ids_of_its_own_number() -> Result<()> {
     let primary = Cluster::builder()
         .conf("snowflake.node_id", 1)
         .can_be_copied()
         .start_with_extension()?;
-    primary
-        .connect()?
-        .batch_execute("CREATE TABLE t (id bigint DEFAULT snowflake_nextval())")?;
+    primary.connect()?.batch_execute(TABLE)?;
     insert_by_sessions(&primary, "postgres", 4, 100)?;
-
-    // A standby of the same number, before and after it is promoted.
     let mut standby = Cluster::builder()
         .conf("snowflake.node_id", 1)
         .prepare_standby_of(&primary)?;
     standby.start()?;
     insert_by_sessions(&primary, "postgres", 4, 100)?;
     standby.catch_up_with(&primary)?;
-    let notices = |cluster: &Cluster, arguments: &str| -> Result<String> {
-        let output = cluster
-            .client_command("psql", "postgres")
-            .args(["-X", "-A", "-t", "-c"])
-            .arg(format!("SELECT * FROM snowflake_audit({arguments})"))
-            .output()?;
-        ensure!(output.status.success(), "{output:?}");
-        Ok(String::from_utf8(output.stdout)? + &String::from_utf8(output.stderr)?)
-    };
-    let notice = "NOTICE:  IDs that this server cannot have made are not looked for\nDETAIL:  ";
-    let said = notices(&standby, "'t', NULL, '{1}'")?;
     assert_eq!(
-        said,
-        format!("{notice}A standby makes no IDs; the server that it follows can tell.\n")
+        notices(&standby, "'t', NULL, '{1}'")?,
+        format!("{NOTICE}A standby makes no IDs; the server that it follows can tell.\n")
     );
     assert_eq!(notices(&primary, "'t', NULL, '{1}'")?, "");
     let mut client = standby.connect()?;
-    let rows = audit(&mut client, "'t', NULL, '{2}'")?;
-    assert_eq!((rows[0].0.as_str(), rows[0].1), (NOT_EXPECTED, 800));
+    assert_eq!(
+        kinds(&audit(&mut client, "'t', NULL, '{2}'")?)[0],
+        (NOT_EXPECTED, 800)
+    );
     drop(primary);
     standby.promote()?;
     assert_eq!(notices(&standby, "'t', NULL, '{1}'")?, "");
     insert_by_sessions(&standby, "postgres", 3, 100)?;
     assert_eq!(notices(&standby, "'t', NULL, '{1}'")?, "");
     println!("audit: 800 rows on a standby, 1,100 after its promotion: no findings");
-    drop(standby);
+    Ok(())
+}
 
-    // The library not preloaded, no node number: the rest is looked for.
+#[test]
+fn a_server_that_issues_no_ids_looks_for_all_but_its_own() -> Result<()> {
     let fill = "CREATE TABLE t (id bigint);
          INSERT INTO t SELECT snowflake_compose(timestamptz '2026-01-01' + n * interval '1 min', n % 3, 0, 0)
          FROM generate_series(1, 300) AS n;
          INSERT INTO t SELECT min(id) FROM t; INSERT INTO t VALUES (-4), (3);
          INSERT INTO t VALUES (snowflake_compose(clock_timestamp() + interval '1 hour', 0, 0, 0))";
-    for (cluster, reason) in [
+    for (builder, reason) in [
         (
-            Cluster::builder()
-                .without_preload()
-                .start_with_extension()?,
+            Cluster::builder().without_preload(),
             "snowflake is not in shared_preload_libraries.",
         ),
-        (
-            Cluster::builder().start_with_extension()?,
-            "snowflake.node_id is not set.",
-        ),
+        (Cluster::builder(), "snowflake.node_id is not set."),
     ] {
+        let cluster = builder.start_with_extension()?;
         let mut client = cluster.connect()?;
         client.batch_execute(fill)?;
-        let rows = audit(&mut client, "'t', 'id', '{0,1}', 100")?;
-        let kinds: Vec<(&str, i64)> = rows.iter().map(|it| (it.0.as_str(), it.1)).collect();
         assert_eq!(
-            kinds,
+            kinds(&audit(&mut client, "'t', 'id', '{0,1}', 100")?),
             [
                 (DUPLICATES, 1),
                 (FUTURE, 1),
@@ -991,8 +1040,7 @@ fn servers_that_make_no_ids() -> Result<()> {
             "{reason}"
         );
         let said = notices(&cluster, "'t', 'id', '{0,1,2}', 100")?;
-        assert!(said.contains(&format!("{notice}{reason}\n")), "{said}");
+        assert!(said.contains(&format!("{NOTICE}{reason}\n")), "{said}");
     }
-    println!("audit: 4 findings each without the library preloaded and without a node number");
     Ok(())
 }
