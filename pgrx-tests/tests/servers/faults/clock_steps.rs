@@ -17,8 +17,11 @@ use postgres::Client;
 use snowflake_tests::clock::Offset;
 use snowflake_tests::demand::{Demand, Habit, Harvest, Window};
 use snowflake_tests::ids::{self, DEFAULT, Fields, Tally, grouped};
-use snowflake_tests::outcome::{Refusal, refusal, text};
+use snowflake_tests::migration::{number, value};
+use snowflake_tests::outcome::{Refusal, refusal};
 use snowflake_tests::{Cluster, ClusterBuilder, processes};
+
+use crate::support::{refused as refused_with, wait_event};
 
 /// Eight sessions, most of which ask for each ID on its own: the more often
 /// the clock is looked at the better.
@@ -72,8 +75,7 @@ fn seconds(micros: i64) -> String {
 
 /// How many calls of the server have waited for time.
 fn waits(client: &mut Client) -> Result<i64> {
-    let waits = text(client, "SELECT waits FROM snowflake_status")?;
-    Ok(waits.context("no status")?.parse()?)
+    number(client, "SELECT waits FROM snowflake_status")
 }
 
 /// How many lines of the log since the start have this text.
@@ -345,8 +347,7 @@ fn the_clock_steps_back_by_a_year() -> Result<()> {
     );
     assert_eq!(refusal.sqlstate, "58000");
     assert!(took < 2 * SECOND, "max_wait cannot be enough: {took:?}");
-    let year_before =
-        &text(&mut cluster.connect()?, "SELECT now()::date::text")?.context("no date")?;
+    let year_before = &value(&mut cluster.connect()?, "SELECT now()::date::text")?;
     assert!(refusal.detail.contains(year_before.as_str()), "{refusal}");
     assert!(
         refusal.hint.contains("snowflake.max_clock_step"),
@@ -401,7 +402,7 @@ fn a_strict_server_waits_or_refuses() -> Result<()> {
     cluster.clock().step(Offset::back(3 * SECOND))?;
     demand.begin_window();
     // Seen from outside while they wait.
-    let waiting = wait_event(&mut observer)?;
+    let waiting = wait_event(&mut observer, None)?;
     demand.wait_for(1_000)?;
     let waited = stepped.elapsed();
     let window = demand.begin_window();
@@ -418,7 +419,7 @@ fn a_strict_server_waits_or_refuses() -> Result<()> {
     );
     assert!(window.longest > 2 * SECOND, "{window:?}");
     assert!(window.longest < TOO_LONG, "{window:?}");
-    let own_event = version(&cluster)? >= 17;
+    let own_event = cluster.installation().major >= 17;
     assert_eq!(
         waiting,
         if own_event {
@@ -464,28 +465,6 @@ fn a_strict_server_waits_or_refuses() -> Result<()> {
     let furthest = furthest_ahead(&harvest, &DEFAULT);
     assert!(furthest <= LEASE, "an ID {} ahead", seconds(furthest));
     Ok(())
-}
-
-/// What sessions that wait show in `pg_stat_activity`.
-fn wait_event(client: &mut Client) -> Result<String> {
-    let begun = Instant::now();
-    loop {
-        let row = client.query_opt(
-            "SELECT wait_event_type || ' ' || wait_event FROM pg_stat_activity \
-             WHERE pid <> pg_backend_pid() AND state = 'active' \
-               AND wait_event_type = 'Extension' AND backend_type = 'client backend' LIMIT 1",
-            &[],
-        )?;
-        if let Some(row) = row {
-            return Ok(row.get(0));
-        }
-        anyhow::ensure!(begun.elapsed() < 3 * SECOND, "no session is seen to wait");
-    }
-}
-
-fn version(cluster: &Cluster) -> Result<u32> {
-    let number = text(&mut cluster.connect()?, "SHOW server_version_num")?;
-    Ok(number.context("no version")?.parse::<u32>()? / 10_000)
 }
 
 /// How far the highest ID is ahead of the true time now, microseconds.
@@ -535,9 +514,9 @@ fn the_clock_steps_forward_by_an_hour() -> Result<()> {
     Ok(())
 }
 
-/// IDs from the future would stay in the way for as long as the jump was.
+/// IDs from the future would prevent others for as long as the step was.
 #[test]
-fn a_jump_of_two_days_is_refused() -> Result<()> {
+fn a_clock_step_of_two_days_is_refused() -> Result<()> {
     let cluster = builder().start_with_extension()?;
     let demand = demand(&cluster)?;
     demand.wait_for(1_000)?;
@@ -607,68 +586,106 @@ fn a_jump_of_two_days_is_refused() -> Result<()> {
     Ok(())
 }
 
-/// A wrong clock that was accepted: IDs of 2036 are out. Back in the present
-/// nothing is issued, until a node number that was never used takes over.
+fn clock_says(cluster: &Cluster) -> Result<String> {
+    value(&mut cluster.connect()?, "SELECT clock_timestamp()::text")
+}
+
+fn accept(time: &str) -> String {
+    format!("SELECT snowflake_accept_clock('{time}')")
+}
+
+/// IDs of two seconds with the clock ahead by `step`, which is then set right.
+fn ahead_for_a_while(cluster: &Cluster, demand: &Demand, step: Duration) -> Result<Window> {
+    cluster.clock().set_offset(Offset::forward(step))?;
+    demand.begin_window();
+    demand.wait_for(1_000)?;
+    std::thread::sleep(2 * SECOND);
+    let window = demand.begin_window();
+    cluster.clock().set_offset(Offset::NONE)?;
+    Ok(window)
+}
+
+/// IDs with the clock right, after another node number has taken over. Returns
+/// them with those that were received before.
+fn take_over(cluster: &mut Cluster, mut received: Vec<i64>) -> Result<Vec<i64>> {
+    cluster.set_conf("snowflake.node_id", 2)?;
+    let bound = ((ids::now_us() - DEFAULT.epoch * 1_000_000) / DEFAULT.tick_us) << 22;
+    cluster
+        .connect()?
+        .batch_execute(&format!("SELECT setval('snowflake_mark', {bound})"))?;
+    cluster.restart()?;
+    let demand = demand(cluster)?;
+    demand.wait_for(1_000)?;
+    std::thread::sleep(SECOND);
+    let after = demand.begin_window();
+    let (low, high) = leads(&after)?;
+    assert!(low >= -ROUNDING && high <= MAX_BORROW + LEASE, "{after:?}");
+    let harvest = demand.end()?;
+    println!(
+        "clock_steps: another node number took over: {} IDs, {} to {} off the true time",
+        grouped(after.ids),
+        seconds(low),
+        seconds(high)
+    );
+    harvest.assert_in_order();
+    received.extend(harvest.ids.concat());
+    Ok(received)
+}
+
+/// A time is accepted only by an administrator, and only if it is the clock's.
 #[test]
-fn ten_years_ahead_accepted_and_the_way_back() -> Result<()> {
-    let mut cluster = builder().start_with_extension()?;
+fn a_wrong_clock_is_accepted_only_with_its_own_time() -> Result<()> {
+    let cluster = builder().start_with_extension()?;
     let mut client = cluster.connect()?;
     let demand = demand(&cluster)?;
     demand.wait_for(1_000)?;
-    let clock_says =
-        |cluster: &Cluster| text(&mut cluster.connect()?, "SELECT clock_timestamp()::text");
-    let accept = |at: Option<String>| -> Result<String> {
-        Ok(format!(
-            "SELECT snowflake_accept_clock('{}')",
-            at.context("no time")?
-        ))
-    };
     let right = clock_says(&cluster)?;
-
     cluster.clock().set_offset(Offset::forward(10 * YEAR))?;
     demand.begin_window();
     nothing_is_issued(&demand)?;
-    // A line that was pasted from another day does not poison.
-    let wrong = refusal(&mut client, &accept(right)?)?;
-    assert_eq!(wrong.sqlstate, "22023", "{wrong}");
+    // A line that was pasted from another day does no harm.
+    refused_with(&mut client, &accept(&right), "22023")?;
     let pasted = "SELECT snowflake_accept_clock(clock_timestamp() + interval '2 min')";
-    assert_eq!(refusal(&mut client, pasted)?.sqlstate, "22023");
-    // Nor does somebody without the right to, whatever was granted.
+    refused_with(&mut client, pasted, "22023")?;
+    // Nor does a role without the right to, whatever was granted.
     client.batch_execute(
         "CREATE ROLE somebody LOGIN; \
          GRANT EXECUTE ON FUNCTION snowflake_accept_clock(timestamptz) TO somebody",
     )?;
     let mut somebody = cluster.connect_as("somebody", "postgres")?;
-    let denied = refusal(&mut somebody, &accept(clock_says(&cluster)?)?)?;
-    assert_eq!(denied.sqlstate, "42501", "{denied}");
+    refused_with(&mut somebody, &accept(&clock_says(&cluster)?), "42501")?;
     nothing_is_issued(&demand)?;
+    demand.end()?;
+    Ok(())
+}
 
-    client.batch_execute(&accept(clock_says(&cluster)?)?)?;
-    let reached = cluster.clock().now_us();
-    demand.begin_window();
+/// A wrong clock that was accepted: IDs of 2036 are out. Back in the present
+/// nothing is issued, until a node number that was never used takes over.
+#[test]
+fn no_id_repeats_after_a_clock_ten_years_ahead_was_accepted() -> Result<()> {
+    let mut cluster = builder().start_with_extension()?;
+    let mut client = cluster.connect()?;
+    let demand = demand(&cluster)?;
     demand.wait_for(1_000)?;
-    std::thread::sleep(2 * SECOND);
-    let ahead = demand.begin_window();
+    cluster.clock().set_offset(Offset::forward(10 * YEAR))?;
+    demand.begin_window();
+    nothing_is_issued(&demand)?;
+    client.batch_execute(&accept(&clock_says(&cluster)?))?;
+    let reached = cluster.clock().now_us();
+    let ahead = ahead_for_a_while(&cluster, &demand, 10 * YEAR)?;
     let ten_years = i64::try_from(10 * YEAR.as_micros())?;
     assert!(leads(&ahead)?.0 >= ten_years - ROUNDING, "{ahead:?}");
 
-    cluster.clock().set_offset(Offset::NONE)?;
     demand.begin_window();
     nothing_is_issued(&demand)?;
     let (behind, _) = refused(&cluster)?;
     assert_eq!(behind.sqlstate, "58000");
-    // Accepting changes nothing here: IDs that are out stand in the way.
-    let no_help = refusal(&mut client, &accept(clock_says(&cluster)?)?)?;
-    assert_eq!(no_help.sqlstate, "58000", "{no_help}");
+    // Accepting changes nothing here: IDs that are out prevent it.
+    refused_with(&mut client, &accept(&clock_says(&cluster)?), "58000")?;
 
     // The same wrong time again repeats nothing.
     let again = Duration::from_micros(u64::try_from(reached - cluster.clock().now_us())?);
-    cluster.clock().set_offset(Offset::forward(again))?;
-    demand.begin_window();
-    demand.wait_for(1_000)?;
-    std::thread::sleep(2 * SECOND);
-    let once_more = demand.begin_window();
-    cluster.clock().set_offset(Offset::NONE)?;
+    let once_more = ahead_for_a_while(&cluster, &demand, again)?;
     let harvest = demand.end()?;
     let tally = harvest.tally();
     println!(
@@ -680,41 +697,18 @@ fn ten_years_ahead_accepted_and_the_way_back() -> Result<()> {
     harvest.assert_in_order();
 
     // A restart in order changes nothing: the mark is in 2036.
-    let mut received = harvest.ids.concat();
     cluster.restart()?;
     let (still, _) = refused(&cluster)?;
     assert_eq!(still.sqlstate, "58000", "{still}");
-
-    // The way back.
-    cluster.set_conf("snowflake.node_id", 2)?;
-    let bound = ((ids::now_us() - DEFAULT.epoch * 1_000_000) / DEFAULT.tick_us) << 22;
-    cluster
-        .connect()?
-        .batch_execute(&format!("SELECT setval('snowflake_mark', {bound})"))?;
-    cluster.restart()?;
-    let demand = self::demand(&cluster)?;
-    demand.wait_for(1_000)?;
-    std::thread::sleep(SECOND);
-    let after = demand.begin_window();
-    let (low, high) = leads(&after)?;
-    assert!(low >= -ROUNDING && high <= MAX_BORROW + LEASE, "{after:?}");
-    let harvest = demand.end()?;
-    received.extend(harvest.ids.concat());
-    let tally = Tally::of(received);
-    println!(
-        "clock_steps: the way back with another node number: {} IDs, {} to {} off the true time; in all {tally}",
-        grouped(after.ids),
-        seconds(low),
-        seconds(high)
-    );
+    let tally = Tally::of(take_over(&mut cluster, harvest.ids.concat())?);
+    println!("clock_steps: in all {tally}");
     tally.assert_unique();
-    harvest.assert_in_order();
     Ok(())
 }
 
 /// Without protection the second visit to the wrong time repeats its IDs.
 #[test]
-fn ten_years_ahead_is_able_to_fail() -> Result<()> {
+fn a_clock_ten_years_ahead_is_able_to_fail() -> Result<()> {
     let cluster = builder()
         .without_protection("clock")?
         .start_with_extension()?;

@@ -1,4 +1,4 @@
-//! No ID comes again after a crash, whether the transaction that took it was
+//! No ID is repeated after a crash, whether the transaction that received it was
 //! committed, rolled back or never finished: a client may have printed it,
 //! sent it on or used it as a key elsewhere.
 //!
@@ -17,11 +17,11 @@ use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use postgres::Client;
 use rand::RngExt;
 use snowflake_tests::ids::{self, DEFAULT, SLOW_TICK, Tally, assert_increasing, grouped};
-use snowflake_tests::{Cluster, ClusterBuilder, Stop};
+use snowflake_tests::{Cluster, ClusterBuilder, Stop, processes};
 
 const SESSIONS: usize = 8;
 
@@ -70,8 +70,7 @@ struct Loot {
     pid: i32,
 }
 
-/// What the sessions and the one who is to bring about the fault tell each
-/// other.
+/// What the sessions and the thread that brings about the fault share.
 #[derive(Default)]
 struct Progress {
     fault_is_due: AtomicBool,
@@ -167,6 +166,73 @@ fn with_databases(builder: ClusterBuilder) -> Result<Cluster> {
     Ok(cluster)
 }
 
+/// Brings a fault about; a server that was stopped is not started again.
+fn strike(cluster: &Cluster, fault: Fault, pids: &[i32]) -> Result<()> {
+    match fault {
+        Fault::KillBackend => {
+            let victim = pids[rand::rng().random_range(0..pids.len())];
+            cluster.kill9_backend(victim)
+        }
+        Fault::KillAll => processes::kill9_tree(cluster.pid()?).map(|_| ()),
+        Fault::ImmediateStop => processes::send(cluster.pid()?, Stop::Immediate.signal()),
+        Fault::CleanStop => processes::send(cluster.pid()?, Stop::Fast.signal()),
+    }
+}
+
+/// Sessions that take IDs until they are far ahead of the clock and a fault
+/// comes. Returns what each of them received, and how long the fault took.
+fn take_until(cluster: &Cluster, fault: Fault) -> Result<(Vec<Loot>, Duration)> {
+    let progress = Progress::default();
+    std::thread::scope(|scope| {
+        let (pids, started) = std::sync::mpsc::channel();
+        let threads: Vec<_> = (0..SESSIONS)
+            .map(|number| {
+                let (pids, progress) = (pids.clone(), &progress);
+                scope.spawn(move || plunder(cluster, number, &pids, progress))
+            })
+            .collect();
+        drop(pids);
+        let pids: Vec<i32> = started.iter().take(SESSIONS).collect();
+        let waiting = Instant::now();
+        while progress.least_lead() < LEAD_MS && waiting.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // A moment that isn't always the same one.
+        std::thread::sleep(Duration::from_millis(rand::rng().random_range(200..600)));
+        progress.fault_is_due.store(true, Ordering::SeqCst);
+        let begun = Instant::now();
+        strike(cluster, fault, &pids)?;
+        let took = begun.elapsed();
+        let loot: Result<Vec<_>> = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a session's thread"))
+            .collect();
+        Ok((loot?, took))
+    })
+}
+
+/// At least a thousand IDs after a fault, on every slot and in both databases.
+/// Returns how many, and how long the first took.
+fn take_after(cluster: &Cluster, received: &mut [Vec<i64>; 2]) -> Result<(usize, Duration)> {
+    let mut first_id = Duration::ZERO;
+    let mut after = 0;
+    for number in 0..16 {
+        let begun = Instant::now();
+        let mut client = cluster.connect_to(DATABASES[number % 2])?;
+        let mut ids = vec![ids::one(&mut client)?];
+        if number == 0 {
+            first_id = begun.elapsed();
+        }
+        let query = "SELECT snowflake_nextval() FROM generate_series(1, 199)";
+        ids::fetch_into(&mut client, query, &mut ids)?;
+        assert_increasing(&ids, "a session after the fault");
+        after += ids.len();
+        received[number % 2].extend(ids);
+    }
+    assert!(after >= 1_000);
+    Ok((after, first_id))
+}
+
 /// Faults one after another, with sessions in two databases that take IDs up
 /// to the moment of each. Returns everything that any client ever received, by
 /// database.
@@ -174,58 +240,18 @@ fn faults(cluster: &mut Cluster, faults: &[Fault], verify_rows: bool) -> Result<
     let mut received: [Vec<i64>; 2] = Default::default();
     let mut committed: [HashSet<i64>; 2] = Default::default();
     for (round, &fault) in faults.iter().enumerate() {
-        let progress = Progress::default();
+        let (loot, took) = take_until(cluster, fault)?;
         let mut during = 0;
         let mut least_lead = i64::MAX;
-        let recovery = std::thread::scope(|scope| -> Result<Duration> {
-            let (pids, started) = std::sync::mpsc::channel();
-            let threads: Vec<_> = (0..SESSIONS)
-                .map(|number| {
-                    let (pids, progress, cluster) = (pids.clone(), &progress, &*cluster);
-                    scope.spawn(move || plunder(cluster, number, &pids, progress))
-                })
-                .collect();
-            drop(pids);
-            let pids: Vec<i32> = started.iter().take(SESSIONS).collect();
-            let waiting = Instant::now();
-            while progress.least_lead() < LEAD_MS && waiting.elapsed() < PATIENCE {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            // A moment that isn't always the same one.
-            std::thread::sleep(Duration::from_millis(rand::rng().random_range(200..600)));
-            progress.fault_is_due.store(true, Ordering::SeqCst);
-            let begun = Instant::now();
-            match fault {
-                Fault::KillBackend => {
-                    let victim = pids[rand::rng().random_range(0..pids.len())];
-                    cluster.kill9_backend(victim)?;
-                }
-                Fault::KillAll => {
-                    snowflake_tests::processes::kill9_tree(cluster.pid()?)?;
-                }
-                Fault::ImmediateStop | Fault::CleanStop => {
-                    let how = if fault == Fault::CleanStop {
-                        Stop::Fast
-                    } else {
-                        Stop::Immediate
-                    };
-                    snowflake_tests::processes::send(cluster.pid()?, how.signal())?;
-                }
-            }
-            let took = begun.elapsed();
-            for thread in threads {
-                let loot = thread.join().expect("a session's thread")?;
-                if let Some(&last) = loot.received.last() {
-                    least_lead = least_lead.min(SLOW_TICK.lead_ms(last));
-                } else {
-                    bail!("the session of process {} got no ID", loot.pid);
-                }
-                committed[loot.database].extend(loot.committed);
-                during += loot.received.len();
-                received[loot.database].extend(loot.received);
-            }
-            Ok(took)
-        })?;
+        for loot in loot {
+            let last = loot.received.last();
+            let last =
+                last.with_context(|| format!("the session of process {} got no ID", loot.pid))?;
+            least_lead = least_lead.min(SLOW_TICK.lead_ms(*last));
+            committed[loot.database].extend(loot.committed);
+            during += loot.received.len();
+            received[loot.database].extend(loot.received);
+        }
         if fault != Fault::KillBackend {
             cluster.wait_for_end()?;
             cluster.start()?;
@@ -234,44 +260,22 @@ fn faults(cluster: &mut Cluster, faults: &[Fault], verify_rows: bool) -> Result<
             least_lead > 2_000,
             "round {round}: IDs were only {least_lead} ms ahead of the clock: not tested"
         );
-
-        // At least a thousand more, on every slot and in both databases.
-        let mut first_id = Duration::ZERO;
-        let mut after = 0;
-        for number in 0..16 {
-            let begun = Instant::now();
-            let mut client = cluster.connect_to(DATABASES[number % 2])?;
-            let mut ids = vec![ids::one(&mut client)?];
-            if number == 0 {
-                first_id = begun.elapsed();
-            }
-            ids::fetch_into(
-                &mut client,
-                "SELECT snowflake_nextval() FROM generate_series(1, 199)",
-                &mut ids,
-            )?;
-            assert_increasing(&ids, "a session after the fault");
-            after += ids.len();
-            received[number % 2].extend(ids);
-        }
+        let (after, first_id) = take_after(cluster, &mut received)?;
         println!(
             "crash: round {}, {fault:?} ({} ms): {} IDs up to it, at least {:.1} s ahead of the clock, {} after it, the first within {} ms of connecting",
             round + 1,
-            recovery.as_millis(),
+            took.as_millis(),
             grouped(during as u64),
             least_lead as f64 / 1e3,
             grouped(after as u64),
             first_id.as_millis(),
         );
-        assert!(after >= 1_000);
         if verify_rows {
             for (database, committed) in DATABASES.iter().zip(&committed) {
-                let mut client = cluster.connect_to(database)?;
-                let there: HashSet<i64> = ids::fetch(&mut client, "SELECT id FROM rows")?
-                    .into_iter()
-                    .collect();
+                let rows = ids::fetch(&mut cluster.connect_to(database)?, "SELECT id FROM rows")?;
+                let rows: HashSet<i64> = rows.into_iter().collect();
                 assert!(
-                    committed.is_subset(&there),
+                    committed.is_subset(&rows),
                     "committed rows are lost: this is no test of IDs any more"
                 );
             }
@@ -281,7 +285,7 @@ fn faults(cluster: &mut Cluster, faults: &[Fault], verify_rows: bool) -> Result<
 }
 
 #[test]
-fn no_id_comes_again_after_a_crash() -> Result<()> {
+fn no_id_repeats_after_a_crash() -> Result<()> {
     use Fault::{CleanStop, ImmediateStop, KillAll, KillBackend};
     let rounds = [
         KillAll,
@@ -320,7 +324,7 @@ fn no_id_comes_again_after_a_crash() -> Result<()> {
 }
 
 #[test]
-fn no_id_comes_again_is_able_to_fail() -> Result<()> {
+fn no_id_repeats_after_a_crash_is_able_to_fail() -> Result<()> {
     for fault in [Fault::KillAll, Fault::KillBackend] {
         let mut cluster = with_databases(builder().without_protection("mark")?)?;
         // An INSERT may well meet a row that is there: leave the tables out.
@@ -341,7 +345,7 @@ fn no_id_comes_again_is_able_to_fail() -> Result<()> {
 /// A database that made nothing while another ran ahead knows little after a
 /// crash, and one that is new knows nothing.
 #[test]
-fn a_database_that_was_idle_repeats_nothing_of_another() -> Result<()> {
+fn an_idle_database_repeats_no_id_of_another() -> Result<()> {
     let mut cluster = with_databases(builder())?;
     let mut received = ids::nextval(&mut cluster.connect_to("second")?, 10)?;
     for _ in 0..4 {
@@ -377,7 +381,7 @@ fn a_database_that_was_idle_repeats_nothing_of_another() -> Result<()> {
 /// and IDs begin no further ahead of the clock than time was reserved. Crashes
 /// that follow each other faster than the clock catches up add up.
 #[test]
-fn nobody_waits_after_a_crash() -> Result<()> {
+fn no_session_waits_after_a_crash() -> Result<()> {
     let mut cluster = Cluster::with_extension()?;
     let mut received = Vec::new();
     for round in 1..=5 {
@@ -417,7 +421,7 @@ fn nobody_waits_after_a_crash() -> Result<()> {
 /// One start after another without a single ID between them, then one that
 /// makes some: nothing is forgotten that wasn't used.
 #[test]
-fn starts_without_ids_forget_nothing() -> Result<()> {
+fn starts_without_ids_lose_no_reservation() -> Result<()> {
     let mut cluster = with_databases(builder())?;
     let mut received = Vec::new();
     for _ in 0..4 {

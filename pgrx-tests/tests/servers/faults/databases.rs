@@ -17,6 +17,8 @@ use snowflake_tests::ids::{self, DEFAULT, Tally, assert_increasing, grouped};
 use snowflake_tests::outcome::refusal;
 use snowflake_tests::{Cluster, ClusterBuilder, Installation, Stop};
 
+use crate::support::in_sessions;
+
 const SESSIONS: usize = 4;
 
 /// How many IDs each session takes in the database that is in use.
@@ -41,29 +43,16 @@ fn take(
     least: usize,
     enough: impl Fn(i64) -> bool + Sync,
 ) -> Result<Vec<i64>> {
-    let enough = &enough;
-    let lists = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..SESSIONS)
-            .map(|_| {
-                scope.spawn(move || -> Result<Vec<i64>> {
-                    let mut client = server.connect_to(database)?;
-                    let mut ids = ids::nextval(&mut client, 10_000)?;
-                    while ids.len() < least
-                        || (ids.len() < MOST && ids.last().is_some_and(|&last| !enough(last)))
-                    {
-                        ids.extend(ids::nextval(&mut client, 10_000)?);
-                    }
-                    assert_increasing(&ids, "a session");
-                    Ok(ids)
-                })
-            })
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().expect("a session's thread"))
-            .collect::<Result<Vec<_>>>()
-    })?;
-    Ok(lists.concat())
+    in_sessions(server, database, SESSIONS, |client| {
+        let mut ids = ids::nextval(client, 10_000)?;
+        while ids.len() < least
+            || (ids.len() < MOST && ids.last().is_some_and(|&last| !enough(last)))
+        {
+            ids.extend(ids::nextval(client, 10_000)?);
+        }
+        assert_increasing(&ids, "a session");
+        Ok(ids)
+    })
 }
 
 /// Two databases: `busy` is in use, `idle` was used once, a while ago.

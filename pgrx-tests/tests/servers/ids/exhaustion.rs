@@ -14,6 +14,8 @@ use snowflake_tests::Cluster;
 use snowflake_tests::ids::{self, Fields, SHORT_SEQUENCE, assert_increasing};
 use snowflake_tests::outcome::{Refusal, refusal};
 
+use crate::support::{refused, wait_event};
+
 /// A cancel, a timeout or a refusal is at once if it takes less than this: a
 /// few milliseconds, and what a busy machine makes of them. What is not at once
 /// takes as long as the wait, or `max_wait`: five seconds or more.
@@ -73,7 +75,7 @@ fn a_burst_runs_ahead_by_max_borrow_and_then_waits() -> Result<()> {
         // 1,500 ticks are needed, 1,000 can be borrowed, and no more.
         assert!(took >= Duration::from_millis(490), "{took:?}");
         assert!(used >= 1_499, "{used} ticks");
-        // No tick was left before it was used up, but where time had gone on.
+        // A tick was left only when it was used up or time had passed it.
         for pair in made.windows(2) {
             let [(before, _), (after, lead)] = [pair[0], pair[1]];
             let used_up = SHORT_SEQUENCE.field(before, "sequence") == 15;
@@ -141,20 +143,22 @@ fn a_wait_bound_to_be_too_long_fails_at_once() -> Result<()> {
     for max_wait in ["0", "5ms", "5s"] {
         client.batch_execute(&format!("SET snowflake.max_wait = '{max_wait}'"))?;
         let begun = Instant::now();
-        let refused = refusal(&mut client, "SELECT snowflake_nextval()")?;
+        let refused = refused(&mut client, "SELECT snowflake_nextval()", "58000")?;
         let took = begun.elapsed();
         println!(
             "exhaustion: max_wait = {max_wait}, some 18 s to wait, refused after {:.1} ms: {refused}",
             took.as_secs_f64() * 1e3
         );
-        assert_eq!(refused.sqlstate, "58000", "{refused}");
         assert!(!refused.detail.is_empty(), "no DETAIL: {refused}");
         assert!(!refused.hint.is_empty(), "no HINT: {refused}");
         assert!(took < AT_ONCE, "{took:?}");
-        let run = refusal(&mut client, "SELECT * FROM snowflake_nextvals(100)")?;
-        assert_eq!(run.sqlstate, "58000", "{run}");
+        self::refused(
+            &mut client,
+            "SELECT * FROM snowflake_nextvals(100)",
+            "58000",
+        )?;
     }
-    // Nothing was spoiled by the refusals.
+    // The refusals changed nothing.
     cluster.set_conf("snowflake.max_borrow", "1min")?;
     cluster.reload()?;
     assert!(ids::one(&mut client)? > last);
@@ -227,7 +231,7 @@ fn a_timeout_and_a_cancel_end_a_wait_at_once() -> Result<()> {
                 let refused = client.simple_query("SELECT snowflake_nextval()").err();
                 (refused, Instant::now())
             });
-            let event = wait_event(&mut other, pid)?;
+            let event = wait_event(&mut other, Some(pid))?;
             let begun = Instant::now();
             other.query(&format!("SELECT {ender}($1)"), &[&pid])?;
             let (refused, ended) = waiter.join().expect("the waiting session's thread");
@@ -247,34 +251,16 @@ fn a_timeout_and_a_cancel_end_a_wait_at_once() -> Result<()> {
         assert!(refused.starts_with(sqlstate), "{refused}");
         assert!(took < AT_ONCE, "{took:?}");
     }
-    assert!(client.batch_execute("SELECT 1").is_err(), "it goes on");
+    assert!(
+        client.batch_execute("SELECT 1").is_err(),
+        "the session still answers"
+    );
     Ok(())
-}
-
-/// Waits until the session is seen waiting in the extension, as a DBA would
-/// see it, and says under what name.
-fn wait_event(observer: &mut Client, pid: i32) -> Result<String> {
-    let begun = Instant::now();
-    loop {
-        let row = observer.query_opt(
-            "SELECT wait_event_type || ':' || wait_event FROM pg_stat_activity
-             WHERE pid = $1 AND state = 'active' AND wait_event_type = 'Extension'",
-            &[&pid],
-        )?;
-        if let Some(row) = row {
-            return Ok(row.get(0));
-        }
-        anyhow::ensure!(
-            begun.elapsed() < Duration::from_secs(10),
-            "the wait does not show in pg_stat_activity"
-        );
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// A waiting session must not hold up the others: it waits outside any lock.
 #[test]
-fn others_go_on_while_one_waits() -> Result<()> {
+fn a_waiting_session_holds_up_no_other() -> Result<()> {
     let cluster = cluster("1min")?;
     let (mut client, pid) = waiting(&cluster)?;
     // One on a slot of its own: the waiting session's is as far ahead for all.
@@ -288,7 +274,7 @@ fn others_go_on_while_one_waits() -> Result<()> {
     };
     std::thread::scope(|scope| -> Result<()> {
         let waiter = scope.spawn(|| client.simple_query("SELECT snowflake_nextval()").is_err());
-        wait_event(&mut other, pid)?;
+        wait_event(&mut other, Some(pid))?;
         let begun = Instant::now();
         let ids = ids::nextval(&mut other, 320)?;
         let took = begun.elapsed();
@@ -304,58 +290,31 @@ fn others_go_on_while_one_waits() -> Result<()> {
     })
 }
 
+const TWITTER: &[(&str, u32)] = &[("node", 5), ("backend", 5), ("sequence", 12)];
+const TEN_TWELVE: &[(&str, u32)] = &[("node", 10), ("sequence", 12)];
+
+/// Name, fields, tick in microseconds, epoch in milliseconds (two of them fall
+/// within a second).
+type Preset = (&'static str, &'static [(&'static str, u32)], i64, i64);
+
+#[rustfmt::skip]
+const PRESETS: &[Preset] = &[
+    ("default", ids::DEFAULT.bits, 1_000, ids::DEFAULT.epoch * 1_000),
+    ("twitter", TWITTER, 1_000, 1_288_834_974_657),
+    ("discord", TWITTER, 1_000, 1_420_070_400_000),
+    ("instagram", &[("node", 13), ("sequence", 10)], 1_000, 1_314_220_021_721),
+    ("sonyflake", &[("sequence", 8), ("node", 16)], 10_000, 1_409_529_600_000),
+    ("tsid", TEN_TWELVE, 1_000, 1_577_836_800_000),
+    ("mastodon", &[("sequence", 16)], 1_000, 0),
+    ("clickhouse", TEN_TWELVE, 1_000, 0),
+    ("pgedge", TEN_TWELVE, 1_000, 1_672_531_200_000),
+    ("ipv4", &[("node", 24), ("sequence", 11)], 1_000_000, ids::DEFAULT.epoch * 1_000),
+    ("game", &[("node", 20), ("sequence", 12)], 1_000_000, ids::DEFAULT.epoch * 1_000),
+    ("js53", &[("node", 5), ("sequence", 10)], 10_000, ids::DEFAULT.epoch * 1_000),
+];
+
 #[test]
-fn every_preset_that_can_still_make_ids_makes_some() -> Result<()> {
-    const EPOCH_2020: i64 = 1_577_836_800;
-    const TWITTER: &[(&str, u32)] = &[("node", 5), ("backend", 5), ("sequence", 12)];
-    const TEN_TWELVE: &[(&str, u32)] = &[("node", 10), ("sequence", 12)];
-    /// Name, fields, tick in microseconds, epoch in milliseconds (two of them
-    /// fall within a second).
-    type Preset = (&'static str, &'static [(&'static str, u32)], i64, i64);
-    const PRESETS: &[Preset] = &[
-        (
-            "default",
-            ids::DEFAULT.bits,
-            1_000,
-            ids::DEFAULT.epoch * 1_000,
-        ),
-        ("twitter", TWITTER, 1_000, 1_288_834_974_657),
-        ("discord", TWITTER, 1_000, 1_420_070_400_000),
-        (
-            "instagram",
-            &[("node", 13), ("sequence", 10)],
-            1_000,
-            1_314_220_021_721,
-        ),
-        (
-            "sonyflake",
-            &[("sequence", 8), ("node", 16)],
-            10_000,
-            1_409_529_600_000,
-        ),
-        ("tsid", TEN_TWELVE, 1_000, EPOCH_2020 * 1_000),
-        ("mastodon", &[("sequence", 16)], 1_000, 0),
-        ("clickhouse", TEN_TWELVE, 1_000, 0),
-        ("pgedge", TEN_TWELVE, 1_000, 1_672_531_200_000),
-        (
-            "ipv4",
-            &[("node", 24), ("sequence", 11)],
-            1_000_000,
-            ids::DEFAULT.epoch * 1_000,
-        ),
-        (
-            "game",
-            &[("node", 20), ("sequence", 12)],
-            1_000_000,
-            ids::DEFAULT.epoch * 1_000,
-        ),
-        (
-            "js53",
-            &[("node", 5), ("sequence", 10)],
-            10_000,
-            ids::DEFAULT.epoch * 1_000,
-        ),
-    ];
+fn presets_whose_time_is_not_over_generate_ids() -> Result<()> {
     for &(layout, bits, tick_us, epoch_ms) in PRESETS {
         let mut builder = Cluster::builder().conf("snowflake.layout", layout);
         let has_node = bits.iter().any(|&(field, _)| field == "node");
@@ -373,22 +332,16 @@ fn every_preset_that_can_still_make_ids_makes_some() -> Result<()> {
             tick_us,
             epoch: 0,
         };
-        // The later ones are in bulk.
-        assert_eq!(
-            fields.field(received[0], "backend"),
-            i64::from(pid) % fields.values("backend"),
-            "{layout}: {}",
-            received[0]
-        );
+        // The first one: the later ones are in bulk.
+        let backend = fields.field(received[0], "backend");
+        let expected = i64::from(pid) % fields.values("backend");
+        assert_eq!(backend, expected, "{layout}: {}", received[0]);
         let now = ids::now_us() - epoch_ms * 1_000;
         for &id in &received {
             assert!(id > 0);
-            assert_eq!(
-                fields.field(id, "node"),
-                if has_node { 17 } else { 0 },
-                "{layout}: {id}"
-            );
-            // Up to the borrow ahead, and its tick may have begun a while ago.
+            let node = if has_node { 17 } else { 0 };
+            assert_eq!(fields.field(id, "node"), node, "{layout}: {id}");
+            // At most `max_borrow` ahead, and its tick may have begun a while ago.
             let ahead = fields.tick(id) * tick_us - now;
             assert!(
                 (-5_000_000..=1_000_000).contains(&ahead),
@@ -422,8 +375,7 @@ fn a_layout_whose_time_is_over_or_not_begun_refuses() -> Result<()> {
             "SELECT snowflake_nextval()",
             "SELECT * FROM snowflake_nextvals(10)",
         ] {
-            let refused = refusal(&mut client, statement)?;
-            assert_eq!(refused.sqlstate, "2200H", "{layout}: {refused}");
+            let refused = refused(&mut client, statement, "2200H")?;
             println!("exhaustion: layout \"{layout}\": {refused}");
         }
     }

@@ -1,11 +1,11 @@
-//! No ID comes twice, however many backends ask at once.
+//! No ID is repeated, however many backends generate at once.
 //!
 //! The fault this guards against has been shipped more than once: a generator
 //! whose state is the process's own, told apart by `PID % 1024` or the like.
 //! Two backends whose PIDs leave the same remainder then make the same IDs in
 //! the same millisecond. Small tests miss it, because the PIDs of connections
 //! opened one after the other are consecutive and never meet. So these tests
-//! see to it that live backends do share a number, count the pairs that did,
+//! make sure that live backends do share a number, count the pairs that did,
 //! and fail when there were none.
 //!
 //! Each test is run a second time on a build in which every backend has a
@@ -23,6 +23,8 @@ use snowflake_tests::Cluster;
 use snowflake_tests::ids::{
     self, DEFAULT, Fields, ONE_SLOT, Tally, assert_increasing, grouped, pairs_sharing_a_slot,
 };
+
+use crate::support::{column, in_sessions};
 
 const CONNECTIONS: usize = 16;
 const IDS_EACH: usize = 250_000;
@@ -259,26 +261,16 @@ fn coming_and_going(fields: &Fields, protection: Protection) -> Result<()> {
     Ok(())
 }
 
-/// Several sessions whose queries run in parallel workers. A worker is a
-/// process of its own, with its own PID and so its own slot, that lives for
-/// one query.
-///
-/// The leaders begin together, and their workers pause so often that those of
-/// all leaders are there at once, however fast the machine is: 24 backends on
-/// 16 numbers.
-fn parallel_workers(fields: &Fields, protection: Protection) -> Result<()> {
-    const LEADERS: usize = 6;
-    const RUNS: usize = 8;
-    const WORKERS: usize = 4;
-    const ROWS: usize = 25_000;
-    const ROWS_A_PAUSE: usize = 1_000;
-    const PAUSE: Duration = Duration::from_millis(20);
+const WORKERS: usize = 4;
 
-    let cluster = protection.start(fields)?;
-    let mut observer = cluster.connect()?;
-    observer.batch_execute(&format!(
+/// Settings under which a scan of a new table runs in workers, each of
+/// which pauses so often that the workers of all leaders live at once, however
+/// fast the machine is; and the query.
+fn in_workers(cluster: &Cluster, rows: usize) -> Result<(String, String)> {
+    let mut client = cluster.connect()?;
+    client.batch_execute(&format!(
         "CREATE TABLE many (n int) WITH (parallel_workers = {WORKERS});
-         INSERT INTO many SELECT generate_series(1, {ROWS});
+         INSERT INTO many SELECT generate_series(1, {rows});
          ANALYZE many"
     ))?;
     let force = if cluster.installation().major >= 16 {
@@ -294,22 +286,12 @@ fn parallel_workers(fields: &Fields, protection: Protection) -> Result<()> {
          SET max_parallel_workers_per_gather = {WORKERS};
          SET parallel_leader_participation = off;"
     );
-    observer.batch_execute(&settings)?;
-    let query = &format!(
-        "SELECT snowflake_nextval() FROM many
-         WHERE n % {ROWS_A_PAUSE} <> 0 OR pg_sleep({}) IS NOT NULL",
-        PAUSE.as_secs_f64()
-    );
-    // That the workers call it, and not the leader above them.
-    let plan: Vec<String> = observer
-        .query(
-            &format!("EXPLAIN (ANALYZE, VERBOSE, COSTS off, TIMING off) {query}"),
-            &[],
-        )?
-        .iter()
-        .map(|row| row.get(0))
-        .collect();
-    let plan = plan.join("\n");
+    client.batch_execute(&settings)?;
+    let query =
+        "SELECT snowflake_nextval() FROM many WHERE n % 1000 <> 0 OR pg_sleep(0.02) IS NOT NULL";
+    // The workers call it, and not the leader above them.
+    let explain = format!("EXPLAIN (ANALYZE, VERBOSE, COSTS off, TIMING off) {query}");
+    let plan = column::<String>(&mut client, &explain)?.join("\n");
     assert!(
         plan.contains(&format!("Workers Launched: {WORKERS}")),
         "{plan}"
@@ -319,133 +301,119 @@ fn parallel_workers(fields: &Fields, protection: Protection) -> Result<()> {
         below_gather.contains("Output: snowflake_nextval()"),
         "{plan}"
     );
+    Ok((settings, query.to_owned()))
+}
 
-    let over = AtomicBool::new(false);
-    let clients = (0..LEADERS)
-        .map(|_| {
-            let mut client = cluster.connect()?;
-            client.batch_execute(&settings)?;
-            Ok(client)
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let together = Barrier::new(LEADERS);
-    let (lists, (pids, pairs)) = std::thread::scope(|scope| -> Result<_> {
-        let watch = scope.spawn(|| -> Result<(HashSet<i32>, u64)> {
-            let mut pids = HashSet::new();
-            let mut pairs = HashSet::new();
-            while !over.load(Ordering::Relaxed) {
-                let workers: Vec<i32> = observer
-                    .query(
-                        "SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker'",
-                        &[],
-                    )?
-                    .iter()
-                    .map(|row| row.get(0))
-                    .collect();
-                for (position, &one) in workers.iter().enumerate() {
-                    for &other in &workers[..position] {
-                        if pairs_sharing_a_slot(&[one, other], fields) == 1 {
-                            pairs.insert((one.min(other), one.max(other)));
-                        }
-                    }
+/// The parallel workers that live until it is over, and how many pairs of them
+/// share a slot.
+fn watch(observer: &mut Client, fields: &Fields, over: &AtomicBool) -> Result<(usize, u64)> {
+    let mut pids = HashSet::new();
+    let mut pairs = HashSet::new();
+    while !over.load(Ordering::Relaxed) {
+        let workers: Vec<i32> = column(
+            observer,
+            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker'",
+        )?;
+        for (position, &one) in workers.iter().enumerate() {
+            for &other in &workers[..position] {
+                if pairs_sharing_a_slot(&[one, other], fields) == 1 {
+                    pairs.insert((one.min(other), one.max(other)));
                 }
-                pids.extend(workers);
-                std::thread::sleep(Duration::from_millis(1));
             }
-            Ok((pids, pairs.len() as u64))
-        });
-        let leaders: Vec<_> = clients
-            .into_iter()
-            .map(|mut client| {
-                let together = &together;
-                scope.spawn(move || -> Result<Vec<i64>> {
-                    let mut received = Vec::new();
-                    together.wait();
-                    for _ in 0..RUNS {
-                        ids::fetch_into(&mut client, query, &mut received)?;
-                    }
-                    Ok(received)
-                })
-            })
-            .collect();
-        let leaders: Vec<_> = leaders
-            .into_iter()
-            .map(std::thread::ScopedJoinHandle::join)
-            .collect();
-        over.store(true, Ordering::Relaxed);
-        let mut lists = Vec::new();
-        for leader in leaders {
-            lists.push(leader.expect("a leader's thread")?);
         }
-        Ok((lists, watch.join().expect("the observer's thread")?))
+        pids.extend(workers);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok((pids.len(), pairs.len() as u64))
+}
+
+/// Several sessions whose queries run in parallel workers. A worker is a
+/// process of its own, with its own PID and so its own slot, that lives for
+/// one query. The leaders begin together: 24 backends on 16 numbers.
+fn parallel_workers(fields: &Fields, protection: Protection) -> Result<()> {
+    const LEADERS: usize = 6;
+    const RUNS: usize = 8;
+    const ROWS: usize = 25_000;
+
+    let cluster = protection.start(fields)?;
+    let mut observer = cluster.connect()?;
+    let (settings, query) = in_workers(&cluster, ROWS)?;
+    let over = AtomicBool::new(false);
+    let together = Barrier::new(LEADERS);
+    let (ids, (backends, pairs)) = std::thread::scope(|scope| -> Result<_> {
+        let watch = scope.spawn(|| watch(&mut observer, fields, &over));
+        let ids = in_sessions(&cluster, "postgres", LEADERS, |client| {
+            let prepared = client.batch_execute(&settings);
+            together.wait();
+            prepared?;
+            let mut received = Vec::new();
+            for _ in 0..RUNS {
+                ids::fetch_into(client, &query, &mut received)?;
+            }
+            Ok(received)
+        });
+        over.store(true, Ordering::Relaxed);
+        Ok((ids?, watch.join().expect("the observer's thread")?))
     })?;
-    let ids = lists.concat();
     assert_eq!(ids.len(), LEADERS * RUNS * ROWS);
-    let backends: HashSet<i64> = ids.iter().map(|&id| fields.field(id, "backend")).collect();
-    let possible = fields.values("backend");
+    let numbers: HashSet<i64> = ids.iter().map(|&id| fields.field(id, "backend")).collect();
     assert!(
-        possible == 1 || backends.len() > WORKERS,
-        "only {} backend numbers: the workers made none",
-        backends.len()
+        fields.values("backend") == 1 || numbers.len() > WORKERS,
+        "only {} backend numbers: the workers generated no IDs",
+        numbers.len()
     );
-    protection.judge(
-        "parallel workers",
-        fields,
-        pairs,
-        pids.len(),
-        Tally::of(ids),
-    );
+    protection.judge("parallel workers", fields, pairs, backends, Tally::of(ids));
     Ok(())
 }
 
 #[test]
-fn sixteen_connections_at_once() -> Result<()> {
+fn no_id_repeats_in_sixteen_connections() -> Result<()> {
     at_once(&DEFAULT, Protection::On)
 }
 
 #[test]
-fn sixteen_connections_at_once_on_one_slot() -> Result<()> {
+fn no_id_repeats_in_sixteen_connections_on_one_slot() -> Result<()> {
     at_once(&ONE_SLOT, Protection::On)
 }
 
 #[test]
-fn sixteen_connections_at_once_is_able_to_fail() -> Result<()> {
+fn no_id_repeats_in_sixteen_connections_is_able_to_fail() -> Result<()> {
     at_once(&DEFAULT, Protection::SlotTakenAway)?;
     at_once(&ONE_SLOT, Protection::SlotTakenAway)
 }
 
 #[test]
-fn connections_that_come_and_go() -> Result<()> {
+fn no_id_repeats_in_connections_that_come_and_go() -> Result<()> {
     coming_and_going(&DEFAULT, Protection::On)
 }
 
 #[test]
-fn connections_that_come_and_go_on_one_slot() -> Result<()> {
+fn no_id_repeats_in_connections_that_come_and_go_on_one_slot() -> Result<()> {
     coming_and_going(&ONE_SLOT, Protection::On)
 }
 
 #[test]
-fn connections_that_come_and_go_is_able_to_fail() -> Result<()> {
+fn no_id_repeats_in_connections_that_come_and_go_is_able_to_fail() -> Result<()> {
     coming_and_going(&DEFAULT, Protection::SlotTakenAway)
 }
 
 #[test]
-fn workers_of_parallel_queries() -> Result<()> {
+fn no_id_repeats_in_workers_of_parallel_queries() -> Result<()> {
     parallel_workers(&DEFAULT, Protection::On)
 }
 
 #[test]
-fn workers_of_parallel_queries_on_one_slot() -> Result<()> {
+fn no_id_repeats_in_workers_of_parallel_queries_on_one_slot() -> Result<()> {
     parallel_workers(&ONE_SLOT, Protection::On)
 }
 
 #[test]
-fn workers_of_parallel_queries_with_a_long_tick() -> Result<()> {
+fn no_id_repeats_in_workers_of_parallel_queries_with_a_long_tick() -> Result<()> {
     parallel_workers(&LONG_TICK, Protection::On)
 }
 
 #[test]
-fn workers_of_parallel_queries_is_able_to_fail() -> Result<()> {
+fn no_id_repeats_in_workers_of_parallel_queries_is_able_to_fail() -> Result<()> {
     parallel_workers(&LONG_TICK, Protection::SlotTakenAway)?;
     parallel_workers(&ONE_SLOT, Protection::SlotTakenAway)
 }

@@ -8,13 +8,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
 use postgres::Client;
-use snowflake_tests::migration::{assert_same_schema, foreign_keys, number, schema, widened};
-use snowflake_tests::online::{self, Step};
-use snowflake_tests::outcome::{Refusal, refusal};
+use snowflake_tests::migration::{
+    Contents, assert_same_schema, foreign_keys, number, schema, widened,
+};
+use snowflake_tests::online::{self, Columns, Step};
+use snowflake_tests::outcome::Refusal;
 use snowflake_tests::{Cluster, ids, processes};
+
+use super::{interrupted, run_before, signal, sqlstate, waits};
+use crate::support::{refused, run, wait_until};
 
 /// A table that references itself, one that references it with an index and
 /// one that does so without.
@@ -32,110 +37,51 @@ const WIDENED: &[(&str, &str)] = &[
     ("public.bare", "t_id"),
 ];
 
-/// What keeps a statement from getting on.
-#[derive(Debug, Clone, Copy)]
-enum Obstacle {
-    /// Nobody else may do anything with the tables: it waits at its beginning.
-    Locked,
-    /// A row of each was written and not committed: it waits where it has to
-    /// know what becomes of that. Some statements don't.
-    Written,
+/// No other session may do anything with the tables: a statement waits at its
+/// beginning.
+const LOCKED: &str = "LOCK TABLE t, child, bare IN ACCESS EXCLUSIVE MODE";
+
+/// A row of each table was written and not committed: a statement waits where
+/// it has to know the outcome. Some statements don't.
+const WRITTEN: &str = "UPDATE t SET note = 'written' WHERE id = 500; UPDATE child SET note = 'written' WHERE t_id = 500;
+     UPDATE bare SET n = -n WHERE n = 500";
+
+/// The state before a migration.
+struct Before {
+    schema: String,
+    columns: Columns,
+    rows: Contents,
+    keys: (i64, i64),
 }
 
-impl Obstacle {
-    fn sql(self) -> &'static str {
-        match self {
-            Self::Locked => "LOCK TABLE t, child, bare IN ACCESS EXCLUSIVE MODE",
-            Self::Written => {
-                "UPDATE t SET note = 'written' WHERE id = 500; UPDATE child SET note = 'written' WHERE t_id = 500;
-                 UPDATE bare SET n = -n WHERE n = 500"
-            }
-        }
-    }
+fn prepare(client: &mut Client, cluster: &Cluster) -> Result<Before> {
+    client.batch_execute(TABLES)?;
+    let columns = online::columns(client)?;
+    Ok(Before {
+        schema: schema(cluster, "postgres")?,
+        rows: online::contents(client, &columns)?,
+        columns,
+        keys: foreign_keys(client)?,
+    })
 }
 
-/// Waits until a backend waits for somebody; false where `is_done` first.
-fn waits(client: &mut Client, pid: i32, is_done: impl Fn() -> bool) -> Result<bool> {
-    let begun = Instant::now();
-    let mut seen = 0;
-    while seen < 3 {
-        if is_done() {
-            return Ok(false);
-        }
-        let waiting = number(
-            client,
-            &format!(
-                "SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND state = 'active' AND wait_event_type IN ('Lock', 'Timeout')"
-            ),
-        )?;
-        seen = if waiting > 0 { seen + 1 } else { 0 };
-        ensure!(
-            begun.elapsed() < Duration::from_secs(30),
-            "it neither ends nor waits"
+impl Before {
+    fn assert_same_rows(&self, client: &mut Client, when: &str) -> Result<()> {
+        assert_eq!(
+            online::contents(client, &self.columns)?,
+            self.rows,
+            "{when}"
         );
-        thread::sleep(Duration::from_millis(8));
-    }
-    Ok(true)
-}
-
-/// Runs a statement until it waits for a transaction of another session, then
-/// does `interrupt` to it. Returns what it answered: `None` where it did not
-/// wait, and went through.
-fn interrupted(
-    cluster: &Cluster,
-    statement: &str,
-    obstacle: Obstacle,
-    interrupt: impl FnOnce(&mut Client, i32) -> Result<()>,
-) -> Result<Option<Result<(), postgres::Error>>> {
-    let mut holder = cluster.connect()?;
-    let mut observer = cluster.connect()?;
-    let mut holding = holder.transaction()?;
-    holding.batch_execute(obstacle.sql())?;
-    let mut client = cluster.connect()?;
-    let pid = ids::backend_pid(&mut client)?;
-    let answer = thread::scope(|scope| -> Result<_> {
-        let running = scope.spawn(|| client.batch_execute(statement));
-        let is_waiting = waits(&mut observer, pid, || running.is_finished())?;
-        if is_waiting {
-            interrupt(&mut observer, pid)?;
-        }
-        let answer = running.join().expect("the session's thread");
-        if !is_waiting {
-            answer.with_context(|| format!("running: {statement}"))?;
-            return Ok(None);
-        }
-        Ok(Some(answer))
-    });
-    // The server may be gone.
-    let _ = holding.rollback();
-    answer
-}
-
-fn signal(function: &str) -> impl FnOnce(&mut Client, i32) -> Result<()> {
-    let function = function.to_owned();
-    move |client, pid| {
-        client
-            .batch_execute(&format!("SELECT {function}({pid})"))
-            .map_err(Into::into)
+        Ok(())
     }
 }
 
-/// What an interrupted statement answered; a connection may be closed before
-/// its reason has arrived.
-fn sqlstate(answer: Result<(), postgres::Error>) -> Result<String> {
-    match answer {
-        Ok(()) => bail!("it went through although it was interrupted"),
-        Err(error) if error.is_closed() || error.code().is_none() => Ok("57P01".to_owned()),
-        Err(error) => Ok(Refusal::from_error(error)?.sqlstate),
-    }
-}
-
-/// What everything has to be like in the end, there and back.
-fn finish(cluster: &Cluster, before: &str, keys: (i64, i64)) -> Result<()> {
+/// The state in the end, migrated and reverted.
+fn finish(cluster: &Cluster, before: &Before) -> Result<()> {
     let mut client = cluster.connect()?;
     let client = &mut client;
     assert!(online::plan(client, "'t'")?.is_empty());
-    assert_eq!(foreign_keys(client)?, keys);
+    assert_eq!(foreign_keys(client)?, before.keys);
     assert_eq!(
         number(client, "SELECT count(*) FROM snowflake_migrations")?,
         0
@@ -144,7 +90,8 @@ fn finish(cluster: &Cluster, before: &str, keys: (i64, i64)) -> Result<()> {
         number(client, "SELECT count(*) FROM pg_index WHERE NOT indisvalid")?,
         0
     );
-    let id = number(client, "INSERT INTO t (parent) VALUES (10) RETURNING id")?;
+    let insert = "INSERT INTO t (parent) VALUES (10) RETURNING id";
+    let id = number(client, insert)?;
     assert!(id > 1 << 40, "{id} is no snowflake ID");
     client.batch_execute(&format!(
         "INSERT INTO child (t_id) VALUES ({id}); INSERT INTO bare (t_id) VALUES ({id}); DELETE FROM t WHERE id = {id}"
@@ -155,181 +102,200 @@ fn finish(cluster: &Cluster, before: &str, keys: (i64, i64)) -> Result<()> {
         "INSERT INTO t (parent) VALUES (11)",
         "DELETE FROM t WHERE id = 10",
     ] {
-        assert_eq!(refusal(client, violation)?.sqlstate, "23503", "{violation}");
+        refused(client, violation, "23503")?;
     }
     let last = number(client, "SELECT sequence_last_value FROM snowflake_origins")?;
     client.batch_execute("CALL snowflake_migrate_revert('t')")?;
-    let next = number(client, "INSERT INTO t (parent) VALUES (10) RETURNING id")?;
+    let next = number(client, insert)?;
     // Recovery leaves up to 32 numbers out.
     assert!(
         (last + 5..=last + 5 * 33).contains(&next) && next % 5 == 0,
         "{next} does not follow {last}"
     );
     assert_same_schema(
-        &online::unordered(&widened(before, WIDENED)?),
+        &online::unordered(&widened(&before.schema, WIDENED)?),
         &online::unordered(&schema(cluster, "postgres")?),
         "reverted",
     );
     Ok(())
 }
 
-#[test]
-fn at_every_step() -> Result<()> {
-    let mut cluster = Cluster::with_extension()?;
-    let mut client = cluster.connect()?;
-    client.batch_execute(TABLES)?;
-    let before = schema(&cluster, "postgres")?;
-    let columns = online::columns(&mut client)?;
-    let rows = online::contents(&mut client, &columns)?;
-    let keys = foreign_keys(&mut client)?;
-    let whole = online::plan(&mut client, "'t'")?;
-    let mut interruptions: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut steps = 0;
-    let mut seen = BTreeSet::new();
-    // Interrupted, a plan may have steps that clear up, so it is asked each time.
-    while let Some(step) = online::plan(&mut client, "'t'")?.into_iter().next() {
-        ensure!(
-            steps < 3 * whole.len(),
-            "the plan has no end, at: {step:#?}"
-        );
-        // One that had to be begun anew has been interrupted enough.
-        if !seen.insert(step.statement.clone()) {
-            client
-                .batch_execute(&step.statement)
-                .with_context(|| step.statement.clone())?;
-            steps += 1;
-            continue;
-        }
-        let now = schema(&cluster, "postgres")?;
-        let mut again = |cluster: &Cluster, client: &mut Client, how| -> Result<()> {
-            *interruptions.entry(how).or_default() += 1;
-            assert_eq!(
-                online::contents(client, &columns)?,
-                rows,
-                "{how}: {}",
-                step.statement
-            );
-            let left = online::plan(client, "'t'")?;
-            if step.in_transaction {
-                // The catalog as a whole, where that is most in doubt.
-                if how.starts_with("kill") {
-                    assert_same_schema(&now, &schema(cluster, "postgres")?, &step.statement);
-                }
-                assert_eq!(
-                    left.first().map(|it| &it.statement),
-                    Some(&step.statement),
-                    "{how}"
-                );
-            }
-            Ok(())
-        };
+/// A step that is being interrupted.
+struct Interrupted<'a> {
+    before: &'a Before,
+    step: &'a Step,
+    /// The schema at its beginning.
+    schema: String,
+    /// How often it was interrupted by what.
+    times: BTreeMap<&'static str, usize>,
+}
 
-        let statement = &step.statement;
+impl Interrupted<'_> {
+    /// The rows are the same, and the step is still the next one.
+    fn check(&mut self, cluster: &Cluster, client: &mut Client, how: &'static str) -> Result<()> {
+        *self.times.entry(how).or_default() += 1;
+        let statement = &self.step.statement;
+        self.before
+            .assert_same_rows(client, &format!("{how}: {statement}"))?;
+        let left = online::plan(client, "'t'")?;
+        if self.step.in_transaction {
+            // The catalog as a whole, where it is most in doubt.
+            if how.starts_with("kill") {
+                assert_same_schema(&self.schema, &schema(cluster, "postgres")?, statement);
+            }
+            assert_eq!(
+                left.first().map(|it| &it.statement),
+                Some(statement),
+                "{how}"
+            );
+        }
+        Ok(())
+    }
+
+    /// By a cancel, a lost connection and the server's end.
+    fn interrupt(&mut self, cluster: &mut Cluster, client: &mut Client) -> Result<()> {
+        let statement = &self.step.statement;
         for (how, function, expected) in [
             ("a cancel", "pg_cancel_backend", "57014"),
             ("a closed connection", "pg_terminate_backend", "57P01"),
         ] {
-            let answer = interrupted(&cluster, statement, Obstacle::Locked, signal(function))?;
-            let answer = answer.with_context(|| format!("it did not wait: {statement}"))?;
+            let (has_waited, answer) = interrupted(cluster, statement, LOCKED, signal(function))?;
+            ensure!(has_waited, "it did not wait: {statement}");
             assert_eq!(sqlstate(answer)?, expected, "{statement}");
-            again(&cluster, &mut client, how)?;
+            self.check(cluster, client, how)?;
         }
-        // The server's end; of what commits on its way, in the middle.
-        let obstacle = if step.in_transaction {
-            Obstacle::Locked
+        // A step that commits on its way is killed in the middle.
+        let obstacle = if self.step.in_transaction {
+            LOCKED
         } else {
-            Obstacle::Written
+            WRITTEN
         };
-        let killed = interrupted(&cluster, statement, obstacle, |_, _| {
-            processes::kill9_tree(cluster.pid()?).map(|_| ())
+        let pid = cluster.pid()?;
+        let (has_waited, _) = interrupted(cluster, statement, obstacle, |_, _| {
+            processes::kill9_tree(pid).map(|_| ())
         })?;
+        ensure!(has_waited, "it did not wait: {statement}");
         cluster.wait_for_end()?;
         cluster.start()?;
-        client = cluster.connect()?;
-        ensure!(killed.is_some(), "it did not wait: {statement}");
-        again(&cluster, &mut client, "kill -9 of the server")?;
+        *client = cluster.connect()?;
+        self.check(cluster, client, "kill -9 of the server")
+    }
+}
+
+#[test]
+fn an_online_migration_interrupted_at_any_step_is_finished() -> Result<()> {
+    let mut cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let before = prepare(&mut client, &cluster)?;
+    let whole = online::plan(&mut client, "'t'")?;
+    let mut times = BTreeMap::new();
+    let mut steps = 0;
+    let mut seen = BTreeSet::new();
+    // Interrupted, a plan may have steps that clear up, so it is requested each time.
+    while let Some(step) = online::plan(&mut client, "'t'")?.into_iter().next() {
+        let statement = &step.statement;
+        ensure!(
+            steps < 3 * whole.len(),
+            "the plan has no end, at: {step:#?}"
+        );
+        // A step that had to be begun anew has been interrupted enough.
+        if !seen.insert(statement.clone()) {
+            run(&mut client, [statement])?;
+            steps += 1;
+            continue;
+        }
+        let schema = schema(&cluster, "postgres")?;
+        let mut at = Interrupted {
+            before: &before,
+            step: &step,
+            schema,
+            times,
+        };
+        at.interrupt(&mut cluster, &mut client)?;
         if step.in_transaction {
-            // Some wait for the writers that are there, and some don't.
-            match interrupted(
-                &cluster,
-                statement,
-                Obstacle::Written,
-                signal("pg_cancel_backend"),
-            )? {
-                None => steps += 1,
-                Some(answer) => {
-                    assert_eq!(sqlstate(answer)?, "57014", "{statement}");
-                    again(&cluster, &mut client, "a cancel")?;
-                }
+            // Some steps wait for writers, and some don't.
+            let cancel = signal("pg_cancel_backend");
+            let (has_waited, answer) = interrupted(&cluster, statement, WRITTEN, cancel)?;
+            if has_waited {
+                assert_eq!(sqlstate(answer)?, "57014", "{statement}");
+                at.check(&cluster, &mut client, "a cancel")?;
+            } else {
+                answer.with_context(|| format!("running: {statement}"))?;
+                steps += 1;
             }
         }
+        times = at.times;
     }
-    assert_eq!(online::contents(&mut client, &columns)?, rows);
-    finish(&cluster, &before, keys)?;
-    let total: usize = interruptions.values().sum();
+    before.assert_same_rows(&mut client, "migrated")?;
+    finish(&cluster, &before)?;
     assert!(
-        interruptions.values().all(|&times| times >= whole.len()),
-        "{interruptions:?}"
+        times.values().all(|&times| times >= whole.len()),
+        "{times:?}"
     );
-    println!(
-        "online interrupted: {total} times at {steps} steps ({interruptions:?}); planned again and finished: the same rows, \
-         the same schema after the way back"
-    );
+    println!("online interrupted: {times:?} at {steps} steps");
     Ok(())
 }
 
-/// A client that is gone has a statement behind that goes on; whoever plans
-/// again meets it.
+/// Runs a statement by psql until it waits, and kills psql. Returns the backend
+/// that still runs the statement; none where it did not wait.
+fn orphan(cluster: &Cluster, client: &mut Client, statement: &str) -> Result<Option<i64>> {
+    let mut psql = cluster
+        .client_command("psql", "postgres")
+        .args(["-X", "-q", "-c", statement])
+        .env("PGAPPNAME", "gone")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let begun = Instant::now();
+    while psql.try_wait()?.is_none() {
+        let orphan = number(
+            client,
+            "SELECT coalesce(max(pid), 0) FROM pg_stat_activity WHERE application_name = 'gone' AND state = 'active'
+               AND wait_event_type IN ('Lock', 'Timeout')",
+        )?;
+        if orphan != 0 {
+            processes::send(i32::try_from(psql.id())?, Signal::SIGKILL)?;
+            psql.wait()?;
+            return Ok(Some(orphan));
+        }
+        ensure!(
+            begun.elapsed() < Duration::from_secs(30),
+            "it neither ends nor waits"
+        );
+    }
+    Ok(None)
+}
+
+/// Answers of a statement beside the same one: done, or what the first one has
+/// created, or is about to, prevents it.
+const BESIDE: [&str; 9] = [
+    "done", "55000", "42P07", "42701", "42710", "42704", "40P01", "55P03", "57014",
+];
+
+/// A lost client's statement is still running when the migration is planned again.
 #[test]
-fn clients_that_are_gone() -> Result<()> {
+fn a_migration_is_finished_beside_statements_of_lost_clients() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
-    client.batch_execute(TABLES)?;
-    let before = schema(&cluster, "postgres")?;
-    let columns = online::columns(client)?;
-    let rows = online::contents(client, &columns)?;
-    let keys = foreign_keys(client)?;
+    let before = prepare(client, &cluster)?;
     let (mut gone, mut both, mut steps) = (0, BTreeMap::<String, usize>::new(), 0);
-    while let Some(step) = online::plan(client, "'t'")?.into_iter().next() {
+    while let Some(Step { statement, .. }) = online::plan(client, "'t'")?.into_iter().next() {
         steps += 1;
-        ensure!(steps < 100, "the plan has no end, at: {step:#?}");
+        ensure!(steps < 100, "the plan has no end, at: {statement}");
         let mut holder = cluster.connect()?;
         let mut holding = holder.transaction()?;
-        holding.batch_execute(Obstacle::Written.sql())?;
-        let mut psql = cluster
-            .client_command("psql", "postgres")
-            .args(["-X", "-q", "-c", &step.statement])
-            .env("PGAPPNAME", "gone")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let begun = Instant::now();
-        let mut orphan = 0;
-        while orphan == 0 && psql.try_wait()?.is_none() {
-            orphan = number(
-                client,
-                "SELECT coalesce(max(pid), 0) FROM pg_stat_activity WHERE application_name = 'gone' AND state = 'active'
-                   AND wait_event_type IN ('Lock', 'Timeout')",
-            )?;
-            ensure!(
-                begun.elapsed() < Duration::from_secs(30),
-                "it neither ends nor waits"
-            );
-        }
-        if orphan == 0 {
+        holding.batch_execute(WRITTEN)?;
+        let Some(orphan) = orphan(&cluster, client, &statement)? else {
             holding.rollback()?;
             continue;
-        }
-        processes::send(i32::try_from(psql.id())?, Signal::SIGKILL)?;
-        psql.wait()?;
+        };
         gone += 1;
         // Planned again at once, and run a second time beside it.
         let mut second = cluster.connect()?;
         let pid = ids::backend_pid(&mut second)?;
         let mut observer = cluster.connect()?;
-        let statement = step.statement.clone();
         let answer = thread::scope(|scope| -> Result<_> {
             let running = scope.spawn(|| second.batch_execute(&statement));
             waits(&mut observer, pid, || running.is_finished())?;
@@ -340,41 +306,28 @@ fn clients_that_are_gone() -> Result<()> {
             Ok(()) => "done".to_owned(),
             Err(error) => Refusal::from_error(error)?.sqlstate,
         };
-        assert!(
-            // In its way: what the first one has made, or is about to.
-            [
-                "done", "55000", "42P07", "42701", "42710", "42704", "40P01", "55P03", "57014"
-            ]
-            .contains(&answer.as_str()),
-            "{answer}: {}",
-            step.statement
-        );
+        assert!(BESIDE.contains(&answer.as_str()), "{answer}: {statement}");
         *both.entry(answer).or_default() += 1;
-        let ended = format!(
-            "SELECT count(*) FROM pg_stat_activity WHERE pid = {orphan} AND state = 'active'"
-        );
-        while number(client, &ended)? > 0 {
-            ensure!(
-                begun.elapsed() < Duration::from_secs(60),
-                "{} goes on",
-                step.statement
-            );
-            thread::sleep(Duration::from_millis(5));
-        }
-        assert_eq!(online::contents(client, &columns)?, rows);
+        wait_until(
+            client,
+            &format!(
+                "SELECT count(*) = 0 FROM pg_stat_activity WHERE pid = {orphan} AND state = 'active'"
+            ),
+        )?;
+        before.assert_same_rows(client, &statement)?;
     }
-    finish(&cluster, &before, keys)?;
+    finish(&cluster, &before)?;
     assert!(gone >= 3, "{gone}");
     println!(
-        "online interrupted: {gone} clients gone at {steps} steps; the same statement beside the one that went on: {both:?}"
+        "online interrupted: {gone} clients lost at {steps} steps; the same statement beside theirs: {both:?}"
     );
     Ok(())
 }
 
-/// What a writer did and was told.
+/// What a writer did, and the answers it received.
 #[derive(Debug, Default)]
 struct Written {
-    /// Rows that it committed and that are to be there, with their notes.
+    /// Rows that it committed and that have to exist, with their notes.
     rows: BTreeMap<i64, String>,
     deleted: Vec<i64>,
     /// Transactions that had to be repeated.
@@ -456,63 +409,36 @@ fn write(cluster: &Cluster, number: usize, isolation: &str, stop: &AtomicBool) -
     Ok(written)
 }
 
-#[test]
-fn beside_writers_of_every_isolation_level() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
-    let mut client = cluster.connect()?;
-    client.batch_execute(TABLES)?;
-    let before = schema(&cluster, "postgres")?;
-    let keys = foreign_keys(&mut client)?;
-    let levels = ["read committed", "repeatable read", "serializable"];
-    let stop = AtomicBool::new(false);
-    let mut cancelled = 0;
-    let mut steps = 0;
-    let written = thread::scope(|scope| -> Result<Vec<Written>> {
-        let (cluster, stop) = (&cluster, &stop);
-        let writers: Vec<_> = (0..levels.len())
-            .map(|number| scope.spawn(move || write(cluster, number, levels[number], stop)))
-            .collect();
-        let migrated = (|| -> Result<()> {
-            // Cut short at any point, until there is time enough for each.
-            let mut patience: BTreeMap<String, u32> = BTreeMap::new();
-            thread::sleep(Duration::from_millis(500));
-            while let Some(step) = online::plan(&mut client, "'t'")?.into_iter().next() {
-                ensure!(
-                    !writers.iter().any(thread::ScopedJoinHandle::is_finished),
-                    "a writer has given up"
-                );
-                let patience = patience.entry(step.statement.clone()).or_insert(2);
-                client.batch_execute(&format!("SET statement_timeout = {patience}"))?;
-                let outcome = client.batch_execute(&step.statement);
-                // Which is a statement too, and may take as long.
-                while let Err(error) = client.batch_execute("SET statement_timeout = '60s'") {
-                    let refused = Refusal::from_error(error)?;
-                    ensure!(refused.sqlstate == "57014", "{refused}");
-                }
-                match outcome {
-                    Ok(()) => {
-                        steps += 1;
-                    }
-                    Err(error) => {
-                        let refused = Refusal::from_error(error)?;
-                        ensure!(refused.sqlstate == "57014", "{}: {refused}", step.statement);
-                        cancelled += 1;
-                        *patience = (*patience * 3).min(60_000);
-                    }
-                }
-            }
-            thread::sleep(Duration::from_millis(500));
-            Ok(())
-        })();
-        stop.store(true, Ordering::SeqCst);
-        let mut all = Vec::new();
-        for writer in writers {
-            all.push(writer.join().expect("a writer's thread")?);
+/// Runs the steps of a plan, each cut short until there is time enough for it.
+/// Returns how many were run, and how often one was cut short.
+fn migrate_cut_short(client: &mut Client, is_disturbed: impl Fn() -> bool) -> Result<(u32, u32)> {
+    let (mut steps, mut cancelled) = (0, 0);
+    let mut limits: BTreeMap<String, u32> = BTreeMap::new();
+    while let Some(step) = online::plan(client, "'t'")?.into_iter().next() {
+        ensure!(!is_disturbed(), "a writer has given up");
+        let limit = limits.entry(step.statement.clone()).or_insert(2);
+        client.batch_execute(&format!("SET statement_timeout = {limit}"))?;
+        let outcome = client.batch_execute(&step.statement);
+        // This is a statement too, and may take as long.
+        while let Err(error) = client.batch_execute("SET statement_timeout = '60s'") {
+            let refused = Refusal::from_error(error)?;
+            ensure!(refused.sqlstate == "57014", "{refused}");
         }
-        migrated?;
-        Ok(all)
-    })?;
-    // What every writer has committed is there, and nothing else.
+        match outcome {
+            Ok(()) => steps += 1,
+            Err(error) => {
+                let refused = Refusal::from_error(error)?;
+                ensure!(refused.sqlstate == "57014", "{}: {refused}", step.statement);
+                cancelled += 1;
+                *limit = (*limit * 3).min(60_000);
+            }
+        }
+    }
+    Ok((steps, cancelled))
+}
+
+/// Exactly the rows that the writers have committed exist. Returns how many.
+fn assert_all_rows_exist(client: &mut Client, written: &[Written]) -> Result<i64> {
     let expected: BTreeMap<i64, String> = written
         .iter()
         .flat_map(|one| &one.rows)
@@ -528,50 +454,59 @@ fn beside_writers_of_every_isolation_level() -> Result<()> {
         .iter()
         .map(|row| (row.get(0), row.get(1)))
         .collect();
-    let lost: Vec<_> = expected
-        .keys()
-        .filter(|id| !found.contains_key(id))
-        .take(5)
-        .collect();
+    let lost = expected.keys().filter(|id| !found.contains_key(id));
+    let lost: Vec<_> = lost.take(5).collect();
     assert!(lost.is_empty(), "rows are lost: {lost:?}");
     assert!(expected == found, "other rows than were written");
     let rows = i64::try_from(expected.len())?;
-    assert_eq!(number(&mut client, "SELECT count(*) FROM t")?, 400 + rows);
-    assert_eq!(
-        number(&mut client, "SELECT count(*) FROM child")?,
-        400 + rows
-    );
-    assert_eq!(
-        number(&mut client, "SELECT count(*) FROM bare")?,
-        400 + rows
-    );
+    for table in ["t", "child", "bare"] {
+        let count = number(client, &format!("SELECT count(*) FROM {table}"))?;
+        assert_eq!(count, 400 + rows, "{table}");
+    }
+    Ok(rows)
+}
+
+#[test]
+fn a_migration_loses_no_row_of_writers_at_any_isolation_level() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let before = prepare(&mut client, &cluster)?;
+    let levels = ["read committed", "repeatable read", "serializable"];
+    let stop = AtomicBool::new(false);
+    let (written, (steps, cancelled)) = thread::scope(|scope| -> Result<_> {
+        let (cluster, stop) = (&cluster, &stop);
+        let writers: Vec<_> = (0..levels.len())
+            .map(|number| scope.spawn(move || write(cluster, number, levels[number], stop)))
+            .collect();
+        thread::sleep(Duration::from_millis(500));
+        let migrated = migrate_cut_short(&mut client, || {
+            writers.iter().any(thread::ScopedJoinHandle::is_finished)
+        });
+        thread::sleep(Duration::from_millis(500));
+        stop.store(true, Ordering::SeqCst);
+        let written = writers
+            .into_iter()
+            .map(|writer| writer.join().expect("a writer's thread"))
+            .collect::<Result<Vec<_>>>()?;
+        Ok((written, migrated?))
+    })?;
+    let rows = assert_all_rows_exist(&mut client, &written)?;
     let new = number(&mut client, "SELECT count(*) FROM t WHERE id > 2147483647")?;
     assert!(new > 0 && new < rows, "{new} of {rows} rows are new");
     client.batch_execute("DELETE FROM bare WHERE t_id > 2005; UPDATE t SET parent = NULL WHERE id > 2005; DELETE FROM t WHERE id > 2005")?;
-    finish(&cluster, &before, keys)?;
-    let repeated: Vec<String> = (0..3)
-        .map(|level| {
-            let times: usize = written
-                .iter()
-                .skip(level)
-                .step_by(3)
-                .map(|it| it.repeated)
-                .sum();
-            format!("{times} at {}", levels[level])
-        })
-        .collect();
+    finish(&cluster, &before)?;
+    let repeated: Vec<usize> = written.iter().map(|it| it.repeated).collect();
     println!(
-        "online interrupted: {steps} steps cut short {cancelled} times beside {} writers; {rows} rows of theirs there, {} deleted; \
-         transactions repeated for 40001: {}",
+        "online interrupted: {steps} steps cut short {cancelled} times beside {} writers; {rows} rows of theirs, {} deleted; \
+         transactions repeated for 40001 at {levels:?}: {repeated:?}",
         written.len(),
         written.iter().map(|it| it.deleted.len()).sum::<usize>(),
-        repeated.join(", ")
     );
     Ok(())
 }
 
 /// Migrates a key while a transaction is open whose snapshot is older, and
-/// which then reads `column` of `table`. Says whether that held it up.
+/// which then reads `column` of `table`. Returns whether the migration waited.
 fn with_an_old_snapshot(
     cluster: &Cluster,
     arguments: &str,
@@ -597,7 +532,7 @@ fn with_an_old_snapshot(
     );
     thread::scope(|scope| -> Result<bool> {
         let running = scope.spawn(move || online::migrate(&mut migrating, arguments));
-        // Until it is through, or waits for this transaction.
+        // Until it has ended, or waits for this transaction.
         let begun = Instant::now();
         let mut waiting = 0;
         while !running.is_finished() && waiting < 60 {
@@ -608,7 +543,7 @@ fn with_an_old_snapshot(
         let is_held_up = !running.is_finished();
         match old.query_one(&query, &[]) {
             Ok(row) => assert_eq!(counted(&row), before, "{table} in an old snapshot"),
-            // Told that it can't be seen is all right; wrong rows are not.
+            // An error is right; wrong rows are not.
             Err(error) => {
                 let refused = Refusal::from_error(error)?;
                 assert!(
@@ -635,7 +570,7 @@ fn with_an_old_snapshot(
 /// tables that it has not read yet. Whenever it reads them, it has to see them
 /// as they were, with their IDs.
 #[test]
-fn snapshots_that_are_older() -> Result<()> {
+fn a_transaction_with_an_older_snapshot_sees_the_rows_as_they_were() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     cluster
         .connect()?
@@ -644,24 +579,18 @@ fn snapshots_that_are_older() -> Result<()> {
     let mut read = 0;
     let mut held_up = 0;
     for (table, column) in [("t", "id"), ("child", "t_id"), ("bare", "t_id")] {
-        client.batch_execute("DROP TABLE IF EXISTS t, child, bare")?;
-        client.batch_execute(TABLES)?;
+        run(&mut client, ["DROP TABLE IF EXISTS t, child, bare", TABLES])?;
         held_up +=
             usize::from(with_an_old_snapshot(&cluster, "'t'", table, column).context(table)?);
         read += 1;
     }
-    // Building an index waits for old snapshots; here is none.
+    // Building an index waits for old snapshots; this table has none.
     client.batch_execute("CREATE TABLE plain (id serial, n int); INSERT INTO plain (n) SELECT n FROM generate_series(1, 400) AS n")?;
     held_up +=
         usize::from(with_an_old_snapshot(&cluster, "'plain'", "plain", "id").context("plain")?);
-    // All is ready; then comes a table without an index.
-    client.batch_execute("DROP TABLE t, child, bare")?;
-    client.batch_execute(TABLES)?;
-    let steps = online::plan(&mut client, "'t'")?;
-    let swap = steps.iter().position(Step::is_swap).context("no swap")?;
-    for step in &steps[..swap] {
-        client.batch_execute(&step.statement)?;
-    }
+    // A table without an index is created after the preparation.
+    run(&mut client, ["DROP TABLE t, child, bare", TABLES])?;
+    run_before(&mut client, "'t'", Step::is_swap)?;
     client.batch_execute(
         "CREATE TABLE late (n int, t_id int REFERENCES t); INSERT INTO late SELECT id, id FROM t",
     )?;

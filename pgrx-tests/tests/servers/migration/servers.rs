@@ -1,17 +1,15 @@
 //! Migrations beside other servers: rows that come from them, what is
-//! published to them, and scripts that set the old sequence meanwhile.
-
-use std::time::{Duration, Instant};
+//! published to them, and scripts that set the old sequence in the meantime.
 
 use anyhow::{Result, ensure};
-use postgres::Client;
+use snowflake_tests::Cluster;
 use snowflake_tests::migration::{number, value};
-use snowflake_tests::outcome::refusal;
-use snowflake_tests::{Cluster, Server};
 
-/// Rows of other servers are no old rows, whichever way the column was fed.
+use crate::support::{publisher_and_subscriber, refused, subscribe, wait_until};
+
+/// Rows of other servers do not count as old rows, whichever way the column was fed.
 #[test]
-fn the_sequence_goes_on_below_what_came_from_elsewhere() -> Result<()> {
+fn a_reverted_sequence_resumes_below_ids_from_elsewhere() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
@@ -69,52 +67,26 @@ fn the_sequence_goes_on_below_what_came_from_elsewhere() -> Result<()> {
         "public.t_id_seq"
     );
     println!(
-        "migration servers: {checked} ways back below IDs that came from elsewhere or by setval"
+        "migration servers: {checked} sequences resumed below IDs that came from elsewhere or by setval"
     );
     Ok(())
 }
 
-fn connection(server: &Server) -> String {
-    format!(
-        "host={} port={} user=postgres dbname=postgres",
-        server.sockets().display(),
-        server.port()
-    )
-}
-
-fn wait_until(client: &mut Client, query: &str) -> Result<()> {
-    let begun = Instant::now();
-    while value(client, query)? != "t" {
-        ensure!(begun.elapsed() < Duration::from_secs(30), "never: {query}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    Ok(())
-}
-
 /// Logical replication of a table that is migrated on both sides, by a
-/// publication of all tables, which takes the extension's own in.
+/// publication of all tables, which includes the extension's own.
 #[test]
-fn published_tables_and_what_each_server_remembers() -> Result<()> {
-    let start = |node: i32| {
-        Cluster::builder()
-            .conf("snowflake.node_id", node)
-            .conf("wal_level", "logical")
-            .start_with_extension()
-    };
-    let (publisher, subscriber) = (start(1)?, start(2)?);
+fn each_server_of_a_published_table_reverts_by_its_own_records() -> Result<()> {
+    let (publisher, subscriber) = publisher_and_subscriber()?;
     let (mut here, mut there) = (publisher.connect()?, subscriber.connect()?);
     here.batch_execute(
         "CREATE TABLE t (id serial PRIMARY KEY, note text);
          CREATE PUBLICATION everything FOR ALL TABLES; INSERT INTO t (note) VALUES ('first')",
     )?;
     there.batch_execute("CREATE TABLE t (id serial PRIMARY KEY, note text)")?;
-    there.batch_execute(&format!(
-        "CREATE SUBSCRIPTION of_everything CONNECTION '{}' PUBLICATION everything",
-        connection(&publisher)
-    ))?;
+    subscribe(&mut there, &publisher, "everything")?;
     wait_until(&mut there, "SELECT count(*) = 1 FROM t")?;
 
-    // The plan says what the subscriber needs before; it is done there first.
+    // The plan shows what has to be done at the subscriber first.
     let notes = value(
         &mut here,
         "SELECT string_agg(note, E'\\n') FROM snowflake_migration_plan('t')",
@@ -134,7 +106,7 @@ fn published_tables_and_what_each_server_remembers() -> Result<()> {
         &format!("SELECT count(*) = 1 FROM t WHERE id = {new}"),
     )?;
 
-    // Each goes its own way back: what one notes is not the other's.
+    // Each is reverted alone: what one records is not the other's.
     here.batch_execute("CALL snowflake_migrate_revert('t')")?;
     let old = number(
         &mut here,
@@ -159,17 +131,14 @@ fn published_tables_and_what_each_server_remembers() -> Result<()> {
     )?;
     assert_eq!(
         next, 3,
-        "the sequence there goes on above what was replicated"
+        "the sequence there resumes above what was replicated"
     );
     there.batch_execute("DROP SUBSCRIPTION of_everything")?;
-    println!(
-        "migration servers: a published table there and back on both sides, each by what it remembers itself"
-    );
     Ok(())
 }
 
 #[test]
-fn what_hangs_together_is_named() -> Result<()> {
+fn views_over_views_and_locked_tables_are_named() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
@@ -178,8 +147,11 @@ fn what_hangs_together_is_named() -> Result<()> {
          CREATE TABLE down (id int PRIMARY KEY, t_id int REFERENCES t); CREATE TABLE far (down_id int REFERENCES down);
          CREATE VIEW one AS SELECT id FROM t; CREATE VIEW two AS SELECT id FROM one; CREATE MATERIALIZED VIEW three AS SELECT id FROM two",
     )?;
-    let refused = refusal(client, "SELECT * FROM snowflake_migration_plan('t')")?;
-    assert_eq!(refused.sqlstate, "55000");
+    let refused = refused(
+        client,
+        "SELECT * FROM snowflake_migration_plan('t')",
+        "55000",
+    )?;
     for part in [
         "view public.one uses column id of public.t",
         "view public.two uses public.one",
@@ -199,6 +171,5 @@ fn what_hangs_together_is_named() -> Result<()> {
         "{notes:?}"
     );
     assert!(notes[1].ends_with("Also locked: public.t"), "{notes:?}");
-    println!("migration servers: 3 views over each other and 3 tables that are locked too, named");
     Ok(())
 }

@@ -9,17 +9,39 @@ use snowflake_tests::migration::{
     assert_same_schema, contents, dump, foreign_keys, migrate_by_psql, number, plan, psql, schema,
     value, widened,
 };
-use snowflake_tests::outcome::refusal;
-use snowflake_tests::zoo::{ZOO, check_violations};
+use snowflake_tests::online;
+use snowflake_tests::zoo::{Animal, ZOO, check_violations};
 use snowflake_tests::{Cluster, zoo};
 
-/// The smallest ID that a server could make now: of the default layout's
-/// present millisecond.
-fn first_id(client: &mut Client) -> Result<i64> {
-    number(
-        client,
-        "SELECT snowflake_min_id(date_trunc('milliseconds', now()))",
-    )
+use super::{held_locks, lock_mode};
+use crate::support::{column, refused, run};
+
+/// Inserts a row, whose ID has to be one that a server could issue now.
+pub(super) fn insert_new(client: &mut Client, animal: &Animal) -> Result<()> {
+    let name = animal.name;
+    // Of the default layout's present millisecond.
+    let first = "SELECT snowflake_min_id(date_trunc('milliseconds', now()))";
+    let first = number(client, first)?;
+    let id = number(client, animal.insert).context(name)?;
+    assert!(id >= first, "{name}: {id} is below {first}");
+    Ok(())
+}
+
+/// Inserts two rows, which get the next numbers of the sequence. `round` is how
+/// often the table was reverted before.
+pub(super) fn insert_old(client: &mut Client, animal: &Animal, round: i64) -> Result<()> {
+    let name = animal.name;
+    if let Some((next, step, taken)) = animal.next {
+        for n in 0..2 {
+            let id = number(client, animal.insert).context(name)?;
+            assert_eq!(
+                id,
+                next + (taken * round + n) * step,
+                "{name}, round {round}"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Migrates every animal, the even or the odd ones through psql. Rows stay,
@@ -30,30 +52,26 @@ fn migrate_all(cluster: &Cluster, client: &mut Client, by_psql: usize) -> Result
     for (position, animal) in ZOO.iter().enumerate() {
         let name = animal.name;
         if position % 2 == by_psql {
-            migrate_by_psql(cluster, "keeper", "zoo", animal.arguments)
-                .with_context(|| name.to_owned())?;
+            migrate_by_psql(cluster, "keeper", "zoo", animal.arguments).context(name)?;
             through_psql += 1;
         } else {
             client
                 .batch_execute(&format!("CALL snowflake_migrate({})", animal.arguments))
-                .with_context(|| name.to_owned())?;
+                .context(name)?;
         }
         let left = plan(client, animal.arguments)?;
         assert!(left.is_empty(), "{name}: left to do: {left:?}");
     }
     assert_eq!(contents(client)?, before, "rows changed");
     for animal in ZOO {
-        let name = animal.name;
-        let first = first_id(client)?;
-        let id = number(client, animal.insert).with_context(|| name.to_owned())?;
-        assert!(id >= first, "{name}: {id} is below {first}");
-        // Nothing to do, and nothing done.
+        insert_new(client, animal)?;
+        // There is nothing to do, and nothing is done.
         client.batch_execute(&format!("CALL snowflake_migrate({})", animal.arguments))?;
     }
     Ok(through_psql)
 }
 
-/// The way back for every animal; `round` is how often it went before.
+/// Reverts every animal; `round` is how often they were reverted before.
 fn revert_all(client: &mut Client, round: i64) -> Result<()> {
     let before = contents(client)?;
     for animal in ZOO {
@@ -62,26 +80,13 @@ fn revert_all(client: &mut Client, round: i64) -> Result<()> {
                 "CALL snowflake_migrate_revert({})",
                 animal.arguments
             ))
-            .with_context(|| animal.name.to_owned())?;
+            .context(animal.name)?;
     }
     assert_eq!(contents(client)?, before, "rows changed");
     for animal in ZOO {
-        if let Some((next, step, taken)) = animal.next {
-            for n in 0..2 {
-                let id = number(client, animal.insert).with_context(|| animal.name.to_owned())?;
-                assert_eq!(
-                    id,
-                    next + (taken * round + n) * step,
-                    "{}, round {round}",
-                    animal.name
-                );
-            }
-        }
-        let refusal = refusal(
-            client,
-            &format!("CALL snowflake_migrate_revert({})", animal.arguments),
-        )?;
-        assert_eq!(refusal.sqlstate, "55000", "{}: {refusal}", animal.name);
+        insert_old(client, animal, round)?;
+        let revert = format!("CALL snowflake_migrate_revert({})", animal.arguments);
+        refused(client, &revert, "55000").context(animal.name)?;
     }
     Ok(())
 }
@@ -97,7 +102,7 @@ fn restore(cluster: &Cluster, name: &str) -> Result<()> {
 }
 
 #[test]
-fn a_zoo_there_and_back_twice() -> Result<()> {
+fn tables_of_all_kinds_are_migrated_and_reverted_twice() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     let mut keeper = zoo::populate(&cluster, "zoo")?;
     let mut client = cluster.connect_to("zoo")?;
@@ -120,7 +125,7 @@ fn a_zoo_there_and_back_twice() -> Result<()> {
         keys.0
     );
 
-    // Dumped and restored on the way.
+    // Dumped and restored while migrated.
     restore(&cluster, "copy")?;
     let mut copy = cluster.connect_as("keeper", "copy")?;
     revert_all(&mut copy, 0)?;
@@ -150,7 +155,10 @@ fn a_zoo_there_and_back_twice() -> Result<()> {
     revert_all(&mut keeper, 1)?;
     assert_same_schema(&expected, &schema(&cluster, "zoo")?, "reverted again");
     assert_eq!(foreign_keys(&mut client)?, keys);
-    println!("migration: all {} there and back a second time", ZOO.len());
+    println!(
+        "migration: all {} migrated and reverted a second time",
+        ZOO.len()
+    );
     value(
         &mut keeper,
         "SELECT count(*) FROM \"\"\"; drop table x --\".x",
@@ -159,7 +167,7 @@ fn a_zoo_there_and_back_twice() -> Result<()> {
 }
 
 #[test]
-fn what_there_is_to_migrate() -> Result<()> {
+fn columns_fed_by_sequences_are_listed() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
@@ -181,11 +189,7 @@ fn what_there_is_to_migrate() -> Result<()> {
     let list = "SELECT concat_ws('|', table_name, column_name, data_type, kind, sequence, coalesce(last_value::text, '-'),
                                  coalesce(percent_used::text, '-'), referenced_by)
                 FROM snowflake_serial_columns ORDER BY 1";
-    let rows: Vec<String> = client
-        .query(list, &[])?
-        .iter()
-        .map(|row| row.get(0))
-        .collect();
+    let rows: Vec<String> = column(client, list)?;
     let expected = [
         "My Table|Id|integer|serial|\"My Schema\".\"My Table_Id_seq\"|-|-|{}",
         "a|id|integer|serial|a_id_seq|1975684956|92.00|{\"\\\"My Schema\\\".\\\"My Table\\\".a_id\"}",
@@ -203,7 +207,7 @@ fn what_there_is_to_migrate() -> Result<()> {
         "s|id|smaller|default|shared|1073741824|50.00|{}",
     ];
     assert_eq!(rows, expected);
-    // Who may read nothing sees what there is, and no numbers.
+    // A role without privileges sees the columns, and no numbers.
     let mut keeper = cluster.connect_as("keeper", "postgres")?;
     let rows = keeper.query(
         "SELECT table_name::text, last_value, percent_used::text FROM snowflake_serial_columns",
@@ -223,50 +227,43 @@ fn what_there_is_to_migrate() -> Result<()> {
     Ok(())
 }
 
+/// A key that is fed by a default, a table that references it, and a bigint key.
+const PLANNED: &str =
+    "CREATE SEQUENCE s; CREATE TABLE t (id int PRIMARY KEY DEFAULT nextval('s') CONSTRAINT sane CHECK (id > 0));
+     CREATE TABLE u (id int DEFAULT nextval('s'), t_id int REFERENCES t); INSERT INTO t SELECT FROM generate_series(1, 1000);
+     CREATE TABLE b (id bigserial PRIMARY KEY)";
+
 #[test]
-fn what_the_plan_says() -> Result<()> {
+fn a_plan_describes_its_steps() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
-    client.batch_execute(
-        "CREATE SEQUENCE s; CREATE TABLE t (id int PRIMARY KEY DEFAULT nextval('s') CONSTRAINT sane CHECK (id > 0));
-         CREATE TABLE u (id int DEFAULT nextval('s'), t_id int REFERENCES t); INSERT INTO t SELECT FROM generate_series(1, 1000);
-         CREATE TABLE b (id bigserial PRIMARY KEY)",
-    )?;
-    let steps = client.query(
-        "SELECT step, split_part(statement, ' ', 1), lock_level, rewrites, in_transaction, note FROM snowflake_migration_plan('t')",
-        &[],
-    )?;
-    let found: Vec<(i32, String, String, bool, bool)> = steps
+    client.batch_execute(PLANNED)?;
+    let steps = online::plan_for(client, "'t'", false)?;
+    let found: Vec<_> = steps
         .iter()
-        .map(|row| {
-            let statement: String = row.get(1);
-            let first = statement.lines().next().unwrap_or_default().to_owned();
-            (row.get(0), first, row.get(2), row.get(3), row.get(4))
+        .map(|it| {
+            let first = it.statement.split([' ', '\n']).next().unwrap_or_default();
+            (
+                it.number,
+                first,
+                it.lock_level.as_str(),
+                it.rewrites,
+                it.in_transaction,
+            )
         })
         .collect();
-    let expected: Vec<_> = [
-        ("SELECT", "SHARE UPDATE EXCLUSIVE", false),
-        ("ALTER", "ACCESS EXCLUSIVE", true),
-        ("ALTER", "ACCESS EXCLUSIVE", true),
-        ("DO", "ACCESS EXCLUSIVE", false),
-        ("ANALYZE", "SHARE UPDATE EXCLUSIVE", false),
-        ("ANALYZE", "SHARE UPDATE EXCLUSIVE", false),
-    ]
-    .iter()
-    .zip(1..)
-    .map(|((statement, lock, rewrites), step)| {
-        (
-            step,
-            (*statement).to_owned(),
-            (*lock).to_owned(),
-            *rewrites,
-            true,
-        )
-    })
-    .collect();
-    assert_eq!(found, expected);
-    let notes: Vec<String> = steps.iter().map(|row| row.get(5)).collect();
+    assert_eq!(
+        found,
+        [
+            (1, "SELECT", "SHARE UPDATE EXCLUSIVE", false, true),
+            (2, "ALTER", "ACCESS EXCLUSIVE", true, true),
+            (3, "ALTER", "ACCESS EXCLUSIVE", true, true),
+            (4, "DO", "ACCESS EXCLUSIVE", false, true),
+            (5, "ANALYZE", "SHARE UPDATE EXCLUSIVE", false, true),
+            (6, "ANALYZE", "SHARE UPDATE EXCLUSIVE", false, true),
+        ]
+    );
     for part in [
         "2^53",
         "integer",
@@ -274,61 +271,60 @@ fn what_the_plan_says() -> Result<()> {
         "goes on feeding public.u.id",
         "check constraints sane",
     ] {
-        assert!(notes[3].contains(part), "no {part:?} in {}", notes[3]);
+        assert!(
+            steps[3].note.contains(part),
+            "no {part:?} in {}",
+            steps[3].note
+        );
     }
-    assert!(
-        notes[1].contains("kB") && notes[1].contains("WAL"),
-        "{}",
-        notes[1]
-    );
+    let note = &steps[1].note;
+    assert!(note.contains("kB") && note.contains("WAL"), "{note}");
     // A bigint changes its default only.
     let of_big = plan(client, "'b'")?;
     assert_eq!(of_big.len(), 2, "{of_big:?}");
-    // The locks are those that it says, of the ones that stand in others' way.
-    let mut locks = 0;
-    for row in client.query(
-        "SELECT statement, lock_level FROM snowflake_migration_plan('t')",
-        &[],
-    )? {
-        let (statement, level): (String, String) = (row.get(0), row.get(1));
-        client.batch_execute("BEGIN")?;
-        client.batch_execute(&statement)?;
-        let held: Vec<String> = client
-            .query(
-                "SELECT DISTINCT mode FROM pg_locks WHERE pid = pg_backend_pid() AND relation IN ('t'::regclass, 'u'::regclass) AND granted",
-                &[],
-            )?
-            .iter()
-            .map(|row| row.get(0))
-            .collect();
+    Ok(())
+}
+
+#[test]
+fn a_plans_steps_take_the_locks_that_it_names() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(PLANNED)?;
+    for step in online::plan_for(client, "'t'", false)? {
+        run(client, ["BEGIN", &step.statement])?;
+        let held = held_locks(client, "public")?;
         client.batch_execute("COMMIT")?;
-        let wanted = format!(
-            "{}Lock",
-            level
-                .split(' ')
-                .map(|word| format!("{}{}", &word[..1], word[1..].to_lowercase()))
-                .collect::<String>()
-        );
+        let wanted = lock_mode(&step.lock_level);
         assert!(
             held.contains(&wanted),
-            "{statement}: {held:?}, not {wanted}"
+            "{}: {held:?}, not {wanted}",
+            step.statement
         );
+        let strongest = "AccessExclusiveLock".to_owned();
         assert!(
-            wanted == "AccessExclusiveLock" || !held.contains(&"AccessExclusiveLock".to_owned()),
-            "{statement}: {held:?}"
+            wanted == strongest || !held.contains(&strongest),
+            "{}: {held:?}",
+            step.statement
         );
-        locks += 1;
     }
-    // The new columns have statistics; one that came since is widened too.
-    let analyzed = number(
-        client,
-        "SELECT count(*) FROM pg_stats WHERE tablename = 't' AND attname = 'id'",
-    )?;
-    assert_eq!(analyzed, 1);
+    // The new columns have statistics.
+    let analyzed = "SELECT count(*) FROM pg_stats WHERE tablename = 't' AND attname = 'id'";
+    assert_eq!(number(client, analyzed)?, 1);
+    Ok(())
+}
+
+#[test]
+fn a_table_that_references_a_migrated_one_later_is_widened_too() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(PLANNED)?;
     client.batch_execute(
-        "CREATE TABLE late (t_id int REFERENCES t); CREATE VIEW seen AS SELECT t_id FROM late",
+        "CALL snowflake_migrate('t'); CREATE TABLE late (t_id int REFERENCES t);
+         CREATE VIEW seen AS SELECT t_id FROM late",
     )?;
-    let refused = refusal(client, "SELECT snowflake_migration_plan('t')")?;
+    let refused = refused(client, "SELECT snowflake_migration_plan('t')", "55000")?;
     assert!(
         refused.detail.contains("view public.seen") || refused.detail.contains("view seen"),
         "{refused}"
@@ -337,9 +333,5 @@ fn what_the_plan_says() -> Result<()> {
     assert_eq!(plan(client, "'t'")?.len(), 2);
     client.batch_execute("CALL snowflake_migrate('t')")?;
     assert!(plan(client, "'t'")?.is_empty());
-    println!(
-        "migration: a plan of {} steps with its notes, {locks} of its locks seen",
-        expected.len()
-    );
     Ok(())
 }

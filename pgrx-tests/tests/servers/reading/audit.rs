@@ -16,7 +16,7 @@ use snowflake_tests::outcome::refusal;
 use snowflake_tests::threads::SetOnDrop;
 use snowflake_tests::{Cluster, Stop};
 
-use crate::support::refused;
+use crate::support::{refused, run};
 
 const DUPLICATES: &str = "duplicates";
 const FUTURE: &str = "IDs from the future";
@@ -869,7 +869,7 @@ fn a_search_path_with_traps_changes_nothing() -> Result<()> {
     assert_clean(client, "'t'")?;
 
     // The extension in a schema of its own, out of the search path.
-    client.batch_execute("RESET search_path; CREATE DATABASE apart")?;
+    run(client, ["RESET search_path", "CREATE DATABASE apart"])?;
     let mut apart = cluster.connect_to("apart")?;
     apart.batch_execute(
         "CREATE SCHEMA \"Ids %s Of\"; CREATE EXTENSION snowflake SCHEMA \"Ids %s Of\";

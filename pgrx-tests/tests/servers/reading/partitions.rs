@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use postgres::Client;
 use snowflake_tests::migration::{self, number, value};
 use snowflake_tests::{Cluster, Server};

@@ -88,7 +88,7 @@ fn take(
 }
 
 #[test]
-fn privileges_on_all_sequences() -> Result<()> {
+fn privileges_on_all_sequences_move_no_other_databases_ids() -> Result<()> {
     let mut cluster = Cluster::builder()
         .conf("snowflake.node_id", 1)
         .conf("snowflake.lease", format!("{LEASE_MS}ms"))
@@ -162,7 +162,7 @@ fn privileges_on_all_sequences() -> Result<()> {
 /// A mark that was set to a lower number, then kill -9 with the clock set back
 /// to when the IDs were made.
 #[test]
-fn a_mark_set_back_by_privileges() -> Result<()> {
+fn a_mark_set_back_by_privileges_repeats_no_id() -> Result<()> {
     let case = |builder: ClusterBuilder, _| {
         let mut cluster = builder.prepare()?;
         cluster
@@ -226,14 +226,80 @@ fn call(client: &mut Client) -> Result<(Duration, Result<i64, Refusal>)> {
     Ok((begun.elapsed(), answer))
 }
 
+/// A call that waited for the lock would take all of this, which no machine is
+/// so busy as to take by itself.
+const PATIENT: &str = "SET statement_timeout = '60s'; SET snowflake.max_wait = '30s'";
+
+/// Waits until a statement waits for a lock on the mark; false where it `is_over`.
+fn waits_for_the_mark(cluster: &Cluster, is_over: impl Fn() -> bool) -> Result<bool> {
+    let mut watcher = cluster.connect()?;
+    let query =
+        "SELECT 1 FROM pg_locks WHERE relation = 'snowflake_mark'::regclass AND NOT granted";
+    let begun = Instant::now();
+    while !is_over() && begun.elapsed() < 5 * SECOND {
+        if watcher.query_opt(query, &[])?.is_some() {
+            return Ok(true);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(false)
+}
+
+/// While reserved time is left, calls of old and new sessions are not held up.
+/// When nothing is left, a call fails after `snowflake.max_wait`.
+fn call_while_locked(
+    cluster: &Cluster,
+    client: &mut Client,
+    attacks: &mut Attacks<'_>,
+    statement: &str,
+) -> Result<()> {
+    let mut slowest = Duration::ZERO;
+    let begun = Instant::now();
+    let mut refused = None;
+    while begun.elapsed() < 3 * SECOND && refused.is_none() {
+        let mut new = cluster.connect()?;
+        new.batch_execute(PATIENT)?;
+        for client in [&mut *client, &mut new] {
+            let (took, answer) = call(client)?;
+            slowest = slowest.max(took);
+            refused = refused.or(answer.err());
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    attacks.gained(
+        slowest > 15 * SECOND || refused.is_some(),
+        format!(
+            "{statement}: with reserved time left, a call took {slowest:?}, refused: {refused:?}"
+        ),
+    );
+    client.batch_execute("SET snowflake.max_wait = '500ms'")?;
+    let begun = Instant::now();
+    let mut said = None;
+    while said.is_none() && begun.elapsed() <= 40 * SECOND {
+        let (took, answer) = call(client)?;
+        said = answer.err().map(|refusal| (took, refusal));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let is_bounded = said.as_ref().is_some_and(|(took, refusal)| {
+        refusal.sqlstate == "55P03" && *took >= Duration::from_millis(400) && *took <= 15 * SECOND
+    });
+    println!(
+        "rights: {statement}: slowest call with reserved time left {slowest:?}; then {said:?}"
+    );
+    attacks.gained(
+        !is_bounded,
+        format!("{statement}: with nothing left: {said:?}"),
+    );
+    Ok(())
+}
+
 #[test]
-fn a_strong_lock_that_is_waited_for() -> Result<()> {
+fn strong_locks_on_the_mark_hold_up_no_session() -> Result<()> {
     let cluster = Cluster::builder()
         .conf("snowflake.node_id", 1)
         .conf("snowflake.lease", "10s")
         .start_with_extension()?;
     cluster.connect()?.batch_execute(ROLES)?;
-    let mut watcher = cluster.connect()?;
     let mut attacks = Attacks::on(&cluster)?;
     let mut waited_for = 0;
     for statement in STRONG_LOCKS {
@@ -242,69 +308,17 @@ fn a_strong_lock_that_is_waited_for() -> Result<()> {
         let mut blocked = cluster.connect_as("mallory", "postgres")?;
         let token = blocked.cancel_token();
         let mut client = cluster.connect()?;
-        // A call that waited for the lock would take all of this, which no machine
-        // is so busy as to take by itself.
-        const PATIENT: &str = "SET statement_timeout = '60s'; SET snowflake.max_wait = '30s'";
         client.batch_execute(PATIENT)?;
         call(&mut client)?.1.ok();
         std::thread::scope(|scope| -> Result<()> {
             let waiting = scope.spawn(|| blocked.batch_execute(statement));
-            let query = "SELECT 1 FROM pg_locks WHERE relation = 'snowflake_mark'::regclass AND NOT granted";
-            let begun = Instant::now();
-            let mut is_waiting = false;
-            while !is_waiting && !waiting.is_finished() && begun.elapsed() < 5 * SECOND {
-                is_waiting = watcher.query_opt(query, &[])?.is_some();
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            if is_waiting {
+            if waits_for_the_mark(&cluster, || waiting.is_finished())? {
                 waited_for += 1;
-                // Reserved time is left: sessions that are there, and new ones.
-                let mut slowest = Duration::ZERO;
-                let begun = Instant::now();
-                let mut refused = None;
-                while begun.elapsed() < 3 * SECOND && refused.is_none() {
-                    let mut new = cluster.connect()?;
-                    new.batch_execute(PATIENT)?;
-                    for client in [&mut client, &mut new] {
-                        let (took, answer) = call(client)?;
-                        slowest = slowest.max(took);
-                        refused = refused.or(answer.err());
-                    }
-                    std::thread::sleep(Duration::from_millis(50));
-                }
-                attacks.gained(
-                    slowest > 15 * SECOND || refused.is_some(),
-                    format!("{statement}: with reserved time left, a call took {slowest:?}, refused: {refused:?}"),
-                );
-                // Nothing is left: a call fails when its patience is over.
-                client.batch_execute("SET snowflake.max_wait = '500ms'")?;
-                let begun = Instant::now();
-                let said = loop {
-                    let (took, answer) = call(&mut client)?;
-                    if let Err(refusal) = answer {
-                        break Some((took, refusal));
-                    }
-                    if begun.elapsed() > 40 * SECOND {
-                        break None;
-                    }
-                    std::thread::sleep(Duration::from_millis(20));
-                };
-                let is_bounded = said.as_ref().is_some_and(|(took, refusal)| {
-                    refusal.sqlstate == "55P03"
-                        && *took >= Duration::from_millis(400)
-                        && *took <= 15 * SECOND
-                });
-                println!(
-                    "rights: {statement}: slowest call with reserved time left {slowest:?}; then {said:?}"
-                );
-                attacks.gained(
-                    !is_bounded,
-                    format!("{statement}: with nothing left: {said:?}"),
-                );
+                call_while_locked(&cluster, &mut client, &mut attacks, statement)?;
             } else {
                 attacks.gained(false, format!("{statement}: refused at once"));
             }
-            // He leaves.
+            // The attacker leaves.
             holder.batch_execute("ROLLBACK")?;
             token.cancel_query(NoTls).ok();
             let answer = waiting.join().expect("the attacker's thread");
@@ -312,15 +326,10 @@ fn a_strong_lock_that_is_waited_for() -> Result<()> {
             Ok(())
         })?;
         let begun = Instant::now();
-        let mut previous = call(&mut client)?
-            .1
-            .ok()
-            .context("no ID after the attacker left")?;
-        for _ in 0..100 {
-            let next = call(&mut client)?
-                .1
-                .ok()
-                .context("no ID after the attacker left")?;
+        let mut previous = i64::MIN;
+        for _ in 0..101 {
+            let next = call(&mut client)?.1.ok();
+            let next = next.context("no ID after the attacker left")?;
             ensure!(next > previous);
             previous = next;
         }

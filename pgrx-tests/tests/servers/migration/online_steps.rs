@@ -1,7 +1,8 @@
 //! Integer keys that are widened while their tables are in use: written to
-//! after each step, backed out after each step, and kept from a swap for which
+//! after each step, reverted after each step, and kept from a swap for which
 //! something is missing.
 
+use std::io::Write as _;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,7 +15,9 @@ use snowflake_tests::migration::{
 };
 use snowflake_tests::online::{self, Step};
 use snowflake_tests::outcome::refusal;
-use std::io::Write as _;
+
+use super::{held_locks, lock_mode, run_before};
+use crate::support::{refused, run};
 
 /// The tables' owner, who is no superuser.
 fn owner(cluster: &Cluster) -> Result<Client> {
@@ -88,7 +91,7 @@ const VIOLATIONS: &[(&str, &str)] = &[
     ("INSERT INTO m.orders (id) VALUES (NULL)", "23502"),
 ];
 
-/// Writes to the tables and to their twins that nobody migrates.
+/// Writes to the tables and to their twins, which are not migrated.
 fn write(client: &mut Client, round: usize) -> Result<()> {
     let base = 10_000 * (round + 1);
     for schema in ["m", "twin"] {
@@ -109,7 +112,7 @@ fn write(client: &mut Client, round: usize) -> Result<()> {
         }
         copy.finish()?;
     }
-    // A default of the one is given to the other.
+    // The default of one is inserted into the other.
     let id = number(
         client,
         "INSERT INTO m.orders (note, code) VALUES ('default', DEFAULT) RETURNING id",
@@ -134,102 +137,98 @@ fn compare(client: &mut Client, columns: &online::Columns, when: &str) -> Result
     Ok(rows)
 }
 
-/// The modes of the locks that this session holds on the tables.
-fn locks(client: &mut Client) -> Result<Vec<String>> {
-    Ok(client
-        .query(
-            "SELECT DISTINCT l.mode FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation
-             WHERE l.pid = pg_backend_pid() AND l.granted AND c.relkind = 'r' AND c.relnamespace = to_regnamespace('m')",
-            &[],
-        )?
-        .iter()
-        .map(|row| row.get(0))
-        .collect())
+/// The tables of [`SHOP`] with integer keys, and their twins with bigint keys.
+fn shop(cluster: &Cluster) -> Result<Client> {
+    let mut client = owner(cluster)?;
+    let grant = "GRANT SET ON PARAMETER session_replication_role TO keeper";
+    cluster.connect()?.batch_execute(grant)?;
+    for (schema, kind) in [("m", "int"), ("twin", "bigint")] {
+        client.batch_execute(&SHOP.replace("{s}", schema).replace("{t}", kind))?;
+    }
+    Ok(client)
 }
 
+/// Copying rows must not fire triggers that fire on each UPDATE.
 #[test]
-fn written_to_after_each_step() -> Result<()> {
+fn triggers_that_fire_on_each_update_are_an_obstacle() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     let mut client = owner(&cluster)?;
-    let client = &mut client;
-    let mut superuser = cluster.connect()?;
-    // The copying of rows is not to fire triggers that fire on each UPDATE.
-    client.batch_execute(&SHOP.replace("{s}", "refused").replace("{t}", "int"))?;
-    let answer = refusal(
-        client,
-        "SELECT snowflake_migration_plan('refused.orders', online => true)",
-    )?;
-    assert_eq!(answer.sqlstate, "42501", "{answer}");
+    client.batch_execute(&SHOP.replace("{s}", "m").replace("{t}", "int"))?;
+    let plan = "SELECT snowflake_migration_plan('m.orders', online => true)";
+    let answer = refused(&mut client, plan, "42501")?;
     for part in [
-        "trigger zzz of refused.orders fires on each UPDATE",
+        "trigger zzz of m.orders fires on each UPDATE",
         "GRANT SET ON PARAMETER session_replication_role TO keeper",
     ] {
         assert!(answer.detail.contains(part), "{answer}");
     }
-    client.batch_execute("DROP SCHEMA refused CASCADE")?;
-    superuser.batch_execute("GRANT SET ON PARAMETER session_replication_role TO keeper")?;
-    for (schema, kind) in [("m", "int"), ("twin", "bigint")] {
-        client.batch_execute(&SHOP.replace("{s}", schema).replace("{t}", kind))?;
+    Ok(())
+}
+
+/// Runs a step, rolls it back, and compares it with its own description.
+fn try_step(client: &mut Client, step: &Step) -> Result<()> {
+    assert!(!step.note.is_empty() && !step.rewrites, "{step:?}");
+    client.batch_execute("BEGIN")?;
+    if step.in_transaction {
+        client.batch_execute(&step.statement)?;
+        let held = held_locks(client, "m")?;
+        let mode = lock_mode(&step.lock_level);
+        assert!(
+            step.lock_level.is_empty() || held.contains(&mode),
+            "{held:?}, not {mode}"
+        );
+        let strongest = "AccessExclusiveLock".to_owned();
+        assert!(mode == strongest || !held.contains(&strongest), "{held:?}");
+    } else {
+        let refused = refusal(client, &step.statement)?;
+        assert!(
+            ["25001", "2D000"].contains(&refused.sqlstate.as_str()),
+            "{refused}"
+        );
     }
+    client.batch_execute("ROLLBACK")?;
+    Ok(())
+}
+
+/// What is left to do is the rest of a plan.
+fn assert_left(client: &mut Client, arguments: &str, rest: &[Step], when: &str) -> Result<()> {
+    let left = online::plan(client, arguments)?;
+    assert_eq!(
+        online::statements(&left),
+        online::statements(rest),
+        "{when}"
+    );
+    Ok(())
+}
+
+#[test]
+fn writes_after_each_step_give_the_same_as_without_a_migration() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = shop(&cluster)?;
+    let client = &mut client;
     let columns = online::columns(client)?;
     let before = schema(&cluster, "postgres")?;
     let keys = foreign_keys(client)?;
     let whole = online::plan(client, "'m.orders'")?;
-    let mut tried = 0;
     write(client, 0)?;
     compare(client, &columns, "before")?;
     for (done, step) in whole.iter().enumerate() {
         let when = format!("{done} steps done, at: {}", step.statement);
         assert_eq!(step.number, i32::try_from(done)? + 1);
-        assert!(!step.note.is_empty() && !step.rewrites, "{step:?}");
-        // What it says of itself.
-        client.batch_execute("BEGIN")?;
-        if step.in_transaction {
-            client
-                .batch_execute(&step.statement)
-                .with_context(|| when.clone())?;
-            let held = locks(client)?;
-            let mode: String = step
-                .lock_level
-                .split(' ')
-                .map(|word| format!("{}{}", &word[..1], word[1..].to_lowercase()))
-                .collect();
-            assert!(
-                mode.is_empty() || held.contains(&format!("{mode}Lock")),
-                "{when}: {held:?}, not {mode}"
-            );
-            assert!(
-                mode == "AccessExclusive" || !held.contains(&"AccessExclusiveLock".to_owned()),
-                "{when}: {held:?}"
-            );
-        } else {
-            let refused = refusal(client, &step.statement)?;
-            assert!(
-                ["25001", "2D000"].contains(&refused.sqlstate.as_str()),
-                "{when}: {refused}"
-            );
-        }
-        client.batch_execute("ROLLBACK")?;
-        assert_eq!(
-            online::statements(&online::plan(client, "'m.orders'")?),
-            online::statements(&whole[done..]),
-            "rolled back, {when}"
-        );
-        client
-            .batch_execute(&step.statement)
-            .with_context(|| when.clone())?;
+        try_step(client, step).with_context(|| when.clone())?;
+        assert_left(
+            client,
+            "'m.orders'",
+            &whole[done..],
+            &format!("rolled back, {when}"),
+        )?;
+        run(client, [&step.statement])?;
         write(client, done + 1).with_context(|| when.clone())?;
         compare(client, &columns, &when)?;
         for (violation, sqlstate) in VIOLATIONS {
-            let refused = refusal(client, violation).with_context(|| when.clone())?;
-            assert_eq!(refused.sqlstate, *sqlstate, "{when}: {refused}");
-            tried += 1;
+            refused(client, violation, sqlstate).with_context(|| when.clone())?;
         }
-        assert_eq!(
-            online::statements(&online::plan(client, "'m.orders'")?),
-            online::statements(&whole[done + 1..]),
-            "{when}"
-        );
+        assert_left(client, "'m.orders'", &whole[done + 1..], &when)?;
     }
     assert_eq!(foreign_keys(client)?, keys);
     let rows = compare(client, &columns, "migrated")?;
@@ -243,7 +242,7 @@ fn written_to_after_each_step() -> Result<()> {
          UPDATE m.orders SET parent = {id} WHERE id = {id}; DELETE FROM m.orders WHERE id = {id};
          CALL snowflake_migrate_revert('m.orders')"
     ))?;
-    // What is left of it: wider columns, at the end of their tables.
+    // Reverting leaves wider columns, at the end of their tables.
     let expected = widened(
         &before,
         &[
@@ -258,7 +257,7 @@ fn written_to_after_each_step() -> Result<()> {
         &online::unordered(&schema(&cluster, "postgres")?),
         "reverted",
     );
-    // The sequence goes on above the old IDs.
+    // The sequence resumes above the old IDs.
     let highest = number(client, "SELECT max(id) FROM m.orders WHERE id < 2147483647")?;
     let next = number(
         client,
@@ -267,7 +266,7 @@ fn written_to_after_each_step() -> Result<()> {
     assert_eq!(next, highest + 1);
     println!(
         "online migration: {} steps, after each of which {} kinds of writes and {} violations gave the same as in \
-         tables that nobody migrates ({rows} rows in the end; {tried} violations refused)",
+         tables without a migration ({rows} rows in the end)",
         whole.len(),
         WRITES.len() + 2,
         VIOLATIONS.len()
@@ -275,7 +274,7 @@ fn written_to_after_each_step() -> Result<()> {
     Ok(())
 }
 
-/// A key that is referenced, with what hangs on it.
+/// A key that is referenced, with its index, check and comment.
 const SMALL: &str = "CREATE TABLE t (id serial PRIMARY KEY, code int, CONSTRAINT positive CHECK (code > 0));
      CREATE TABLE r (n int, t_id int NOT NULL REFERENCES t);
      CREATE INDEX ON r (t_id); COMMENT ON COLUMN t.id IS 'a comment';
@@ -284,7 +283,7 @@ const SMALL: &str = "CREATE TABLE t (id serial PRIMARY KEY, code int, CONSTRAINT
 const SMALL_WIDENED: &[(&str, &str)] = &[("public.t", "id"), ("public.r", "t_id")];
 
 #[test]
-fn backed_out_after_each_step() -> Result<()> {
+fn an_online_migration_is_reverted_after_any_step() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     let mut client = owner(&cluster)?;
     let client = &mut client;
@@ -294,59 +293,39 @@ fn backed_out_after_each_step() -> Result<()> {
     let rows = online::contents(client, &columns)?;
     let steps = online::plan(client, "'t'")?;
     let swap = steps.iter().position(Step::is_swap).context("no swap")?;
+    let revert = "CALL snowflake_migrate_revert('t')";
+    // Before the swap, the schema is the same to the letter.
     for last in 0..swap {
-        for step in &steps[..=last] {
-            client
-                .batch_execute(&step.statement)
-                .with_context(|| step.statement.clone())?;
-        }
+        let when = &steps[last].statement;
+        run(client, online::statements(&steps[..=last]))?;
         client
-            .batch_execute("CALL snowflake_migrate_revert('t')")
-            .with_context(|| format!("backing out after {}", steps[last].statement))?;
-        assert_same_schema(
-            &before,
-            &schema(&cluster, "postgres")?,
-            &steps[last].statement,
-        );
+            .batch_execute(revert)
+            .with_context(|| format!("after {when}"))?;
+        assert_same_schema(&before, &schema(&cluster, "postgres")?, when);
         assert_eq!(online::contents(client, &columns)?, rows);
         assert_eq!(
             number(client, "SELECT count(*) FROM snowflake_migrations")?,
             0
         );
-        assert_eq!(
-            online::statements(&online::plan(client, "'t'")?),
-            online::statements(&steps),
-            "{}",
-            steps[last].statement
-        );
+        assert_left(client, "'t'", &steps, when)?;
     }
-    // Each of them after the swap, too.
-    let mut next = 301;
+    // After the swap, the columns stay wide.
+    let widened = online::unordered(&widened(&before, SMALL_WIDENED)?);
     for last in swap..steps.len() {
-        client.batch_execute("DROP TABLE t, r CASCADE")?;
-        client.batch_execute(SMALL)?;
-        for step in &steps[..=last] {
-            client.batch_execute(&step.statement)?;
-        }
-        client.batch_execute("CALL snowflake_migrate_revert('t')")?;
-        assert_same_schema(
-            &online::unordered(&widened(&before, SMALL_WIDENED)?),
-            &online::unordered(&schema(&cluster, "postgres")?),
-            &steps[last].statement,
-        );
+        let when = &steps[last].statement;
+        run(client, ["DROP TABLE t, r CASCADE", SMALL])?;
+        run(client, online::statements(&steps[..=last]))?;
+        client.batch_execute(revert)?;
+        let schema = online::unordered(&schema(&cluster, "postgres")?);
+        assert_same_schema(&widened, &schema, when);
         assert_eq!(online::contents(client, &columns)?, rows);
-        next = number(client, "INSERT INTO t (code) VALUES (1) RETURNING id")?;
-        assert_eq!(next, 301, "{}", steps[last].statement);
+        let next = number(client, "INSERT INTO t (code) VALUES (1) RETURNING id")?;
+        assert_eq!(next, 301, "{when}");
     }
-    println!(
-        "online migration: backed out after each of {} steps, {swap} of them before the swap with the same schema \
-         to the letter; next number {next}",
-        steps.len()
-    );
     Ok(())
 }
 
-/// The shadow of a table's column: what is done to it.
+/// Does something to the shadow of a table's column.
 fn on_shadow(action: &str) -> String {
     format!(
         "DO $$
@@ -369,13 +348,55 @@ fn on_shadow(action: &str) -> String {
     )
 }
 
+/// Prepares a swap, lets `tamper` do something to it, and checks that the swap
+/// is refused and changes nothing. Planned again, the migration is finished: at
+/// once, or after the plan has named the obstacle (`said`) and it was removed
+/// (`remedy`).
+fn assert_swap_is_refused(
+    cluster: &Cluster,
+    client: &mut Client,
+    [what, tamper, said, remedy]: [&str; 4],
+) -> Result<()> {
+    client.batch_execute(SMALL)?;
+    let columns = online::columns(client)?;
+    let (steps, swap) = run_before(client, "'t'", Step::is_swap)?;
+    // Only a superuser may change the catalog.
+    if tamper.contains("UPDATE pg_index") {
+        cluster.connect()?.batch_execute(tamper)?;
+    } else {
+        client.batch_execute(tamper)?;
+    }
+    let tampered = schema(cluster, "postgres")?;
+    let rows = online::contents(client, &columns)?;
+    let answer = refused(client, &steps[swap].statement, "55000")?;
+    assert!(
+        !answer.detail.is_empty() || !answer.hint.is_empty(),
+        "{what}: {answer}"
+    );
+    assert_same_schema(&tampered, &schema(cluster, "postgres")?, what);
+    assert_eq!(online::contents(client, &columns)?, rows, "{what}");
+    if !remedy.is_empty() {
+        let plan = "SELECT snowflake_migration_plan('t', online => true)";
+        let named = refused(client, plan, "55000")?;
+        assert!(named.detail.contains(said), "{what}: {named}");
+        client.batch_execute(remedy)?;
+    }
+    online::migrate(client, "'t'")?;
+    assert_eq!(online::contents(client, &columns)?, rows, "{what}");
+    let id = number(client, "INSERT INTO t (code) VALUES (1) RETURNING id");
+    if what != "a new foreign key of the column" {
+        assert!(id? > 1 << 50, "{what}");
+    }
+    run(
+        client,
+        ["DROP TABLE t, r CASCADE", "DROP TABLE IF EXISTS late"],
+    )
+}
+
 #[test]
-fn a_swap_for_which_something_is_missing() -> Result<()> {
+fn a_swap_is_refused_when_its_preparation_was_damaged() -> Result<()> {
     let cluster = Cluster::with_extension()?;
-    let mut superuser = cluster.connect()?;
     let mut client = owner(&cluster)?;
-    let client = &mut client;
-    let mut refusals = 0;
     let drop_index = on_shadow("EXECUTE format('DROP INDEX %s CASCADE', it.index)");
     let invalidate = on_shadow(
         "EXECUTE format('ALTER TABLE r DROP CONSTRAINT %I', it.foreign_key);
@@ -398,89 +419,58 @@ fn a_swap_for_which_something_is_missing() -> Result<()> {
                  EXECUTE format('DROP TRIGGER %I ON t', filling);
              END IF;
          END $$";
-    // What is done, and if the plan can't make it good itself, what it says of
-    // it and what was done about it.
-    for (what, tamper, said, remedy) in [
-        ("the shadow's index was dropped", drop_index.as_str(), "", ""),
-        ("it is invalid", &invalidate, "", ""),
-        ("the trigger is disabled", &disable, "not as it was made", enable.as_str()),
-        ("the trigger fires for replicas only", &replica_only, "not as it was made", &enable),
-        ("the trigger was dropped", &drop_trigger, "not as it was made", clear),
-        ("the check was dropped", &drop_check, "not as it was made", "CALL snowflake_migrate_revert('t')"),
-        ("the foreign key was dropped", &drop_key, "", ""),
-        ("a new index", "CREATE INDEX late ON t (id, code)", "", ""),
-        ("a new unique constraint", "ALTER TABLE r ADD UNIQUE (t_id)", "", ""),
-        ("a new referencing table", "CREATE TABLE late (t_id int REFERENCES t)", "", ""),
-        ("a new foreign key of the column", "CREATE TABLE late (id int PRIMARY KEY); INSERT INTO late SELECT id FROM t; ALTER TABLE t ADD CONSTRAINT late FOREIGN KEY (id) REFERENCES late", "", ""),
-        ("a new check", "ALTER TABLE t ADD CONSTRAINT late CHECK (id <> 7777)", "late", "ALTER TABLE t DROP CONSTRAINT late"),
-        ("an index with it in its WHERE", "CREATE INDEX late ON t (code) WHERE id > 7", "late", "DROP INDEX late"),
-        ("statistics", "CREATE STATISTICS late ON id, code FROM t", "late", "DROP STATISTICS late"),
-        ("a view", "CREATE VIEW late AS SELECT id FROM t", "late", "DROP VIEW late"),
-        ("a view of a referencing table", "CREATE MATERIALIZED VIEW late AS SELECT t_id FROM r", "late", "DROP MATERIALIZED VIEW late"),
-        ("a policy", "CREATE POLICY late ON t USING (id > 0)", "late", "DROP POLICY late ON t"),
-        ("a generated column", "ALTER TABLE t ADD late int GENERATED ALWAYS AS (id + 1) STORED", "late", "ALTER TABLE t DROP late"),
-        ("a trigger that names it", "CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
-                                      CREATE TRIGGER late BEFORE UPDATE OF id ON t FOR EACH ROW EXECUTE FUNCTION late()", "late", "DROP TRIGGER late ON t; DROP FUNCTION late()"),
-    ] {
-        client.batch_execute(SMALL).context(what)?;
-        let columns = online::columns(client)?;
-        let steps = online::plan(client, "'t'")?;
-        let swap = steps.iter().position(Step::is_swap).context("no swap")?;
-        for step in &steps[..swap] {
-            client.batch_execute(&step.statement).context(what)?;
-        }
-        // Somebody else's hand where an owner may not: the catalog.
-        if tamper.contains("UPDATE pg_index") {
-            superuser.batch_execute(tamper).context(what)?;
-        } else {
-            client.batch_execute(tamper).context(what)?;
-        }
-        let tampered = schema(&cluster, "postgres")?;
-        let rows = online::contents(client, &columns)?;
-        let refused = refusal(client, &steps[swap].statement).context(what)?;
-        assert_eq!(refused.sqlstate, "55000", "{what}: {refused}");
-        assert!(
-            !refused.detail.is_empty() || !refused.hint.is_empty(),
-            "{what}: {refused}"
-        );
-        assert_same_schema(&tampered, &schema(&cluster, "postgres")?, what);
-        assert_eq!(online::contents(client, &columns)?, rows, "{what}");
-        // Planned again, it is made good, or the reason is named.
-        if !remedy.is_empty() {
-            let named = refusal(client, "SELECT snowflake_migration_plan('t', online => true)").context(what)?;
-            assert_eq!(named.sqlstate, "55000", "{what}: {named}");
-            assert!(named.detail.contains(said), "{what}: {named}");
-            client.batch_execute(remedy).context(what)?;
-        }
-        online::migrate(client, "'t'").context(what)?;
-        assert_eq!(online::contents(client, &columns)?, rows, "{what}");
-        let id = number(client, "INSERT INTO t (code) VALUES (1) RETURNING id");
-        if what != "a new foreign key of the column" {
-            assert!(id? > 1 << 50, "{what}");
-        }
-        client.batch_execute("DROP TABLE t, r CASCADE")?;
-        client.batch_execute("DROP TABLE IF EXISTS late")?;
-        refusals += 1;
+    #[rustfmt::skip]
+    let cases = [
+        ["the shadow's index was dropped", &drop_index, "", ""],
+        ["it is invalid", &invalidate, "", ""],
+        ["the trigger is disabled", &disable, "not as it was made", &enable],
+        ["the trigger fires for replicas only", &replica_only, "not as it was made", &enable],
+        ["the trigger was dropped", &drop_trigger, "not as it was made", clear],
+        ["the check was dropped", &drop_check, "not as it was made", "CALL snowflake_migrate_revert('t')"],
+        ["the foreign key was dropped", &drop_key, "", ""],
+    ];
+    for case in cases {
+        assert_swap_is_refused(&cluster, &mut client, case).with_context(|| case[0].to_owned())?;
     }
-    println!(
-        "online migration: {refusals} swaps refused (55000), nothing changed by them, planned again and finished"
-    );
     Ok(())
 }
 
-/// What is changed between the plan and the swap without standing in its way
-/// is there after it.
+/// Objects that use the columns, created after the preparation.
+#[rustfmt::skip]
+const LATE: &[[&str; 4]] = &[
+    ["a new index", "CREATE INDEX late ON t (id, code)", "", ""],
+    ["a new unique constraint", "ALTER TABLE r ADD UNIQUE (t_id)", "", ""],
+    ["a new referencing table", "CREATE TABLE late (t_id int REFERENCES t)", "", ""],
+    ["a new foreign key of the column", "CREATE TABLE late (id int PRIMARY KEY); INSERT INTO late SELECT id FROM t; ALTER TABLE t ADD CONSTRAINT late FOREIGN KEY (id) REFERENCES late", "", ""],
+    ["a new check", "ALTER TABLE t ADD CONSTRAINT late CHECK (id <> 7777)", "late", "ALTER TABLE t DROP CONSTRAINT late"],
+    ["an index with it in its WHERE", "CREATE INDEX late ON t (code) WHERE id > 7", "late", "DROP INDEX late"],
+    ["statistics", "CREATE STATISTICS late ON id, code FROM t", "late", "DROP STATISTICS late"],
+    ["a view", "CREATE VIEW late AS SELECT id FROM t", "late", "DROP VIEW late"],
+    ["a view of a referencing table", "CREATE MATERIALIZED VIEW late AS SELECT t_id FROM r", "late", "DROP MATERIALIZED VIEW late"],
+    ["a policy", "CREATE POLICY late ON t USING (id > 0)", "late", "DROP POLICY late ON t"],
+    ["a generated column", "ALTER TABLE t ADD late int GENERATED ALWAYS AS (id + 1) STORED", "late", "ALTER TABLE t DROP late"],
+    ["a trigger that names it", "CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
+                                  CREATE TRIGGER late BEFORE UPDATE OF id ON t FOR EACH ROW EXECUTE FUNCTION late()", "late", "DROP TRIGGER late ON t; DROP FUNCTION late()"],
+];
+
 #[test]
-fn what_is_changed_meanwhile() -> Result<()> {
+fn a_swap_is_refused_when_a_new_object_uses_the_column() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = owner(&cluster)?;
+    for case in LATE {
+        assert_swap_is_refused(&cluster, &mut client, *case).context(case[0])?;
+    }
+    Ok(())
+}
+
+/// Comments, privileges, defaults, statistics targets and the like.
+#[test]
+fn changes_before_the_swap_are_kept() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     let mut client = owner(&cluster)?;
     let client = &mut client;
     client.batch_execute(SMALL)?;
-    let steps = online::plan(client, "'t'")?;
-    let swap = steps.iter().position(Step::is_swap).context("no swap")?;
-    for step in &steps[..swap] {
-        client.batch_execute(&step.statement)?;
-    }
+    run_before(client, "'t'", Step::is_swap)?;
     client.batch_execute(
         "COMMENT ON COLUMN t.id IS 'another comment'; COMMENT ON COLUMN r.t_id IS 'a new one';
          GRANT SELECT (id), REFERENCES (id) ON t TO PUBLIC; ALTER TABLE r ALTER t_id SET DEFAULT 5;
@@ -504,18 +494,14 @@ fn what_is_changed_meanwhile() -> Result<()> {
     let dump = schema(&cluster, "postgres")?;
     let missing: Vec<_> = wanted.iter().filter(|line| !dump.contains(*line)).collect();
     assert!(missing.is_empty(), "{missing:#?} in:\n{dump}");
-    println!(
-        "online migration: {} things that were changed between the plan and the swap are there after it",
-        wanted.len()
-    );
     Ok(())
 }
 
-/// Who has called `nextval()` holds the sequence until the end of the
-/// transaction. The swap tries again until then, and lets whoever it is write
-/// to the table in the meantime.
+/// A session that has called `nextval()` holds the sequence until the end of its
+/// transaction. The swap tries again until then, and lets the session write to
+/// the table in the meantime.
 #[test]
-fn the_swap_waits_for_sequences() -> Result<()> {
+fn the_swap_waits_for_transactions_that_hold_the_sequence() -> Result<()> {
     const HELD: Duration = Duration::from_secs(2);
     for column in ["serial", "int GENERATED BY DEFAULT AS IDENTITY"] {
         let cluster = Cluster::with_extension()?;
@@ -523,11 +509,7 @@ fn the_swap_waits_for_sequences() -> Result<()> {
         client.batch_execute(&format!(
             "CREATE TABLE t (id {column} PRIMARY KEY, note text); INSERT INTO t (note) VALUES ('before')"
         ))?;
-        let steps = online::plan(&mut client, "'t'")?;
-        let swap = steps.iter().position(Step::is_swap).context("no swap")?;
-        for step in &steps[..swap] {
-            client.batch_execute(&step.statement)?;
-        }
+        let (steps, swap) = run_before(&mut client, "'t'", Step::is_swap)?;
         let mut holding = cluster.connect_as("keeper", "postgres")?;
         holding.batch_execute("BEGIN; SELECT nextval('t_id_seq')")?;
         let begun = Instant::now();
@@ -564,16 +546,44 @@ fn the_swap_waits_for_sequences() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn what_is_said_meanwhile() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
-    let mut client = owner(&cluster)?;
-    let client = &mut client;
-    client.batch_execute(
-        "CREATE TABLE t (id serial PRIMARY KEY, note text); INSERT INTO t (note) SELECT 'n' FROM generate_series(1, 6000);
-         CREATE TABLE r (n int, t_id int REFERENCES t); INSERT INTO r (n, t_id) SELECT n, 1 + n % 6000 FROM generate_series(1, 3000) AS n;
-         ANALYZE t, r",
+/// Two tables, 9,000 rows to copy.
+const LARGE: &str =
+    "CREATE TABLE t (id serial PRIMARY KEY, note text); INSERT INTO t (note) SELECT 'n' FROM generate_series(1, 6000);
+     CREATE TABLE r (n int, t_id int REFERENCES t); INSERT INTO r (n, t_id) SELECT n, 1 + n % 6000 FROM generate_series(1, 3000) AS n;
+     ANALYZE t, r";
+
+/// A row of `snowflake_migrations`.
+#[derive(Debug)]
+struct Progress {
+    table: String,
+    column: String,
+    done: Option<i64>,
+    total: Option<i64>,
+    rows_per_second: Option<f64>,
+    seconds_left: Option<f64>,
+}
+
+fn progress(client: &mut Client) -> Result<Vec<Progress>> {
+    let rows = client.query(
+        "SELECT table_name::text, column_name::text, rows_done::bigint, rows_total::bigint,
+                rows_per_second::float8, extract(epoch FROM time_left)::float8, step::text FROM snowflake_migrations",
+        &[],
     )?;
+    Ok(rows
+        .iter()
+        .map(|row| Progress {
+            table: row.get(0),
+            column: row.get(1),
+            done: row.get(2),
+            total: row.get(3),
+            rows_per_second: row.get(4),
+            seconds_left: row.get(5),
+        })
+        .collect())
+}
+
+/// A session whose notices are kept.
+fn with_notices(cluster: &Cluster) -> Result<(Client, Arc<Mutex<Vec<String>>>)> {
     let notices = Arc::new(Mutex::new(Vec::new()));
     let mut config = cluster.config("keeper", "postgres");
     config.notice_callback({
@@ -584,45 +594,20 @@ fn what_is_said_meanwhile() -> Result<()> {
             }
         }
     });
-    let mut migrating = config.connect(NoTls)?;
-    let steps = online::plan(client, "'t'")?;
-    assert_eq!(
-        number(client, "SELECT count(*) FROM snowflake_migrations")?,
-        0
-    );
-    let backfill = steps
-        .iter()
-        .position(Step::is_backfill)
-        .context("no backfill")?;
-    for step in &steps[..backfill] {
-        migrating.batch_execute(&step.statement)?;
-    }
-    assert_eq!(
-        number(
-            client,
-            "SELECT count(*) FROM snowflake_migrations WHERE table_name = 't'::regclass AND column_name = 'id'"
-        )?,
-        1
-    );
-    // Arguments that make no sense.
-    let mut refused = 0;
-    for (arguments, sqlstate) in [
-        ("'t', batch_size => 0", "22023"),
-        ("'t', batch_size => -1", "22023"),
-        ("'t', batch_size => NULL", "22023"),
-        ("'t', pause => '-1 s'", "22023"),
-        ("'t', pause => NULL", "22023"),
-        ("'t', max_replay_lag => '-1 s'", "22023"),
-        ("'nowhere'", "42P01"),
-        ("'t', 'nothing'", "42703"),
-    ] {
-        let refusal = refusal(
-            client,
-            &format!("CALL snowflake_migrate_backfill({arguments})"),
-        )?;
-        assert_eq!(refusal.sqlstate, sqlstate, "{arguments}: {refusal}");
-        refused += 1;
-    }
+    Ok((config.connect(NoTls)?, notices))
+}
+
+#[test]
+fn the_backfill_shows_its_progress() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = owner(&cluster)?;
+    let client = &mut client;
+    client.batch_execute(LARGE)?;
+    let (mut migrating, notices) = with_notices(&cluster)?;
+    assert_eq!(progress(client)?.len(), 0);
+    run_before(&mut migrating, "'t'", Step::is_backfill)?;
+    let migrations = progress(client)?;
+    assert_eq!(migrations.len(), 1);
     let transactions = "SELECT txid_current()";
     let before = number(client, transactions)?;
     let mut seen = Vec::new();
@@ -638,19 +623,10 @@ fn what_is_said_meanwhile() -> Result<()> {
                 begun.elapsed() < Duration::from_secs(60),
                 "the backfill does not end"
             );
-            for row in client.query(
-                "SELECT table_name::text, column_name::text, step::text, rows_done::bigint, rows_total::bigint,
-                        rows_per_second::float8, extract(epoch FROM time_left)::float8 FROM snowflake_migrations",
-                &[],
-            )? {
-                let (done, total): (Option<i64>, Option<i64>) = (row.get(3), row.get(4));
-                let (speed, left): (Option<f64>, Option<f64>) = (row.get(5), row.get(6));
-                seen.push((row.get::<_, String>(0), row.get::<_, String>(1), row.get::<_, String>(2), done, total, speed, left));
-            }
+            seen.extend(progress(client)?);
             thread::sleep(Duration::from_millis(50));
         }
-        running.join().expect("the session's thread")?;
-        Ok(())
+        Ok(running.join().expect("the session's thread")?)
     })?;
     let batches = number(client, transactions)? - before;
     assert!(
@@ -658,44 +634,64 @@ fn what_is_said_meanwhile() -> Result<()> {
         "{batches} transactions for 9000 rows"
     );
     assert!(
-        seen.iter().all(|it| it.0 == "t" && it.1 == "id"),
+        seen.iter().all(|it| it.table == "t" && it.column == "id"),
         "{seen:?}"
     );
-    let done: Vec<i64> = seen.iter().filter_map(|it| it.3).collect();
+    let done: Vec<i64> = seen.iter().filter_map(|it| it.done).collect();
     assert!(done.is_sorted(), "went back: {done:?}");
     let between = done.iter().filter(|it| (1..9000).contains(*it)).count();
     assert!(between >= 3, "never in between: {seen:?}");
     assert!(
-        seen.iter().any(
-            |it| it.4.is_some_and(|total| (8000..=10_000).contains(&total))
-                && it.5.is_some_and(|speed| speed > 100.0)
-                && it.6.is_some_and(|left| (0.0..60.0).contains(&left))
-        ),
+        seen.iter().any(|it| it
+            .total
+            .is_some_and(|total| (8000..=10_000).contains(&total))
+            && it.rows_per_second.is_some_and(|speed| speed > 100.0)
+            && it
+                .seconds_left
+                .is_some_and(|left| (0.0..60.0).contains(&left))),
         "no total, speed or time left: {seen:?}"
     );
-    // Nothing is left of it; again, there is nothing to do.
+    // A second call has nothing to do.
     migrating.batch_execute("CALL snowflake_migrate_backfill('t')")?;
     let steps = online::plan(client, "'t'")?;
     assert!(!steps.iter().any(Step::is_backfill), "{steps:#?}");
-    let told = notices.lock().map(|it| it.clone()).unwrap_or_default();
-    assert!(!told.is_empty(), "no NOTICE");
+    let notices = notices.lock().map(|it| it.clone()).unwrap_or_default();
+    assert!(!notices.is_empty(), "no NOTICE");
     online::migrate(client, "'t'")?;
-    assert_eq!(
-        number(client, "SELECT count(*) FROM snowflake_migrations")?,
-        0
-    );
+    assert_eq!(progress(client)?.len(), 0);
     println!(
-        "online migration: {batches} transactions for 9000 rows in batches of 250, seen {} times on the way, {} NOTICEs (\"{}\"), \
-         {refused} senseless arguments refused",
+        "online migration: {batches} transactions for 9000 rows in batches of 250, seen {} times, {} NOTICEs (\"{}\")",
         seen.len(),
-        told.len(),
-        told.last().map_or("", String::as_str)
+        notices.len(),
+        notices.last().map_or("", String::as_str)
     );
     Ok(())
 }
 
-/// A table that can be migrated in a window, and what keeps it from being
-/// migrated while it is in use: what is said of it, and what takes it away.
+#[test]
+fn senseless_arguments_of_the_backfill_are_refused() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = owner(&cluster)?;
+    client.batch_execute(SMALL)?;
+    run_before(&mut client, "'t'", Step::is_backfill)?;
+    for (arguments, sqlstate) in [
+        ("'t', batch_size => 0", "22023"),
+        ("'t', batch_size => -1", "22023"),
+        ("'t', batch_size => NULL", "22023"),
+        ("'t', pause => '-1 s'", "22023"),
+        ("'t', pause => NULL", "22023"),
+        ("'t', max_replay_lag => '-1 s'", "22023"),
+        ("'nowhere'", "42P01"),
+        ("'t', 'nothing'", "42703"),
+    ] {
+        let call = format!("CALL snowflake_migrate_backfill({arguments})");
+        refused(&mut client, &call, sqlstate)?;
+    }
+    Ok(())
+}
+
+/// Obstacles to an online migration of a table that can be migrated in a
+/// window: a part of the DETAIL, and what removes the obstacle.
 #[rustfmt::skip]
 const OBSTACLES: &[(&str, &str, &str)] = &[
     ("CREATE TABLE parted (t_id int REFERENCES t, day int) PARTITION BY LIST (day)",
@@ -720,7 +716,7 @@ const OBSTACLES: &[(&str, &str, &str)] = &[
 ];
 
 #[test]
-fn what_cannot_be_migrated_in_use() -> Result<()> {
+fn obstacles_to_an_online_migration_are_named_with_a_remedy_that_helps() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     let mut client = owner(&cluster)?;
     let client = &mut client;
@@ -730,17 +726,10 @@ fn what_cannot_be_migrated_in_use() -> Result<()> {
             "DROP SCHEMA IF EXISTS o CASCADE; DROP PUBLICATION IF EXISTS all_of_t; CREATE SCHEMA o; SET search_path = o, public;
              CREATE TABLE t (id serial PRIMARY KEY, n int); INSERT INTO t (n) SELECT n FROM generate_series(1, 20) AS n",
         )?;
-        client
-            .batch_execute(setup)
-            .with_context(|| (*setup).to_owned())?;
-        client.batch_execute("RESET search_path")?;
+        run(client, [setup, "RESET search_path"])?;
         let before = schema(&cluster, "postgres")?;
-        let answer = refusal(
-            client,
-            "SELECT snowflake_migration_plan('o.t', online => true)",
-        )
-        .with_context(|| (*setup).to_owned())?;
-        assert_eq!(answer.sqlstate, "55000", "{answer}");
+        let plan = "SELECT snowflake_migration_plan('o.t', online => true)";
+        let answer = refused(client, plan, "55000").context(*setup)?;
         assert!(answer.detail.contains(said), "no {said:?} in {answer}");
         for line in answer.detail.lines() {
             assert!(
@@ -749,57 +738,46 @@ fn what_cannot_be_migrated_in_use() -> Result<()> {
             );
         }
         assert_same_schema(&before, &schema(&cluster, "postgres")?, setup);
-        client
-            .batch_execute(remedy)
-            .with_context(|| (*remedy).to_owned())?;
-        online::migrate(client, "'o.t'").with_context(|| (*setup).to_owned())?;
+        run(client, [remedy])?;
+        online::migrate(client, "'o.t'").context(*setup)?;
         assert_eq!(number(client, "SELECT count(*) FROM o.t WHERE id = n")?, 20);
     }
-    // One that nobody else uses.
-    client.batch_execute("CREATE TEMP TABLE mine (id serial PRIMARY KEY)")?;
-    let answer = refusal(
-        client,
-        "SELECT snowflake_migration_plan('mine', online => true)",
-    )?;
-    assert!(
-        answer.sqlstate == "55000" && answer.detail.contains("temporary"),
-        "{answer}"
-    );
-    // Two migrations that meet in a table.
-    client.batch_execute(
-        "CREATE TABLE a (id serial PRIMARY KEY); CREATE TABLE b (id serial PRIMARY KEY, a_id int REFERENCES a)",
-    )?;
-    let of_b = online::plan(client, "'b'")?;
-    for step in &of_b[..2] {
-        client.batch_execute(&step.statement)?;
-    }
-    let answer = refusal(
-        client,
-        "SELECT snowflake_migration_plan('a', online => true)",
-    )?;
-    assert!(
-        answer.sqlstate == "55000" && answer.detail.contains("another column of"),
-        "{answer}"
-    );
-    let answer = refusal(client, "CALL snowflake_migrate('b')")?;
-    assert!(
-        answer.sqlstate == "55000" && answer.detail.contains("is being migrated online"),
-        "{answer}"
-    );
-    online::migrate(client, "'b'")?;
-    online::migrate(client, "'a'")?;
-    println!(
-        "online migration: {} obstacles to a migration in use named (55000), and migrated after what the DETAIL said was done",
-        OBSTACLES.len() + 3
-    );
     Ok(())
 }
 
 #[test]
-fn who_may_and_what_is_refused() -> Result<()> {
+fn temporary_tables_and_two_migrations_of_a_table_are_refused() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     let mut client = owner(&cluster)?;
     let client = &mut client;
+    client.batch_execute(
+        "CREATE TEMP TABLE mine (id serial PRIMARY KEY);
+         CREATE TABLE a (id serial PRIMARY KEY); CREATE TABLE b (id serial PRIMARY KEY, a_id int REFERENCES a)",
+    )?;
+    let of_b = online::plan(client, "'b'")?;
+    run(client, online::statements(&of_b[..2]))?;
+    for (statement, part) in [
+        (
+            "SELECT snowflake_migration_plan('mine', online => true)",
+            "temporary",
+        ),
+        (
+            "SELECT snowflake_migration_plan('a', online => true)",
+            "another column of",
+        ),
+        ("CALL snowflake_migrate('b')", "is being migrated online"),
+    ] {
+        let answer = refused(client, statement, "55000")?;
+        assert!(answer.detail.contains(part), "{answer}");
+    }
+    online::migrate(client, "'b'")?;
+    online::migrate(client, "'a'")?;
+    Ok(())
+}
+
+/// A table of the owner's that a stranger may write to.
+fn with_a_stranger(cluster: &Cluster) -> Result<(Client, Client)> {
+    let mut client = owner(cluster)?;
     cluster
         .connect()?
         .batch_execute("CREATE ROLE stranger LOGIN; GRANT CREATE ON SCHEMA public TO stranger")?;
@@ -807,65 +785,58 @@ fn who_may_and_what_is_refused() -> Result<()> {
     client.batch_execute(
         "GRANT ALL ON t, r TO stranger; GRANT ALL ON SEQUENCE t_id_seq TO stranger",
     )?;
+    Ok((client, cluster.connect_as("stranger", "postgres")?))
+}
+
+#[test]
+fn only_the_owner_migrates_online() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let (mut client, mut stranger) = with_a_stranger(&cluster)?;
     let before = schema(&cluster, "postgres")?;
-    let mut stranger = cluster.connect_as("stranger", "postgres")?;
-    let mut refused = 0;
-    let steps = online::plan(client, "'t'")?;
-    let mut statements = vec![
-        "SELECT snowflake_migration_plan('t', online => true)".to_owned(),
-        "CALL snowflake_migrate_backfill('t')".to_owned(),
-        "CALL snowflake_migrate_revert('t')".to_owned(),
-    ];
+    let plan = "SELECT snowflake_migration_plan('t', online => true)";
+    let steps = online::plan(&mut client, "'t'")?;
     // ANALYZE only warns.
-    statements.extend(
-        steps
-            .iter()
-            .map(|step| step.statement.clone())
-            .filter(|statement| !statement.starts_with("ANALYZE")),
-    );
-    for statement in &statements {
+    let statements = steps.iter().map(|step| step.statement.as_str());
+    let statements = statements.filter(|statement| !statement.starts_with("ANALYZE"));
+    let mut denied = 0;
+    for statement in statements.chain([
+        plan,
+        "CALL snowflake_migrate_backfill('t')",
+        "CALL snowflake_migrate_revert('t')",
+    ]) {
         let answer = refusal(&mut stranger, statement)?;
-        // Those that need an earlier one may say so first.
+        // A statement that needs an earlier one may report that first.
         assert!(
             ["42501", "55000", "42703", "42704"].contains(&answer.sqlstate.as_str()),
             "{statement}: {answer}"
         );
-        refused += usize::from(answer.sqlstate == "42501");
+        denied += usize::from(answer.sqlstate == "42501");
     }
-    assert!(refused >= 4, "{refused}");
+    assert!(denied >= 4, "{denied}");
     assert_same_schema(&before, &schema(&cluster, "postgres")?, "a stranger");
-    // A referencing table of somebody else.
+    // A referencing table of another role.
     stranger.batch_execute("CREATE TABLE theirs (n int)")?;
     client.batch_execute("GRANT REFERENCES ON t TO stranger")?;
     stranger.batch_execute("ALTER TABLE theirs ADD t_id int REFERENCES t")?;
-    let answer = refusal(
-        client,
-        "SELECT snowflake_migration_plan('t', online => true)",
-    )?;
-    assert_eq!(answer.sqlstate, "42501", "{answer}");
+    let answer = refused(&mut client, plan, "42501")?;
     assert!(answer.detail.contains("theirs"), "{answer}");
-    stranger.batch_execute("DROP TABLE theirs")?;
-    // Writers who own nothing go on at each step.
-    let mut rows = 300;
+    Ok(())
+}
+
+#[test]
+fn roles_that_own_nothing_can_write_after_each_step() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let (mut client, mut stranger) = with_a_stranger(&cluster)?;
+    let steps = online::plan(&mut client, "'t'")?;
     for step in &steps {
         client.batch_execute(&step.statement)?;
         stranger.batch_execute(
             "WITH new AS (INSERT INTO t (code) VALUES (1) RETURNING id) INSERT INTO r (t_id) SELECT id FROM new;
              UPDATE t SET code = code + 1 WHERE id = 5",
         ).with_context(|| step.statement.clone())?;
-        rows += 1;
     }
-    assert_eq!(
-        number(client, "SELECT count(*) FROM t JOIN r ON r.t_id = t.id")?,
-        rows
-    );
-    assert_eq!(
-        value(client, "SELECT code FROM t WHERE id = 5")?,
-        (5 + steps.len()).to_string()
-    );
-    println!(
-        "online migration: {refused} statements refused to a stranger (42501), who writes on at {} steps",
-        steps.len()
-    );
+    let state = "SELECT count(*) || ' ' || max(t.code) FILTER (WHERE t.id = 5) FROM t JOIN r ON r.t_id = t.id";
+    let expected = format!("{} {}", 300 + steps.len(), 5 + steps.len());
+    assert_eq!(value(&mut client, state)?, expected);
     Ok(())
 }
