@@ -111,7 +111,7 @@ const COMPARED: &[(&str, &str)] = &[
     ),
 ];
 
-fn tell(client: &mut Client, query: &str) -> Result<BTreeSet<String>> {
+fn describe(client: &mut Client, query: &str) -> Result<BTreeSet<String>> {
     let query = if query.contains("member") || query.contains("relation") {
         format!("{MEMBER} {query}")
     } else {
@@ -177,7 +177,7 @@ fn an_upgraded_database_has_the_objects_of_a_fresh_one() -> Result<()> {
     old.batch_execute("ALTER EXTENSION snowflake UPDATE")?;
     let (mut compared, mut differences) = (0, Vec::new());
     for (what, query) in COMPARED {
-        let (upgraded, wanted) = (tell(&mut old, query)?, tell(&mut fresh, query)?);
+        let (upgraded, wanted) = (describe(&mut old, query)?, describe(&mut fresh, query)?);
         compared += wanted.len();
         for missing in wanted.difference(&upgraded) {
             differences.push(format!("{what}: only fresh: {missing}"));

@@ -1,10 +1,10 @@
-//! No ID comes again when a server is restarted, in order or not, and its
-//! clock was set back meanwhile.
+//! No ID is repeated when a server is restarted, in order or not, and its
+//! clock was set back in the meantime.
 //!
 //! What IDs had reached is in memory, and memory is gone. A clock that is set
 //! back during a restart shows times again at which IDs were made. To have the
-//! very same milliseconds come again, each server here begins with a clock
-//! that is behind, makes IDs, has its clock set right, makes more, and is
+//! very same milliseconds repeat, each server here begins with a clock
+//! that is behind, issues IDs, has its clock set right, issues more, and is
 //! then restarted with the clock back at where it began. On a build that
 //! doesn't obey the mark (`snowflake.unprotected = 'mark'`) each of the faults
 //! must show duplicates.
@@ -84,7 +84,7 @@ fn faults(builder: ClusterBuilder, fault: Fault, rounds: usize, name: &str) -> R
     let (mut furthest_back, mut fewest_after, mut longest_outage) =
         (Offset::NONE, usize::MAX, Duration::ZERO);
     for _ in 0..rounds {
-        // Anew in each round: what is to come again.
+        // Anew in each round: the times that are to be repeated.
         cluster.clock().set_offset(Offset::back(fault.back()))?;
         let began = cluster.clock().now_us();
         demand.begin_window();
@@ -160,9 +160,9 @@ fn faults(builder: ClusterBuilder, fault: Fault, rounds: usize, name: &str) -> R
     })
 }
 
-fn no_id_comes_again(fault: Fault) -> Result<()> {
+fn assert_no_id_repeats(fault: Fault) -> Result<()> {
     let outcome = faults(builder(), fault, 2, "clock_restarts")?;
-    assert_eq!(outcome.duplicates, 0, "an ID came twice");
+    assert_eq!(outcome.duplicates, 0, "an ID was repeated");
     assert_eq!(outcome.decreases, 0, "IDs of a session went down");
     let unprotected = builder().without_protection("mark")?;
     let outcome = faults(unprotected, fault, 1, "clock_restarts WITHOUT the mark")?;
@@ -174,21 +174,21 @@ fn no_id_comes_again(fault: Fault) -> Result<()> {
 }
 
 #[test]
-fn clock_back_during_a_restart_in_order() -> Result<()> {
-    no_id_comes_again(Fault::StopFast)
+fn no_id_repeats_after_a_restart_in_order() -> Result<()> {
+    assert_no_id_repeats(Fault::StopFast)
 }
 
 #[test]
-fn clock_back_while_a_backend_is_killed() -> Result<()> {
-    no_id_comes_again(Fault::KillBackend)
+fn no_id_repeats_after_a_backend_is_killed() -> Result<()> {
+    assert_no_id_repeats(Fault::KillBackend)
 }
 
 #[test]
-fn clock_back_after_all_processes_are_killed() -> Result<()> {
-    no_id_comes_again(Fault::KillAll)
+fn no_id_repeats_after_all_processes_are_killed() -> Result<()> {
+    assert_no_id_repeats(Fault::KillAll)
 }
 
 #[test]
-fn clock_back_after_an_immediate_stop() -> Result<()> {
-    no_id_comes_again(Fault::StopImmediate)
+fn no_id_repeats_after_an_immediate_stop() -> Result<()> {
+    assert_no_id_repeats(Fault::StopImmediate)
 }

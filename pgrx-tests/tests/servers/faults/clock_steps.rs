@@ -1,10 +1,10 @@
-//! A clock that steps while IDs are made: no ID comes twice, no session's IDs
-//! go down, nobody waits for the step, and times are off by no more than it.
+//! A clock that steps while IDs are issued: no ID is repeated, no session's IDs
+//! descend, no session waits for the step, and times are off by no more than it.
 //!
 //! A clock that is set back shows times again at which IDs were made already.
 //! Generators that go by the wall clock repeat them there, wait the step out,
 //! or set sequence bits aside that are used up after a few steps. Here the step
-//! is ridden out: time for IDs goes on at half speed until the clock has caught
+//! is slewed: time for IDs runs at half speed until the clock has caught
 //! up. So each of these tests takes the clock to times that it has shown
 //! before, with sessions at work; on a build whose IDs follow the clock
 //! (`snowflake.unprotected = 'clock'`) the same must show duplicates.
@@ -21,7 +21,7 @@ use snowflake_tests::migration::{number, value};
 use snowflake_tests::outcome::{Refusal, refusal};
 use snowflake_tests::{Cluster, ClusterBuilder, processes};
 
-use crate::support::{refused as refused_with, wait_event};
+use crate::support::{refused, wait_event};
 
 /// Eight sessions, most of which ask for each ID on its own: the more often
 /// the clock is looked at the better.
@@ -91,7 +91,7 @@ fn millis(duration: Duration) -> String {
     format!("{} ms", duration.as_millis())
 }
 
-/// How long the parts of [`ride_out`] take.
+/// How long the parts of [`step_twice`] take.
 struct Times {
     before: Duration,
     stepped: Duration,
@@ -116,7 +116,7 @@ const SHORT: Times = Times {
 
 /// The clock steps back, is set right, and steps back once more, to times that
 /// it has shown after the first step.
-fn ride_out(cluster: &Cluster, step: Duration, times: &Times, check: bool) -> Result<Harvest> {
+fn step_twice(cluster: &Cluster, step: Duration, times: &Times, check: bool) -> Result<Harvest> {
     let clock = cluster.clock();
     let mut client = cluster.connect()?;
     let step_us = i64::try_from(step.as_micros())?;
@@ -179,7 +179,7 @@ fn ride_out(cluster: &Cluster, step: Duration, times: &Times, check: bool) -> Re
         assert!(high <= MAX_BORROW + LEASE, "{name}: {window:?}");
     }
     // While the clock is wrong times are off by less than the step, and, as
-    // time goes on at half speed, by no more than half of the time passed.
+    // time runs at half speed, by no more than half of the time passed.
     let slewed = (slewed_for / 2 + SECOND.as_micros() as i64).min(step_us);
     assert!(leads(&during)?.0 >= -slewed - ROUNDING, "{during:?}");
     assert!(leads(&late)?.0 >= -slewed - ROUNDING, "{late:?}");
@@ -195,7 +195,7 @@ fn ride_out(cluster: &Cluster, step: Duration, times: &Times, check: bool) -> Re
         let (low, high) = leads(window)?;
         assert!(low >= -ROUNDING && high <= MAX_BORROW, "{window:?}");
     }
-    // Nobody has waited, for a step or for anything.
+    // No session has waited, for a step or for anything.
     assert_eq!(waits(&mut client)?, 0, "calls waited");
     // The log has a line for each step, not for each call that saw it. The
     // steps here: back, right, back, right.
@@ -219,7 +219,7 @@ fn ride_out(cluster: &Cluster, step: Duration, times: &Times, check: bool) -> Re
 fn steps_back(step: Duration) -> Result<()> {
     let cluster = builder().start_with_extension()?;
     let begun = Instant::now();
-    let harvest = ride_out(&cluster, step, &LONG, true)?;
+    let harvest = step_twice(&cluster, step, &LONG, true)?;
     let tally = harvest.tally();
     println!(
         "clock_steps: clock {} twice, {} sessions for {} s: {tally}, {} out of order, longest statement {}",
@@ -236,7 +236,7 @@ fn steps_back(step: Duration) -> Result<()> {
     let cluster = builder()
         .without_protection("clock")?
         .start_with_extension()?;
-    let tally = ride_out(&cluster, step, &SHORT, false)?.tally();
+    let tally = step_twice(&cluster, step, &SHORT, false)?.tally();
     println!(
         "clock_steps WITHOUT protection: clock {}: {tally}",
         Offset::back(step)
@@ -246,22 +246,22 @@ fn steps_back(step: Duration) -> Result<()> {
 }
 
 #[test]
-fn the_clock_steps_back_by_half_a_second() -> Result<()> {
+fn no_id_repeats_after_a_clock_step_back_of_half_a_second() -> Result<()> {
     steps_back(Duration::from_millis(500))
 }
 
 #[test]
-fn the_clock_steps_back_by_three_seconds() -> Result<()> {
+fn no_id_repeats_after_a_clock_step_back_of_three_seconds() -> Result<()> {
     steps_back(3 * SECOND)
 }
 
 #[test]
-fn the_clock_steps_back_by_an_hour() -> Result<()> {
+fn no_id_repeats_after_a_clock_step_back_of_an_hour() -> Result<()> {
     steps_back(HOUR)
 }
 
 #[test]
-fn the_clock_steps_back_by_twenty_hours() -> Result<()> {
+fn no_id_repeats_after_a_clock_step_back_of_twenty_hours() -> Result<()> {
     steps_back(20 * HOUR)
 }
 
@@ -298,7 +298,7 @@ fn five_steps(builder: ClusterBuilder, name: &str) -> Result<(Harvest, usize, i6
 }
 
 #[test]
-fn the_clock_steps_back_five_times_in_a_row() -> Result<()> {
+fn no_id_repeats_after_five_clock_steps_back_in_a_row() -> Result<()> {
     let (harvest, _, waits) = five_steps(builder(), "clock_steps")?;
     assert_eq!(waits, 0, "calls waited");
     harvest.tally().assert_unique();
@@ -311,7 +311,7 @@ fn the_clock_steps_back_five_times_in_a_row() -> Result<()> {
 }
 
 /// A call that must be refused, and how long it took to say so.
-fn refused(cluster: &Cluster) -> Result<(Refusal, Duration)> {
+fn timed_refusal(cluster: &Cluster) -> Result<(Refusal, Duration)> {
     let mut client = cluster.connect()?;
     let begun = Instant::now();
     let refusal = refusal(&mut client, "SELECT snowflake_nextval()")?;
@@ -319,7 +319,7 @@ fn refused(cluster: &Cluster) -> Result<(Refusal, Duration)> {
 }
 
 /// Waits until every session was refused, and sees to it that from then on
-/// nobody is given an ID for two seconds.
+/// no session receives an ID for two seconds.
 fn nothing_is_issued(demand: &Demand) -> Result<Window> {
     demand.until(|demand| demand.window().refusals() >= 4 * HABITS.len())?;
     // A statement of before has ended by now in every session.
@@ -333,14 +333,14 @@ fn nothing_is_issued(demand: &Demand) -> Result<Window> {
 }
 
 #[test]
-fn the_clock_steps_back_by_a_year() -> Result<()> {
+fn a_clock_step_back_of_a_year_is_refused() -> Result<()> {
     let cluster = builder().start_with_extension()?;
     let demand = demand(&cluster)?;
     demand.wait_for(1_000)?;
     demand.begin_window();
     cluster.clock().set_offset(Offset::back(YEAR))?;
     let window = nothing_is_issued(&demand)?;
-    let (refusal, took) = refused(&cluster)?;
+    let (refusal, took) = timed_refusal(&cluster)?;
     println!(
         "clock_steps: back by a year: refused after {}: {refusal}",
         millis(took)
@@ -376,7 +376,7 @@ fn the_clock_steps_back_by_a_year() -> Result<()> {
     let cluster = builder()
         .without_protection("clock")?
         .start_with_extension()?;
-    let harvest = ride_out(&cluster, YEAR, &SHORT, false)?;
+    let harvest = step_twice(&cluster, YEAR, &SHORT, false)?;
     println!(
         "clock_steps WITHOUT protection: back by a year: {}",
         harvest.tally()
@@ -385,7 +385,7 @@ fn the_clock_steps_back_by_a_year() -> Result<()> {
     Ok(())
 }
 
-/// The strict generator: no borrowing, and no step is ridden out. A step is
+/// The strict generator: no borrowing, and no step is slewed. A step is
 /// waited for, where `snowflake.max_wait` is enough.
 #[test]
 fn a_strict_server_waits_or_refuses() -> Result<()> {
@@ -435,7 +435,7 @@ fn a_strict_server_waits_or_refuses() -> Result<()> {
         cluster.clock().step(Offset::back(back))?;
         demand.begin_window();
         nothing_is_issued(&demand)?;
-        let (refusal, took) = refused(&cluster)?;
+        let (refusal, took) = timed_refusal(&cluster)?;
         assert_eq!(refusal.sqlstate, "58000");
         assert!(took < 2 * SECOND, "max_wait cannot be enough: {took:?}");
         lines.push(format!(
@@ -447,7 +447,7 @@ fn a_strict_server_waits_or_refuses() -> Result<()> {
         demand.begin_window();
         demand.wait_for(1_000)?;
     }
-    // Forward, too, beyond what nobody looks at: the lease.
+    // Forward, too, beyond the lease, which is tolerated.
     cluster.clock().step(Offset::forward(HOUR))?;
     demand.begin_window();
     nothing_is_issued(&demand)?;
@@ -476,7 +476,7 @@ fn furthest_ahead(harvest: &Harvest, fields: &Fields) -> i64 {
 /// Within `snowflake.max_clock_step` a step forward is believed: a clock that
 /// was behind is set right. Back from there is a step back like any other.
 #[test]
-fn the_clock_steps_forward_by_an_hour() -> Result<()> {
+fn a_clock_step_forward_of_an_hour_is_believed() -> Result<()> {
     let cluster = builder().start_with_extension()?;
     let demand = demand(&cluster)?;
     demand.wait_for(1_000)?;
@@ -523,7 +523,7 @@ fn a_clock_step_of_two_days_is_refused() -> Result<()> {
     cluster.clock().set_offset(Offset::forward(2 * DAY))?;
     demand.begin_window();
     let first = nothing_is_issued(&demand)?;
-    let (refusal, took) = refused(&cluster)?;
+    let (refusal, took) = timed_refusal(&cluster)?;
     println!(
         "clock_steps: two days ahead: refused after {}: {refusal}",
         millis(took)
@@ -644,16 +644,16 @@ fn a_wrong_clock_is_accepted_only_with_its_own_time() -> Result<()> {
     demand.begin_window();
     nothing_is_issued(&demand)?;
     // A line that was pasted from another day does no harm.
-    refused_with(&mut client, &accept(&right), "22023")?;
+    refused(&mut client, &accept(&right), "22023")?;
     let pasted = "SELECT snowflake_accept_clock(clock_timestamp() + interval '2 min')";
-    refused_with(&mut client, pasted, "22023")?;
+    refused(&mut client, pasted, "22023")?;
     // Nor does a role without the right to, whatever was granted.
     client.batch_execute(
         "CREATE ROLE somebody LOGIN; \
          GRANT EXECUTE ON FUNCTION snowflake_accept_clock(timestamptz) TO somebody",
     )?;
     let mut somebody = cluster.connect_as("somebody", "postgres")?;
-    refused_with(&mut somebody, &accept(&clock_says(&cluster)?), "42501")?;
+    refused(&mut somebody, &accept(&clock_says(&cluster)?), "42501")?;
     nothing_is_issued(&demand)?;
     demand.end()?;
     Ok(())
@@ -678,10 +678,10 @@ fn no_id_repeats_after_a_clock_ten_years_ahead_was_accepted() -> Result<()> {
 
     demand.begin_window();
     nothing_is_issued(&demand)?;
-    let (behind, _) = refused(&cluster)?;
+    let (behind, _) = timed_refusal(&cluster)?;
     assert_eq!(behind.sqlstate, "58000");
     // Accepting changes nothing here: IDs that are out prevent it.
-    refused_with(&mut client, &accept(&clock_says(&cluster)?), "58000")?;
+    refused(&mut client, &accept(&clock_says(&cluster)?), "58000")?;
 
     // The same wrong time again repeats nothing.
     let again = Duration::from_micros(u64::try_from(reached - cluster.clock().now_us())?);
@@ -698,7 +698,7 @@ fn no_id_repeats_after_a_clock_ten_years_ahead_was_accepted() -> Result<()> {
 
     // A restart in order changes nothing: the mark is in 2036.
     cluster.restart()?;
-    let (still, _) = refused(&cluster)?;
+    let (still, _) = timed_refusal(&cluster)?;
     assert_eq!(still.sqlstate, "58000", "{still}");
     let tally = Tally::of(take_over(&mut cluster, harvest.ids.concat())?);
     println!("clock_steps: in all {tally}");

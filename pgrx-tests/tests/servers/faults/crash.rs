@@ -327,7 +327,7 @@ fn no_id_repeats_after_a_crash() -> Result<()> {
 fn no_id_repeats_after_a_crash_is_able_to_fail() -> Result<()> {
     for fault in [Fault::KillAll, Fault::KillBackend] {
         let mut cluster = with_databases(builder().without_protection("mark")?)?;
-        // An INSERT may well meet a row that is there: leave the tables out.
+        // An INSERT may well meet an existing row: leave the tables out.
         for database in DATABASES {
             cluster
                 .connect_to(database)?
@@ -377,7 +377,7 @@ fn an_idle_database_repeats_no_id_of_another() -> Result<()> {
     Ok(())
 }
 
-/// With the settings as they come: a restart after a crash makes nobody wait,
+/// With the default settings: after a crash no session has to wait,
 /// and IDs begin no further ahead of the clock than time was reserved. Crashes
 /// that follow each other faster than the clock catches up add up.
 #[test]

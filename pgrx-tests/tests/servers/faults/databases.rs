@@ -36,7 +36,7 @@ const DENSE: &str = "timestamp:41 node:10 sequence:12 tick:10ms";
 /// The file of the floor's page.
 const FLOOR: &str = "global/1936617335";
 
-/// Sessions that take IDs until `enough` says so of the last one.
+/// Sessions that take IDs until the last one is `enough`.
 fn take(
     server: &Cluster,
     database: &str,
@@ -94,7 +94,7 @@ fn judge(
     Ok(())
 }
 
-/// The standby was made before `busy` made its IDs, has the same node number,
+/// The standby was created before `busy` issued its IDs, has the same node number,
 /// and its clock is ten seconds behind.
 fn promotion(protected: bool, layout: &str, each: usize) -> Result<()> {
     let source = Cluster::builder()
@@ -130,24 +130,24 @@ fn promotion(protected: bool, layout: &str, each: usize) -> Result<()> {
 }
 
 #[test]
-fn databases_repeat_nothing_after_a_promotion() -> Result<()> {
+fn no_id_repeats_across_databases_after_a_promotion() -> Result<()> {
     promotion(true, "default", EACH)
 }
 
 #[test]
-fn databases_repeat_nothing_after_a_promotion_with_full_ticks() -> Result<()> {
+fn no_id_repeats_across_databases_after_a_promotion_with_full_ticks() -> Result<()> {
     promotion(true, DENSE, EACH / 4)
 }
 
 #[test]
-fn promotions_are_able_to_fail() -> Result<()> {
+fn no_id_repeats_across_databases_is_able_to_fail() -> Result<()> {
     promotion(false, DENSE, EACH / 4)
 }
 
 /// A crash of the primary takes the IDs a lease of 20 s ahead; the standby's
 /// clock is right.
 #[test]
-fn databases_repeat_nothing_after_a_crash_and_a_promotion() -> Result<()> {
+fn no_id_repeats_across_databases_after_a_crash_and_a_promotion() -> Result<()> {
     let mut primary = two_databases(
         Cluster::builder()
             .conf("snowflake.node_id", 1)
@@ -173,9 +173,9 @@ fn databases_repeat_nothing_after_a_crash_and_a_promotion() -> Result<()> {
 }
 
 /// A base backup that is started by itself: no promotion, the same timeline. It
-/// has been under way while `busy` made IDs.
+/// was running while `busy` issued IDs.
 #[test]
-fn databases_repeat_nothing_in_a_base_backup() -> Result<()> {
+fn no_id_repeats_across_databases_in_a_base_backup() -> Result<()> {
     let source = two_databases(
         Cluster::builder()
             .conf("snowflake.node_id", 1)

@@ -1,20 +1,20 @@
-//! No ID comes again after its row has moved to another server: by
+//! No ID is repeated after its row has moved to another server: by
 //! replication and promotion, `pg_rewind`, a base backup, point-in-time
 //! recovery, a dump, `pg_upgrade`.
 //!
-//! The fault this guards against: the new server makes IDs from its own clock,
+//! The fault this guards against: the new server issues IDs by its own clock,
 //! and the rows it took over have IDs that this clock has not come to yet. It
 //! is worst where the two carry the same node number, as a standby does that
 //! has its primary's settings. So here the new server's clock is 30 s behind
 //! the old one's, and the old one's IDs are ten seconds ahead of its own. A
 //! new server that went by its clock would pass through all of them: it is
-//! made to go on until it has passed the highest, and where the mark is not
+//! kept issuing IDs until it has passed the highest, and where the mark is not
 //! obeyed (`snowflake.unprotected = 'mark'`) each of these tests must find
 //! duplicates.
 //!
 //! Replication is asynchronous, so the old server may have issued IDs that the
 //! new one never heard of. No generator without a third party can know those;
-//! what must not come again is what was replicated.
+//! what must not be repeated is what was replicated.
 
 use std::collections::HashSet;
 use std::process::Output;
@@ -44,12 +44,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How many rows each of them writes at least before a fault.
 const ROWS_BEFORE: usize = 4_000;
 
-/// What a session of a new server asks for: rows one at a time, then rows by
+/// What a session of a new server inserts: rows one at a time, then rows by
 /// the statement.
 const ROWS_ONE_BY_ONE: usize = 50;
 const ROWS_AT_ONCE: usize = 500;
 
-/// How many more a session asks for at most, to pass the highest ID that the
+/// How many more a session inserts at most, to pass the highest ID that the
 /// server took over. Far more than lie in between.
 const MOST: usize = 600_000;
 
@@ -275,7 +275,7 @@ fn promote(
 
 /// A promotion, a restart of the promoted server, a promotion of that one's
 /// standby, and back to the server that was promoted first, which had gone on
-/// meanwhile: each with the clock 30 s further behind.
+/// in the meantime: each with the clock 30 s further behind.
 fn one_promotion_after_another(protection: Protection) -> Result<()> {
     let first = protection.source()?.start_with_extension()?;
     protection.create_table(&mut first.connect()?)?;
@@ -317,7 +317,7 @@ fn one_promotion_after_another(protection: Protection) -> Result<()> {
 }
 
 #[test]
-fn no_replicated_id_comes_again_after_a_promotion() -> Result<()> {
+fn no_replicated_id_repeats_after_a_promotion() -> Result<()> {
     one_promotion_after_another(Protection::On)
 }
 
@@ -326,10 +326,10 @@ fn promotions_are_able_to_fail() -> Result<()> {
     one_promotion_after_another(Protection::MarkTakenAway)
 }
 
-/// With the settings as they come, nobody waits after a promotion either, and
+/// With the default settings, no session waits after a promotion either, and
 /// IDs begin where the old server's had got to, not further on.
 #[test]
-fn nobody_waits_after_a_promotion() -> Result<()> {
+fn no_session_waits_after_a_promotion() -> Result<()> {
     let primary = Cluster::builder()
         .conf("snowflake.node_id", 1)
         .can_be_copied()
@@ -428,7 +428,7 @@ fn a_standby_refuses_and_decodes() -> Result<()> {
 }
 
 /// A copy that was made to try something out, and is put into service: its
-/// source goes on, and the copy may have been meant to take its place.
+/// source keeps running, and the copy may have been meant to take its place.
 fn base_backup(protection: Protection) -> Result<()> {
     let source = protection.source()?.start_with_extension()?;
     protection.create_table(&mut source.connect()?)?;
@@ -444,7 +444,7 @@ fn base_backup(protection: Protection) -> Result<()> {
 }
 
 #[test]
-fn no_copied_id_comes_again_in_a_base_backup() -> Result<()> {
+fn no_copied_id_repeats_in_a_base_backup() -> Result<()> {
     base_backup(Protection::On)
 }
 
@@ -489,7 +489,7 @@ fn point_in_time(protection: Protection) -> Result<()> {
 }
 
 #[test]
-fn no_recovered_id_comes_again_after_point_in_time_recovery() -> Result<()> {
+fn no_recovered_id_repeats_after_point_in_time_recovery() -> Result<()> {
     point_in_time(Protection::On)
 }
 
@@ -591,7 +591,7 @@ fn dump_and_restore(protection: Protection) -> Result<()> {
 }
 
 #[test]
-fn no_restored_id_comes_again() -> Result<()> {
+fn no_restored_id_repeats() -> Result<()> {
     dump_and_restore(Protection::On)
 }
 
@@ -643,7 +643,7 @@ fn upgrade(protection: Protection) -> Result<()> {
 }
 
 #[test]
-fn no_id_comes_again_after_an_upgrade() -> Result<()> {
+fn no_id_repeats_after_pg_upgrade() -> Result<()> {
     upgrade(Protection::On)
 }
 

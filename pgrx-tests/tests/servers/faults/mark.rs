@@ -2,7 +2,7 @@
 //! that moves it, and the disk it is written to.
 //!
 //! The mark is what keeps IDs apart across restarts, so where a move was
-//! disturbed, the test goes on to kill the server and to start it with the
+//! disturbed, the test then kills the server and starts it with the
 //! clock back where the IDs were made; on a build that doesn't obey the mark
 //! (`snowflake.unprotected = 'mark'`) the same must show duplicates.
 
@@ -75,7 +75,7 @@ fn crash_and_repeat(cluster: &mut Cluster, to: i64, fields: &Fields) -> Result<V
     cluster.clock().set_offset(Offset::NONE)?;
     ids::one(&mut cluster.connect()?)?;
     cluster.kill9_all()?;
-    // However long the start takes, the sessions are there when it is `to`
+    // However long the start takes, the sessions are connected when it is `to`
     // again; a step forward of a minute is nothing.
     set_clock(cluster, to - 60_000_000)?;
     cluster.start()?;
@@ -154,7 +154,7 @@ fn dropped_and_created(builder: ClusterBuilder) -> Result<Vec<i64>> {
 }
 
 #[test]
-fn the_extension_is_dropped_and_created_again() -> Result<()> {
+fn no_id_repeats_after_the_extension_is_dropped_and_created() -> Result<()> {
     let tally = Tally::of(dropped_and_created(builder())?);
     println!("mark: dropped and created again 3 times, each with the clock back: {tally}");
     tally.assert_unique();
@@ -168,7 +168,7 @@ fn the_extension_is_dropped_and_created_again() -> Result<()> {
 /// With `wal_level = minimal` what a transaction does to a sequence that it
 /// has created itself is not logged at all.
 #[test]
-fn a_transaction_that_creates_it_is_rolled_back() -> Result<()> {
+fn no_id_repeats_after_its_creation_is_rolled_back() -> Result<()> {
     let case = |builder: ClusterBuilder, _| {
         let mut cluster = builder
             .conf("wal_level", "minimal")
@@ -214,11 +214,11 @@ fn until_refused(client: &mut Client, received: &mut Vec<i64>) -> Result<Refusal
     }
 }
 
-/// A superuser's `ALTER SEQUENCE` that is not finished stands in the way of
-/// whoever moves the mark. He can be cancelled, runs into `statement_timeout`,
+/// A superuser's unfinished `ALTER SEQUENCE` blocks a session that moves the
+/// mark. This session can be cancelled, runs into `statement_timeout`,
 /// and afterwards nothing is left behind.
 #[test]
-fn a_move_that_is_blocked_is_cancelled_or_times_out() -> Result<()> {
+fn a_blocked_move_of_the_mark_can_be_cancelled() -> Result<()> {
     let case = |builder: ClusterBuilder, check: bool| {
         let mut cluster = start_behind(builder.conf("snowflake.lease", "200ms"))?;
         let began = cluster.clock().now_us();
@@ -262,7 +262,7 @@ fn a_move_that_is_blocked_is_cancelled_or_times_out() -> Result<()> {
         }
         blocker.batch_execute("ROLLBACK")?;
         timed_out.batch_execute("RESET statement_timeout")?;
-        // Nobody holds anything: both, and others, go on at once.
+        // No session holds a lock: both, and others, continue at once.
         let begun = Instant::now();
         for client in [&mut cancelled, &mut timed_out, &mut blocker] {
             received.extend(ids::nextval(client, 50_000)?);
@@ -294,9 +294,9 @@ fn cancel(token: &CancelToken) -> Result<bool> {
 
 /// Cancels at any moment, with a lease so short that sessions spend much of
 /// their time in moves: no lock or flag stays behind, and no ID below the mark
-/// comes again.
+/// is repeated.
 #[test]
-fn moves_are_cancelled_at_random() -> Result<()> {
+fn no_id_repeats_after_cancelled_moves_of_the_mark() -> Result<()> {
     let case = |builder: ClusterBuilder, check: bool| {
         let mut cluster = start_behind(builder.conf("snowflake.lease", "2ms"))?;
         let began = cluster.clock().now_us();
@@ -367,7 +367,7 @@ fn moves_are_cancelled_at_random() -> Result<()> {
 
 /// In a parallel worker, in a transaction that is read-only and rolled back.
 #[test]
-fn the_mark_is_moved_in_parallel_workers() -> Result<()> {
+fn parallel_workers_move_the_mark() -> Result<()> {
     // Two backend numbers, to see who made an ID; the processes of one query
     // have both.
     let fields = &TWO_SLOTS;
@@ -420,11 +420,11 @@ fn the_mark_is_moved_in_parallel_workers() -> Result<()> {
 }
 
 /// The write-ahead log on a disk that fills up. In a mount namespace of this
-/// thread and of the server it starts: nobody else sees the file system, and
+/// thread and of the server it starts: no other process sees the file system, and
 /// it is gone with them, however they end.
 fn full_disk(builder: ClusterBuilder, check: bool) -> Result<Vec<i64>> {
     let mut cluster = builder
-        // No segment is freed meanwhile.
+        // No segment is freed in the meantime.
         .conf("max_wal_size", "10GB")
         .conf("checkpoint_timeout", "1h")
         .prepare()?;
@@ -537,7 +537,7 @@ fn remount(directory: &Path, size: &str) -> Result<()> {
 }
 
 #[test]
-fn the_disk_of_the_write_ahead_log_is_full() -> Result<()> {
+fn no_id_repeats_after_a_full_disk_of_the_write_ahead_log() -> Result<()> {
     let case = |builder, check| {
         // A thread of its own: it is the thread that gets a mount namespace.
         std::thread::scope(|scope| scope.spawn(|| full_disk(builder, check)).join())
@@ -551,7 +551,7 @@ fn the_disk_of_the_write_ahead_log_is_full() -> Result<()> {
 /// its own database wait, and takes no other one along, until a superuser says
 /// that it is right.
 #[test]
-fn a_mark_that_was_set_is_no_matter_of_other_databases() -> Result<()> {
+fn a_mark_that_was_set_moves_no_other_database() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     let mut client = cluster.connect()?;
     let mut other = cluster.connect()?;
@@ -694,9 +694,9 @@ fn start_after_raises_ids_and_never_lowers() -> Result<()> {
 }
 
 /// A database that has made no ID yet has a mark that was never moved: asking
-/// it to start somewhere once went on for ever, deaf to a cancel.
+/// it to start somewhere once never ended, deaf to a cancel.
 #[test]
-fn start_after_is_the_first_call_in_a_database() -> Result<()> {
+fn start_after_works_as_the_first_call_in_a_database() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     let start = (ids::now_us() / 1_000 - DEFAULT.epoch * 1_000 + 10_000) << 22;
     let mut client = cluster.connect()?;
@@ -711,7 +711,7 @@ fn start_after_is_the_first_call_in_a_database() -> Result<()> {
 }
 
 #[test]
-fn status_and_statistics_count() -> Result<()> {
+fn status_and_statistics_count_ids() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     let mut client = cluster.connect()?;
     let mut other = cluster.connect()?;
@@ -787,7 +787,7 @@ fn status_and_statistics_count() -> Result<()> {
     Ok(())
 }
 
-/// More IDs than there are: calls wait, the log says so once, and the
+/// More IDs than are free: calls wait, the log reports it once, and the
 /// statistics how often and how long.
 #[test]
 fn waits_are_counted_and_logged_once() -> Result<()> {

@@ -1,5 +1,5 @@
 //! A minute of the soak (`make soak` runs it for longer): a random mix of
-//! clock steps, crashes and restarts, and no ID twice. The seed is printed;
+//! clock steps, crashes and restarts, and no ID is repeated. The seed is printed;
 //! `make soak SEED=…` takes it.
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use anyhow::Result;
 use snowflake_tests::{Cluster, soak};
 
 #[test]
-fn a_minute_of_random_faults() -> Result<()> {
+fn no_id_repeats_in_a_minute_of_random_faults() -> Result<()> {
     let minute = Duration::from_secs(60);
     let report = soak::run(Cluster::builder(), minute, rand::random(), |_| ())?;
     println!("{report}");

@@ -106,7 +106,7 @@ fn a_session_uses_other_slots_and_returns() -> Result<()> {
 /// The fourth ID within a tick is of the common slot, and single ones again of
 /// the session's own.
 #[test]
-fn single_ids_are_of_a_sessions_own_slot() -> Result<()> {
+fn single_ids_come_from_a_sessions_own_slot() -> Result<()> {
     let cluster = cluster(&DEFAULT)?;
     let (mut checked, mut in_bulk) = (0, 0);
     for _ in 0..20 {
@@ -227,7 +227,7 @@ fn the_index_of_batches_is_dense() -> Result<()> {
 
 /// Runs of IDs and single ones in turn: each is above the one before.
 #[test]
-fn runs_ascend_too() -> Result<()> {
+fn runs_of_several_sessions_ascend() -> Result<()> {
     let cluster = cluster(&SHORT_SLOTS)?;
     let mut client = cluster.connect()?;
     let mut received = Vec::new();
@@ -246,7 +246,7 @@ fn runs_ascend_too() -> Result<()> {
 /// Without a backend number there is no other slot; where it stands below the
 /// sequence, one in another slot would be a smaller ID.
 #[test]
-fn a_layout_without_slots_above_stays_in_one() -> Result<()> {
+fn a_layout_without_slots_above_stays_in_one_slot() -> Result<()> {
     const ONE_SHORT_SLOT: Fields = Fields {
         layout: "timestamp:41 node:6 sequence:4",
         bits: &[("node", 6), ("sequence", 4)],
@@ -270,9 +270,9 @@ fn a_layout_without_slots_above_stays_in_one() -> Result<()> {
 }
 
 /// More sessions than slots, all in a burst, all in each other's way: nothing
-/// comes twice, and each session's IDs ascend.
+/// is repeated, and each session's IDs ascend.
 #[test]
-fn more_bursts_than_slots() -> Result<()> {
+fn more_bursts_than_slots_repeat_no_id() -> Result<()> {
     const SESSIONS: usize = 40;
     const EACH: usize = 20_000;
     for fields in [&SHORT_SLOTS, &DEFAULT] {

@@ -407,7 +407,7 @@ fn cursors_repeat_no_id() -> Result<()> {
     let mut received = Vec::new();
     for _ in 0..10 {
         received.extend(column::<i64>(&mut client, "FETCH 50 FROM walk")?);
-        // Between two fetches the session goes on making others.
+        // Between two fetches the session generates others.
         received.extend(column::<i64>(&mut client, "SELECT snowflake_nextval()")?);
     }
     client.batch_execute("COMMIT")?;

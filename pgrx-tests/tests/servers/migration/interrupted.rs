@@ -47,8 +47,8 @@ fn locked_by(statement: &str) -> &'static str {
     }
 }
 
-/// The SQLSTATE of a statement that another session's lock kept from going on,
-/// and that was cancelled, or that a lock timeout ended.
+/// The SQLSTATE of a statement that waited for another session's lock, and was
+/// cancelled or ended by a lock timeout.
 fn interrupted(cluster: &Cluster, statement: &str, is_cancelled: bool) -> Result<String> {
     let lock = format!(
         "LOCK TABLE {} IN ACCESS EXCLUSIVE MODE",

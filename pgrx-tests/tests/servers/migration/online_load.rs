@@ -31,17 +31,17 @@ fn beside_writers(protocol: Protocol) -> Result<()> {
 }
 
 #[test]
-fn beside_simple_statements() -> Result<()> {
+fn no_row_is_lost_beside_simple_statements() -> Result<()> {
     beside_writers(Protocol::Simple)
 }
 
 #[test]
-fn beside_prepared_statements() -> Result<()> {
+fn no_row_is_lost_beside_prepared_statements() -> Result<()> {
     beside_writers(Protocol::Prepared)
 }
 
 #[test]
-fn able_to_fail() -> Result<()> {
+fn a_load_without_protection_is_able_to_fail() -> Result<()> {
     const SMALLER: Size = Size {
         orders: 2_000,
         idle: Duration::from_secs(2),

@@ -293,7 +293,7 @@ fn ids_of_nodes_not_expected_are_found() -> Result<()> {
     Ok(())
 }
 
-/// Some are below 0 because somebody had run out of others.
+/// Some are below 0, as after positive numbers had run out.
 #[test]
 fn old_serial_ids_are_found() -> Result<()> {
     let (_cluster, mut client, own) = thousand_rows()?;

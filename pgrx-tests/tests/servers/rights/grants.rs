@@ -3,19 +3,11 @@
 //! is refused to others.
 
 use anyhow::Result;
-use snowflake_tests::Cluster;
-use snowflake_tests::attack::{Attacks, ROLES, Session, WEAPONS};
+use snowflake_tests::attack::{Attacks, Session, WEAPONS};
 use snowflake_tests::migration::value;
 use snowflake_tests::online;
 
-fn server() -> Result<Cluster> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
-        .conf("log_min_messages", "log")
-        .start()?;
-    cluster.connect()?.batch_execute(ROLES)?;
-    Ok(cluster)
-}
+use super::server;
 
 /// How privileges are granted to the attacker: before the extension is created
 /// and after.
@@ -97,7 +89,7 @@ const CONTENTS: &str = "SELECT (SELECT coalesce(string_agg(o::text, E'\\n' ORDER
         FROM pg_class AS c WHERE c.oid IN ('snowflake_origins'::regclass, 'snowflake_progress'::regclass))";
 
 #[test]
-fn tables_granted_wholesale() -> Result<()> {
+fn grants_on_all_tables_give_no_right_to_records() -> Result<()> {
     let cluster = server()?;
     let mut attacks = Attacks::on(&cluster)?;
     for (number, (what, before, after)) in GRANTS.iter().enumerate() {
@@ -213,7 +205,7 @@ const FIELDS: &[&str] = &[
 /// Worst case: the texts are in the table, however they came there, and a
 /// superuser reverts.
 #[test]
-fn texts_that_a_superuser_would_run() -> Result<()> {
+fn recorded_texts_do_not_run_as_superuser() -> Result<()> {
     let cluster = server()?;
     let mut admin = Session::connect(&cluster, "postgres", "postgres")?;
     admin.run("CREATE EXTENSION snowflake")?;
@@ -272,7 +264,7 @@ const ADMINISTRATIVE: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn administrative_functions() -> Result<()> {
+fn administrative_functions_are_refused_to_others() -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
     for statement in [

@@ -11,20 +11,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use postgres::Client;
-use snowflake_tests::attack::{Attacks, ROLES, Session, WEAPONS, calls};
+use snowflake_tests::Server;
+use snowflake_tests::attack::{Attacks, Session, WEAPONS, calls};
 use snowflake_tests::migration::value;
 use snowflake_tests::online;
-use snowflake_tests::{Cluster, Server};
 
-/// A server that writes nothing but the weapons' words to its log.
-fn server() -> Result<Cluster> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
-        .conf("log_min_messages", "log")
-        .start()?;
-    cluster.connect()?.batch_execute(ROLES)?;
-    Ok(cluster)
-}
+use super::server;
 
 /// The attacker's tables, which another one refers to.
 const TABLES: &str = "
@@ -179,7 +171,7 @@ fn swapped(server: &Server, caller: &str, attacks: &mut Attacks) -> Result<()> {
 }
 
 #[test]
-fn names_exchanged_under_a_snapshot() -> Result<()> {
+fn names_exchanged_under_a_snapshot_give_no_right() -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
     client.batch_execute(&format!("CREATE EXTENSION snowflake; {WEAPONS}"))?;
@@ -190,7 +182,7 @@ fn names_exchanged_under_a_snapshot() -> Result<()> {
 }
 
 #[test]
-fn names_exchanged_under_a_superusers_snapshot() -> Result<()> {
+fn names_exchanged_under_a_superusers_snapshot_give_no_right() -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
     client.batch_execute(&format!("CREATE EXTENSION snowflake; {WEAPONS}"))?;
@@ -204,7 +196,7 @@ fn names_exchanged_under_a_superusers_snapshot() -> Result<()> {
 /// it renames the schema and puts another one in its place, where everything
 /// has the names of the extension's and strikes.
 #[test]
-fn a_schema_in_the_place_of_the_extensions() -> Result<()> {
+fn a_schema_in_place_of_the_extensions_gives_no_right() -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
     client.batch_execute("CREATE DATABASE owned OWNER mallory")?;
@@ -379,7 +371,7 @@ const WORK: &[&str] = &[
 ];
 
 #[test]
-fn a_superuser_works_on_the_attackers_tables() -> Result<()> {
+fn code_in_an_attackers_tables_does_not_run_as_superuser() -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
     client.batch_execute(&format!("CREATE EXTENSION snowflake; {WEAPONS}"))?;
@@ -427,7 +419,7 @@ fn a_superuser_works_on_the_attackers_tables() -> Result<()> {
 
 /// A table of one's own whose default names a stranger's sequence.
 #[test]
-fn a_strangers_sequence_is_not_read() -> Result<()> {
+fn another_roles_sequence_is_not_read() -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
     client.batch_execute(&format!("CREATE EXTENSION snowflake; {WEAPONS}"))?;
@@ -497,7 +489,7 @@ fn a_strangers_sequence_is_not_read() -> Result<()> {
 /// The same without a snapshot that is held: names change at any moment, while
 /// a superuser and the owner call every routine.
 #[test]
-fn names_exchanged_at_any_moment() -> Result<()> {
+fn names_exchanged_at_any_moment_give_no_right() -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
     client.batch_execute(&format!("CREATE EXTENSION snowflake; {WEAPONS}"))?;

@@ -108,7 +108,7 @@ const ON_OTHERS: &[&str] = &[
 ];
 
 #[test]
-fn texts_locks_and_rows_of_others() -> Result<()> {
+fn internal_routines_touch_no_table_of_another_role() -> Result<()> {
     let cluster = Cluster::builder()
         .conf("snowflake.node_id", 1)
         .conf("log_min_messages", "log")

@@ -9,8 +9,11 @@
 use anyhow::Result;
 use postgres::Client;
 use snowflake_tests::Cluster;
-use snowflake_tests::attack::{Attacks, ROLES, Session, WEAPONS, calls};
+use snowflake_tests::attack::{Attacks, Session, WEAPONS, calls};
 use snowflake_tests::migration::value;
+
+use super::server;
+use crate::support::{column, run};
 
 /// Every operator and function that the extension's SQL could pick by coercion:
 /// those of types that it uses, as far as `pg_catalog` has none of them. `$1` is
@@ -229,19 +232,13 @@ pub(crate) const STRANGE: &str = "
       AND NOT (d.refclassid = 'pg_language'::regclass AND d.refobjid = (SELECT oid FROM pg_language WHERE lanname = 'plpgsql'))
     ORDER BY 1";
 
-#[test]
-fn planted_before_create_extension() -> Result<()> {
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
-        .conf("log_min_messages", "log")
-        .start()?;
-    let mut client = cluster.connect()?;
-    client.batch_execute(ROLES)?;
-    client.batch_execute("CREATE EXTENSION snowflake")?;
-    let near = near_misses(&mut client)?;
+/// Plants objects in the schemas of a database whose owner is the attacker.
+/// Returns the owner's session.
+fn plant(cluster: &Cluster, client: &mut Client) -> Result<Client> {
+    let near = near_misses(client)?;
     // The words before a parenthesis in what the extension is written in.
     let names = value(
-        &mut client,
+        client,
         "SELECT array_agg(DISTINCT w.word[1])::text
          FROM (SELECT p.prosrc AS source FROM pg_proc AS p WHERE p.proname LIKE 'snowflake%'
                UNION ALL SELECT definition FROM pg_views WHERE viewname LIKE 'snowflake%'
@@ -253,10 +250,8 @@ fn planted_before_create_extension() -> Result<()> {
     cluster.connect_to("planted")?.batch_execute(WEAPONS)?;
     let mut owner = cluster.connect_as("mallory", "planted")?;
     owner.batch_execute("SET statement_timeout = 0; SET search_path = pg_catalog")?;
-    owner.batch_execute(PLANT_TYPES)?;
-    owner.batch_execute(PLANT)?;
-    owner.batch_execute(&PLANT_FUNCTIONS.replace("#names#", &format!("$n${names}$n$")))?;
-    owner.batch_execute(&near)?;
+    let functions = PLANT_FUNCTIONS.replace("#names#", &format!("$n${names}$n$"));
+    run(&mut owner, [PLANT_TYPES, PLANT, &functions, &near])?;
     let planted = value(
         &mut owner,
         "SELECT format('%s operators, %s functions, %s casts', (SELECT count(*) FROM pg_operator WHERE oprnamespace = 'public'::regnamespace),
@@ -264,31 +259,12 @@ fn planted_before_create_extension() -> Result<()> {
             (SELECT count(*) FROM pg_cast AS c JOIN pg_proc AS p ON p.oid = c.castfunc WHERE p.pronamespace = 'arms'::regnamespace))",
     )?;
     println!("rights: planted before CREATE EXTENSION: {planted}");
-    let mut attacks = Attacks::on(&cluster)?;
-    owner.batch_execute("RESET search_path; CREATE EXTENSION snowflake")?;
-    attacks.tried("CREATE EXTENSION")?;
+    Ok(owner)
+}
 
-    // Not with what was planted on the path of this very query.
-    let mut looking = cluster.connect_to("planted")?;
-    looking.batch_execute("SET search_path = pg_catalog")?;
-    let strange = looking.query(STRANGE, &[])?;
-    for row in &strange {
-        attacks.gained(true, row.get::<_, String>(0));
-    }
-    // A superuser, with the path that he has, looks and calls.
-    owner.batch_execute(
-        "SET search_path = pg_catalog; CREATE SCHEMA app; CREATE TABLE app.t (id serial PRIMARY KEY, note text);
-         INSERT INTO app.t (note) SELECT 'row' FROM pg_catalog.generate_series(1, 20);
-         CREATE TABLE app.r (t_id int REFERENCES app.t);
-         CREATE TABLE app.online (id serial PRIMARY KEY); CREATE TABLE app.part (id pg_catalog.int8) PARTITION BY RANGE (id);
-         SELECT pg_catalog.nextval('app.t_id_seq')",
-    )?;
-    let table = value(
-        &mut owner,
-        "SELECT 'app.t'::pg_catalog.regclass::pg_catalog.oid",
-    )?;
-    let mut admin = Session::connect(&cluster, "postgres", "planted")?;
-    // An online migration under way, for the view that shows it.
+/// A superuser with the usual search path migrates online, looking at the view
+/// after each step, and reads all views.
+fn look(admin: &mut Session, attacks: &mut Attacks<'_>) -> Result<()> {
     for step in 0..20 {
         let (worked, statement) = admin.attempt(
             "SELECT p.statement FROM snowflake_migration_plan('app.online'::pg_catalog.regclass, 'id'::pg_catalog.name, true) AS p
@@ -314,42 +290,70 @@ fn planted_before_create_extension() -> Result<()> {
         "stat_slots",
         "layouts",
     ] {
-        let (worked, answer) = admin.attempt(&format!("SELECT * FROM snowflake_{view}"))?;
-        attacks.tried(format!("SELECT * FROM snowflake_{view}"))?;
-        attacks.gained(!worked, format!("SELECT * FROM snowflake_{view}: {answer}"));
+        let query = format!("SELECT * FROM snowflake_{view}");
+        let (worked, answer) = admin.attempt(&query)?;
+        attacks.tried(&query)?;
+        attacks.gained(!worked, format!("{query}: {answer}"));
     }
-    let mut statements = calls(&mut client, "public", &table)?
-        .iter()
-        .map(|call| {
-            call.replace("::regclass", "::pg_catalog.regclass")
-                .replace("::oid", "::pg_catalog.oid")
-                .replace("::name", "::pg_catalog.name")
-                .replace("::text", "::pg_catalog.text")
-        })
-        .collect::<Vec<_>>();
-    statements.extend(
-        [
-            "SELECT snowflake_nextval()",
-            "SELECT snowflake_nextvals(3)",
-            "SELECT snowflake_currval()",
-            "SELECT * FROM snowflake_decode(1000000000000000000)",
-            "SELECT snowflake_explain(1000000000000000000)",
-            "SELECT snowflake_to_text(1000000000000000000, 'base32'::pg_catalog.text)",
-            "SELECT snowflake_between(1000000000000000000, pg_catalog.now(), pg_catalog.now())",
-            "SELECT snowflake_between(1000000000000000000, pg_catalog.now(), pg_catalog.now(), 'default'::pg_catalog.text)",
-            "SELECT snowflake_min_id(pg_catalog.now())",
-            "SELECT * FROM snowflake_partition_ddl('app.part'::pg_catalog.regclass, '2026-01-01'::timestamp with time zone, '2026-02-01'::timestamp with time zone, '1 day'::interval)",
-            "CALL snowflake_migrate('app.t'::pg_catalog.regclass)",
-            "INSERT INTO app.t DEFAULT VALUES",
-            "SELECT * FROM snowflake_audit('app.t'::pg_catalog.regclass)",
-            "CALL snowflake_migrate_revert('app.t'::pg_catalog.regclass)",
-            "CALL snowflake_migrate_backfill('app.online'::pg_catalog.regclass)",
-            "CALL snowflake_migrate_revert('app.online'::pg_catalog.regclass)",
-            "SELECT snowflake_stat_reset()",
-            "DROP EXTENSION snowflake",
-        ]
-        .map(str::to_owned),
-    );
+    Ok(())
+}
+
+/// Calls of a superuser, besides all routines that take a table.
+const CALLS: &[&str] = &[
+    "SELECT snowflake_nextval()",
+    "SELECT snowflake_nextvals(3)",
+    "SELECT snowflake_currval()",
+    "SELECT * FROM snowflake_decode(1000000000000000000)",
+    "SELECT snowflake_explain(1000000000000000000)",
+    "SELECT snowflake_to_text(1000000000000000000, 'base32'::pg_catalog.text)",
+    "SELECT snowflake_between(1000000000000000000, pg_catalog.now(), pg_catalog.now())",
+    "SELECT snowflake_between(1000000000000000000, pg_catalog.now(), pg_catalog.now(), 'default'::pg_catalog.text)",
+    "SELECT snowflake_min_id(pg_catalog.now())",
+    "SELECT * FROM snowflake_partition_ddl('app.part'::pg_catalog.regclass, '2026-01-01'::timestamp with time zone, '2026-02-01'::timestamp with time zone, '1 day'::interval)",
+    "CALL snowflake_migrate('app.t'::pg_catalog.regclass)",
+    "INSERT INTO app.t DEFAULT VALUES",
+    "SELECT * FROM snowflake_audit('app.t'::pg_catalog.regclass)",
+    "CALL snowflake_migrate_revert('app.t'::pg_catalog.regclass)",
+    "CALL snowflake_migrate_backfill('app.online'::pg_catalog.regclass)",
+    "CALL snowflake_migrate_revert('app.online'::pg_catalog.regclass)",
+    "SELECT snowflake_stat_reset()",
+    "DROP EXTENSION snowflake",
+];
+
+#[test]
+fn objects_planted_before_create_extension_are_not_used() -> Result<()> {
+    let cluster = server()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute("CREATE EXTENSION snowflake")?;
+    let mut owner = plant(&cluster, &mut client)?;
+    let mut attacks = Attacks::on(&cluster)?;
+    owner.batch_execute("RESET search_path; CREATE EXTENSION snowflake")?;
+    attacks.tried("CREATE EXTENSION")?;
+
+    // Not with the planted objects on the path of this very query.
+    let mut looking = cluster.connect_to("planted")?;
+    looking.batch_execute("SET search_path = pg_catalog")?;
+    for strange in column::<String>(&mut looking, STRANGE)? {
+        attacks.gained(true, strange);
+    }
+    owner.batch_execute(
+        "SET search_path = pg_catalog; CREATE SCHEMA app; CREATE TABLE app.t (id serial PRIMARY KEY, note text);
+         INSERT INTO app.t (note) SELECT 'row' FROM pg_catalog.generate_series(1, 20);
+         CREATE TABLE app.r (t_id int REFERENCES app.t);
+         CREATE TABLE app.online (id serial PRIMARY KEY); CREATE TABLE app.part (id pg_catalog.int8) PARTITION BY RANGE (id);
+         SELECT pg_catalog.nextval('app.t_id_seq')",
+    )?;
+    let table = "SELECT 'app.t'::pg_catalog.regclass::pg_catalog.oid";
+    let table = value(&mut owner, table)?;
+    let mut admin = Session::connect(&cluster, "postgres", "planted")?;
+    look(&mut admin, &mut attacks)?;
+    let mut statements = calls(&mut client, "public", &table)?;
+    for call in &mut statements {
+        for kind in ["regclass", "oid", "name", "text"] {
+            *call = call.replace(&format!("::{kind}"), &format!("::pg_catalog.{kind}"));
+        }
+    }
+    statements.extend(CALLS.iter().map(|&call| call.to_owned()));
     let mut went_through = 0;
     for statement in statements {
         let (worked, _) = admin.attempt(&statement)?;
@@ -366,7 +370,7 @@ fn planted_before_create_extension() -> Result<()> {
 const DEFINER: &[(&str, &str)] = &[];
 
 #[test]
-fn routines_are_called_with_the_callers_rights() -> Result<()> {
+fn routines_run_with_the_callers_rights() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     let mut client = cluster.connect()?;
     let member = "JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
@@ -376,17 +380,13 @@ fn routines_are_called_with_the_callers_rights() -> Result<()> {
         let query = format!(
             "SELECT p.oid::regprocedure::text FROM pg_proc AS p {member} WHERE {condition} ORDER BY 1"
         );
-        Ok(client
-            .query(&query, &[])?
-            .iter()
-            .map(|row| row.get(0))
-            .collect())
+        column(&mut client, &query)
     };
     let all = list("true")?.len();
     let definer = list("p.prosecdef")?;
     let allowed: Vec<&str> = DEFINER.iter().map(|(routine, _)| *routine).collect();
     assert_eq!(definer, allowed, "SECURITY DEFINER routines");
-    // It commits, so it may have no SET clause: its text qualifies everything.
+    // It commits, so it must have no SET clause: its text qualifies everything.
     let without_path = list(
         "l.lanname IN ('sql', 'plpgsql') AND p.prosqlbody IS NULL
          AND NOT coalesce(p.proconfig @> ARRAY['search_path=pg_catalog, pg_temp'], false)",
@@ -404,8 +404,7 @@ fn routines_are_called_with_the_callers_rights() -> Result<()> {
              ~* '(?<!'')\\mEXECUTE\\M(?!''|\\s+(FUNCTION|ON)\\M)'",
     )?;
     assert!(dynamic.is_empty(), "routines that run a text: {dynamic:#?}");
-    let strange = client.query(STRANGE, &[])?;
-    let strange: Vec<String> = strange.iter().map(|row| row.get(0)).collect();
+    let strange: Vec<String> = column(&mut client, STRANGE)?;
     assert!(strange.is_empty(), "{strange:#?}");
     println!(
         "rights: {all} routines, {} of them with their owner's rights, 1 without a search path of its own, none runs a text",

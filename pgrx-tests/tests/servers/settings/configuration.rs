@@ -2,9 +2,9 @@
 //! server doesn't start.
 //!
 //! Postgres only warns about a bad value of an extension's setting when it
-//! starts, and goes on with the default. A server whose layout or node number
-//! has a slip of the pen in it would then make IDs that another server also
-//! makes, and nobody would see it before the rows meet.
+//! starts, and continues with the default. A server whose layout or node number
+//! has a typing error in it would then issue IDs that another server also
+//! issues, unnoticed until the rows meet.
 
 use std::sync::{Arc, Mutex};
 
@@ -129,7 +129,7 @@ fn a_bad_value_stops_the_start() -> Result<()> {
             cluster.set_arguments(&[]);
         }
     }
-    // With the slip mended the same server starts, and makes IDs.
+    // With the error corrected the same server starts, and issues IDs.
     cluster.start()?;
     let mut client = cluster.connect()?;
     client.batch_execute("CREATE EXTENSION snowflake")?;
@@ -349,7 +349,7 @@ fn without_a_node_number_nothing_is_issued() -> Result<()> {
         );
         println!("settings: node_id not set: {refused}");
     }
-    // Reading goes on.
+    // IDs can still be read.
     let id = text(
         &mut client,
         "SELECT node_id FROM snowflake_decode(249431905924104192)",
@@ -359,7 +359,7 @@ fn without_a_node_number_nothing_is_issued() -> Result<()> {
 }
 
 #[test]
-fn not_preloaded_it_decodes_and_says_what_to_add() -> Result<()> {
+fn a_library_that_is_not_preloaded_decodes_and_names_the_setting() -> Result<()> {
     let cluster = Cluster::builder()
         .without_preload()
         // No setting of that name is known then: a text for the decoders.
@@ -399,10 +399,10 @@ fn not_preloaded_it_decodes_and_says_what_to_add() -> Result<()> {
     Ok(())
 }
 
-/// CREATE EXTENSION warns where the server cannot make IDs yet. Its hint, and the
+/// CREATE EXTENSION warns where the server cannot issue IDs yet. Its hint, and the
 /// hint of a call, name all lines that are missing.
 #[test]
-fn what_is_missing_is_said_when_the_extension_is_created() -> Result<()> {
+fn create_extension_warns_of_missing_settings() -> Result<()> {
     let cases = [
         (
             Cluster::builder().without_preload(),

@@ -1,6 +1,6 @@
 //! Shared memory. A slot is a cache line, so that backends don't slow each
 //! other down; there must still be little of it, since it is paid on every
-//! server whether it makes IDs or not.
+//! server whether it issues IDs or not.
 
 use anyhow::Result;
 use snowflake_tests::Cluster;

@@ -1,4 +1,4 @@
-//! A server that is given another layout goes on above the IDs that are out,
+//! A server that is given another layout continues above the IDs that are out,
 //! or issues nothing.
 //!
 //! The fault this guards against: IDs of the new layout are smaller numbers
@@ -6,7 +6,7 @@
 //! and run through what has been issued already as time goes on. The mark is an
 //! ID, not a time, so it holds whatever the layout was. What would have to
 //! start below it is refused, unless that takes IDs no further ahead of the
-//! clock than a step of the clock may be that is ridden out.
+//! clock than a clock step may be that is slewed.
 //!
 //! Where duplicates are to be found without the mark, layouts differ in the
 //! epoch only, by seconds, and IDs are ahead of the clock and leave no gaps:
@@ -26,7 +26,7 @@ use crate::support::{in_sessions, refused};
 /// Enough for every slot of [`SLOW_TICK`], twice.
 const SESSIONS: usize = 8;
 
-/// How many IDs a session asks for before a change at most, to get ahead, and
+/// How many IDs a session takes before a change at most, to get ahead, and
 /// after it, to pass the highest. Far more than lie in between.
 const MOST: usize = 600_000;
 
@@ -44,8 +44,8 @@ const CALLS: [&str; 4] = [
 const TABLE: &str =
     "CREATE TABLE rows (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text)";
 
-/// Eight sessions that each ask for IDs, until `enough` says so of the last one.
-fn ask(cluster: &Cluster, enough: impl Fn(i64) -> bool + Sync) -> Result<Vec<i64>> {
+/// Eight sessions that each take IDs until the last one is `enough`.
+fn take(cluster: &Cluster, enough: impl Fn(i64) -> bool + Sync) -> Result<Vec<i64>> {
     in_sessions(cluster, "postgres", SESSIONS, |client| {
         let mut ids = ids::nextval(client, 1_000)?;
         while ids.last().is_some_and(|&last| !enough(last)) && ids.len() < MOST {
@@ -94,7 +94,7 @@ fn refused_everywhere(cluster: &Cluster) -> Result<(usize, Duration)> {
 /// From one preset to another, each of whose IDs are greater at present, and
 /// then to other forms.
 #[test]
-fn ids_go_on_where_those_of_the_new_layout_are_greater() -> Result<()> {
+fn a_layout_with_greater_ids_continues_above() -> Result<()> {
     let layouts = [
         // The same fields in another order: the numbers are as large as before.
         "timestamp:41 sequence:12 backend:4 node:6",
@@ -112,7 +112,7 @@ fn ids_go_on_where_those_of_the_new_layout_are_greater() -> Result<()> {
     ];
     let mut cluster = Cluster::with_extension()?;
     cluster.connect()?.batch_execute(TABLE)?;
-    let mut received = ask(&cluster, |_| true)?;
+    let mut received = take(&cluster, |_| true)?;
     let mut longest = Duration::ZERO;
     for (round, layout) in layouts.into_iter().enumerate() {
         let highest = *received.iter().max().context("no IDs")?;
@@ -125,7 +125,7 @@ fn ids_go_on_where_those_of_the_new_layout_are_greater() -> Result<()> {
         longest = longest.max(begun.elapsed());
         assert!(first > highest, "{layout}: {first} came after {highest}");
         received.push(first);
-        let more = ask(&cluster, |_| true)?;
+        let more = take(&cluster, |_| true)?;
         assert!(more.len() >= 1_000);
         assert!(more.iter().all(|&id| id > highest), "{layout}");
         received.extend(more);
@@ -152,7 +152,7 @@ fn ids_go_on_where_those_of_the_new_layout_are_greater() -> Result<()> {
 
 /// To layouts of smaller IDs, and back each time.
 #[test]
-fn nothing_is_issued_where_they_would_be_smaller() -> Result<()> {
+fn a_layout_with_smaller_ids_issues_nothing() -> Result<()> {
     let layouts = [
         // A later epoch.
         "timestamp:41 node:6 backend:4 sequence:12 epoch:2026-01-01T00:00:00Z",
@@ -163,7 +163,7 @@ fn nothing_is_issued_where_they_would_be_smaller() -> Result<()> {
     ];
     let mut cluster = Cluster::with_extension()?;
     cluster.connect()?.batch_execute(TABLE)?;
-    let mut received = ask(&cluster, |_| true)?;
+    let mut received = take(&cluster, |_| true)?;
     let (mut refusals, mut longest) = (0, Duration::ZERO);
     for (round, layout) in layouts.iter().enumerate() {
         let highest = *received.iter().max().context("no IDs")?;
@@ -199,7 +199,7 @@ fn nothing_is_issued_where_they_would_be_smaller() -> Result<()> {
         let most = 3_000 * (i64::try_from(round)? + 1);
         assert!(lead_ms <= most, "{lead_ms} ms ahead");
         received.push(first);
-        received.extend(ask(&cluster, |_| true)?);
+        received.extend(take(&cluster, |_| true)?);
     }
     let rows: i64 = cluster
         .connect()?
@@ -238,7 +238,7 @@ const SHIFTS: [Shift; 3] = [
         too_much: false,
     },
     Shift {
-        what: "smaller IDs by 20 s, which is ridden out",
+        what: "smaller IDs by 20 s, which is slewed",
         epoch: "2025-01-01T00:00:20Z",
         too_much: false,
     },
@@ -271,7 +271,7 @@ fn shift_the_epoch(shift: &Shift, protection: Protection) -> Result<()> {
         ),
     };
     cluster.connect()?.batch_execute(TABLE)?;
-    let before = ask(&cluster, |last| SLOW_TICK.lead_ms(last) >= LEAD_MS)?;
+    let before = take(&cluster, |last| SLOW_TICK.lead_ms(last) >= LEAD_MS)?;
     let highest = *before.iter().max().context("no IDs")?;
 
     cluster.stop(Stop::Fast)?;
@@ -289,14 +289,14 @@ fn shift_the_epoch(shift: &Shift, protection: Protection) -> Result<()> {
         let begun = Instant::now();
         all.push(ids::one(&mut cluster.connect()?)?);
         longest = begun.elapsed();
-        all.extend(ask(&cluster, |last| last > highest)?);
+        all.extend(take(&cluster, |last| last > highest)?);
     }
     // And back.
     change_to(&mut cluster, SLOW_TICK.layout)?;
     let begun = Instant::now();
     all.push(ids::one(&mut cluster.connect()?)?);
     longest = longest.max(begun.elapsed());
-    all.extend(ask(&cluster, |_| true)?);
+    all.extend(take(&cluster, |_| true)?);
 
     let after = all.len() - before.len();
     let tally = Tally::of(all);
@@ -316,24 +316,24 @@ fn shift_the_epoch(shift: &Shift, protection: Protection) -> Result<()> {
 }
 
 #[test]
-fn no_id_comes_again_after_a_change() -> Result<()> {
+fn no_id_repeats_after_a_layout_change() -> Result<()> {
     SHIFTS
         .iter()
         .try_for_each(|shift| shift_the_epoch(shift, Protection::On))
 }
 
 #[test]
-fn changes_are_able_to_fail() -> Result<()> {
+fn no_id_repeats_after_a_layout_change_is_able_to_fail() -> Result<()> {
     SHIFTS
         .iter()
         .try_for_each(|shift| shift_the_epoch(shift, Protection::MarkTakenAway))
 }
 
 /// The rows of a database keep the layout that they were made with, so a server
-/// that has another one says so: in its log, in the status, to the audit, and to
+/// that has another one reports it: in its log, in the status, to the audit, and to
 /// those who read an ID. Until a superuser accepts it.
 #[test]
-fn another_layout_is_noticed_until_it_is_accepted() -> Result<()> {
+fn another_layout_is_reported_until_it_is_accepted() -> Result<()> {
     const STATUS: &str = "SELECT database_layout IS NOT DISTINCT FROM layout FROM snowflake_status";
     const READ: &str = "SELECT snowflake_timestamp(id) FROM rows ORDER BY id LIMIT 1";
     const LINE: &str = "IDs of this database were made with another layout";
