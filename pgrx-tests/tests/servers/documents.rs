@@ -1,6 +1,7 @@
 //! Every SQL block of the README, and after it of each document in docs/, runs
-//! in order, as a reader would paste them into psql. A README whose functions don't exist, or whose third example
-//! needs a table that none of them makes, has been shipped often enough.
+//! in order, as a reader would paste them into psql. A README whose functions
+//! don't exist, or whose third example needs a table that no example creates, has
+//! been shipped often enough.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -120,7 +121,7 @@ fn every_sql_block_of_the_documents_runs() -> Result<()> {
     let mut input = psql.stdin.take().context("psql's input")?;
     let writer = std::thread::spawn(move || input.write_all(script.as_bytes()));
     let output = psql.wait_with_output()?;
-    // It fails too where psql gives up in the middle; its exit status tells.
+    // It fails too where psql stops in the middle; its exit status shows that.
     let _ = writer.join();
     let shown = String::from_utf8_lossy(&output.stdout);
     println!("{shown}");

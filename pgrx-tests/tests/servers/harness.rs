@@ -32,7 +32,7 @@ fn wait_until(what: &str, mut done: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_server_is_private_and_goes_away() -> Result<()> {
+fn a_server_is_private_and_leaves_nothing() -> Result<()> {
     let cluster = plain()?.conf("work_mem", "5MB").start()?;
     let mut client = cluster.connect()?;
     let row = client.query_one(
@@ -148,7 +148,7 @@ fn child_that_waits_to_be_killed() -> Result<()> {
 }
 
 /// Runs this test binary again as children that hang: in a statement, and
-/// where the end of its server wakes nobody.
+/// where the end of its server wakes no thread.
 #[test]
 fn a_test_that_hangs_fails() -> Result<()> {
     let marks = tempfile::tempdir()?;
@@ -212,7 +212,7 @@ fn child_that_hangs() -> Result<()> {
     drop(plain()?.prepare()?);
     let cluster = plain()?.time_limit(Duration::from_secs(8)).start()?;
     let mut client = cluster.connect()?;
-    // What the client makes of the server's end is nobody's concern: the test
+    // How the client reacts to the server's end does not matter: the test
     // fails though it forgets about it.
     let call = std::thread::spawn(move || {
         let _ = client.simple_query("SELECT pg_sleep(600)");
@@ -225,7 +225,7 @@ fn child_that_hangs() -> Result<()> {
 }
 
 #[test]
-fn a_crash_is_a_crash_and_a_stop_is_a_stop() -> Result<()> {
+fn a_crash_loses_what_a_stop_keeps() -> Result<()> {
     let mut cluster = plain()?.start()?;
     let mut client = cluster.connect()?;
     client.batch_execute("CREATE TABLE kept (n int); INSERT INTO kept VALUES (1)")?;

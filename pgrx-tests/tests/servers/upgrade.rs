@@ -1,12 +1,12 @@
-//! A database that was upgraded has what a fresh one has, object by object, and
-//! what was begun with the earlier version is finished with the new one.
+//! A database that was upgraded has the objects of a fresh one, and migrations
+//! that were begun with the earlier version are finished with the new one.
 //!
 //! The earlier version's install script is in the tree under test only: see
 //! scripts/test.
 
 use std::collections::BTreeSet;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use postgres::Client;
 use snowflake_tests::attack::{ROLES, WEAPONS};
 use snowflake_tests::ids::{self, Tally};
@@ -14,7 +14,9 @@ use snowflake_tests::migration::{number, value};
 use snowflake_tests::online;
 use snowflake_tests::{Cluster, Installation};
 
-use crate::rights_planted::{PLANT, PLANT_TYPES, STRANGE};
+use crate::migration::run_before;
+use crate::rights::planted::{PLANT, PLANT_TYPES, STRANGE};
+use crate::support::{column, run};
 
 const EARLIER: &str = "0.1.0";
 
@@ -109,16 +111,13 @@ const COMPARED: &[(&str, &str)] = &[
     ),
 ];
 
-fn tell(client: &mut Client, query: &str) -> Result<BTreeSet<String>> {
+fn describe(client: &mut Client, query: &str) -> Result<BTreeSet<String>> {
     let query = if query.contains("member") || query.contains("relation") {
         format!("{MEMBER} {query}")
     } else {
         query.to_owned()
     };
-    let rows = client
-        .query(&query, &[])
-        .with_context(|| format!("running: {query}"))?;
-    Ok(rows.iter().map(|row| row.get(0)).collect())
+    Ok(column(client, &query)?.into_iter().collect())
 }
 
 /// A database with the earlier version.
@@ -138,22 +137,9 @@ fn create_earlier(cluster: &Cluster, database: &str) -> Result<Client> {
     Ok(client)
 }
 
-#[test]
-fn an_upgraded_database_has_what_a_fresh_one_has() -> Result<()> {
-    let cluster = Cluster::builder().conf("snowflake.node_id", 1).start()?;
-    let mut admin = cluster.connect()?;
-    admin.batch_execute("CREATE ROLE app LOGIN")?;
-    let mut old = create_earlier(&cluster, "old")?;
-    let mut fresh = cluster.connect_to_new_database("fresh")?;
-    for client in [&mut old, &mut fresh] {
-        client.batch_execute(
-            "GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app; GRANT SELECT ON snowflake_mark TO app;
-             CREATE SCHEMA own AUTHORIZATION app",
-        )?;
-    }
-
-    // In use.
-    let mut app = cluster.connect_as("app", "old")?;
+/// Creates tables as `app`, of which `t` and `i` are migrated, and `o` is half
+/// migrated online.
+fn use_earlier(app: &mut Client) -> Result<()> {
     app.batch_execute(
         "CREATE TABLE own.t (id serial PRIMARY KEY, n int); INSERT INTO own.t (n) SELECT 1 FROM generate_series(1, 10);
          CREATE TABLE own.i (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int); INSERT INTO own.i (n) SELECT 1 FROM generate_series(1, 10);
@@ -163,22 +149,35 @@ fn an_upgraded_database_has_what_a_fresh_one_has() -> Result<()> {
          CALL snowflake_migrate('own.t'); CALL snowflake_migrate('own.i');
          INSERT INTO own.t (n) VALUES (1); INSERT INTO own.i (n) VALUES (1)",
     )?;
-    let mut received = ids::nextval(&mut app, 10_000)?;
-    let steps = online::plan(&mut app, "'own.o'")?;
-    let half = steps
-        .iter()
-        .position(online::Step::is_backfill)
-        .context("no backfill")?;
-    for step in &steps[..=half] {
-        app.batch_execute(&step.statement)?;
-    }
-    received.extend(ids::nextval(&mut app, 10_000)?);
+    let (steps, backfill) = run_before(app, "'own.o'", online::Step::is_backfill)?;
+    run(app, [&steps[backfill].statement])
+}
 
+/// A server with a database `old` of the earlier version in use, and a session
+/// of `app` in it.
+fn earlier_in_use() -> Result<(Cluster, Client, Client)> {
+    let cluster = Cluster::builder().conf("snowflake.node_id", 1).start()?;
+    cluster.connect()?.batch_execute("CREATE ROLE app LOGIN")?;
+    let mut old = create_earlier(&cluster, "old")?;
+    old.batch_execute(GRANTED)?;
+    let mut app = cluster.connect_as("app", "old")?;
+    use_earlier(&mut app)?;
+    Ok((cluster, old, app))
+}
+
+const GRANTED: &str =
+    "GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app; GRANT SELECT ON snowflake_mark TO app;
+     CREATE SCHEMA own AUTHORIZATION app";
+
+#[test]
+fn an_upgraded_database_has_the_objects_of_a_fresh_one() -> Result<()> {
+    let (cluster, mut old, _app) = earlier_in_use()?;
+    let mut fresh = cluster.connect_to_new_database("fresh")?;
+    fresh.batch_execute(GRANTED)?;
     old.batch_execute("ALTER EXTENSION snowflake UPDATE")?;
-
     let (mut compared, mut differences) = (0, Vec::new());
     for (what, query) in COMPARED {
-        let (upgraded, wanted) = (tell(&mut old, query)?, tell(&mut fresh, query)?);
+        let (upgraded, wanted) = (describe(&mut old, query)?, describe(&mut fresh, query)?);
         compared += wanted.len();
         for missing in wanted.difference(&upgraded) {
             differences.push(format!("{what}: only fresh: {missing}"));
@@ -188,17 +187,22 @@ fn an_upgraded_database_has_what_a_fresh_one_has() -> Result<()> {
         }
     }
     assert!(compared > 500, "{compared}");
-    println!(
-        "upgrade: from {EARLIER}: {compared} descriptions of objects compared, {} differ",
-        differences.len()
-    );
+    println!("upgrade: from {EARLIER}: {compared} descriptions of objects compared");
+    let report = differences.join("\n");
     assert!(
         differences.is_empty(),
-        "{} differences:\n{}",
-        differences.len(),
-        differences.join("\n")
+        "{} differences:\n{report}",
+        differences.len()
     );
+    old.batch_execute("DROP VIEW own.decoded; DROP TABLE own.o CASCADE; DROP EXTENSION snowflake")?;
+    Ok(())
+}
 
+#[test]
+fn no_id_repeats_after_an_upgrade_of_the_extension() -> Result<()> {
+    let (cluster, mut old, mut app) = earlier_in_use()?;
+    let mut received = ids::nextval(&mut app, 20_000)?;
+    old.batch_execute("ALTER EXTENSION snowflake UPDATE")?;
     // A session from before and a new one.
     let mut new = cluster.connect_as("app", "old")?;
     for _ in 0..3 {
@@ -208,49 +212,41 @@ fn an_upgraded_database_has_what_a_fresh_one_has() -> Result<()> {
     let tally = Tally::of(received);
     println!("upgrade: IDs before and after: {tally}");
     tally.assert_unique();
-    // What was half done is finished, and what was migrated is put back.
-    let done = online::migrate(&mut new, "'own.o'")?;
-    assert!(done > 0);
+    Ok(())
+}
+
+#[test]
+fn migrations_of_the_earlier_version_are_finished_and_reverted() -> Result<()> {
+    let (cluster, mut old, _app) = earlier_in_use()?;
+    old.batch_execute("ALTER EXTENSION snowflake UPDATE")?;
+    let mut new = cluster.connect_as("app", "old")?;
+    let new = &mut new;
+    assert!(online::migrate(new, "'own.o'")? > 0);
     let kind = value(
-        &mut new,
+        new,
         "SELECT string_agg(format_type(atttypid, atttypmod), ',') FROM pg_attribute WHERE attname IN ('id', 'o_id') AND attrelid IN ('own.o'::regclass, 'own.r'::regclass)",
     )?;
     assert_eq!(kind, "bigint,bigint");
-    assert!(number(&mut new, "INSERT INTO own.o (n) VALUES (1) RETURNING id")? > 1 << 40);
-    let findings = new.query(
+    assert!(number(new, "INSERT INTO own.o (n) VALUES (1) RETURNING id")? > 1 << 40);
+    let findings: Vec<String> = column(
+        new,
         "SELECT finding FROM snowflake_audit('own.o', first_id => 1000000)",
-        &[],
     )?;
-    let findings: Vec<String> = findings.iter().map(|row| row.get(0)).collect();
     assert_eq!(findings, ["IDs below first_id"]);
-    new.batch_execute(
-        "CALL snowflake_migrate_revert('own.t'); CALL snowflake_migrate_revert('own.i')",
-    )?;
     for table in ["own.t", "own.i"] {
-        assert_eq!(
-            number(
-                &mut new,
-                &format!("INSERT INTO {table} (n) VALUES (1) RETURNING id")
-            )?,
-            11
-        );
+        new.batch_execute(&format!("CALL snowflake_migrate_revert('{table}')"))?;
+        let insert = format!("INSERT INTO {table} (n) VALUES (1) RETURNING id");
+        assert_eq!(number(new, &insert)?, 11, "{table}");
     }
-    assert_eq!(
-        value(
-            &mut new,
-            "SELECT attidentity::text FROM pg_attribute WHERE attrelid = 'own.i'::regclass AND attname = 'id'"
-        )?,
-        "a"
-    );
-    old.batch_execute("DROP VIEW own.decoded; DROP TABLE own.o CASCADE; DROP EXTENSION snowflake")?;
-    println!("upgrade: the other {done} steps of an online migration, 2 columns put back");
+    let identity = "SELECT attidentity::text FROM pg_attribute WHERE attrelid = 'own.i'::regclass AND attname = 'id'";
+    assert_eq!(value(new, identity)?, "a");
     Ok(())
 }
 
 /// Where operators and types were planted before the earlier version was
-/// created, its views are made of them. Not after the upgrade.
+/// created, its views use them. They don't after the upgrade.
 #[test]
-fn an_upgrade_closes_what_was_planted() -> Result<()> {
+fn an_upgraded_database_uses_no_planted_object() -> Result<()> {
     let cluster = Cluster::builder().conf("snowflake.node_id", 1).start()?;
     let mut admin = cluster.connect()?;
     admin.batch_execute(ROLES)?;
@@ -267,11 +263,7 @@ fn an_upgrade_closes_what_was_planted() -> Result<()> {
     let before = admin.query(STRANGE, &[])?.len();
     assert!(before > 0, "nothing of {EARLIER} took what was planted");
     owner.batch_execute("ALTER EXTENSION snowflake UPDATE")?;
-    let after: Vec<String> = admin
-        .query(STRANGE, &[])?
-        .iter()
-        .map(|row| row.get(0))
-        .collect();
+    let after: Vec<String> = column(&mut admin, STRANGE)?;
     println!(
         "upgrade: {before} dependencies on what was planted before, {} afterwards",
         after.len()

@@ -1,0 +1,194 @@
+//! No ID is repeated when a server is restarted, in order or not, and its
+//! clock was set back in the meantime.
+//!
+//! What IDs had reached is in memory, and memory is gone. A clock that is set
+//! back during a restart shows times again at which IDs were made. To have the
+//! very same milliseconds repeat, each server here begins with a clock
+//! that is behind, issues IDs, has its clock set right, issues more, and is
+//! then restarted with the clock back at where it began. On a build that
+//! doesn't obey the mark (`snowflake.unprotected = 'mark'`) each of the faults
+//! must show duplicates.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use nix::sys::signal::Signal;
+use snowflake_tests::clock::Offset;
+use snowflake_tests::demand::{Demand, FOUR_SLOTS, Habit, ROWS};
+use snowflake_tests::ids::grouped;
+use snowflake_tests::{Cluster, ClusterBuilder, Stop, processes};
+
+const DATABASES: [&str; 2] = ["first", "second"];
+
+/// Four sessions in each database.
+const HABITS: [Habit; 8] = [
+    Habit::Calls(300),
+    Habit::Calls(300),
+    Habit::Commit(100),
+    Habit::Commit(100),
+    Habit::RollBack(100),
+    Habit::RollBack(100),
+    Habit::Runs(300),
+    Habit::Runs(300),
+];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// `pg_ctl stop -m fast`, which is no crash.
+    StopFast,
+    /// `pg_ctl stop -m immediate`: a crash without a signal to children.
+    StopImmediate,
+    /// SIGKILL of one backend: the server initialises its memory anew.
+    KillBackend,
+    /// SIGKILL of the postmaster and all its processes.
+    KillAll,
+}
+
+impl Fault {
+    /// How far the clock is set back at least.
+    fn back(self) -> Duration {
+        match self {
+            Self::KillAll | Self::StopImmediate => Duration::from_secs(10),
+            Self::StopFast | Self::KillBackend => Duration::from_secs(60),
+        }
+    }
+}
+
+fn builder() -> ClusterBuilder {
+    Cluster::builder()
+        .conf("snowflake.node_id", 1)
+        .conf("snowflake.layout", FOUR_SLOTS.layout)
+        .movable_clock()
+}
+
+/// What one kind of fault showed.
+#[derive(Debug, Default)]
+struct Outcome {
+    duplicates: usize,
+    decreases: usize,
+}
+
+/// The same fault several times on one server, with sessions in two databases
+/// that never stop asking.
+fn faults(builder: ClusterBuilder, fault: Fault, rounds: usize, name: &str) -> Result<Outcome> {
+    let mut cluster = builder.start()?;
+    cluster.clock().set_offset(Offset::back(fault.back()))?;
+    // The clock it begins with is what it takes for right.
+    cluster.restart()?;
+    for database in DATABASES {
+        cluster
+            .connect_to_new_database(database)?
+            .batch_execute(ROWS)?;
+    }
+    let demand = Demand::start(&cluster, &DATABASES, &HABITS, &FOUR_SLOTS)?;
+    let (mut furthest_back, mut fewest_after, mut longest_outage) =
+        (Offset::NONE, usize::MAX, Duration::ZERO);
+    for _ in 0..rounds {
+        // Anew in each round: the times that are to be repeated.
+        cluster.clock().set_offset(Offset::back(fault.back()))?;
+        let began = cluster.clock().now_us();
+        demand.begin_window();
+        demand.wait_for(1_000)?;
+        std::thread::sleep(Duration::from_secs(3));
+        cluster.clock().set_offset(Offset::NONE)?;
+        std::thread::sleep(Duration::from_secs(2));
+
+        let step_back = |cluster: &Cluster| {
+            let by = cluster.clock().now_us() - began - 200_000;
+            let step = Offset::back(Duration::from_micros(by.try_into()?));
+            cluster.clock().step(step)?;
+            anyhow::Ok(step)
+        };
+        demand.begin_window();
+        let fault_at = std::time::Instant::now();
+        let step = match fault {
+            Fault::StopFast | Fault::StopImmediate => {
+                let how = if fault == Fault::StopFast {
+                    Stop::Fast
+                } else {
+                    Stop::Immediate
+                };
+                cluster.stop(how)?;
+                let step = step_back(&cluster)?;
+                cluster.start()?;
+                step
+            }
+            Fault::KillAll => {
+                cluster.kill9_all()?;
+                let step = step_back(&cluster)?;
+                cluster.start()?;
+                step
+            }
+            Fault::KillBackend => {
+                let before = demand.pids();
+                processes::send(before[0], Signal::SIGKILL)?;
+                let step = step_back(&cluster)?;
+                demand.until(|demand| {
+                    let now = demand.pids();
+                    now.iter().all(|pid| *pid != 0 && !before.contains(pid))
+                })?;
+                step
+            }
+        };
+        // Every session is a new one: the fault has hit them all.
+        demand.until(|demand| demand.window().connections >= HABITS.len())?;
+        longest_outage = longest_outage.max(fault_at.elapsed());
+        demand.begin_window();
+        demand.wait_for(1_000)?;
+        std::thread::sleep(Duration::from_secs(3));
+        let after = demand.begin_window();
+        assert_eq!(after.refusals(), 0, "{after:?}");
+        furthest_back = furthest_back.min(step);
+        fewest_after = fewest_after.min(after.ids);
+    }
+    let harvest = demand.end()?;
+    let tallies = harvest.tallies();
+    for (database, tally) in DATABASES.iter().zip(&tallies) {
+        println!("{name}: {rounds} x {fault:?}, database {database}: {tally}");
+    }
+    println!(
+        "{name}: {rounds} x {fault:?}, clock {furthest_back} during each: at least {} IDs after each, all sessions back within {} ms, longest statement {} ms",
+        grouped(fewest_after),
+        longest_outage.as_millis(),
+        harvest.longest.as_millis()
+    );
+    let both = harvest.tally();
+    println!("{name}: {rounds} x {fault:?}, two databases together: {both}");
+    Ok(Outcome {
+        duplicates: both.duplicates,
+        decreases: harvest.decreases,
+    })
+}
+
+fn assert_no_id_repeats(fault: Fault) -> Result<()> {
+    let outcome = faults(builder(), fault, 2, "clock_restarts")?;
+    assert_eq!(outcome.duplicates, 0, "an ID was repeated");
+    assert_eq!(outcome.decreases, 0, "IDs of a session went down");
+    let unprotected = builder().without_protection("mark")?;
+    let outcome = faults(unprotected, fault, 1, "clock_restarts WITHOUT the mark")?;
+    assert!(
+        outcome.duplicates > 0,
+        "without the mark this test must find duplicates"
+    );
+    Ok(())
+}
+
+#[test]
+fn no_id_repeats_after_a_restart_in_order() -> Result<()> {
+    assert_no_id_repeats(Fault::StopFast)
+}
+
+#[test]
+fn no_id_repeats_after_a_backend_is_killed() -> Result<()> {
+    assert_no_id_repeats(Fault::KillBackend)
+}
+
+#[test]
+fn no_id_repeats_after_all_processes_are_killed() -> Result<()> {
+    assert_no_id_repeats(Fault::KillAll)
+}
+
+#[test]
+fn no_id_repeats_after_an_immediate_stop() -> Result<()> {
+    assert_no_id_repeats(Fault::StopImmediate)
+}

@@ -1,0 +1,734 @@
+//! A clock that steps while IDs are issued: no ID is repeated, no session's IDs
+//! descend, no session waits for the step, and times are off by no more than it.
+//!
+//! A clock that is set back shows times again at which IDs were made already.
+//! Generators that go by the wall clock repeat them there, wait the step out,
+//! or set sequence bits aside that are used up after a few steps. Here the step
+//! is slewed: time for IDs runs at half speed until the clock has caught
+//! up. So each of these tests takes the clock to times that it has shown
+//! before, with sessions at work; on a build whose IDs follow the clock
+//! (`snowflake.unprotected = 'clock'`) the same must show duplicates.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use nix::sys::signal::Signal;
+use postgres::Client;
+use snowflake_tests::clock::Offset;
+use snowflake_tests::demand::{Demand, Habit, Harvest, Window};
+use snowflake_tests::ids::{self, DEFAULT, Fields, Tally, grouped};
+use snowflake_tests::migration::{number, value};
+use snowflake_tests::outcome::{Refusal, refusal};
+use snowflake_tests::{Cluster, ClusterBuilder, processes};
+
+use crate::support::{refused, wait_event};
+
+/// Eight sessions, most of which ask for each ID on its own: the more often
+/// the clock is looked at the better.
+const HABITS: [Habit; 8] = [
+    Habit::Calls(300),
+    Habit::Calls(300),
+    Habit::Calls(300),
+    Habit::Calls(300),
+    Habit::Calls(300),
+    Habit::Calls(300),
+    Habit::Runs(300),
+    Habit::Runs(300),
+];
+
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3_600);
+const DAY: Duration = Duration::from_secs(86_400);
+const YEAR: Duration = Duration::from_secs(365 * 86_400);
+
+/// `snowflake.max_borrow` and `snowflake.lease` as they come, microseconds.
+const MAX_BORROW: i64 = 1_000_000;
+const LEASE: i64 = 2_000_000;
+
+/// Two ticks: one that had begun, and the clock's own.
+const ROUNDING: i64 = 2_000;
+
+/// A statement of 300 IDs that took longer has waited for something.
+const TOO_LONG: Duration = Duration::from_secs(15);
+
+fn builder() -> ClusterBuilder {
+    Cluster::builder()
+        .conf("snowflake.node_id", 1)
+        .movable_clock()
+}
+
+fn demand(cluster: &Cluster) -> Result<Demand> {
+    Demand::start(cluster, &["postgres"], &HABITS, &DEFAULT)
+}
+
+/// The leads of a window's IDs over the machine's clock, microseconds.
+fn leads(window: &Window) -> Result<(i64, i64)> {
+    window
+        .lowest_lead_us
+        .zip(window.highest_lead_us)
+        .with_context(|| format!("no IDs: {window:?}"))
+}
+
+fn seconds(micros: i64) -> String {
+    format!("{:.3} s", micros as f64 / 1e6)
+}
+
+/// How many calls of the server have waited for time.
+fn waits(client: &mut Client) -> Result<i64> {
+    number(client, "SELECT waits FROM snowflake_status")
+}
+
+/// How many lines of the log since the start have this text.
+fn lines(cluster: &Cluster, text: &str) -> Result<usize> {
+    Ok(cluster
+        .log_since_start()?
+        .lines()
+        .filter(|line| line.contains(text))
+        .count())
+}
+
+fn millis(duration: Duration) -> String {
+    format!("{} ms", duration.as_millis())
+}
+
+/// How long the parts of [`step_twice`] take.
+struct Times {
+    before: Duration,
+    stepped: Duration,
+    right: Duration,
+    again: Duration,
+}
+
+/// Together more than the half minute for which sessions are to be at work.
+const LONG: Times = Times {
+    before: Duration::from_secs(2),
+    stepped: Duration::from_secs(22),
+    right: Duration::from_secs(4),
+    again: Duration::from_secs(4),
+};
+
+const SHORT: Times = Times {
+    before: Duration::from_secs(2),
+    stepped: Duration::from_secs(4),
+    right: Duration::from_secs(2),
+    again: Duration::from_secs(3),
+};
+
+/// The clock steps back, is set right, and steps back once more, to times that
+/// it has shown after the first step.
+fn step_twice(cluster: &Cluster, step: Duration, times: &Times, check: bool) -> Result<Harvest> {
+    let clock = cluster.clock();
+    let mut client = cluster.connect()?;
+    let step_us = i64::try_from(step.as_micros())?;
+    let demand = demand(cluster)?;
+    std::thread::sleep(times.before);
+    demand.wait_for(1_000)?;
+    let before = demand.begin_window();
+
+    let began = clock.now_us() - step_us;
+    let stepped_at = Instant::now();
+    clock.set_offset(Offset::back(step))?;
+    demand.wait_for(1_000)?;
+    std::thread::sleep(times.stepped * 3 / 4);
+    let during = demand.begin_window();
+    std::thread::sleep(times.stepped / 4);
+    demand.wait_for(1_000)?;
+    let late = demand.begin_window();
+    let slewed_for = i64::try_from(stepped_at.elapsed().as_micros())?;
+
+    clock.set_offset(Offset::NONE)?;
+    demand.begin_window();
+    std::thread::sleep(times.right);
+    demand.wait_for(1_000)?;
+    let right = demand.begin_window();
+
+    // To where it was just after the first step.
+    let back = Duration::from_micros(u64::try_from(clock.now_us() - began - 200_000)?);
+    clock.set_offset(Offset::back(back))?;
+    std::thread::sleep(times.again);
+    demand.wait_for(1_000)?;
+    let again = demand.begin_window();
+    clock.set_offset(Offset::NONE)?;
+    demand.begin_window();
+    demand.wait_for(1_000)?;
+    let end = demand.begin_window();
+    let harvest = demand.end()?;
+    if !check {
+        return Ok(harvest);
+    }
+
+    for (name, window) in [
+        ("before", &before),
+        ("during", &during),
+        ("late", &late),
+        ("right", &right),
+        ("again", &again),
+        ("end", &end),
+    ] {
+        let (low, high) = leads(window).with_context(|| name.to_owned())?;
+        println!(
+            "clock_steps: {}, {name}: {} IDs, {} to {} off the true time, longest statement {}",
+            Offset::back(step),
+            grouped(window.ids),
+            seconds(low),
+            seconds(high),
+            millis(window.longest),
+        );
+        assert_eq!(window.refusals(), 0, "{name}: {window:?}");
+        assert!(window.longest < TOO_LONG, "{name}: {window:?}");
+        assert!(high <= MAX_BORROW + LEASE, "{name}: {window:?}");
+    }
+    // While the clock is wrong times are off by less than the step, and, as
+    // time runs at half speed, by no more than half of the time passed.
+    let slewed = (slewed_for / 2 + SECOND.as_micros() as i64).min(step_us);
+    assert!(leads(&during)?.0 >= -slewed - ROUNDING, "{during:?}");
+    assert!(leads(&late)?.0 >= -slewed - ROUNDING, "{late:?}");
+    let back = i64::try_from(back.as_micros())?;
+    assert!(leads(&again)?.0 >= -back - ROUNDING, "{again:?}");
+    if slewed_for > 4 * step_us {
+        // It has caught up by itself: IDs have the wrong clock's time.
+        let (low, high) = leads(&late)?;
+        assert!(low + step_us >= -ROUNDING, "{late:?}");
+        assert!(high + step_us <= MAX_BORROW, "{late:?}");
+    }
+    for window in [&before, &right, &end] {
+        let (low, high) = leads(window)?;
+        assert!(low >= -ROUNDING && high <= MAX_BORROW, "{window:?}");
+    }
+    // No session has waited, for a step or for anything.
+    assert_eq!(waits(&mut client)?, 0, "calls waited");
+    // The log has a line for each step, not for each call that saw it. The
+    // steps here: back, right, back, right.
+    let (steps_back, steps_forward) = (
+        lines(cluster, "snowflake: the clock was set back by")?,
+        lines(cluster, "snowflake: the clock was set forward by")?,
+    );
+    let half_speed = lines(cluster, "time for IDs goes on at half speed")?;
+    let caught_up = lines(cluster, "snowflake: the clock has caught up")?;
+    println!(
+        "clock_steps: {}: log lines: {steps_back} back, {steps_forward} forward, {half_speed} half speed, {caught_up} caught up",
+        Offset::back(step)
+    );
+    assert_eq!((steps_back, steps_forward), (2, 2));
+    // A step that is shorter than the lease is no news of that kind.
+    let news = if step_us > LEASE { 2 } else { 1 };
+    assert_eq!((half_speed, caught_up), (news, news));
+    Ok(harvest)
+}
+
+fn steps_back(step: Duration) -> Result<()> {
+    let cluster = builder().start_with_extension()?;
+    let begun = Instant::now();
+    let harvest = step_twice(&cluster, step, &LONG, true)?;
+    let tally = harvest.tally();
+    println!(
+        "clock_steps: clock {} twice, {} sessions for {} s: {tally}, {} out of order, longest statement {}",
+        Offset::back(step),
+        HABITS.len(),
+        begun.elapsed().as_secs(),
+        harvest.decreases,
+        millis(harvest.longest)
+    );
+    tally.assert_unique();
+    harvest.assert_in_order();
+    drop(cluster);
+
+    let cluster = builder()
+        .without_protection("clock")?
+        .start_with_extension()?;
+    let tally = step_twice(&cluster, step, &SHORT, false)?.tally();
+    println!(
+        "clock_steps WITHOUT protection: clock {}: {tally}",
+        Offset::back(step)
+    );
+    tally.assert_found_duplicates();
+    Ok(())
+}
+
+#[test]
+fn no_id_repeats_after_a_clock_step_back_of_half_a_second() -> Result<()> {
+    steps_back(Duration::from_millis(500))
+}
+
+#[test]
+fn no_id_repeats_after_a_clock_step_back_of_three_seconds() -> Result<()> {
+    steps_back(3 * SECOND)
+}
+
+#[test]
+fn no_id_repeats_after_a_clock_step_back_of_an_hour() -> Result<()> {
+    steps_back(HOUR)
+}
+
+#[test]
+fn no_id_repeats_after_a_clock_step_back_of_twenty_hours() -> Result<()> {
+    steps_back(20 * HOUR)
+}
+
+/// Schemes that set sequence bits aside for steps have none left after a few.
+fn five_steps(builder: ClusterBuilder, name: &str) -> Result<(Harvest, usize, i64)> {
+    let cluster = builder.start_with_extension()?;
+    let demand = demand(&cluster)?;
+    let mut least = usize::MAX;
+    for milliseconds in [300, 1_000, 2_000, 3_600_000, 7_200_000] {
+        std::thread::sleep(2 * SECOND);
+        demand.begin_window();
+        let step = Offset::back(Duration::from_millis(milliseconds));
+        cluster.clock().step(step)?;
+        demand.begin_window();
+        demand.wait_for(1_000)?;
+        std::thread::sleep(SECOND);
+        let window = demand.begin_window();
+        assert_eq!(window.refusals(), 0, "{window:?}");
+        least = least.min(window.ids);
+    }
+    cluster.clock().set_offset(Offset::NONE)?;
+    demand.begin_window();
+    demand.wait_for(1_000)?;
+    let harvest = demand.end()?;
+    println!(
+        "{name}: 5 steps back in a row: {}, at least {} IDs after each, {} out of order, longest statement {}",
+        harvest.tally(),
+        grouped(least),
+        harvest.decreases,
+        millis(harvest.longest)
+    );
+    let waits = waits(&mut cluster.connect()?)?;
+    Ok((harvest, least, waits))
+}
+
+#[test]
+fn no_id_repeats_after_five_clock_steps_back_in_a_row() -> Result<()> {
+    let (harvest, _, waits) = five_steps(builder(), "clock_steps")?;
+    assert_eq!(waits, 0, "calls waited");
+    harvest.tally().assert_unique();
+    harvest.assert_in_order();
+    assert!(harvest.longest < TOO_LONG, "{:?}", harvest.longest);
+    let unprotected = builder().without_protection("clock")?;
+    let (harvest, ..) = five_steps(unprotected, "clock_steps WITHOUT protection")?;
+    harvest.tally().assert_found_duplicates();
+    Ok(())
+}
+
+/// A call that must be refused, and how long it took to say so.
+fn timed_refusal(cluster: &Cluster) -> Result<(Refusal, Duration)> {
+    let mut client = cluster.connect()?;
+    let begun = Instant::now();
+    let refusal = refusal(&mut client, "SELECT snowflake_nextval()")?;
+    Ok((refusal, begun.elapsed()))
+}
+
+/// Waits until every session was refused, and sees to it that from then on
+/// no session receives an ID for two seconds.
+fn nothing_is_issued(demand: &Demand) -> Result<Window> {
+    demand.until(|demand| demand.window().refusals() >= 4 * HABITS.len())?;
+    // A statement of before has ended by now in every session.
+    std::thread::sleep(SECOND);
+    demand.begin_window();
+    std::thread::sleep(2 * SECOND);
+    let window = demand.begin_window();
+    assert_eq!(window.ids, 0, "{window:?}");
+    assert!(window.refused_with("58000") > HABITS.len(), "{window:?}");
+    Ok(window)
+}
+
+#[test]
+fn a_clock_step_back_of_a_year_is_refused() -> Result<()> {
+    let cluster = builder().start_with_extension()?;
+    let demand = demand(&cluster)?;
+    demand.wait_for(1_000)?;
+    demand.begin_window();
+    cluster.clock().set_offset(Offset::back(YEAR))?;
+    let window = nothing_is_issued(&demand)?;
+    let (refusal, took) = timed_refusal(&cluster)?;
+    println!(
+        "clock_steps: back by a year: refused after {}: {refusal}",
+        millis(took)
+    );
+    assert_eq!(refusal.sqlstate, "58000");
+    assert!(took < 2 * SECOND, "max_wait cannot be enough: {took:?}");
+    let year_before = &value(&mut cluster.connect()?, "SELECT now()::date::text")?;
+    assert!(refusal.detail.contains(year_before.as_str()), "{refusal}");
+    assert!(
+        refusal.hint.contains("snowflake.max_clock_step"),
+        "{refusal}"
+    );
+
+    cluster.clock().set_offset(Offset::NONE)?;
+    demand.begin_window();
+    let resumed = demand.wait_for(1_000)?;
+    std::thread::sleep(SECOND);
+    let right = demand.begin_window();
+    let (low, high) = leads(&right)?;
+    assert!(low >= -ROUNDING && high <= MAX_BORROW, "{right:?}");
+    let harvest = demand.end()?;
+    let tally = harvest.tally();
+    println!(
+        "clock_steps: back by a year: {} refusals in 2 s, 0 IDs; right again: {} IDs, the first thousand after {}; in all {tally}",
+        window.refusals(),
+        grouped(right.ids),
+        millis(resumed)
+    );
+    tally.assert_unique();
+    harvest.assert_in_order();
+
+    // Without protection the clock is believed: IDs of the year before.
+    let cluster = builder()
+        .without_protection("clock")?
+        .start_with_extension()?;
+    let harvest = step_twice(&cluster, YEAR, &SHORT, false)?;
+    println!(
+        "clock_steps WITHOUT protection: back by a year: {}",
+        harvest.tally()
+    );
+    harvest.tally().assert_found_duplicates();
+    Ok(())
+}
+
+/// The strict generator: no borrowing, and no step is slewed. A step is
+/// waited for, where `snowflake.max_wait` is enough.
+#[test]
+fn a_strict_server_waits_or_refuses() -> Result<()> {
+    let cluster = builder()
+        .conf("snowflake.max_borrow", 0)
+        .conf("snowflake.max_clock_step", 0)
+        .start_with_extension()?;
+    // At the start, a second or two of what the mark reserves is waited for.
+    let demand = demand(&cluster)?;
+    std::thread::sleep(2 * SECOND);
+    let mut observer = cluster.connect()?;
+    demand.begin_window();
+    let stepped = Instant::now();
+    cluster.clock().step(Offset::back(3 * SECOND))?;
+    demand.begin_window();
+    // Seen from outside while they wait.
+    let waiting = wait_event(&mut observer, None)?;
+    demand.wait_for(1_000)?;
+    let waited = stepped.elapsed();
+    let window = demand.begin_window();
+    println!(
+        "clock_steps: strict, back by 3 s: IDs again after {}, longest statement {}, {} refusals; wait event {waiting}",
+        millis(waited),
+        millis(window.longest),
+        window.refusals()
+    );
+    assert_eq!(window.refusals(), 0, "{window:?}");
+    assert!(
+        waited > 2 * SECOND,
+        "the step was not waited for: {waited:?}"
+    );
+    assert!(window.longest > 2 * SECOND, "{window:?}");
+    assert!(window.longest < TOO_LONG, "{window:?}");
+    let own_event = cluster.installation().major >= 17;
+    assert_eq!(
+        waiting,
+        if own_event {
+            "Extension SnowflakeWaitForTime"
+        } else {
+            "Extension Extension"
+        }
+    );
+    assert!(waits(&mut cluster.connect()?)? > 0);
+
+    let mut lines = Vec::new();
+    for back in [HOUR, YEAR] {
+        cluster.clock().step(Offset::back(back))?;
+        demand.begin_window();
+        nothing_is_issued(&demand)?;
+        let (refusal, took) = timed_refusal(&cluster)?;
+        assert_eq!(refusal.sqlstate, "58000");
+        assert!(took < 2 * SECOND, "max_wait cannot be enough: {took:?}");
+        lines.push(format!(
+            "{}: refused after {}",
+            Offset::back(back),
+            millis(took)
+        ));
+        cluster.clock().step(Offset::forward(back))?;
+        demand.begin_window();
+        demand.wait_for(1_000)?;
+    }
+    // Forward, too, beyond the lease, which is tolerated.
+    cluster.clock().step(Offset::forward(HOUR))?;
+    demand.begin_window();
+    nothing_is_issued(&demand)?;
+    cluster.clock().step(Offset::back(HOUR))?;
+    demand.begin_window();
+    demand.wait_for(1_000)?;
+    let harvest = demand.end()?;
+    let tally = harvest.tally();
+    println!(
+        "clock_steps: strict: {}; 1 h ahead: refused; in all {tally}",
+        lines.join("; ")
+    );
+    tally.assert_unique();
+    harvest.assert_in_order();
+    let furthest = furthest_ahead(&harvest, &DEFAULT);
+    assert!(furthest <= LEASE, "an ID {} ahead", seconds(furthest));
+    Ok(())
+}
+
+/// How far the highest ID is ahead of the true time now, microseconds.
+fn furthest_ahead(harvest: &Harvest, fields: &Fields) -> i64 {
+    let highest = harvest.ids.iter().flatten().max().copied().unwrap_or(0);
+    fields.time_us(highest) - ids::now_us()
+}
+
+/// Within `snowflake.max_clock_step` a step forward is believed: a clock that
+/// was behind is set right. Back from there is a step back like any other.
+#[test]
+fn a_clock_step_forward_of_an_hour_is_believed() -> Result<()> {
+    let cluster = builder().start_with_extension()?;
+    let demand = demand(&cluster)?;
+    demand.wait_for(1_000)?;
+    cluster.clock().set_offset(Offset::forward(HOUR))?;
+    demand.begin_window();
+    std::thread::sleep(2 * SECOND);
+    demand.wait_for(1_000)?;
+    let ahead = demand.begin_window();
+    let hour = i64::try_from(HOUR.as_micros())?;
+    let (low, high) = leads(&ahead)?;
+    assert!(
+        low >= hour - ROUNDING && high <= hour + MAX_BORROW,
+        "{ahead:?}"
+    );
+    demand.begin_window();
+    cluster.clock().set_offset(Offset::NONE)?;
+    std::thread::sleep(4 * SECOND);
+    demand.wait_for(1_000)?;
+    let back = demand.begin_window();
+    let (low, high) = leads(&back)?;
+    assert!(low >= -ROUNDING && high <= hour + MAX_BORROW, "{back:?}");
+    let harvest = demand.end()?;
+    let tally = harvest.tally();
+    println!(
+        "clock_steps: forward by an hour ({} IDs) and back ({} IDs, up to {} ahead): {tally}, longest statement {}",
+        grouped(ahead.ids),
+        grouped(back.ids),
+        seconds(high),
+        millis(harvest.longest)
+    );
+    assert_eq!(waits(&mut cluster.connect()?)?, 0, "calls waited");
+    tally.assert_unique();
+    harvest.assert_in_order();
+    assert!(harvest.longest < TOO_LONG, "{:?}", harvest.longest);
+    Ok(())
+}
+
+/// IDs from the future would prevent others for as long as the step was.
+#[test]
+fn a_clock_step_of_two_days_is_refused() -> Result<()> {
+    let cluster = builder().start_with_extension()?;
+    let demand = demand(&cluster)?;
+    demand.wait_for(1_000)?;
+    cluster.clock().set_offset(Offset::forward(2 * DAY))?;
+    demand.begin_window();
+    let first = nothing_is_issued(&demand)?;
+    let (refusal, took) = timed_refusal(&cluster)?;
+    println!(
+        "clock_steps: two days ahead: refused after {}: {refusal}",
+        millis(took)
+    );
+    assert_eq!(refusal.sqlstate, "58000");
+    assert!(took < 2 * SECOND, "{took:?}");
+    assert!(
+        refusal.hint.contains("SELECT snowflake_accept_clock('"),
+        "{refusal}"
+    );
+
+    // What the clock should say outlives the shared memory.
+    let before = demand.pids();
+    processes::send(before[0], Signal::SIGKILL)?;
+    demand.until(|demand| {
+        let now = demand.pids();
+        now.iter().all(|pid| *pid != 0 && !before.contains(pid))
+    })?;
+    demand.begin_window();
+    let second = nothing_is_issued(&demand)?;
+
+    cluster.clock().set_offset(Offset::NONE)?;
+    demand.begin_window();
+    let resumed = demand.wait_for(1_000)?;
+    std::thread::sleep(SECOND);
+    let right = demand.begin_window();
+    let (low, high) = leads(&right)?;
+    assert!(low >= -ROUNDING && high <= MAX_BORROW + LEASE, "{right:?}");
+    let harvest = demand.end()?;
+    let tally = harvest.tally();
+    let furthest = furthest_ahead(&harvest, &DEFAULT);
+    println!(
+        "clock_steps: two days ahead: 0 IDs at {} refusals, after the crash of a backend 0 at {}; right again: {} IDs, the first thousand after {}; in all {tally}",
+        first.refusals(),
+        second.refusals(),
+        grouped(right.ids),
+        millis(resumed)
+    );
+    assert!(
+        furthest <= MAX_BORROW + LEASE,
+        "an ID {} ahead",
+        seconds(furthest)
+    );
+    tally.assert_unique();
+    harvest.assert_in_order();
+
+    let cluster = builder()
+        .without_protection("clock")?
+        .start_with_extension()?;
+    let demand = self::demand(&cluster)?;
+    cluster.clock().set_offset(Offset::forward(2 * DAY))?;
+    demand.begin_window();
+    demand.wait_for(1_000)?;
+    let furthest = furthest_ahead(&demand.end()?, &DEFAULT);
+    println!(
+        "clock_steps WITHOUT protection: two days ahead: IDs {} ahead",
+        seconds(furthest)
+    );
+    assert!(furthest > DAY.as_micros() as i64, "{furthest}");
+    Ok(())
+}
+
+fn clock_says(cluster: &Cluster) -> Result<String> {
+    value(&mut cluster.connect()?, "SELECT clock_timestamp()::text")
+}
+
+fn accept(time: &str) -> String {
+    format!("SELECT snowflake_accept_clock('{time}')")
+}
+
+/// IDs of two seconds with the clock ahead by `step`, which is then set right.
+fn ahead_for_a_while(cluster: &Cluster, demand: &Demand, step: Duration) -> Result<Window> {
+    cluster.clock().set_offset(Offset::forward(step))?;
+    demand.begin_window();
+    demand.wait_for(1_000)?;
+    std::thread::sleep(2 * SECOND);
+    let window = demand.begin_window();
+    cluster.clock().set_offset(Offset::NONE)?;
+    Ok(window)
+}
+
+/// IDs with the clock right, after another node number has taken over. Returns
+/// them with those that were received before.
+fn take_over(cluster: &mut Cluster, mut received: Vec<i64>) -> Result<Vec<i64>> {
+    cluster.set_conf("snowflake.node_id", 2)?;
+    let bound = ((ids::now_us() - DEFAULT.epoch * 1_000_000) / DEFAULT.tick_us) << 22;
+    cluster
+        .connect()?
+        .batch_execute(&format!("SELECT setval('snowflake_mark', {bound})"))?;
+    cluster.restart()?;
+    let demand = demand(cluster)?;
+    demand.wait_for(1_000)?;
+    std::thread::sleep(SECOND);
+    let after = demand.begin_window();
+    let (low, high) = leads(&after)?;
+    assert!(low >= -ROUNDING && high <= MAX_BORROW + LEASE, "{after:?}");
+    let harvest = demand.end()?;
+    println!(
+        "clock_steps: another node number took over: {} IDs, {} to {} off the true time",
+        grouped(after.ids),
+        seconds(low),
+        seconds(high)
+    );
+    harvest.assert_in_order();
+    received.extend(harvest.ids.concat());
+    Ok(received)
+}
+
+/// A time is accepted only by an administrator, and only if it is the clock's.
+#[test]
+fn a_wrong_clock_is_accepted_only_with_its_own_time() -> Result<()> {
+    let cluster = builder().start_with_extension()?;
+    let mut client = cluster.connect()?;
+    let demand = demand(&cluster)?;
+    demand.wait_for(1_000)?;
+    let right = clock_says(&cluster)?;
+    cluster.clock().set_offset(Offset::forward(10 * YEAR))?;
+    demand.begin_window();
+    nothing_is_issued(&demand)?;
+    // A line that was pasted from another day does no harm.
+    refused(&mut client, &accept(&right), "22023")?;
+    let pasted = "SELECT snowflake_accept_clock(clock_timestamp() + interval '2 min')";
+    refused(&mut client, pasted, "22023")?;
+    // Nor does a role without the right to, whatever was granted.
+    client.batch_execute(
+        "CREATE ROLE somebody LOGIN; \
+         GRANT EXECUTE ON FUNCTION snowflake_accept_clock(timestamptz) TO somebody",
+    )?;
+    let mut somebody = cluster.connect_as("somebody", "postgres")?;
+    refused(&mut somebody, &accept(&clock_says(&cluster)?), "42501")?;
+    nothing_is_issued(&demand)?;
+    demand.end()?;
+    Ok(())
+}
+
+/// A wrong clock that was accepted: IDs of 2036 are out. Back in the present
+/// nothing is issued, until a node number that was never used takes over.
+#[test]
+fn no_id_repeats_after_a_clock_ten_years_ahead_was_accepted() -> Result<()> {
+    let mut cluster = builder().start_with_extension()?;
+    let mut client = cluster.connect()?;
+    let demand = demand(&cluster)?;
+    demand.wait_for(1_000)?;
+    cluster.clock().set_offset(Offset::forward(10 * YEAR))?;
+    demand.begin_window();
+    nothing_is_issued(&demand)?;
+    client.batch_execute(&accept(&clock_says(&cluster)?))?;
+    let reached = cluster.clock().now_us();
+    let ahead = ahead_for_a_while(&cluster, &demand, 10 * YEAR)?;
+    let ten_years = i64::try_from(10 * YEAR.as_micros())?;
+    assert!(leads(&ahead)?.0 >= ten_years - ROUNDING, "{ahead:?}");
+
+    demand.begin_window();
+    nothing_is_issued(&demand)?;
+    let (behind, _) = timed_refusal(&cluster)?;
+    assert_eq!(behind.sqlstate, "58000");
+    // Accepting changes nothing here: IDs that are out prevent it.
+    refused(&mut client, &accept(&clock_says(&cluster)?), "58000")?;
+
+    // The same wrong time again repeats nothing.
+    let again = Duration::from_micros(u64::try_from(reached - cluster.clock().now_us())?);
+    let once_more = ahead_for_a_while(&cluster, &demand, again)?;
+    let harvest = demand.end()?;
+    let tally = harvest.tally();
+    println!(
+        "clock_steps: ten years ahead: refused; accepted: {} IDs; back: refused ({behind}); ahead once more: {} IDs; in all {tally}",
+        grouped(ahead.ids),
+        grouped(once_more.ids)
+    );
+    tally.assert_unique();
+    harvest.assert_in_order();
+
+    // A restart in order changes nothing: the mark is in 2036.
+    cluster.restart()?;
+    let (still, _) = timed_refusal(&cluster)?;
+    assert_eq!(still.sqlstate, "58000", "{still}");
+    let tally = Tally::of(take_over(&mut cluster, harvest.ids.concat())?);
+    println!("clock_steps: in all {tally}");
+    tally.assert_unique();
+    Ok(())
+}
+
+/// Without protection the second visit to the wrong time repeats its IDs.
+#[test]
+fn a_clock_ten_years_ahead_is_able_to_fail() -> Result<()> {
+    let cluster = builder()
+        .without_protection("clock")?
+        .start_with_extension()?;
+    let demand = demand(&cluster)?;
+    let mut reached = None;
+    for _ in 0..2 {
+        let ahead = match reached {
+            None => 10 * YEAR,
+            Some(at) => Duration::from_micros(u64::try_from(at - ids::now_us())?),
+        };
+        cluster.clock().set_offset(Offset::forward(ahead))?;
+        reached.get_or_insert(cluster.clock().now_us());
+        demand.begin_window();
+        std::thread::sleep(2 * SECOND);
+        demand.wait_for(1_000)?;
+        cluster.clock().set_offset(Offset::NONE)?;
+        std::thread::sleep(SECOND);
+    }
+    let tally = demand.end()?.tally();
+    println!("clock_steps WITHOUT protection: ten years ahead twice: {tally}");
+    tally.assert_found_duplicates();
+    Ok(())
+}

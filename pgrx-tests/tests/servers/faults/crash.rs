@@ -1,0 +1,445 @@
+//! No ID is repeated after a crash, whether the transaction that received it was
+//! committed, rolled back or never finished: a client may have printed it,
+//! sent it on or used it as a key elsewhere.
+//!
+//! What a generator remembers in memory is gone after `kill -9`. The clock
+//! covers for that only while IDs are not ahead of it. So these tests drive
+//! IDs far ahead of the clock first (16 IDs each 10 ms and slot, with leave
+//! to borrow ten minutes), which makes every restart come well before the
+//! last ID's time. On a build that doesn't obey the mark
+//! (`snowflake.unprotected = 'mark'`) the same test must find duplicates.
+//!
+//! What is killed are processes. The kernel keeps what they wrote, so these
+//! servers run with `fsync = off`, and nothing here shows what a disk that
+//! lies about its flushes does.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use postgres::Client;
+use rand::RngExt;
+use snowflake_tests::ids::{self, DEFAULT, SLOW_TICK, Tally, assert_increasing, grouped};
+use snowflake_tests::{Cluster, ClusterBuilder, Stop, processes};
+
+const SESSIONS: usize = 8;
+
+/// How long the sessions may take to get there.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How far ahead of the clock IDs have to be when the fault comes: longer than
+/// a restart takes, on a slow machine too.
+const LEAD_MS: i64 = 8_000;
+
+const DATABASES: [&str; 2] = ["first", "second"];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// SIGKILL of the postmaster and everything below it.
+    KillAll,
+    /// SIGKILL of one backend: Postgres initialises shared memory anew.
+    KillBackend,
+    /// A stop without a checkpoint.
+    ImmediateStop,
+    /// A stop in order, which is no fault, and must not be one.
+    CleanStop,
+}
+
+/// What clients did with the IDs of one session.
+#[derive(Debug, Clone, Copy)]
+enum Habit {
+    Commit,
+    RollBack,
+    NeverFinish,
+    Runs,
+}
+
+const HABITS: [Habit; 4] = [
+    Habit::Commit,
+    Habit::RollBack,
+    Habit::NeverFinish,
+    Habit::Runs,
+];
+
+/// What one session had received when its server went away.
+struct Loot {
+    database: usize,
+    received: Vec<i64>,
+    committed: Vec<i64>,
+    pid: i32,
+}
+
+/// What the sessions and the thread that brings about the fault share.
+#[derive(Default)]
+struct Progress {
+    fault_is_due: AtomicBool,
+    /// How far ahead of the clock each session's last ID was, milliseconds.
+    leads: [AtomicI64; SESSIONS],
+}
+
+impl Progress {
+    fn least_lead(&self) -> i64 {
+        self.leads
+            .iter()
+            .map(|lead| lead.load(Ordering::SeqCst))
+            .min()
+            .unwrap_or(0)
+    }
+}
+
+/// One statement or transaction of a session.
+fn turn(habit: Habit, client: &mut Client, loot: &mut Loot) -> Result<()> {
+    let insert =
+        "INSERT INTO rows SELECT snowflake_nextval() FROM generate_series(1, 300) RETURNING id";
+    match habit {
+        Habit::Commit => {
+            client.batch_execute("BEGIN")?;
+            let first = loot.received.len();
+            ids::fetch_into(client, insert, &mut loot.received)?;
+            client.batch_execute("COMMIT")?;
+            loot.committed.extend(&loot.received[first..]);
+        }
+        Habit::RollBack => {
+            client.batch_execute("BEGIN")?;
+            ids::fetch_into(client, insert, &mut loot.received)?;
+            client.batch_execute("ROLLBACK")?;
+        }
+        Habit::NeverFinish => {
+            if loot.received.is_empty() {
+                client.batch_execute("BEGIN")?;
+            }
+            ids::fetch_into(client, insert, &mut loot.received)?;
+        }
+        Habit::Runs => {
+            let run = "SELECT * FROM snowflake_nextvals(500)";
+            ids::fetch_into(client, run, &mut loot.received)?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes IDs until the server goes away.
+fn plunder(
+    cluster: &Cluster,
+    number: usize,
+    pid: &std::sync::mpsc::Sender<i32>,
+    progress: &Progress,
+) -> Result<Loot> {
+    let (database, habit) = (number % 2, HABITS[number / 2]);
+    let mut client = cluster.connect_to(DATABASES[database])?;
+    let mut loot = Loot {
+        database,
+        received: Vec::new(),
+        committed: Vec::new(),
+        pid: ids::backend_pid(&mut client)?,
+    };
+    pid.send(loot.pid)?;
+    loop {
+        if let Err(error) = turn(habit, &mut client, &mut loot) {
+            if !progress.fault_is_due.load(Ordering::SeqCst) {
+                return Err(error.context(format!("{habit:?} failed before the fault")));
+            }
+            assert_increasing(&loot.received, "a session");
+            return Ok(loot);
+        }
+        if let Some(&last) = loot.received.last() {
+            progress.leads[number].store(SLOW_TICK.lead_ms(last), Ordering::SeqCst);
+        }
+    }
+}
+
+fn builder() -> ClusterBuilder {
+    Cluster::builder()
+        .conf("snowflake.node_id", 1)
+        .conf("snowflake.layout", SLOW_TICK.layout)
+        .conf("snowflake.max_borrow", "10min")
+}
+
+fn with_databases(builder: ClusterBuilder) -> Result<Cluster> {
+    let cluster = builder.start()?;
+    for database in DATABASES {
+        cluster
+            .connect_to_new_database(database)?
+            .batch_execute("CREATE TABLE rows (id bigint PRIMARY KEY)")?;
+    }
+    Ok(cluster)
+}
+
+/// Brings a fault about; a server that was stopped is not started again.
+fn strike(cluster: &Cluster, fault: Fault, pids: &[i32]) -> Result<()> {
+    match fault {
+        Fault::KillBackend => {
+            let victim = pids[rand::rng().random_range(0..pids.len())];
+            cluster.kill9_backend(victim)
+        }
+        Fault::KillAll => processes::kill9_tree(cluster.pid()?).map(|_| ()),
+        Fault::ImmediateStop => processes::send(cluster.pid()?, Stop::Immediate.signal()),
+        Fault::CleanStop => processes::send(cluster.pid()?, Stop::Fast.signal()),
+    }
+}
+
+/// Sessions that take IDs until they are far ahead of the clock and a fault
+/// comes. Returns what each of them received, and how long the fault took.
+fn take_until(cluster: &Cluster, fault: Fault) -> Result<(Vec<Loot>, Duration)> {
+    let progress = Progress::default();
+    std::thread::scope(|scope| {
+        let (pids, started) = std::sync::mpsc::channel();
+        let threads: Vec<_> = (0..SESSIONS)
+            .map(|number| {
+                let (pids, progress) = (pids.clone(), &progress);
+                scope.spawn(move || plunder(cluster, number, &pids, progress))
+            })
+            .collect();
+        drop(pids);
+        let pids: Vec<i32> = started.iter().take(SESSIONS).collect();
+        let waiting = Instant::now();
+        while progress.least_lead() < LEAD_MS && waiting.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        // A moment that isn't always the same one.
+        std::thread::sleep(Duration::from_millis(rand::rng().random_range(200..600)));
+        progress.fault_is_due.store(true, Ordering::SeqCst);
+        let begun = Instant::now();
+        strike(cluster, fault, &pids)?;
+        let took = begun.elapsed();
+        let loot: Result<Vec<_>> = threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a session's thread"))
+            .collect();
+        Ok((loot?, took))
+    })
+}
+
+/// At least a thousand IDs after a fault, on every slot and in both databases.
+/// Returns how many, and how long the first took.
+fn take_after(cluster: &Cluster, received: &mut [Vec<i64>; 2]) -> Result<(usize, Duration)> {
+    let mut first_id = Duration::ZERO;
+    let mut after = 0;
+    for number in 0..16 {
+        let begun = Instant::now();
+        let mut client = cluster.connect_to(DATABASES[number % 2])?;
+        let mut ids = vec![ids::one(&mut client)?];
+        if number == 0 {
+            first_id = begun.elapsed();
+        }
+        let query = "SELECT snowflake_nextval() FROM generate_series(1, 199)";
+        ids::fetch_into(&mut client, query, &mut ids)?;
+        assert_increasing(&ids, "a session after the fault");
+        after += ids.len();
+        received[number % 2].extend(ids);
+    }
+    assert!(after >= 1_000);
+    Ok((after, first_id))
+}
+
+/// Faults one after another, with sessions in two databases that take IDs up
+/// to the moment of each. Returns everything that any client ever received, by
+/// database.
+fn faults(cluster: &mut Cluster, faults: &[Fault], verify_rows: bool) -> Result<[Vec<i64>; 2]> {
+    let mut received: [Vec<i64>; 2] = Default::default();
+    let mut committed: [HashSet<i64>; 2] = Default::default();
+    for (round, &fault) in faults.iter().enumerate() {
+        let (loot, took) = take_until(cluster, fault)?;
+        let mut during = 0;
+        let mut least_lead = i64::MAX;
+        for loot in loot {
+            let last = loot.received.last();
+            let last =
+                last.with_context(|| format!("the session of process {} got no ID", loot.pid))?;
+            least_lead = least_lead.min(SLOW_TICK.lead_ms(*last));
+            committed[loot.database].extend(loot.committed);
+            during += loot.received.len();
+            received[loot.database].extend(loot.received);
+        }
+        if fault != Fault::KillBackend {
+            cluster.wait_for_end()?;
+            cluster.start()?;
+        }
+        assert!(
+            least_lead > 2_000,
+            "round {round}: IDs were only {least_lead} ms ahead of the clock: not tested"
+        );
+        let (after, first_id) = take_after(cluster, &mut received)?;
+        println!(
+            "crash: round {}, {fault:?} ({} ms): {} IDs up to it, at least {:.1} s ahead of the clock, {} after it, the first within {} ms of connecting",
+            round + 1,
+            took.as_millis(),
+            grouped(during as u64),
+            least_lead as f64 / 1e3,
+            grouped(after as u64),
+            first_id.as_millis(),
+        );
+        if verify_rows {
+            for (database, committed) in DATABASES.iter().zip(&committed) {
+                let rows = ids::fetch(&mut cluster.connect_to(database)?, "SELECT id FROM rows")?;
+                let rows: HashSet<i64> = rows.into_iter().collect();
+                assert!(
+                    committed.is_subset(&rows),
+                    "committed rows are lost: this is no test of IDs any more"
+                );
+            }
+        }
+    }
+    Ok(received)
+}
+
+#[test]
+fn no_id_repeats_after_a_crash() -> Result<()> {
+    use Fault::{CleanStop, ImmediateStop, KillAll, KillBackend};
+    let rounds = [
+        KillAll,
+        KillAll,
+        KillBackend,
+        KillAll,
+        CleanStop,
+        KillBackend,
+        ImmediateStop,
+        KillAll,
+        CleanStop,
+    ];
+    let mut cluster = with_databases(builder())?;
+    let received = faults(&mut cluster, &rounds, true)?;
+    let each = DATABASES.iter().zip(&received);
+    let each: Vec<Tally> = each
+        .map(|(database, ids)| {
+            let tally = Tally::of(ids.clone());
+            println!(
+                "crash: {} faults, database {database}: {tally}",
+                rounds.len()
+            );
+            tally
+        })
+        .collect();
+    let both = Tally::of(received.concat());
+    println!(
+        "crash: {} faults, two databases together: {both}",
+        rounds.len()
+    );
+    for tally in each {
+        tally.assert_unique();
+    }
+    both.assert_unique();
+    Ok(())
+}
+
+#[test]
+fn no_id_repeats_after_a_crash_is_able_to_fail() -> Result<()> {
+    for fault in [Fault::KillAll, Fault::KillBackend] {
+        let mut cluster = with_databases(builder().without_protection("mark")?)?;
+        // An INSERT may well meet an existing row: leave the tables out.
+        for database in DATABASES {
+            cluster
+                .connect_to(database)?
+                .batch_execute("ALTER TABLE rows DROP CONSTRAINT rows_pkey")?;
+        }
+        let received = faults(&mut cluster, &[fault], false)?;
+        let tally = Tally::of(received.concat());
+        println!("crash WITHOUT the mark, {fault:?}: {tally}");
+        tally.assert_found_duplicates();
+    }
+    Ok(())
+}
+
+/// The slots are shared by all databases, the mark is each database's own.
+/// A database that made nothing while another ran ahead knows little after a
+/// crash, and one that is new knows nothing.
+#[test]
+fn an_idle_database_repeats_no_id_of_another() -> Result<()> {
+    let mut cluster = with_databases(builder())?;
+    let mut received = ids::nextval(&mut cluster.connect_to("second")?, 10)?;
+    for _ in 0..4 {
+        // PIDs in a row: every slot.
+        let mut client = cluster.connect_to("first")?;
+        received.extend(ids::nextval(&mut client, 40_000)?);
+    }
+    let lead = SLOW_TICK.lead_ms(*received.last().context("no IDs")?);
+    assert!(lead > 15_000, "{lead} ms ahead");
+    cluster.kill9_all()?;
+    cluster.start()?;
+    for _ in 0..8 {
+        let mut client = cluster.connect_to("second")?;
+        received.extend(ids::nextval(&mut client, 200)?);
+    }
+    let idle = Tally::of(received.clone());
+    println!("crash: an idle database after another's crash {lead} ms ahead: {idle}");
+    cluster.kill9_all()?;
+    cluster.start()?;
+    cluster.connect_to_new_database("third")?;
+    for _ in 0..8 {
+        let mut client = cluster.connect_to("third")?;
+        received.extend(ids::nextval(&mut client, 200)?);
+    }
+    let new = Tally::of(received);
+    println!("crash: and a new database: {new}");
+    idle.assert_unique();
+    new.assert_unique();
+    Ok(())
+}
+
+/// With the default settings: after a crash no session has to wait,
+/// and IDs begin no further ahead of the clock than time was reserved. Crashes
+/// that follow each other faster than the clock catches up add up.
+#[test]
+fn no_session_waits_after_a_crash() -> Result<()> {
+    let mut cluster = Cluster::with_extension()?;
+    let mut received = Vec::new();
+    for round in 1..=5 {
+        for _ in 0..4 {
+            received.extend(ids::nextval(&mut cluster.connect()?, 20_000)?);
+        }
+        cluster.kill9_all()?;
+        cluster.start()?;
+        let mut client = cluster.connect()?;
+        let begun = Instant::now();
+        let first = ids::one(&mut client)?;
+        let took = begun.elapsed();
+        let lead = DEFAULT.lead_ms(first);
+        let begun = Instant::now();
+        let more = ids::nextval(&mut client, 1_000)?;
+        println!(
+            "crash: default settings, round {round}: first ID after {:.1} ms, {lead} ms ahead of the clock, a thousand more in {:.1} ms",
+            took.as_secs_f64() * 1e3,
+            begun.elapsed().as_secs_f64() * 1e3
+        );
+        let waits: i64 = client
+            .query_one("SELECT waits::int8 FROM snowflake_status", &[])?
+            .get(0);
+        assert_eq!(waits, 0, "the first ID after {took:?}");
+        // A lease of 2 s, reserved from the highest ID's time on, which was at
+        // most the 1 s of max_borrow ahead.
+        assert!(lead <= round * 3_000, "{lead} ms ahead");
+        received.push(first);
+        received.extend(more);
+    }
+    let tally = Tally::of(received);
+    println!("crash: default settings, 5 x kill -9: {tally}");
+    tally.assert_unique();
+    Ok(())
+}
+
+/// One start after another without a single ID between them, then one that
+/// makes some: nothing is forgotten that wasn't used.
+#[test]
+fn starts_without_ids_lose_no_reservation() -> Result<()> {
+    let mut cluster = with_databases(builder())?;
+    let mut received = Vec::new();
+    for _ in 0..4 {
+        received.extend(ids::nextval(&mut cluster.connect_to("first")?, 20_000)?);
+    }
+    let highest = *received.iter().max().context("no IDs")?;
+    cluster.kill9_all()?;
+    cluster.start()?;
+    cluster.stop(Stop::Immediate)?;
+    cluster.start()?;
+    cluster.restart()?;
+    let mut client = cluster.connect_to("first")?;
+    let next = ids::nextval(&mut client, 1_000)?;
+    // Stronger than "not again": above all there were, on whatever slot.
+    assert!(next[0] > highest, "{} came after {highest}", next[0]);
+    received.extend(next);
+    let tally = Tally::of(received);
+    println!("crash: three starts without an ID, then a thousand: {tally}");
+    tally.assert_unique();
+    Ok(())
+}

@@ -1,0 +1,383 @@
+//! Databases of one server don't repeat each other's IDs, whatever happens to
+//! the server, and none carries another one ahead of time.
+//!
+//! The fault this guards against: slots belong to the server, marks to its
+//! databases. After a start, the first ID of a database that was idle knows its
+//! own old mark only, and if the clock is behind what another database had
+//! reached, it passes through that one's IDs. What the other database had
+//! reached (the floor) has to come along with the data by all ways on which the
+//! data come: it is a page of its own in the write-ahead log.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use snowflake_tests::clock::Offset;
+use snowflake_tests::ids::{self, DEFAULT, Tally, assert_increasing, grouped};
+use snowflake_tests::outcome::refusal;
+use snowflake_tests::{Cluster, ClusterBuilder, Installation, Stop};
+
+use crate::support::in_sessions;
+
+const SESSIONS: usize = 4;
+
+/// How many IDs each session takes in the database that is in use.
+const EACH: usize = 260_000;
+
+/// How many a session takes afterwards at most, to pass those. It takes that
+/// many only where they are not protected.
+const MOST: usize = 3_000_000;
+
+/// A layout whose ticks are used up: IDs that pass through the time of others
+/// are bound to meet them. In the default one most ticks have room
+/// for both.
+const DENSE: &str = "timestamp:41 node:10 sequence:12 tick:10ms";
+
+/// The file of the floor's page.
+const FLOOR: &str = "global/1936617335";
+
+/// Sessions that take IDs until the last one is `enough`.
+fn take(
+    server: &Cluster,
+    database: &str,
+    least: usize,
+    enough: impl Fn(i64) -> bool + Sync,
+) -> Result<Vec<i64>> {
+    in_sessions(server, database, SESSIONS, |client| {
+        let mut ids = ids::nextval(client, 10_000)?;
+        while ids.len() < least
+            || (ids.len() < MOST && ids.last().is_some_and(|&last| !enough(last)))
+        {
+            ids.extend(ids::nextval(client, 10_000)?);
+        }
+        assert_increasing(&ids, "a session");
+        Ok(ids)
+    })
+}
+
+/// Two databases: `busy` is in use, `idle` was used once, a while ago.
+fn two_databases(builder: ClusterBuilder) -> Result<Cluster> {
+    let server = builder.start()?;
+    server.connect_to_new_database("busy")?;
+    let mut idle = server.connect_to_new_database("idle")?;
+    ids::one(&mut idle)?;
+    Ok(server)
+}
+
+/// The IDs of `idle` once another server has taken over, or this one after a
+/// fault, together with those of `busy` before.
+fn judge(
+    what: &str,
+    protected: bool,
+    busy: Vec<i64>,
+    server: &Cluster,
+    least: usize,
+) -> Result<()> {
+    let highest = *busy.iter().max().context("no IDs")?;
+    let begun = Instant::now();
+    let idle = take(server, "idle", least, |last| last > highest)?;
+    let took = begun.elapsed();
+    let (before, after) = (busy.len(), idle.len());
+    let tally = Tally::of([busy, idle].concat());
+    println!(
+        "databases{}, {what}: {} IDs of one database before, {} of the other one after it, in {:.1} s: {tally}",
+        if protected { "" } else { " WITHOUT the floor" },
+        grouped(before),
+        grouped(after),
+        took.as_secs_f64(),
+    );
+    if protected {
+        tally.assert_unique();
+    } else {
+        tally.assert_found_duplicates();
+    }
+    Ok(())
+}
+
+/// The standby was created before `busy` issued its IDs, has the same node number,
+/// and its clock is ten seconds behind.
+fn promotion(protected: bool, layout: &str, each: usize) -> Result<()> {
+    let source = Cluster::builder()
+        .conf("snowflake.node_id", 1)
+        .conf("snowflake.layout", layout)
+        .can_be_copied();
+    let taker = Cluster::builder().movable_clock();
+    let (source, taker) = if protected {
+        (source, taker)
+    } else {
+        (
+            source.installation(Installation::unprotected()?),
+            taker.without_protection("mark")?,
+        )
+    };
+    let primary = two_databases(source)?;
+    let mut standby = taker.prepare_standby_of(&primary)?;
+    standby
+        .clock()
+        .set_offset(Offset::back(Duration::from_secs(10)))?;
+    standby.start()?;
+    let busy = take(&primary, "busy", each, |_| true)?;
+    standby.catch_up_with(&primary)?;
+    standby.promote()?;
+    let least = if protected { each } else { 0 };
+    judge(
+        "promotion with the clock 10 s behind",
+        protected,
+        busy,
+        &standby,
+        least,
+    )
+}
+
+#[test]
+fn no_id_repeats_across_databases_after_a_promotion() -> Result<()> {
+    promotion(true, "default", EACH)
+}
+
+#[test]
+fn no_id_repeats_across_databases_after_a_promotion_with_full_ticks() -> Result<()> {
+    promotion(true, DENSE, EACH / 4)
+}
+
+#[test]
+fn no_id_repeats_across_databases_is_able_to_fail() -> Result<()> {
+    promotion(false, DENSE, EACH / 4)
+}
+
+/// A crash of the primary takes the IDs a lease of 20 s ahead; the standby's
+/// clock is right.
+#[test]
+fn no_id_repeats_across_databases_after_a_crash_and_a_promotion() -> Result<()> {
+    let mut primary = two_databases(
+        Cluster::builder()
+            .conf("snowflake.node_id", 1)
+            .conf("snowflake.layout", DENSE)
+            .conf("snowflake.lease", "20s")
+            .can_be_copied(),
+    )?;
+    let mut standby = Cluster::builder().prepare_standby_of(&primary)?;
+    standby.start()?;
+    let mut busy = take(&primary, "busy", 50_000, |_| true)?;
+    primary.kill9_all()?;
+    primary.start()?;
+    busy.extend(take(&primary, "busy", 50_000, |_| true)?);
+    standby.catch_up_with(&primary)?;
+    standby.promote()?;
+    judge(
+        "a crash with a lease of 20 s, then a promotion",
+        true,
+        busy,
+        &standby,
+        50_000,
+    )
+}
+
+/// A base backup that is started by itself: no promotion, the same timeline. It
+/// was running while `busy` issued IDs.
+#[test]
+fn no_id_repeats_across_databases_in_a_base_backup() -> Result<()> {
+    let source = two_databases(
+        Cluster::builder()
+            .conf("snowflake.node_id", 1)
+            .conf("snowflake.layout", DENSE)
+            .can_be_copied(),
+    )?;
+    let (busy, copy) = std::thread::scope(|scope| -> Result<_> {
+        let busy = scope.spawn(|| take(&source, "busy", 100_000, |_| true));
+        let copy = Cluster::builder().movable_clock().prepare_copy_of(&source);
+        Ok((busy.join().expect("the sessions")?, copy?))
+    })?;
+    let mut copy = copy;
+    copy.clock()
+        .set_offset(Offset::back(Duration::from_secs(10)))?;
+    copy.start()?;
+    // What is in the copy: `busy` itself must not repeat it either, but it is no
+    // row there, so what its mark says is the judge.
+    let bound: i64 = copy
+        .connect_to("busy")?
+        .query_one("SELECT last_value FROM snowflake_mark", &[])?
+        .get(0);
+    let known: Vec<i64> = busy.into_iter().filter(|&id| id < bound).collect();
+    ensure!(!known.is_empty(), "the copy knows none of the IDs");
+    judge("a base backup", true, known, &copy, 10_000)
+}
+
+/// A node number that was given up and is taken again: its IDs of before are
+/// not forgotten for what another number has made since.
+#[test]
+fn a_node_number_finds_its_own_floor_again() -> Result<()> {
+    let mut server = two_databases(
+        Cluster::builder()
+            .conf("snowflake.node_id", 1)
+            .conf("snowflake.lease", "1h")
+            .conf("snowflake.max_clock_step", "-1"),
+    )?;
+    // An hour's lease twice: the IDs of node 1 are far ahead.
+    let mut first = take(&server, "busy", 10_000, |_| true)?;
+    server.kill9_all()?;
+    server.start()?;
+    first.extend(take(&server, "busy", 10_000, |_| true)?);
+    for (node, database) in [(2, "third"), (1, "idle")] {
+        server.set_conf("snowflake.node_id", node)?;
+        server.set_conf("snowflake.lease", "2s")?;
+        server.restart()?;
+        if node == 2 {
+            server.connect_to_new_database(database)?;
+            let ids = take(&server, database, 10_000, |_| true)?;
+            let highest = ids.iter().max().context("no IDs")?;
+            let lead = DEFAULT.lead_ms(*highest);
+            ensure!(lead < 600_000, "node 2 went by node 1's floor: {lead} ms");
+        }
+    }
+    judge(
+        "back to an earlier node number",
+        true,
+        first,
+        &server,
+        10_000,
+    )
+}
+
+/// A file that cannot be read changes nothing, however often it is tried, and
+/// nothing is issued; as soon as it can be, all is as before.
+#[test]
+fn a_floor_that_cannot_be_read_changes_nothing() -> Result<()> {
+    for name in [FLOOR, "snowflake.floor"] {
+        let mut server = two_databases(Cluster::builder().conf("snowflake.node_id", 1))?;
+        let mut received = take(&server, "busy", 20_000, |_| true)?;
+        server.stop(Stop::Fast)?;
+        let file = server.data().join(name);
+        let aside = server.data().join("aside");
+        let existed = file.exists();
+        if existed {
+            fs::rename(&file, &aside)?;
+        }
+        fs::create_dir(&file)?;
+        server.start()?;
+        let marks = |server: &Cluster| -> Result<Vec<i64>> {
+            ["busy", "idle"]
+                .iter()
+                .map(|database| {
+                    let sql = "SELECT last_value FROM snowflake_mark";
+                    Ok(server.connect_to(database)?.query_one(sql, &[])?.get(0))
+                })
+                .collect()
+        };
+        let before = marks(&server)?;
+        let refusals: usize = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|number| {
+                    let server = &server;
+                    scope.spawn(move || -> Result<usize> {
+                        let database = ["busy", "idle"][number % 2];
+                        let mut client = server.connect_to(database)?;
+                        for _ in 0..1_250 {
+                            let refused = refusal(&mut client, "SELECT snowflake_nextval()")?;
+                            ensure!(!refused.sqlstate.starts_with("XX000"), "{refused}");
+                        }
+                        Ok(1_250)
+                    })
+                })
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("a session's thread"))
+                .sum::<Result<usize>>()
+        })?;
+        assert_eq!(marks(&server)?, before, "the refused calls moved a mark");
+
+        fs::remove_dir(&file)?;
+        if existed {
+            fs::rename(&aside, &file)?;
+        }
+        let mut client = server.connect_to("idle")?;
+        let id = ids::one(&mut client)?;
+        let lead = DEFAULT.lead_ms(id);
+        received.push(id);
+        received.extend(take(&server, "busy", 20_000, |_| true)?);
+        let tally = Tally::of(received);
+        println!(
+            "databases: {name} not readable: {} calls refused, afterwards {lead} ms ahead of the clock: {tally}",
+            grouped(refusals)
+        );
+        tally.assert_unique();
+        // A restart begins a lease ahead, less the time that has passed since.
+        ensure!(lead < 2_000, "{lead} ms ahead of the clock");
+    }
+    Ok(())
+}
+
+/// The file that version 0.1 had is heeded once more, and then removed.
+#[test]
+fn the_file_of_version_0_1_is_taken_over() -> Result<()> {
+    let mut server = two_databases(
+        Cluster::builder()
+            .conf("snowflake.node_id", 1)
+            .movable_clock(),
+    )?;
+    let busy = take(&server, "busy", 50_000, |_| true)?;
+    let highest = *busy.iter().max().context("no IDs")?;
+    server.stop(Stop::Fast)?;
+    fs::remove_file(server.data().join(FLOOR))?;
+    let earlier = server.data().join("snowflake.floor");
+    fs::write(
+        &earlier,
+        format!(
+            "layout timestamp:41 node:6 backend:4 sequence:12 tick:1ms epoch:2025-01-01T00:00:00Z\n\
+             node 1\nbound {}\n{}\n",
+            highest + 1,
+            " ".repeat(300)
+        ),
+    )?;
+    server
+        .clock()
+        .set_offset(Offset::back(Duration::from_secs(10)))?;
+    server.start()?;
+    judge("the file of version 0.1", true, busy, &server, 10_000)?;
+    ensure!(!earlier.exists(), "the file is still there");
+    Ok(())
+}
+
+/// A reservation does not outlive its database: another one of the same number
+/// has a mark of its own, and all its IDs are below that.
+#[test]
+fn a_database_of_the_same_number_has_its_own_mark() -> Result<()> {
+    let server = Cluster::builder().conf("snowflake.node_id", 1).start()?;
+    ids::one(&mut server.connect_to_new_database("template")?)?;
+    // The mark of the template is in the past by the time that the copy is used.
+    std::thread::sleep(Duration::from_secs(4));
+    let mut above = 0;
+    let mut checked = 0;
+    let mut received = Vec::new();
+    for _ in 0..5 {
+        let mut client = server.connect()?;
+        // The session in the template has to be gone.
+        let begun = Instant::now();
+        while client
+            .batch_execute("CREATE DATABASE again OID 60000 TEMPLATE template")
+            .is_err()
+        {
+            ensure!(begun.elapsed() < Duration::from_secs(20), "no copy is made");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let mut again = server.connect_to("again")?;
+        for _ in 0..200 {
+            let id = ids::one(&mut again)?;
+            let mark: i64 = again
+                .query_one("SELECT last_value FROM snowflake_mark", &[])?
+                .get(0);
+            checked += 1;
+            above += usize::from(id >= mark);
+            received.push(id);
+        }
+        drop(again);
+        client.batch_execute("DROP DATABASE again WITH (FORCE)")?;
+    }
+    let tally = Tally::of(received);
+    println!(
+        "databases: 5 databases with the OID 60000, one after another: {checked} IDs, {above} above the mark: {tally}"
+    );
+    tally.assert_unique();
+    ensure!(above == 0, "{above} IDs were above the mark");
+    Ok(())
+}

@@ -1,0 +1,835 @@
+//! The mark, under all that can happen to a sequence, a transaction, a session
+//! that moves it, and the disk it is written to.
+//!
+//! The mark is what keeps IDs apart across restarts, so where a move was
+//! disturbed, the test then kills the server and starts it with the
+//! clock back where the IDs were made; on a build that doesn't obey the mark
+//! (`snowflake.unprotected = 'mark'`) the same must show duplicates.
+
+use std::error::Error as _;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use postgres::{CancelToken, Client, NoTls};
+use rand::RngExt;
+use snowflake_tests::clock::Offset;
+use snowflake_tests::demand::{Demand, Habit};
+use snowflake_tests::ids::{self, DEFAULT, Fields, ONE_SLOT, Tally, assert_increasing, grouped};
+use snowflake_tests::outcome::{Refusal, refusal, text};
+use snowflake_tests::threads::SetOnDrop;
+use snowflake_tests::{Cluster, ClusterBuilder};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+const HABITS: [Habit; 8] = [Habit::Calls(300); 8];
+
+/// Two slots, of which a session stays in its own.
+const TWO_SLOTS: Fields = Fields {
+    layout: "timestamp:41 node:6 sequence:12 backend:1",
+    bits: &[("node", 6), ("sequence", 12), ("backend", 1)],
+    ..DEFAULT
+};
+
+/// One slot of 16 IDs a millisecond: even few sessions on a slow machine ask
+/// for more.
+const SHORT_SLOT: Fields = Fields {
+    layout: "timestamp:41 node:6 sequence:4",
+    bits: &[("node", 6), ("sequence", 4)],
+    ..DEFAULT
+};
+
+/// How far ahead of the true time a mark may be left, milliseconds: a burst of
+/// `snowflake.max_borrow` and the lease.
+const USUAL_LEAD_MS: i64 = 3_000;
+
+/// A server of one slot, so that IDs made at the same time are the same ones.
+fn builder() -> ClusterBuilder {
+    Cluster::builder()
+        .conf("snowflake.node_id", 1)
+        .conf("snowflake.layout", ONE_SLOT.layout)
+        .movable_clock()
+}
+
+/// Starts it with a clock that is half a minute behind.
+fn start_behind(builder: ClusterBuilder) -> Result<Cluster> {
+    let mut cluster = builder.prepare()?;
+    cluster
+        .clock()
+        .set_offset(Offset::back(Duration::from_secs(30)))?;
+    cluster.start()?;
+    cluster
+        .connect()?
+        .batch_execute("CREATE EXTENSION snowflake")?;
+    Ok(cluster)
+}
+
+/// Ends the server as a power cut does, sets its clock back to `to`
+/// (microseconds since 1970), and takes IDs for a while.
+fn crash_and_repeat(cluster: &mut Cluster, to: i64, fields: &Fields) -> Result<Vec<i64>> {
+    cluster.clock().set_offset(Offset::NONE)?;
+    ids::one(&mut cluster.connect()?)?;
+    cluster.kill9_all()?;
+    // However long the start takes, the sessions are connected when it is `to`
+    // again; a step forward of a minute is nothing.
+    set_clock(cluster, to - 60_000_000)?;
+    cluster.start()?;
+    let demand = Demand::start(cluster, &["postgres"], &HABITS, fields)?;
+    set_clock(cluster, to)?;
+    demand.wait_for(1_000)?;
+    std::thread::sleep(2 * SECOND);
+    let harvest = demand.end()?;
+    harvest.assert_in_order();
+    Ok(harvest.ids.concat())
+}
+
+pub(crate) fn set_clock(cluster: &Cluster, to: i64) -> Result<()> {
+    let back = u64::try_from(ids::now_us() - to)?;
+    cluster
+        .clock()
+        .set_offset(Offset::back(Duration::from_micros(back)))
+}
+
+/// Runs `case` with the mark and without it.
+pub(crate) fn with_and_without_the_mark(
+    name: &str,
+    case: impl Fn(ClusterBuilder, bool) -> Result<Vec<i64>>,
+) -> Result<()> {
+    let tally = Tally::of(case(builder(), true)?);
+    println!("mark: {name}, then kill -9 and the clock back: {tally}");
+    tally.assert_unique();
+    let tally = Tally::of(case(builder().without_protection("mark")?, false)?);
+    println!("mark: {name}, WITHOUT the mark: {tally}");
+    tally.assert_found_duplicates();
+    Ok(())
+}
+
+fn last_value(client: &mut Client) -> Result<i64> {
+    let value = text(client, "SELECT last_value FROM snowflake_mark")?;
+    Ok(value.context("no mark")?.parse()?)
+}
+
+/// IDs of several sessions, taken one after another.
+fn take(clients: &mut [Client], received: &mut Vec<i64>) -> Result<()> {
+    for client in clients {
+        let ids = ids::nextval(client, 5_000)?;
+        assert_increasing(&ids, "a session");
+        received.extend(ids);
+    }
+    Ok(())
+}
+
+/// Dropped and created again the extension has a new mark, which knows nothing
+/// of the old one. As long as the server runs its slots do, also when the
+/// clock is set back. (Over a restart with a clock that is set back they
+/// don't: the documentation says so.)
+fn dropped_and_created(builder: ClusterBuilder) -> Result<Vec<i64>> {
+    let cluster = builder.start_with_extension()?;
+    let mut clients: Vec<Client> = (0..4).map(|_| cluster.connect()).collect::<Result<_>>()?;
+    let mut received = Vec::new();
+    for _ in 0..3 {
+        let began = cluster.clock().now_us();
+        for _ in 0..5 {
+            take(&mut clients, &mut received)?;
+        }
+        clients[0].batch_execute("DROP EXTENSION snowflake; CREATE EXTENSION snowflake")?;
+        set_clock(&cluster, began)?;
+        // Old sessions and new ones.
+        for _ in 0..5 {
+            take(&mut clients, &mut received)?;
+        }
+        clients.push(cluster.connect()?);
+        clients[1].batch_execute(
+            "BEGIN; DROP EXTENSION snowflake; CREATE EXTENSION snowflake; \
+             SELECT snowflake_nextval(); ROLLBACK",
+        )?;
+        take(&mut clients, &mut received)?;
+    }
+    Ok(received)
+}
+
+#[test]
+fn no_id_repeats_after_the_extension_is_dropped_and_created() -> Result<()> {
+    let tally = Tally::of(dropped_and_created(builder())?);
+    println!("mark: dropped and created again 3 times, each with the clock back: {tally}");
+    tally.assert_unique();
+    let unprotected = builder().without_protection("clock")?;
+    let tally = Tally::of(dropped_and_created(unprotected)?);
+    println!("mark: dropped and created again, WITHOUT protection: {tally}");
+    tally.assert_found_duplicates();
+    Ok(())
+}
+
+/// With `wal_level = minimal` what a transaction does to a sequence that it
+/// has created itself is not logged at all.
+#[test]
+fn no_id_repeats_after_its_creation_is_rolled_back() -> Result<()> {
+    let case = |builder: ClusterBuilder, _| {
+        let mut cluster = builder
+            .conf("wal_level", "minimal")
+            .conf("max_wal_senders", 0)
+            .prepare()?;
+        cluster
+            .clock()
+            .set_offset(Offset::back(Duration::from_secs(30)))?;
+        cluster.start()?;
+        let began = cluster.clock().now_us();
+        let mut received = Vec::new();
+        let mut client = cluster.connect()?;
+        for (end, rounds) in [("ROLLBACK", 3), ("COMMIT", 3)] {
+            client.batch_execute("BEGIN; CREATE EXTENSION snowflake")?;
+            for _ in 0..rounds {
+                received.extend(ids::nextval(&mut client, 60_000)?);
+            }
+            client.batch_execute(end)?;
+        }
+        assert_increasing(&received, "the session");
+        received.extend(crash_and_repeat(&mut cluster, began, &ONE_SLOT)?);
+        Ok(received)
+    };
+    with_and_without_the_mark(
+        "created in a transaction that is rolled back, then in one that is committed",
+        case,
+    )
+}
+
+/// What the server said to statements that take IDs until one is refused.
+fn until_refused(client: &mut Client, received: &mut Vec<i64>) -> Result<Refusal> {
+    let begun = Instant::now();
+    loop {
+        ensure!(begun.elapsed() < 20 * SECOND, "no statement was refused");
+        let rows = client.query(
+            "SELECT snowflake_nextval() FROM generate_series(1, 300)",
+            &[],
+        );
+        match rows {
+            Ok(rows) => received.extend(rows.iter().map(|row| row.get::<_, i64>(0))),
+            Err(error) => return Refusal::from_error(error),
+        }
+    }
+}
+
+/// A superuser's unfinished `ALTER SEQUENCE` blocks a session that moves the
+/// mark. This session can be cancelled, runs into `statement_timeout`,
+/// and afterwards nothing is left behind.
+#[test]
+fn a_blocked_move_of_the_mark_can_be_cancelled() -> Result<()> {
+    let case = |builder: ClusterBuilder, check: bool| {
+        let mut cluster = start_behind(builder.conf("snowflake.lease", "200ms"))?;
+        let began = cluster.clock().now_us();
+        let mut received = Vec::new();
+        let mut blocker = cluster.connect()?;
+        let mut cancelled = cluster.connect()?;
+        let mut timed_out = cluster.connect()?;
+        received.extend(ids::nextval(&mut cancelled, 1_000)?);
+        received.extend(ids::nextval(&mut timed_out, 1_000)?);
+
+        blocker.batch_execute("BEGIN; ALTER SEQUENCE snowflake_mark CACHE 1")?;
+        let token = cancelled.cancel_token();
+        let pid = ids::backend_pid(&mut cancelled)?;
+        let mut watcher = cluster.connect()?;
+        let said = std::thread::scope(|scope| -> Result<Refusal> {
+            let refused = scope.spawn(|| until_refused(&mut cancelled, &mut received));
+            let waits = "SELECT 1 FROM pg_stat_activity \
+                         WHERE pid = $1 AND wait_event_type = 'Lock' AND wait_event = 'relation'";
+            let begun = Instant::now();
+            while watcher.query_opt(waits, &[&pid])?.is_none() {
+                ensure!(
+                    begun.elapsed() < 10 * SECOND,
+                    "the mover is not seen to wait"
+                );
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            token.cancel_query(NoTls)?;
+            refused.join().expect("the mover's thread")
+        })?;
+        timed_out.batch_execute("SET statement_timeout = '300ms'")?;
+        let begun = Instant::now();
+        let late = until_refused(&mut timed_out, &mut received)?;
+        if check {
+            println!(
+                "mark: a blocked move: cancelled: {said}; statement_timeout, after {} ms: {late}",
+                begun.elapsed().as_millis()
+            );
+            assert_eq!(said.sqlstate, "57014", "{said}");
+            assert_eq!(late.sqlstate, "57014", "{late}");
+            assert!(late.message.contains("statement timeout"), "{late}");
+        }
+        blocker.batch_execute("ROLLBACK")?;
+        timed_out.batch_execute("RESET statement_timeout")?;
+        // No session holds a lock: both, and others, continue at once.
+        let begun = Instant::now();
+        for client in [&mut cancelled, &mut timed_out, &mut blocker] {
+            received.extend(ids::nextval(client, 50_000)?);
+        }
+        if check {
+            assert!(begun.elapsed() < 10 * SECOND, "{:?}", begun.elapsed());
+        }
+        received.extend(crash_and_repeat(&mut cluster, began, &ONE_SLOT)?);
+        Ok(received)
+    };
+    with_and_without_the_mark(
+        "a blocked move that is cancelled and one that times out",
+        case,
+    )
+}
+
+/// Asks the server to cancel; says whether it could be asked. The client
+/// doesn't wait for an answer, so its requests pile up in the socket's queue
+/// where the postmaster gets little of the processor, until the queue is full.
+fn cancel(token: &CancelToken) -> Result<bool> {
+    let Err(error) = token.cancel_query(NoTls) else {
+        return Ok(true);
+    };
+    let cause = error.source().and_then(|cause| cause.downcast_ref());
+    let full = cause.is_some_and(|cause: &io::Error| cause.kind() == io::ErrorKind::WouldBlock);
+    ensure!(full, error);
+    Ok(false)
+}
+
+/// Cancels at any moment, with a lease so short that sessions spend much of
+/// their time in moves: no lock or flag stays behind, and no ID below the mark
+/// is repeated.
+#[test]
+fn no_id_repeats_after_cancelled_moves_of_the_mark() -> Result<()> {
+    let case = |builder: ClusterBuilder, check: bool| {
+        let mut cluster = start_behind(builder.conf("snowflake.lease", "2ms"))?;
+        let began = cluster.clock().now_us();
+        let stop = AtomicBool::new(false);
+        let mut sessions: Vec<Client> = (0..4).map(|_| cluster.connect()).collect::<Result<_>>()?;
+        let tokens: Vec<_> = sessions.iter().map(Client::cancel_token).collect();
+        let mut received = Vec::new();
+        let (mut cancels, hits) = (0, AtomicUsize::new(0));
+        std::thread::scope(|scope| -> Result<()> {
+            let over = SetOnDrop(&stop);
+            let threads: Vec<_> = sessions
+                .iter_mut()
+                .map(|client| {
+                    let (stop, hits) = (&stop, &hits);
+                    scope.spawn(move || -> Result<Vec<i64>> {
+                        let mut ids = Vec::new();
+                        while !stop.load(Ordering::SeqCst) {
+                            let query = "SELECT snowflake_nextval() FROM generate_series(1, 300)";
+                            match client.query(query, &[]) {
+                                Ok(rows) => ids.extend(rows.iter().map(|row| row.get::<_, i64>(0))),
+                                Err(error) => {
+                                    let refusal = Refusal::from_error(error)?;
+                                    ensure!(refusal.sqlstate == "57014", "{refusal}");
+                                    hits.fetch_add(1, Ordering::SeqCst);
+                                }
+                            }
+                        }
+                        assert_increasing(&ids, "a session that is cancelled now and then");
+                        Ok(ids)
+                    })
+                })
+                .collect();
+            let begun = Instant::now();
+            // A session that has given up says why when it is joined.
+            while !threads.iter().any(|thread| thread.is_finished())
+                && (begun.elapsed() < 4 * SECOND
+                    || (hits.load(Ordering::SeqCst) < 50 && begun.elapsed() < 30 * SECOND))
+            {
+                let pause = rand::rng().random_range(0..4_000);
+                std::thread::sleep(Duration::from_micros(pause));
+                if cancel(&tokens[cancels % tokens.len()])? {
+                    cancels += 1;
+                } else {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+            }
+            drop(over);
+            for thread in threads {
+                received.extend(thread.join().expect("a session's thread")?);
+            }
+            Ok(())
+        })?;
+        let hits = hits.into_inner();
+        if check {
+            println!(
+                "mark: {cancels} cancels, {hits} of which hit a statement, among {} IDs with a lease of 2 ms",
+                grouped(received.len())
+            );
+            assert!(hits >= 50, "too few to be a test");
+        }
+        assert!(received.len() > 1_000);
+        received.extend(ids::nextval(&mut cluster.connect()?, 20_000)?);
+        received.extend(crash_and_repeat(&mut cluster, began, &ONE_SLOT)?);
+        Ok(received)
+    };
+    with_and_without_the_mark("cancels at any moment", case)
+}
+
+/// In a parallel worker, in a transaction that is read-only and rolled back.
+#[test]
+fn parallel_workers_move_the_mark() -> Result<()> {
+    // Two backend numbers, to see who made an ID; the processes of one query
+    // have both.
+    let fields = &TWO_SLOTS;
+    let case = |builder: ClusterBuilder, check: bool| {
+        let builder = builder
+            .conf("snowflake.layout", fields.layout)
+            .conf("snowflake.lease", "10ms");
+        // At the true time: libfaketime does not reach the workers of
+        // PostgreSQL 15.
+        let mut cluster = builder.start_with_extension()?;
+        let mut client = cluster.connect()?;
+        client.batch_execute(
+            "CREATE TABLE big AS SELECT g FROM generate_series(1, 200000) AS g; ANALYZE big; \
+             SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; \
+             SET min_parallel_table_scan_size = 0; SET max_parallel_workers_per_gather = 4; \
+             SET parallel_leader_participation = off; \
+             BEGIN READ ONLY",
+        )?;
+        let began = cluster.clock().now_us();
+        let query = "SELECT snowflake_nextval() FROM big";
+        let plan = text(&mut client, &format!("EXPLAIN {query}"))?.context("no plan")?;
+        assert!(plan.contains("Gather"), "{plan}");
+        let mut received = vec![ids::one(&mut client)?];
+        let before = last_value(&mut client)?;
+        for _ in 0..5 {
+            ids::fetch_into(&mut client, query, &mut received)?;
+        }
+        let after = last_value(&mut client)?;
+        client.batch_execute("ROLLBACK")?;
+        let own = i64::from(ids::backend_pid(&mut client)?) % fields.values("backend");
+        let by_others = received
+            .iter()
+            .filter(|&&id| fields.field(id, "backend") != own)
+            .count();
+        let moved_ms = fields.tick(after) - fields.tick(before);
+        if check {
+            println!(
+                "mark: parallel workers: {} IDs, of which {by_others} on the slot that is not the leader's; the mark was moved by {moved_ms} ms, with a lease of 10 ms",
+                grouped(received.len())
+            );
+        }
+        assert!(by_others >= 1_000, "workers made {by_others} IDs");
+        assert!(moved_ms > 50, "the mark was moved by {moved_ms} ms only");
+        let highest = received.iter().max().context("no IDs")?;
+        assert!(*highest < after, "{highest} is above the mark {after}");
+        received.extend(crash_and_repeat(&mut cluster, began, fields)?);
+        Ok(received)
+    };
+    with_and_without_the_mark("moved in parallel workers, read-only, rolled back", case)
+}
+
+/// The write-ahead log on a disk that fills up. In a mount namespace of this
+/// thread and of the server it starts: no other process sees the file system, and
+/// it is gone with them, however they end.
+fn full_disk(builder: ClusterBuilder, check: bool) -> Result<Vec<i64>> {
+    let mut cluster = builder
+        // No segment is freed in the meantime.
+        .conf("max_wal_size", "10GB")
+        .conf("checkpoint_timeout", "1h")
+        .prepare()?;
+    let log_directory = cluster.data().join("pg_wal");
+    mount_small(&cluster, &log_directory, "40m")
+        .context("a small file system for the write-ahead log could not be mounted: this test has to run as root")?;
+    cluster
+        .clock()
+        .set_offset(Offset::back(Duration::from_secs(30)))?;
+    cluster.start()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute("CREATE EXTENSION snowflake")?;
+
+    let began = cluster.clock().now_us();
+    let demand = Demand::start(&cluster, &["postgres"], &HABITS, &ONE_SLOT)?;
+    demand.wait_for(1_000)?;
+    std::thread::sleep(2 * SECOND);
+    cluster.clock().set_offset(Offset::NONE)?;
+    demand.begin_window();
+    demand.wait_for(1_000)?;
+    let before = demand.begin_window().ids;
+    let fill = "SELECT pg_logical_emit_message(false, 'filler', repeat('x', 1000000))";
+    let mut filled = 0;
+    while client.simple_query(fill).is_ok() {
+        filled += 1;
+        ensure!(filled < 100, "the disk does not fill up");
+    }
+    // Until there is no room for a move of the mark either.
+    let begun = Instant::now();
+    while !cluster.log()?.contains("PANIC") {
+        ensure!(begun.elapsed() < 60 * SECOND, "the server did not notice");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    set_clock(&cluster, began)?;
+    std::thread::sleep(SECOND);
+    let log = cluster.log()?;
+    let faults = log.matches("No space left on device").count();
+    ensure!(faults > 0, "the disk was not full:\n{log}");
+
+    remount(&log_directory, "400m")?;
+    let outage = Instant::now();
+    demand.begin_window();
+    while demand.window().ids < 1_000 {
+        ensure!(
+            outage.elapsed() < 60 * SECOND,
+            "the server did not come back"
+        );
+        if !cluster.is_running() {
+            cluster.wait_for_end()?;
+            cluster.start()?;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(2 * SECOND);
+    let after = demand.begin_window();
+    let harvest = demand.end()?;
+    if check {
+        println!(
+            "mark: write-ahead log on a full disk ({faults} errors): {} IDs before, {} after, longest statement {} ms",
+            grouped(before),
+            grouped(after.ids),
+            harvest.longest.as_millis()
+        );
+        harvest.assert_in_order();
+    }
+    let mut received = harvest.ids.concat();
+    received.extend(crash_and_repeat(&mut cluster, began, &ONE_SLOT)?);
+    Ok(received)
+}
+
+/// Puts what is in `directory` on a file system of its own.
+fn mount_small(cluster: &Cluster, directory: &Path, size: &str) -> Result<()> {
+    unshare(CloneFlags::CLONE_NEWNS).context("making a mount namespace")?;
+    let (nothing, private) = (None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE);
+    mount(nothing, "/", nothing, private, nothing).context("making mounts private")?;
+    let aside = directory.with_extension("aside");
+    fs::rename(directory, &aside)?;
+    fs::create_dir(directory)?;
+    let options = format!("size={size},mode=700");
+    let (source, kind) = (Some("tmpfs"), Some("tmpfs"));
+    mount(
+        source,
+        directory,
+        kind,
+        MsFlags::empty(),
+        Some(options.as_str()),
+    )
+    .with_context(|| format!("mounting a file system of {size}"))?;
+    cluster.account().own(directory)?;
+    let copied = std::process::Command::new("cp")
+        .arg("-aT")
+        .args([&aside, directory])
+        .status()?;
+    ensure!(copied.success(), "copying the write-ahead log failed");
+    fs::remove_dir_all(aside)?;
+    Ok(())
+}
+
+fn remount(directory: &Path, size: &str) -> Result<()> {
+    let nothing = None::<&str>;
+    let options = format!("size={size}");
+    mount(
+        nothing,
+        directory,
+        nothing,
+        MsFlags::MS_REMOUNT,
+        Some(options.as_str()),
+    )
+    .context("making the file system larger")
+}
+
+#[test]
+fn no_id_repeats_after_a_full_disk_of_the_write_ahead_log() -> Result<()> {
+    let case = |builder, check| {
+        // A thread of its own: it is the thread that gets a mount namespace.
+        std::thread::scope(|scope| scope.spawn(|| full_disk(builder, check)).join())
+            .expect("the thread with the full disk")
+    };
+    with_and_without_the_mark("a full disk", case)
+}
+
+/// The privilege to set a sequence is given away with that for all others of a
+/// schema. A mark that was set to more than a lease ahead of the clock makes
+/// its own database wait, and takes no other one along, until a superuser says
+/// that it is right.
+#[test]
+fn a_mark_that_was_set_moves_no_other_database() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let mut other = cluster.connect()?;
+    let mut elsewhere = cluster.connect_to_new_database("elsewhere")?;
+    let mut received = ids::nextval(&mut other, 1_000)?;
+    received.extend(ids::nextval(&mut elsewhere, 1_000)?);
+    let hour_ahead = |hours: i64| (DEFAULT.tick(received[0]) + hours * 3_600_000) << 22;
+    let (raised, too_far) = (hour_ahead(1), hour_ahead(48));
+    let mut furthest = i64::MIN;
+    let mut refusals = Vec::new();
+    for set_to in [raised, too_far, raised] {
+        client.batch_execute(&format!("SELECT setval('snowflake_mark', {set_to})"))?;
+        // The page is looked at when the mark is moved: within the lease.
+        let mut before = Vec::new();
+        let refused = until_refused(&mut other, &mut before)?;
+        assert_eq!(refused.sqlstate, "58000", "{refused}");
+        assert!(
+            refused.message.contains("snowflake_mark") || set_to == too_far,
+            "{refused}"
+        );
+        refusals.push(refused.message);
+        assert!(before.iter().all(|&id| id < set_to));
+        received.extend(before);
+        for _ in 0..4 {
+            let ids = ids::nextval(&mut cluster.connect_to("elsewhere")?, 1_000)?;
+            furthest = ids
+                .iter()
+                .map(|&id| DEFAULT.lead_ms(id))
+                .fold(furthest, i64::max);
+            received.extend(ids);
+        }
+    }
+    assert!(furthest <= USUAL_LEAD_MS, "{furthest} ms ahead");
+
+    // A little ahead, again and again: it does not add up either.
+    for _ in 0..20 {
+        let ahead = "snowflake_max_id(clock_timestamp() + interval '1.9 s')";
+        client.batch_execute(&format!("SELECT setval('snowflake_mark', {ahead})"))?;
+        let mut fresh = cluster.connect()?;
+        // Has it looked at: one that has just come, and one that has to reserve.
+        fresh.batch_execute("SET snowflake.max_wait = '10s'")?;
+        received.extend(ids::nextval(&mut fresh, 100)?);
+        let ids = ids::nextval(&mut elsewhere, 100)?;
+        furthest = furthest.max(DEFAULT.lead_ms(ids[99]));
+        received.extend(ids);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    assert!(furthest <= USUAL_LEAD_MS, "{furthest} ms ahead");
+
+    // It is right, a superuser says.
+    client.batch_execute(&format!("SELECT setval('snowflake_mark', {raised})"))?;
+    client.batch_execute("SELECT snowflake_start_after(last_value - 1) FROM snowflake_mark")?;
+    for _ in 0..4 {
+        let ids = ids::nextval(&mut cluster.connect()?, 1_000)?;
+        assert!(ids[0] > raised, "{} is not above {raised}", ids[0]);
+        received.extend(ids);
+    }
+    let tally = Tally::of(received);
+    println!(
+        "mark: setval an hour and two days ahead, and 20 times 1.9 s: the other database's IDs at most {furthest} ms ahead; its own: {refusals:?}; then accepted: {tally}"
+    );
+    tally.assert_unique();
+
+    // Not everybody's: it is no ordinary sequence.
+    client.batch_execute("CREATE ROLE somebody LOGIN")?;
+    let mut somebody = cluster.connect_as("somebody", "postgres")?;
+    for sql in [
+        "SELECT setval('snowflake_mark', 1)",
+        "SELECT nextval('snowflake_mark')",
+        "ALTER SEQUENCE snowflake_mark RESTART",
+    ] {
+        assert_eq!(
+            snowflake_tests::outcome::refusal(&mut somebody, sql)?.sqlstate,
+            "42501",
+            "{sql}"
+        );
+    }
+    ids::one(&mut somebody)?;
+    Ok(())
+}
+
+#[test]
+fn start_after_raises_ids_and_never_lowers() -> Result<()> {
+    let mut cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let mut others: Vec<Client> = (0..16).map(|_| cluster.connect()).collect::<Result<_>>()?;
+    let mut received = Vec::new();
+    take(&mut others, &mut received)?;
+    let ahead = |ms: i64| -> Result<i64> {
+        Ok((ids::now_us() / 1_000 - DEFAULT.epoch * 1_000 + ms) << 22 | 0x3f_ffff)
+    };
+
+    // Ten seconds ahead, on every slot at once.
+    let start = ahead(10_000)?;
+    client.batch_execute(&format!("SELECT snowflake_start_after({start})"))?;
+    let mut lowest = i64::MAX;
+    for other in &mut others {
+        let ids = ids::nextval(other, 1_000)?;
+        lowest = lowest.min(ids[0]);
+        received.extend(ids);
+    }
+    assert!(lowest > start, "{lowest} is not above {start}");
+    // Never lower.
+    for lower in [0, received[0], start - (5_000 << 22)] {
+        client.batch_execute(&format!("SELECT snowflake_start_after({lower})"))?;
+        let id = ids::one(&mut client)?;
+        assert!(id > start, "{id} after start_after({lower})");
+        received.push(id);
+    }
+    // Nor is it forgotten in a crash.
+    cluster.kill9_all()?;
+    cluster.start()?;
+    let id = ids::one(&mut cluster.connect()?)?;
+    assert!(id > start, "{id} is not above {start} after a crash");
+    received.push(id);
+
+    let mut client = cluster.connect()?;
+    let too_far = ahead(25 * 3_600_000)?;
+    let refusals = [
+        (format!("{too_far}"), "22023"),
+        ("-1".to_owned(), "22003"),
+        (format!("{}", i64::MAX), "22023"),
+    ];
+    for (id, sqlstate) in refusals {
+        let refusal = refusal(&mut client, &format!("SELECT snowflake_start_after({id})"))?;
+        assert_eq!(refusal.sqlstate, sqlstate, "{id}: {refusal}");
+    }
+    client.batch_execute(
+        "CREATE ROLE somebody LOGIN; \
+         GRANT EXECUTE ON FUNCTION snowflake_start_after(bigint) TO somebody",
+    )?;
+    let mut somebody = cluster.connect_as("somebody", "postgres")?;
+    let denied = refusal(&mut somebody, "SELECT snowflake_start_after(1)")?;
+    assert_eq!(denied.sqlstate, "42501", "{denied}");
+    received.extend(ids::nextval(&mut client, 1_000)?);
+    let tally = Tally::of(received);
+    println!("mark: start_after 10 s ahead, lower, over a crash, refused: {tally}");
+    tally.assert_unique();
+    Ok(())
+}
+
+/// A database that has made no ID yet has a mark that was never moved: asking
+/// it to start somewhere once never ended, deaf to a cancel.
+#[test]
+fn start_after_works_as_the_first_call_in_a_database() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let start = (ids::now_us() / 1_000 - DEFAULT.epoch * 1_000 + 10_000) << 22;
+    let mut client = cluster.connect()?;
+    client.batch_execute("SET statement_timeout = '10s'")?;
+    client.batch_execute(&format!("SELECT snowflake_start_after({start})"))?;
+    let received = ids::nextval(&mut client, 1_000)?;
+    assert!(received[0] > start, "{} is not above {start}", received[0]);
+    let tally = Tally::of(received);
+    println!("mark: start_after as a database's first call: {tally}");
+    tally.assert_unique();
+    Ok(())
+}
+
+#[test]
+fn status_and_statistics_count_ids() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let mut other = cluster.connect()?;
+    let value = |client: &mut Client, sql: &str| -> Result<String> {
+        Ok(text(client, sql)?.unwrap_or_else(|| "NULL".to_owned()))
+    };
+    assert_eq!(
+        value(
+            &mut client,
+            "SELECT (last_id_at, reserved_until)::text FROM snowflake_status"
+        )?,
+        "(,)",
+        "before the first ID"
+    );
+    let mut all = ids::nextval(&mut client, 1_234)?;
+    all.extend(ids::nextval(&mut other, 2_000)?);
+    all.extend(ids::fetch(
+        &mut other,
+        "SELECT * FROM snowflake_nextvals(766)",
+    )?);
+    other.batch_execute("BEGIN; SELECT snowflake_nextval(); ROLLBACK")?;
+    let status =
+        "SELECT (preloaded, layout, node_id, ids, waits, expires_at)::text FROM snowflake_status";
+    assert_eq!(
+        value(&mut client, status)?,
+        "(t,\"timestamp:41 node:6 backend:4 sequence:12 tick:1ms epoch:2025-01-01T00:00:00Z\",1,4001,0,\"2094-09-07 15:47:35.552+00\")"
+    );
+    // The last ID's time, to a tick; reserved beyond it, and no further than the lease.
+    let sane = "SELECT last_id_at BETWEEN now() - interval '10 s' AND now() + interval '1 s' \
+                   AND reserved_until > last_id_at \
+                   AND reserved_until <= now() + interval '4 s' \
+                   AND clock_behind BETWEEN interval '0' AND interval '3 s' FROM snowflake_status";
+    assert_eq!(
+        value(&mut client, sane)?,
+        "t",
+        "{}",
+        value(&mut client, "SELECT s::text FROM snowflake_status AS s")?
+    );
+
+    let slots = "SELECT (count(*), sum(ids), min(backend_id), max(backend_id), sum(waits), sum(wait_time))::text FROM snowflake_stat_slots";
+    assert_eq!(value(&mut client, slots)?, "(16,4001,0,15,0,0)");
+    // Three of its own slot, then in bulk.
+    let own = "SELECT s.pids @> ARRAY[pg_backend_pid()] AND s.ids >= 3 AND s.last_id_at IS NOT NULL \
+               FROM snowflake_stat_slots AS s WHERE backend_id = pg_backend_pid() % 16";
+    assert_eq!(value(&mut client, own)?, "t");
+
+    client.batch_execute(
+        "CREATE ROLE somebody LOGIN; CREATE ROLE operator LOGIN; \
+         GRANT EXECUTE ON FUNCTION snowflake_stat_reset() TO operator",
+    )?;
+    let mut somebody = cluster.connect_as("somebody", "postgres")?;
+    assert_eq!(
+        value(&mut somebody, "SELECT ids FROM snowflake_status")?,
+        "4001"
+    );
+    assert_eq!(
+        value(&mut somebody, "SELECT count(*) FROM snowflake_stat_slots")?,
+        "16"
+    );
+    let denied = refusal(&mut somebody, "SELECT snowflake_stat_reset()")?;
+    assert_eq!(denied.sqlstate, "42501", "{denied}");
+    let mut operator = cluster.connect_as("operator", "postgres")?;
+    operator.batch_execute("SELECT snowflake_stat_reset()")?;
+    let reset = "SELECT (ids, waits, last_id_at IS NOT NULL)::text FROM snowflake_status";
+    assert_eq!(value(&mut client, reset)?, "(0,0,t)");
+    // A session that counts on does not bring the old count back.
+    ids::one(&mut other)?;
+    assert_eq!(value(&mut client, "SELECT ids FROM snowflake_status")?, "1");
+    println!(
+        "mark: status and statistics counted {} IDs",
+        grouped(all.len() + 1)
+    );
+    Ok(())
+}
+
+/// More IDs than are free: calls wait, the log reports it once, and the
+/// statistics how often and how long.
+#[test]
+fn waits_are_counted_and_logged_once() -> Result<()> {
+    let cluster = Cluster::builder()
+        .conf("snowflake.node_id", 1)
+        .conf("snowflake.layout", SHORT_SLOT.layout)
+        .conf("snowflake.max_borrow", "100ms")
+        .start_with_extension()?;
+    let demand = Demand::start(&cluster, &["postgres"], &HABITS, &SHORT_SLOT)?;
+    std::thread::sleep(4 * SECOND);
+    let harvest = demand.end()?;
+    let mut client = cluster.connect()?;
+    let row = client.query_one(
+        "SELECT sum(waits)::int8, sum(wait_time) FROM snowflake_stat_slots",
+        &[],
+    )?;
+    let (waits, wait_time): (i64, f64) = (row.get(0), row.get(1));
+    let log = cluster.log()?;
+    let lines = log
+        .matches("IDs are asked for faster than they can be made")
+        .count();
+    let tally = harvest.tally();
+    println!(
+        "mark: {} waits of {wait_time:.0} ms in all, {lines} line in the log: {tally}, longest statement {} ms",
+        grouped(u64::try_from(waits)?),
+        harvest.longest.as_millis()
+    );
+    assert!(waits > 100, "{waits}");
+    // Eight sessions for four seconds, most of the time in a wait.
+    assert!((100.0..=8.0 * 60e3).contains(&wait_time), "{wait_time}");
+    assert_eq!(lines, 1, "once an episode");
+    tally.assert_unique();
+    harvest.assert_in_order();
+    let furthest = harvest
+        .ids
+        .iter()
+        .flatten()
+        .max()
+        .map(|&id| SHORT_SLOT.lead_ms(id));
+    assert!(
+        furthest.is_some_and(|lead| lead < USUAL_LEAD_MS),
+        "{furthest:?}"
+    );
+    Ok(())
+}

@@ -1,0 +1,9 @@
+//! What happens to clocks, processes, disks and servers repeats no ID.
+
+mod clock_restarts;
+mod clock_steps;
+mod crash;
+mod databases;
+mod failover;
+pub(crate) mod mark;
+mod soak;

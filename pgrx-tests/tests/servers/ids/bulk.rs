@@ -1,0 +1,325 @@
+//! Sessions that generate in bulk share a slot.
+//!
+//! In slots of their own, each session's rows of a millisecond would enter an
+//! index below those of a session with a greater number, and split full pages:
+//! sixteen writers of batches would make an index larger by a third. In a shared
+//! slot they get IDs in the order in which they call, as from a sequence. When
+//! its numbers of a tick are used up, a session continues in its own slot and
+//! those above, in the same tick, so that its IDs still ascend. After a while
+//! without a call it returns to its own.
+
+use std::collections::HashMap;
+use std::sync::Barrier;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use postgres::Client;
+use snowflake_tests::Cluster;
+use snowflake_tests::ids::{
+    self, DEFAULT, Fields, SHORT_SEQUENCE, SHORT_SLOTS, Tally, assert_increasing, grouped,
+    pairs_sharing_a_slot,
+};
+
+fn cluster(fields: &Fields) -> Result<Cluster> {
+    Cluster::builder()
+        .conf("snowflake.node_id", 1)
+        .conf("snowflake.layout", fields.layout)
+        .start_with_extension()
+}
+
+/// How many IDs there are of each backend number.
+fn by_slot(ids: &[i64], fields: &Fields) -> HashMap<i64, u64> {
+    let mut counts = HashMap::new();
+    for &id in ids {
+        *counts.entry(fields.field(id, "backend")).or_default() += 1;
+    }
+    counts
+}
+
+/// The counters of the slots that were used.
+fn counted(client: &mut Client) -> Result<HashMap<i64, u64>> {
+    let rows = client.query(
+        "SELECT backend_id::int8, ids FROM snowflake_stat_slots WHERE ids > 0",
+        &[],
+    )?;
+    rows.iter()
+        .map(|row| Ok((row.get(0), u64::try_from(row.get::<_, i64>(1))?)))
+        .collect()
+}
+
+/// The session in which `client` is gets IDs of its own slot.
+fn assert_at_home(client: &mut Client, fields: &Fields) -> Result<()> {
+    let pid = ids::backend_pid(client)?;
+    let id = ids::one(client)?;
+    assert_eq!(
+        fields.field(id, "backend"),
+        i64::from(pid) % fields.values("backend")
+    );
+    Ok(())
+}
+
+#[test]
+fn a_session_uses_other_slots_and_returns() -> Result<()> {
+    const IDS: usize = 100_000;
+    let cluster = cluster(&SHORT_SLOTS)?;
+    let mut client = cluster.connect()?;
+    assert_at_home(&mut client, &SHORT_SLOTS)?;
+    let before = counted(&mut client)?;
+    let mut received = Vec::with_capacity(IDS);
+    let mut most = i64::MIN;
+    while received.len() < IDS {
+        let query = "SELECT snowflake_nextval() FROM generate_series(1, 20000)";
+        ids::fetch_into(&mut client, query, &mut received)?;
+        most = most.max(SHORT_SLOTS.lead_ms(received[received.len() - 1]));
+    }
+    assert_increasing(&received, "the burst");
+    let mut by_tick: HashMap<i64, u64> = HashMap::new();
+    for &id in &received {
+        *by_tick.entry(SHORT_SLOTS.tick(id)).or_default() += 1;
+    }
+    let fullest = by_tick.values().max().copied().unwrap_or(0);
+    let slots = by_slot(&received, &SHORT_SLOTS);
+    println!(
+        "bulk: {} IDs of one session in {} slots and {} ticks, up to {fullest} a tick where one slot has 16, at most {most} ms ahead",
+        grouped(IDS),
+        slots.len(),
+        by_tick.len()
+    );
+    // Whichever its own is.
+    assert_eq!(slots.len(), 16, "{slots:?}");
+    assert!(fullest > 128, "{fullest}");
+    assert!(most <= 1_000, "{most} ms");
+    // Each ID is counted in the slot that it is of.
+    let after = counted(&mut client)?;
+    for (slot, count) in &slots {
+        let counted = after[slot] - before.get(slot).copied().unwrap_or(0);
+        assert_eq!(counted, *count, "slot {slot}");
+    }
+    Tally::of(received).assert_unique();
+
+    // Its IDs may be as far ahead as `max_borrow`; ten ticks after that it is
+    // back.
+    std::thread::sleep(Duration::from_millis(1_100));
+    assert_at_home(&mut client, &SHORT_SLOTS)
+}
+
+/// The fourth ID within a tick is of the common slot, and single ones again of
+/// the session's own.
+#[test]
+fn single_ids_come_from_a_sessions_own_slot() -> Result<()> {
+    let cluster = cluster(&DEFAULT)?;
+    let (mut checked, mut in_bulk) = (0, 0);
+    for _ in 0..20 {
+        let mut client = cluster.connect()?;
+        let own = i64::from(ids::backend_pid(&mut client)?) % DEFAULT.values("backend");
+        for _ in 0..3 {
+            assert_at_home(&mut client, &DEFAULT)?;
+            let batch = ids::nextval(&mut client, 100)?;
+            let mut single: HashMap<i64, u64> = HashMap::new();
+            for &id in &batch {
+                match DEFAULT.field(id, "backend") {
+                    0 => in_bulk += 1,
+                    slot if slot == own => *single.entry(DEFAULT.tick(id)).or_default() += 1,
+                    slot => panic!("{id} is of slot {slot}"),
+                }
+            }
+            assert!(single.values().all(|&ids| ids <= 3), "{single:?}");
+            std::thread::sleep(Duration::from_millis(15));
+            checked += batch.len() + 1;
+        }
+    }
+    println!("bulk: {checked} IDs of 20 sessions, {in_bulk} of them in slot 0");
+    // Almost all of the batches: a session that is interrupted for ten ticks
+    // begins with single IDs again.
+    assert!(in_bulk * 10 > checked * 9, "{in_bulk} of {checked}");
+    Ok(())
+}
+
+/// Sessions that take batches in turn get IDs in the order of their statements.
+#[test]
+fn batches_of_several_sessions_ascend_in_the_order_of_their_statements() -> Result<()> {
+    const TURNS: usize = 400;
+    const BATCH: usize = 20;
+    let cluster = cluster(&DEFAULT)?;
+    let mut clients: Vec<Client> = (0..4).map(|_| cluster.connect()).collect::<Result<_>>()?;
+    let mut all = Vec::new();
+    let mut late = 0;
+    for turn in 0..TURNS {
+        let client = &mut clients[turn % 4];
+        let batch = ids::nextval(client, BATCH)?;
+        let before = all.iter().max().copied().unwrap_or(0);
+        late += batch.iter().filter(|&&id| id < before).count();
+        all.extend(batch);
+    }
+    let tally = Tally::of(all);
+    println!(
+        "bulk: {TURNS} batches of 4 sessions in turn: {tally}, {late} below one that was asked for before"
+    );
+    // A session that is interrupted for ten ticks begins with three IDs of its
+    // own slot again.
+    assert!(late * 20 < tally.ids, "{late}");
+    tally.assert_unique();
+    Ok(())
+}
+
+/// The size of a primary key's index after 16 writers of batches, divided by
+/// that of `bigserial`.
+fn index_size(layout: &str) -> Result<f64> {
+    const WRITERS: usize = 16;
+    const TRANSACTIONS: usize = 150;
+    let cluster = Cluster::builder()
+        .conf("snowflake.node_id", 1)
+        .conf("snowflake.layout", layout)
+        .conf("synchronous_commit", "off")
+        .conf("autovacuum", "off")
+        .start_with_extension()?;
+    let mut client = cluster.connect()?;
+    let mut sizes = Vec::new();
+    for column in [
+        "bigint DEFAULT snowflake_nextval() PRIMARY KEY",
+        "bigserial PRIMARY KEY",
+    ] {
+        client.batch_execute(&format!(
+            "DROP TABLE IF EXISTS t; CREATE TABLE t (id {column}, v int)"
+        ))?;
+        std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|_| {
+                    scope.spawn(|| -> Result<()> {
+                        let mut client = cluster.connect()?;
+                        for _ in 0..TRANSACTIONS {
+                            client.batch_execute(
+                                "INSERT INTO t (v) SELECT generate_series(1, 100)",
+                            )?;
+                        }
+                        Ok(())
+                    })
+                })
+                .collect();
+            writers
+                .into_iter()
+                .try_for_each(|writer| writer.join().ok().context("a writer panicked")?)
+        })?;
+        let size: i64 = client
+            .query_one("SELECT pg_relation_size('t_pkey')", &[])?
+            .get(0);
+        sizes.push(size);
+    }
+    let ratio = sizes[0] as f64 / sizes[1] as f64;
+    println!(
+        "bulk: {WRITERS} writers, {} rows, 100 a transaction, layout \"{layout}\": an index of {} kB, {ratio:.3} of bigserial's",
+        grouped((WRITERS * TRANSACTIONS * 100) as u64),
+        sizes[0] / 1024
+    );
+    Ok(ratio)
+}
+
+#[test]
+fn the_index_of_batches_is_dense() -> Result<()> {
+    let ratio = index_size(DEFAULT.layout)?;
+    assert!(ratio < 1.05, "{ratio}");
+    // As many slots, where each session stays in its own: what the measure is
+    // worth. With longer ticks, so that batches meet on slow machines, too.
+    let apart = index_size("timestamp:38 node:6 sequence:15 backend:4 tick:10ms")?;
+    assert!(apart > 1.15, "{apart}");
+    Ok(())
+}
+
+/// Runs of IDs and single ones in turn: each is above the one before.
+#[test]
+fn runs_of_several_sessions_ascend() -> Result<()> {
+    let cluster = cluster(&SHORT_SLOTS)?;
+    let mut client = cluster.connect()?;
+    let mut received = Vec::new();
+    for count in [1, 15, 16, 17, 240, 256, 257, 5_000] {
+        let query = format!("SELECT snowflake_nextvals({count})");
+        ids::fetch_into(&mut client, &query, &mut received)?;
+        received.push(ids::one(&mut client)?);
+    }
+    assert_increasing(&received, "the session");
+    let tally = Tally::of(received);
+    println!("bulk: runs and single IDs in turn: {tally}");
+    tally.assert_unique();
+    Ok(())
+}
+
+/// Without a backend number there is no other slot; where it stands below the
+/// sequence, one in another slot would be a smaller ID.
+#[test]
+fn a_layout_without_slots_above_stays_in_one_slot() -> Result<()> {
+    const ONE_SHORT_SLOT: Fields = Fields {
+        layout: "timestamp:41 node:6 sequence:4",
+        bits: &[("node", 6), ("sequence", 4)],
+        ..SHORT_SLOTS
+    };
+    for fields in [&SHORT_SEQUENCE, &ONE_SHORT_SLOT] {
+        let cluster = cluster(fields)?;
+        let mut client = cluster.connect()?;
+        let received = ids::nextval(&mut client, 8_000)?;
+        assert_increasing(&received, "the session");
+        let slots = by_slot(&received, fields);
+        assert_eq!(slots.len(), 1, "{slots:?}");
+        let ticks = fields.tick(received[7_999]) - fields.tick(received[0]);
+        println!(
+            "bulk: layout \"{}\": 8,000 IDs of one session in {ticks} ticks of one slot",
+            fields.layout
+        );
+        assert!(ticks >= 499, "{ticks}");
+    }
+    Ok(())
+}
+
+/// More sessions than slots, all in a burst, all in each other's way: nothing
+/// is repeated, and each session's IDs ascend.
+#[test]
+fn more_bursts_than_slots_repeat_no_id() -> Result<()> {
+    const SESSIONS: usize = 40;
+    const EACH: usize = 20_000;
+    for fields in [&SHORT_SLOTS, &DEFAULT] {
+        let cluster = cluster(fields)?;
+        let mut clients = Vec::new();
+        let mut pids = Vec::new();
+        for _ in 0..SESSIONS {
+            let mut client = cluster.connect()?;
+            client.batch_execute("SET snowflake.max_wait = '1min'")?;
+            pids.push(ids::backend_pid(&mut client)?);
+            clients.push(client);
+        }
+        let pairs = pairs_sharing_a_slot(&pids, fields);
+        let together = Barrier::new(SESSIONS);
+        let received: Vec<Vec<i64>> = std::thread::scope(|scope| {
+            let together = &together;
+            let sessions: Vec<_> = clients
+                .iter_mut()
+                .map(|client| {
+                    scope.spawn(move || {
+                        together.wait();
+                        let query =
+                            format!("SELECT snowflake_nextval() FROM generate_series(1, {EACH})");
+                        ids::fetch(client, &query)
+                    })
+                })
+                .collect();
+            sessions
+                .into_iter()
+                .map(|session| session.join().ok().context("a session panicked")?)
+                .collect::<Result<_>>()
+        })?;
+        for ids in &received {
+            assert_increasing(ids, "a session");
+        }
+        let slots = received
+            .iter()
+            .map(|ids| by_slot(ids, fields).len())
+            .max()
+            .unwrap_or(0);
+        let tally = Tally::of(received.concat());
+        println!(
+            "bulk: {SESSIONS} sessions, {pairs} pairs sharing a slot, up to {slots} slots a session, layout \"{}\": {tally}",
+            fields.layout
+        );
+        assert!(pairs > 0);
+        tally.assert_unique();
+    }
+    Ok(())
+}

@@ -1,0 +1,419 @@
+//! No ID is repeated, however many backends generate at once.
+//!
+//! The fault this guards against has been shipped more than once: a generator
+//! whose state is the process's own, told apart by `PID % 1024` or the like.
+//! Two backends whose PIDs leave the same remainder then make the same IDs in
+//! the same millisecond. Small tests miss it, because the PIDs of connections
+//! opened one after the other are consecutive and never meet. So these tests
+//! make sure that live backends do share a number, count the pairs that did,
+//! and fail when there were none.
+//!
+//! Each test is run a second time on a build in which every backend has a
+//! slot of its own in process memory (`snowflake.unprotected = 'slot'`), and
+//! must find duplicates there.
+
+use std::collections::HashSet;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use postgres::Client;
+use snowflake_tests::Cluster;
+use snowflake_tests::ids::{
+    self, DEFAULT, Fields, ONE_SLOT, Tally, assert_increasing, grouped, pairs_sharing_a_slot,
+};
+
+use crate::support::{column, in_sessions};
+
+const CONNECTIONS: usize = 16;
+const IDS_EACH: usize = 250_000;
+const CHUNK: usize = 10_000;
+
+/// Connections opened to choose from: PIDs in a row, so three to each of the
+/// default layout's backend numbers.
+const OPENED: usize = 48;
+
+/// For parallel workers. Two that share a number are seldom at work in the
+/// same millisecond where there are few cores; within a tenth of a second they
+/// meet for certain.
+const LONG_TICK: Fields = Fields {
+    layout: "timestamp:34 node:6 backend:4 sequence:19 tick:100ms",
+    bits: &[("node", 6), ("backend", 4), ("sequence", 19)],
+    tick_us: 100_000,
+    epoch: DEFAULT.epoch,
+};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Protection {
+    On,
+    SlotTakenAway,
+}
+
+impl Protection {
+    fn start(self, fields: &Fields) -> Result<Cluster> {
+        let builder = Cluster::builder()
+            .conf("snowflake.node_id", 1)
+            .conf("snowflake.layout", fields.layout)
+            .conf("max_worker_processes", 40)
+            .conf("max_parallel_workers", 40);
+        match self {
+            Self::On => builder,
+            Self::SlotTakenAway => builder.without_protection("slot")?,
+        }
+        .start_with_extension()
+    }
+
+    fn judge(self, what: &str, fields: &Fields, pairs: u64, backends: usize, tally: Tally) {
+        let build = match self {
+            Self::On => "",
+            Self::SlotTakenAway => " WITHOUT the shared slot",
+        };
+        println!(
+            "uniqueness{build}, {what}, layout \"{}\": {tally}, {} backends, {} live pairs sharing a slot",
+            fields.layout,
+            grouped(backends as u64),
+            grouped(pairs)
+        );
+        assert!(pairs > 0, "no two live backends shared a slot: not tested");
+        match self {
+            Self::On => tally.assert_unique(),
+            Self::SlotTakenAway => tally.assert_found_duplicates(),
+        }
+    }
+}
+
+struct Session {
+    client: Client,
+    pid: i32,
+}
+
+/// Opens more connections than needed and keeps those that share a slot.
+fn sessions_that_share(cluster: &Cluster, fields: &Fields) -> Result<Vec<Session>> {
+    let mut opened = Vec::with_capacity(OPENED);
+    for _ in 0..OPENED {
+        let mut client = cluster.connect()?;
+        let pid = ids::backend_pid(&mut client)?;
+        opened.push(Session { client, pid });
+    }
+    let slot = |session: &Session| i64::from(session.pid) % fields.values("backend");
+    opened.sort_by_key(slot);
+    let mut groups: Vec<Vec<Session>> = Vec::new();
+    for session in opened {
+        match groups.last_mut() {
+            Some(group) if slot(&group[0]) == slot(&session) => group.push(session),
+            _ => groups.push(vec![session]),
+        }
+    }
+    groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
+    Ok(groups.into_iter().flatten().take(CONNECTIONS).collect())
+}
+
+/// 16 connections at once, 250,000 IDs each, call by call and in runs.
+fn at_once(fields: &Fields, protection: Protection) -> Result<()> {
+    let cluster = protection.start(fields)?;
+    let sessions = sessions_that_share(&cluster, fields)?;
+    ensure!(sessions.len() == CONNECTIONS);
+    let pids: Vec<i32> = sessions.iter().map(|session| session.pid).collect();
+    let pairs = pairs_sharing_a_slot(&pids, fields);
+    let barrier = Barrier::new(CONNECTIONS);
+    let lists = std::thread::scope(|scope| {
+        let threads: Vec<_> = sessions
+            .into_iter()
+            .map(|mut session| {
+                let barrier = &barrier;
+                scope.spawn(move || -> Result<Vec<i64>> {
+                    let mut received = Vec::with_capacity(IDS_EACH);
+                    let calls =
+                        format!("SELECT snowflake_nextval() FROM generate_series(1, {CHUNK})");
+                    let run = format!("SELECT * FROM snowflake_nextvals({CHUNK})");
+                    barrier.wait();
+                    let mut chunk = 0;
+                    while received.len() < IDS_EACH {
+                        // One in five by runs, so that both ways meet on a slot.
+                        let query = if chunk % 5 == 4 { &run } else { &calls };
+                        ids::fetch_into(&mut session.client, query, &mut received)?;
+                        chunk += 1;
+                    }
+                    let backend = i64::from(session.pid) % fields.values("backend");
+                    for &id in &received {
+                        // In bulk all share a slot, unless each has one of its own.
+                        if protection == Protection::SlotTakenAway {
+                            assert_eq!(fields.field(id, "backend"), backend, "ID {id}");
+                        }
+                        assert_eq!(fields.field(id, "node"), 1, "ID {id}");
+                    }
+                    assert_increasing(&received, "one session");
+                    Ok(received)
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a session's thread"))
+            .collect::<Result<Vec<_>>>()
+    })?;
+    let tally = Tally::of(lists.concat());
+    assert!(tally.ids >= CONNECTIONS * IDS_EACH);
+    protection.judge("at once", fields, pairs, CONNECTIONS, tally);
+    Ok(())
+}
+
+/// A connection's life, as its client saw it.
+struct Life {
+    pid: i32,
+    begun: Instant,
+    ended: Instant,
+}
+
+/// Connections come and go, while some stay: PIDs move on through all the
+/// backend numbers, and every newcomer meets one that is there already.
+fn coming_and_going(fields: &Fields, protection: Protection) -> Result<()> {
+    const COMERS_AT_ONCE: usize = 6;
+    const EACH_COMER: usize = 340;
+    const IDS_A_VISIT: usize = 300;
+
+    let cluster = protection.start(fields)?;
+    let mut standing = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let mut client = cluster.connect()?;
+        let pid = ids::backend_pid(&mut client)?;
+        standing.push(Session { client, pid });
+    }
+    let standing_pids: Vec<i32> = standing.iter().map(|session| session.pid).collect();
+    let over = AtomicBool::new(false);
+    let visits = format!("SELECT snowflake_nextval() FROM generate_series(1, {IDS_A_VISIT})");
+    let (lists, lives) = std::thread::scope(|scope| -> Result<_> {
+        let stayers: Vec<_> = standing
+            .into_iter()
+            .map(|mut session| {
+                let (over, visits) = (&over, &visits);
+                scope.spawn(move || -> Result<Vec<i64>> {
+                    let mut received = Vec::new();
+                    while !over.load(Ordering::Relaxed) {
+                        ids::fetch_into(&mut session.client, visits, &mut received)?;
+                        std::thread::sleep(Duration::from_millis(5));
+                    }
+                    assert_increasing(&received, "a session that stays");
+                    Ok(received)
+                })
+            })
+            .collect();
+        let comers: Vec<_> = (0..COMERS_AT_ONCE)
+            .map(|_| {
+                let (cluster, visits) = (&cluster, &visits);
+                scope.spawn(move || -> Result<(Vec<i64>, Vec<Life>)> {
+                    let mut received = Vec::new();
+                    let mut lives = Vec::new();
+                    for _ in 0..EACH_COMER {
+                        let mut client = cluster.connect()?;
+                        let begun = Instant::now();
+                        let pid = ids::backend_pid(&mut client)?;
+                        let first = received.len();
+                        ids::fetch_into(&mut client, visits, &mut received)?;
+                        assert_increasing(&received[first..], "a session that comes and goes");
+                        lives.push(Life {
+                            pid,
+                            begun,
+                            ended: Instant::now(),
+                        });
+                    }
+                    Ok((received, lives))
+                })
+            })
+            .collect();
+        let mut lists = Vec::new();
+        let mut lives = Vec::new();
+        let comers: Vec<_> = comers
+            .into_iter()
+            .map(std::thread::ScopedJoinHandle::join)
+            .collect();
+        over.store(true, Ordering::Relaxed);
+        for comer in comers {
+            let (ids, its_lives) = comer.expect("a comer's thread")?;
+            lists.push(ids);
+            lives.extend(its_lives);
+        }
+        for stayer in stayers {
+            lists.push(stayer.join().expect("a stayer's thread")?);
+        }
+        Ok((lists, lives))
+    })?;
+    assert!(lives.len() >= 2_000, "{} connections", lives.len());
+    let slots = fields.values("backend");
+    let shares = |one: i32, other: i32| i64::from(one) % slots == i64::from(other) % slots;
+    let mut pairs = 0;
+    for (position, life) in lives.iter().enumerate() {
+        pairs += standing_pids
+            .iter()
+            .filter(|&&pid| shares(pid, life.pid))
+            .count();
+        pairs += lives[..position]
+            .iter()
+            .filter(|other| {
+                shares(other.pid, life.pid) && other.begun < life.ended && life.begun < other.ended
+            })
+            .count();
+    }
+    let backends = lives.len() + standing_pids.len();
+    let tally = Tally::of(lists.concat());
+    protection.judge("coming and going", fields, pairs as u64, backends, tally);
+    Ok(())
+}
+
+const WORKERS: usize = 4;
+
+/// Settings under which a scan of a new table runs in workers, each of
+/// which pauses so often that the workers of all leaders live at once, however
+/// fast the machine is; and the query.
+fn in_workers(cluster: &Cluster, rows: usize) -> Result<(String, String)> {
+    let mut client = cluster.connect()?;
+    client.batch_execute(&format!(
+        "CREATE TABLE many (n int) WITH (parallel_workers = {WORKERS});
+         INSERT INTO many SELECT generate_series(1, {rows});
+         ANALYZE many"
+    ))?;
+    let force = if cluster.installation().major >= 16 {
+        "debug_parallel_query"
+    } else {
+        "force_parallel_mode"
+    };
+    let settings = format!(
+        "SET {force} = on;
+         SET parallel_setup_cost = 0;
+         SET parallel_tuple_cost = 0;
+         SET min_parallel_table_scan_size = 0;
+         SET max_parallel_workers_per_gather = {WORKERS};
+         SET parallel_leader_participation = off;"
+    );
+    client.batch_execute(&settings)?;
+    let query =
+        "SELECT snowflake_nextval() FROM many WHERE n % 1000 <> 0 OR pg_sleep(0.02) IS NOT NULL";
+    // The workers call it, and not the leader above them.
+    let explain = format!("EXPLAIN (ANALYZE, VERBOSE, COSTS off, TIMING off) {query}");
+    let plan = column::<String>(&mut client, &explain)?.join("\n");
+    assert!(
+        plan.contains(&format!("Workers Launched: {WORKERS}")),
+        "{plan}"
+    );
+    let (_, below_gather) = plan.split_once("->").context("nothing below the Gather")?;
+    assert!(
+        below_gather.contains("Output: snowflake_nextval()"),
+        "{plan}"
+    );
+    Ok((settings, query.to_owned()))
+}
+
+/// The parallel workers that live until it is over, and how many pairs of them
+/// share a slot.
+fn watch(observer: &mut Client, fields: &Fields, over: &AtomicBool) -> Result<(usize, u64)> {
+    let mut pids = HashSet::new();
+    let mut pairs = HashSet::new();
+    while !over.load(Ordering::Relaxed) {
+        let workers: Vec<i32> = column(
+            observer,
+            "SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker'",
+        )?;
+        for (position, &one) in workers.iter().enumerate() {
+            for &other in &workers[..position] {
+                if pairs_sharing_a_slot(&[one, other], fields) == 1 {
+                    pairs.insert((one.min(other), one.max(other)));
+                }
+            }
+        }
+        pids.extend(workers);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Ok((pids.len(), pairs.len() as u64))
+}
+
+/// Several sessions whose queries run in parallel workers. A worker is a
+/// process of its own, with its own PID and so its own slot, that lives for
+/// one query. The leaders begin together: 24 backends on 16 numbers.
+fn parallel_workers(fields: &Fields, protection: Protection) -> Result<()> {
+    const LEADERS: usize = 6;
+    const RUNS: usize = 8;
+    const ROWS: usize = 25_000;
+
+    let cluster = protection.start(fields)?;
+    let mut observer = cluster.connect()?;
+    let (settings, query) = in_workers(&cluster, ROWS)?;
+    let over = AtomicBool::new(false);
+    let together = Barrier::new(LEADERS);
+    let (ids, (backends, pairs)) = std::thread::scope(|scope| -> Result<_> {
+        let watch = scope.spawn(|| watch(&mut observer, fields, &over));
+        let ids = in_sessions(&cluster, "postgres", LEADERS, |client| {
+            let prepared = client.batch_execute(&settings);
+            together.wait();
+            prepared?;
+            let mut received = Vec::new();
+            for _ in 0..RUNS {
+                ids::fetch_into(client, &query, &mut received)?;
+            }
+            Ok(received)
+        });
+        over.store(true, Ordering::Relaxed);
+        Ok((ids?, watch.join().expect("the observer's thread")?))
+    })?;
+    assert_eq!(ids.len(), LEADERS * RUNS * ROWS);
+    let numbers: HashSet<i64> = ids.iter().map(|&id| fields.field(id, "backend")).collect();
+    assert!(
+        fields.values("backend") == 1 || numbers.len() > WORKERS,
+        "only {} backend numbers: the workers generated no IDs",
+        numbers.len()
+    );
+    protection.judge("parallel workers", fields, pairs, backends, Tally::of(ids));
+    Ok(())
+}
+
+#[test]
+fn no_id_repeats_in_sixteen_connections() -> Result<()> {
+    at_once(&DEFAULT, Protection::On)
+}
+
+#[test]
+fn no_id_repeats_in_sixteen_connections_on_one_slot() -> Result<()> {
+    at_once(&ONE_SLOT, Protection::On)
+}
+
+#[test]
+fn no_id_repeats_in_sixteen_connections_is_able_to_fail() -> Result<()> {
+    at_once(&DEFAULT, Protection::SlotTakenAway)?;
+    at_once(&ONE_SLOT, Protection::SlotTakenAway)
+}
+
+#[test]
+fn no_id_repeats_in_connections_that_come_and_go() -> Result<()> {
+    coming_and_going(&DEFAULT, Protection::On)
+}
+
+#[test]
+fn no_id_repeats_in_connections_that_come_and_go_on_one_slot() -> Result<()> {
+    coming_and_going(&ONE_SLOT, Protection::On)
+}
+
+#[test]
+fn no_id_repeats_in_connections_that_come_and_go_is_able_to_fail() -> Result<()> {
+    coming_and_going(&DEFAULT, Protection::SlotTakenAway)
+}
+
+#[test]
+fn no_id_repeats_in_workers_of_parallel_queries() -> Result<()> {
+    parallel_workers(&DEFAULT, Protection::On)
+}
+
+#[test]
+fn no_id_repeats_in_workers_of_parallel_queries_on_one_slot() -> Result<()> {
+    parallel_workers(&ONE_SLOT, Protection::On)
+}
+
+#[test]
+fn no_id_repeats_in_workers_of_parallel_queries_with_a_long_tick() -> Result<()> {
+    parallel_workers(&LONG_TICK, Protection::On)
+}
+
+#[test]
+fn no_id_repeats_in_workers_of_parallel_queries_is_able_to_fail() -> Result<()> {
+    parallel_workers(&LONG_TICK, Protection::SlotTakenAway)?;
+    parallel_workers(&ONE_SLOT, Protection::SlotTakenAway)
+}

@@ -1,0 +1,132 @@
+//! Replacing serial columns, in a maintenance window and online.
+
+mod interrupted;
+mod online_interrupted;
+mod online_load;
+mod online_servers;
+mod online_steps;
+mod online_zoo;
+mod refusals;
+mod rights;
+mod servers;
+mod zoo;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use postgres::Client;
+use snowflake_tests::migration::number;
+use snowflake_tests::online::{self, Step};
+use snowflake_tests::outcome::Refusal;
+use snowflake_tests::{Cluster, ids};
+
+use crate::support::{column, run};
+
+/// Runs the steps of an online plan before the first of a kind. Returns the
+/// whole plan, and the place of that step.
+pub(crate) fn run_before(
+    client: &mut Client,
+    arguments: &str,
+    is_last: impl Fn(&Step) -> bool,
+) -> Result<(Vec<Step>, usize)> {
+    let steps = online::plan(client, arguments)?;
+    let last = steps.iter().position(is_last).context("no such step")?;
+    run(client, online::statements(&steps[..last]))?;
+    Ok((steps, last))
+}
+
+/// The modes of the locks that this session holds on the tables of a schema.
+fn held_locks(client: &mut Client, schema: &str) -> Result<Vec<String>> {
+    let query = format!(
+        "SELECT DISTINCT l.mode FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation
+         WHERE l.pid = pg_backend_pid() AND l.granted AND c.relkind = 'r'
+           AND c.relnamespace = to_regnamespace('{schema}')"
+    );
+    column(client, &query)
+}
+
+/// The mode in `pg_locks` of a lock level as a plan writes it.
+fn lock_mode(level: &str) -> String {
+    let words = level.split(' ').filter(|word| !word.is_empty());
+    let mode: String = words
+        .map(|word| format!("{}{}", &word[..1], word[1..].to_lowercase()))
+        .collect();
+    mode + "Lock"
+}
+
+/// Kills the server, starts it and connects.
+fn kill_and_start(cluster: &mut Cluster) -> Result<Client> {
+    cluster.kill9_all()?;
+    cluster.start()?;
+    cluster.connect()
+}
+
+/// Waits until a backend waits for another session; false where `is_done` first.
+fn waits(observer: &mut Client, pid: i32, is_done: impl Fn() -> bool) -> Result<bool> {
+    let begun = Instant::now();
+    let waiting = format!(
+        "SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND state = 'active' AND wait_event_type IN ('Lock', 'Timeout')"
+    );
+    let mut seen = 0;
+    while seen < 3 {
+        if is_done() {
+            return Ok(false);
+        }
+        seen = if number(observer, &waiting)? > 0 {
+            seen + 1
+        } else {
+            0
+        };
+        ensure!(
+            begun.elapsed() < Duration::from_secs(30),
+            "it neither ends nor waits"
+        );
+        thread::sleep(Duration::from_millis(8));
+    }
+    Ok(true)
+}
+
+/// Runs a statement while another session holds what `obstacle` takes, until
+/// it waits, then does `interrupt` to it (if it has not ended before). Returns
+/// whether it was seen to wait, and its answer.
+fn interrupted(
+    cluster: &Cluster,
+    statement: &str,
+    obstacle: &str,
+    interrupt: impl FnOnce(&mut Client, i32) -> Result<()>,
+) -> Result<(bool, Result<(), postgres::Error>)> {
+    let mut holder = cluster.connect()?;
+    let mut observer = cluster.connect()?;
+    let mut holding = holder.transaction()?;
+    holding.batch_execute(obstacle)?;
+    let mut client = cluster.connect()?;
+    let pid = ids::backend_pid(&mut client)?;
+    let answer = thread::scope(|scope| -> Result<_> {
+        let running = scope.spawn(|| client.batch_execute(statement));
+        let is_waiting = waits(&mut observer, pid, || running.is_finished())?;
+        if is_waiting {
+            interrupt(&mut observer, pid)?;
+        }
+        Ok((is_waiting, running.join().expect("the session's thread")))
+    });
+    // The server may be gone.
+    let _ = holding.rollback();
+    answer
+}
+
+/// Calls a function with a backend's number.
+fn signal(function: &str) -> impl FnOnce(&mut Client, i32) -> Result<()> {
+    let function = function.to_owned();
+    move |client, pid| Ok(client.batch_execute(&format!("SELECT {function}({pid})"))?)
+}
+
+/// The SQLSTATE of an interrupted statement; a connection may be closed before
+/// its reason has arrived.
+fn sqlstate(answer: Result<(), postgres::Error>) -> Result<String> {
+    match answer {
+        Ok(()) => bail!("it went through although it was interrupted"),
+        Err(error) if error.is_closed() || error.code().is_none() => Ok("57P01".to_owned()),
+        Err(error) => Ok(Refusal::from_error(error)?.sqlstate),
+    }
+}

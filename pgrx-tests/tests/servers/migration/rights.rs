@@ -1,0 +1,438 @@
+//! Whose rights a migration has. What a table's owner wrote (checks, functions
+//! of indexes, generated columns, triggers, defaults) runs with the owner's
+//! rights when a superuser migrates the table, and the functions that do so
+//! refuse all roles that do not have those rights anyway.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use postgres::Client;
+use snowflake_tests::Cluster;
+use snowflake_tests::migration::{number, value};
+use snowflake_tests::online;
+
+use crate::support::{column, refused, run};
+
+/// An ordinary role with tables whose expressions note who runs them, and try
+/// to make more of it.
+const WITNESSES: &str = "
+    CREATE ROLE app LOGIN; CREATE ROLE stranger LOGIN; CREATE SCHEMA s AUTHORIZATION app; GRANT USAGE ON SCHEMA s TO stranger;
+    CREATE TABLE public.seen (who name, what text); GRANT SELECT, INSERT ON public.seen TO PUBLIC;
+    SET ROLE app;
+    CREATE FUNCTION s.note(what text) RETURNS void LANGUAGE plpgsql AS $$
+    BEGIN
+        INSERT INTO public.seen VALUES (current_user, what);
+        EXECUTE 'ALTER ROLE app SUPERUSER';
+    EXCEPTION WHEN insufficient_privilege THEN
+        INSERT INTO public.seen VALUES (current_user, what);
+    END $$;
+    CREATE FUNCTION s.fits(n bigint, what text) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM s.note(what); RETURN true; END $$;
+    CREATE FUNCTION s.same(n bigint, what text) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM s.note(what); RETURN n; END $$;
+    CREATE FUNCTION s.fired() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM s.note('trigger'); RETURN new; END $$;
+    CREATE FUNCTION s.defaults() RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN PERFORM s.note('default'); RETURN 7; END $$;
+    RESET ROLE;";
+
+/// Makes a table of `app`'s, with checks of the key where its type is changed in
+/// place.
+fn create(client: &mut Client, name: &str, in_place: bool) -> Result<()> {
+    // Online, foreign keys are validated by a statement that a superuser runs as
+    // such, and PostgreSQL plans its query over both tables with those rights.
+    let (key, reference, index) = if in_place {
+        (
+            "CHECK (s.fits(id, 'check of the key'))",
+            "CHECK (s.fits(t_id, 'check of a reference'))",
+            format!("CREATE INDEX ON s.{name} (n) WHERE s.fits(1, 'predicate')"),
+        )
+    } else {
+        ("", "", String::new())
+    };
+    client.batch_execute(&format!(
+        "SET ROLE app;
+         CREATE TABLE s.{name} (id serial PRIMARY KEY {key}, n bigint DEFAULT s.defaults() CHECK (s.fits(n, 'check')),
+                                g bigint GENERATED ALWAYS AS (s.same(n, 'generated')) STORED);
+         CREATE INDEX ON s.{name} (s.same(n, 'index')); {index};
+         CREATE TRIGGER fires BEFORE INSERT OR UPDATE ON s.{name} FOR EACH ROW EXECUTE FUNCTION s.fired();
+         CREATE TABLE s.{name}_r (t_id int REFERENCES s.{name} {reference});
+         INSERT INTO s.{name} (n) SELECT g FROM generate_series(1, 50) AS g;
+         INSERT INTO s.{name}_r SELECT id FROM s.{name};
+         RESET ROLE; ANALYZE s.{name}, s.{name}_r; DELETE FROM public.seen"
+    ))?;
+    Ok(())
+}
+
+/// Who ran what since the last time.
+fn seen(client: &mut Client, when: &str) -> Result<i64> {
+    let mut report = String::new();
+    let rows = client.query(
+        "SELECT who::text, what, count(*) FROM public.seen GROUP BY 1, 2 ORDER BY 1, 2",
+        &[],
+    )?;
+    let (mut by_owner, mut by_others) = (0, 0);
+    for row in rows {
+        let (who, what, count): (String, String, i64) = (row.get(0), row.get(1), row.get(2));
+        let _ = write!(report, "; {what} by {who} {count} times");
+        if who == "app" {
+            by_owner += count;
+        } else {
+            by_others += count;
+        }
+    }
+    println!("migration rights: {when}{report}");
+    assert_eq!(by_others, 0, "{when}{report}");
+    assert_eq!(
+        value(
+            client,
+            "SELECT rolsuper FROM pg_roles WHERE rolname = 'app'"
+        )?,
+        "f",
+        "{when}"
+    );
+    client.batch_execute("DELETE FROM public.seen")?;
+    Ok(by_owner)
+}
+
+/// Inserts a row of the owner's before and after reverting, which resumes the
+/// sequence after 50 rows.
+fn revert(client: &mut Client, app: &mut Client, table: &str) -> Result<()> {
+    let insert = format!("INSERT INTO s.{table} (n) VALUES (1) RETURNING id");
+    app.batch_execute(&insert)?;
+    seen(client, "an owner's row")?;
+    client.batch_execute(&format!("CALL snowflake_migrate_revert('s.{table}')"))?;
+    seen(client, "reverted")?;
+    assert_eq!(value(app, &insert)?, "51");
+    client.batch_execute("DELETE FROM public.seen")?;
+    Ok(())
+}
+
+#[test]
+fn owners_code_runs_as_the_owner_when_a_superuser_migrates() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    let mut app = cluster.connect_as("postgres", "postgres")?;
+    client.batch_execute(WITNESSES)?;
+    app.batch_execute("SET ROLE app")?;
+
+    create(client, "w", true)?;
+    client.batch_execute("CALL snowflake_migrate('s.w')")?;
+    let rewritten = seen(client, "in a maintenance window")?;
+    assert!(rewritten > 0, "no code of the owner's ran");
+    revert(client, &mut app, "w")?;
+
+    create(client, "o", false)?;
+    online::migrate(client, "'s.o'")?;
+    let copied = seen(client, "online")?;
+    assert!(copied > 0, "no code of the owner's ran");
+    revert(client, &mut app, "o")?;
+
+    // Cancelled before the swap.
+    create(client, "b", false)?;
+    let steps = online::plan(client, "'s.b'")?;
+    run(client, online::statements(&steps[..4]))?;
+    client.batch_execute("CALL snowflake_migrate_revert('s.b')")?;
+    seen(client, "cancelled")?;
+    println!(
+        "migration rights: the owner's functions ran {rewritten} and {copied} times, as the owner"
+    );
+    Ok(())
+}
+
+/// The planner runs functions of constants in an index's predicate.
+#[test]
+fn owners_code_runs_as_the_owner_when_a_superuser_audits() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute(WITNESSES)?;
+    create(&mut client, "w", true)?;
+    client.batch_execute("SELECT * FROM snowflake_audit('s.w')")?;
+    seen(&mut client, "audited")?;
+    Ok(())
+}
+
+/// An identity column, whose sequence is created anew, and a serial whose sequence
+/// was dropped: both are the owner's afterwards, with the privileges they had.
+#[test]
+fn sequences_that_a_superuser_restores_are_the_owners() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(
+        "CREATE ROLE app LOGIN; CREATE ROLE reader; CREATE SCHEMA s AUTHORIZATION app; SET ROLE app;
+         CREATE TABLE s.i (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY); GRANT SELECT ON SEQUENCE s.i_id_seq TO reader;
+         COMMENT ON SEQUENCE s.i_id_seq IS 'kept'; INSERT INTO s.i SELECT FROM generate_series(1, 3);
+         CREATE TABLE s.d (id serial PRIMARY KEY); INSERT INTO s.d SELECT FROM generate_series(1, 3);
+         RESET ROLE; CALL snowflake_migrate('s.i'); CALL snowflake_migrate('s.d'); DROP SEQUENCE s.d_id_seq;
+         CALL snowflake_migrate_revert('s.i'); CALL snowflake_migrate_revert('s.d')",
+    )?;
+    for sequence in ["s.i_id_seq", "s.d_id_seq"] {
+        let state = format!(
+            "SELECT relowner::regrole::text || ' ' || nextval(oid::regclass) FROM pg_class WHERE oid = '{sequence}'::regclass"
+        );
+        assert_eq!(value(client, &state)?, "app 4");
+    }
+    assert_eq!(
+        value(
+            client,
+            "SELECT has_sequence_privilege('reader', 's.i_id_seq', 'SELECT') || ' ' || obj_description('s.i_id_seq'::regclass)"
+        )?,
+        "true kept"
+    );
+    Ok(())
+}
+
+/// A default that draws from another role's sequence: its counter is not
+/// recorded, and is only ever moved ahead.
+#[test]
+fn another_roles_sequence_is_neither_recorded_nor_moved_back() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(
+        "CREATE ROLE app LOGIN; CREATE ROLE stranger; GRANT CREATE ON SCHEMA public TO app, stranger; SET ROLE stranger;
+         CREATE SEQUENCE secret; SELECT setval('secret', 4711); CREATE SEQUENCE lent; SELECT setval('lent', 100); GRANT ALL ON SEQUENCE lent TO app;
+         SET ROLE app; CREATE TABLE t (id bigint PRIMARY KEY DEFAULT nextval('secret')); CREATE TABLE l (id bigint PRIMARY KEY DEFAULT nextval('lent'));
+         INSERT INTO l VALUES (DEFAULT); RESET ROLE",
+    )?;
+    let mut app = cluster.connect_as("app", "postgres")?;
+    app.batch_execute("CALL snowflake_migrate('t'); CALL snowflake_migrate('l')")?;
+    assert_eq!(
+        number(
+            client,
+            "SELECT count(*) FROM snowflake_origins AS o WHERE o.sequence_last_value IS NOT NULL OR to_jsonb(o)::text ~ '4711'"
+        )?,
+        0
+    );
+    app.batch_execute("INSERT INTO l VALUES (DEFAULT), (105)")?;
+    app.batch_execute("CALL snowflake_migrate_revert('t'); CALL snowflake_migrate_revert('l')")?;
+    assert_eq!(value(client, "SELECT last_value FROM secret")?, "4711");
+    assert_eq!(
+        value(&mut app, "INSERT INTO l VALUES (DEFAULT) RETURNING id")?,
+        "106"
+    );
+    Ok(())
+}
+
+/// Functions of the extension's names, in its schema, whose arguments are nearer
+/// to what is passed wherever a call leaves it to PostgreSQL to convert it. A role
+/// that may create functions there would have them run by a superuser.
+#[test]
+fn functions_of_nearly_the_same_arguments_are_not_called() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(
+        r#"CREATE TABLE planted (signature text);
+        DO $do$
+        DECLARE
+            near CONSTANT jsonb := '{"regclass": ["oid", "text", "bigint"], "name": ["text", "varchar"], "text": ["name", "varchar"],
+                "bigint": ["integer", "numeric", "smallint"], "integer": ["bigint", "smallint", "numeric"],
+                "timestamp with time zone": ["date", "timestamp", "text"], "oid": ["regclass", "regtype", "bigint", "integer", "regproc"],
+                "interval": ["text"], "jsonb": ["json", "text"], "smallint[]": ["integer[]", "text"],
+                "regclass[]": ["oid[]", "text", "text[]"], "text[]": ["name[]", "text"]}';
+            it record;
+            other text;
+            arguments text[];
+        BEGIN
+            FOR it IN
+                SELECT p.proname, ARRAY(SELECT format_type(t.oid, NULL) FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY AS t (oid, place)
+                                        ORDER BY t.place) AS types
+                FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+                WHERE p.proname ~ '^snowflake' AND p.pronargs > 0 AND p.prorettype <> 'internal'::regtype
+            LOOP
+                FOR place IN 1 .. cardinality(it.types) LOOP
+                    FOR other IN SELECT jsonb_array_elements_text(near -> it.types[place]) LOOP
+                        FOR is_everywhere IN 0 .. 1 LOOP
+                            arguments := it.types;
+                            IF is_everywhere = 1 THEN
+                                SELECT array_agg(coalesce(near -> t.type ->> 0, t.type) ORDER BY t.place) INTO arguments
+                                FROM unnest(it.types) WITH ORDINALITY AS t (type, place);
+                            END IF;
+                            arguments[place] := other;
+                            BEGIN
+                                EXECUTE format('CREATE FUNCTION public.%I(%s) RETURNS boolean LANGUAGE plpgsql AS
+                                    $x$ BEGIN RAISE EXCEPTION ''sprung''; END $x$', it.proname, array_to_string(arguments, ', '));
+                                INSERT INTO planted VALUES (it.proname || array_to_string(arguments, ', '));
+                            EXCEPTION WHEN duplicate_function THEN NULL;
+                            END;
+                        END LOOP;
+                    END LOOP;
+                END LOOP;
+            END LOOP;
+        END $do$;
+        CREATE TABLE w (id serial PRIMARY KEY); INSERT INTO w SELECT FROM generate_series(1, 10); CREATE TABLE w_r (id int REFERENCES w);
+        CALL snowflake_migrate('w'::regclass, 'id'::name); CALL snowflake_migrate_revert('w'::regclass, 'id'::name);
+        CREATE TABLE o (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int); INSERT INTO o (n) SELECT generate_series(1, 10);
+        CREATE INDEX ON o (n, id); CREATE TABLE o_r (id int REFERENCES o); CREATE TABLE b (LIKE o INCLUDING ALL)"#,
+    )?;
+    online::migrate(client, "'o'::regclass, 'id'::name")?;
+    let steps = online::plan(client, "'b'::regclass, 'id'::name")?;
+    run(client, online::statements(&steps[..4]))?;
+    client.batch_execute(
+        "SELECT * FROM snowflake_serial_columns; SELECT * FROM snowflake_migrations;
+         SELECT * FROM snowflake_audit('o'::regclass, 'id'::name, NULL::integer[], NULL::bigint);
+         CALL snowflake_migrate_revert('o'::regclass, 'id'::name); CALL snowflake_migrate_revert('b'::regclass, 'id'::name)",
+    )?;
+    println!(
+        "migration rights: past {} functions of nearly the same arguments",
+        number(client, "SELECT count(*) FROM planted")?
+    );
+    Ok(())
+}
+
+/// A table `t` of `app`'s, one of `stranger`'s, and privileges on all tables.
+fn tables() -> Result<(Cluster, Client)> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute(
+        "CREATE ROLE app LOGIN; CREATE ROLE stranger LOGIN; GRANT CREATE ON SCHEMA public TO app; SET ROLE app;
+         CREATE TABLE t (id serial PRIMARY KEY); GRANT SELECT ON t TO stranger; RESET ROLE;
+         CREATE TABLE own (id serial PRIMARY KEY); ALTER TABLE own OWNER TO stranger;
+         GRANT ALL ON ALL TABLES IN SCHEMA public TO stranger, app; REVOKE ALL ON t FROM stranger",
+    )?;
+    Ok((cluster, client))
+}
+
+/// A call that records a table's state, with a text that begins another statement.
+macro_rules! keep_origin {
+    ($table:literal, $kind:literal) => {
+        concat!(
+            "SELECT snowflake_migration_keep_origin(ROW(",
+            $table,
+            ", 'id', ",
+            $kind,
+            ", 'integer', '0; ALTER ROLE app SUPERUSER; --',
+             NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1, 1, now(), NULL)::snowflake_origins)"
+        )
+    };
+}
+
+/// Statements that a role is refused, with the SQLSTATE.
+fn assert_refused(role: &str, statements: &[(&str, &str)]) -> Result<()> {
+    let (cluster, _client) = tables()?;
+    for (statement, sqlstate) in statements {
+        let mut session = cluster.connect_as(role, "postgres")?;
+        session.batch_execute("BEGIN; SAVEPOINT s")?;
+        refused(&mut session, statement, sqlstate)?;
+        session.batch_execute("ROLLBACK TO s")?;
+        let locks: Vec<String> = column(
+            &mut session,
+            "SELECT mode FROM pg_locks WHERE relation = 't'::regclass AND pid = pg_backend_pid() AND mode <> 'AccessShareLock'",
+        )?;
+        assert!(locks.is_empty(), "{role}: {statement}: {locks:?}");
+    }
+    Ok(())
+}
+
+#[test]
+#[rustfmt::skip]
+fn internal_functions_refuse_tables_of_others() -> Result<()> {
+    assert_refused("stranger", &[
+        ("SELECT snowflake_migration_run('t', 'SELECT 1')", "42501"),
+        ("SELECT snowflake_migration_read('t', 'SELECT id FROM public.t')", "42501"),
+        ("SELECT snowflake_migration_query('t', 'SELECT 1')", "42501"),
+        ("SELECT snowflake_migration_lock_table('t', 'ACCESS EXCLUSIVE')", "42501"),
+        ("SELECT * FROM snowflake_migration_sequence_state('t_id_seq', 't')", "42501"),
+        ("SELECT snowflake_migration_progress('t', 'id', 'own')", "42501"),
+        ("SELECT snowflake_migration_progress('own', 'id', 't')", "42501"),
+        ("SELECT snowflake_migration_end('t', 'id')", "42501"),
+        (keep_origin!("'t'", "'serial'"), "42501"),
+    ])
+}
+
+#[test]
+#[rustfmt::skip]
+fn internal_functions_refuse_what_is_no_table_lock_or_statement() -> Result<()> {
+    assert_refused("app", &[
+        // Not existing, or no table.
+        ("SELECT snowflake_migration_run(0, 'SELECT 1')", "42P01"),
+        ("SELECT snowflake_migration_run(NULL, 'SELECT 1')", "42P01"),
+        ("SELECT snowflake_migration_lock_table(4294967295, 'ACCESS EXCLUSIVE')", "42P01"),
+        ("SELECT snowflake_migration_lock_table('t_id_seq', 'ACCESS EXCLUSIVE')", "42809"),
+        ("SELECT snowflake_migration_lock_table('t', 'EXCLUSIVE')", "22023"),
+        ("SELECT snowflake_migration_lock_table('t', NULL)", "22023"),
+        // Not one statement.
+        ("SELECT snowflake_migration_run('t', NULL)", "22004"),
+        ("SELECT snowflake_migration_run('t', '')", "42601"),
+        ("SELECT snowflake_migration_run('t', 'SELECT 1; SELECT 2')", "42601"),
+        ("SELECT snowflake_migration_run('t', 'SELEC 1')", "42601"),
+        ("SELECT snowflake_migration_run('t', 'COMMIT')", "0A000"),
+        ("SELECT snowflake_migration_run('t', 'COPY t FROM STDIN')", "0A000"),
+        ("SELECT snowflake_migration_query('t', 'DELETE FROM public.t')", "0A000"),
+    ])
+}
+
+#[test]
+#[rustfmt::skip]
+fn records_of_migrations_refuse_rows_that_no_migration_writes() -> Result<()> {
+    assert_refused("app", &[
+        // Rows that the table could not have by SQL.
+        (keep_origin!("'t'", "'other'"), "23514"),
+        (keep_origin!("'t'", "NULL"), "23502"),
+        (keep_origin!("NULL", "'serial'"), "23502"),
+        (keep_origin!("0", "'serial'"), "42P01"),
+        // Privileges on the tables have no effect.
+        ("INSERT INTO snowflake_origins VALUES ('t', 'id', 'none', 'bigint')", "42501"),
+        ("UPDATE snowflake_origins SET default_expression = 'now()'", "42501"),
+        ("DELETE FROM snowflake_origins", "42501"),
+        ("TRUNCATE snowflake_origins", "42501"),
+        ("DELETE FROM snowflake_progress", "42501"),
+        ("TRUNCATE snowflake_progress", "42501"),
+    ])
+}
+
+#[test]
+fn statements_run_as_the_owner_and_change_no_settings() -> Result<()> {
+    let (_cluster, mut client) = tables()?;
+    let client = &mut client;
+    assert_eq!(
+        value(
+            client,
+            "SELECT snowflake_migration_run('t', 'SELECT current_user, current_setting(''search_path''), NULL, set_config(''work_mem'', ''1MB'', false)')::text"
+        )?,
+        "{app,\"pg_catalog, pg_temp\",NULL,1MB}"
+    );
+    assert_eq!(
+        value(
+            client,
+            "SELECT current_user || ' ' || (current_setting('work_mem') = '1MB')"
+        )?,
+        "postgres false"
+    );
+    for statement in [
+        "SET ROLE postgres",
+        "RESET SESSION AUTHORIZATION",
+        "ALTER ROLE app SUPERUSER",
+    ] {
+        refused(
+            client,
+            &format!("SELECT snowflake_migration_run('t', '{statement}')"),
+            "42501",
+        )?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_recorded_row_is_its_owners_and_runs_no_second_statement() -> Result<()> {
+    let (cluster, mut client) = tables()?;
+    let mut app = cluster.connect_as("app", "postgres")?;
+    app.batch_execute(keep_origin!("'t'", "'serial'"))?;
+    client.batch_execute("REVOKE ALL ON snowflake_origins FROM stranger")?;
+    let mut stranger = cluster.connect_as("stranger", "postgres")?;
+    let hidden = "SELECT snowflake_migration_origin('t', 'id') IS NULL";
+    assert_eq!(value(&mut stranger, hidden)?, "t");
+    let kind = "SELECT (snowflake_migration_origin('t', 'id')).kind";
+    assert_eq!(value(&mut app, kind)?, "serial");
+    client.batch_execute(
+        "ALTER TABLE t ALTER id SET DEFAULT snowflake_nextval(), ALTER id TYPE bigint",
+    )?;
+    for role in ["postgres", "app"] {
+        let mut session = cluster.connect_as(role, "postgres")?;
+        refused(
+            &mut session,
+            "CALL snowflake_migrate_revert('t', 'id')",
+            "42601",
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,7 @@
+//! IDs as data: their fields, ranges of time, partitions, the audit of a table.
+
+mod audit;
+mod decode;
+mod fields;
+mod partitions;
+mod ranges;

@@ -1,0 +1,318 @@
+//! No role gains a right by privileges that were granted wholesale, nor by a
+//! text that is kept in the extension's tables; and what is for administrators
+//! is refused to others.
+
+use anyhow::Result;
+use snowflake_tests::attack::{Attacks, Session, WEAPONS};
+use snowflake_tests::migration::value;
+use snowflake_tests::online;
+
+use super::server;
+
+/// How privileges are granted to the attacker: before the extension is created
+/// and after.
+const GRANTS: &[(&str, &str, &str)] = &[
+    (
+        "default privileges",
+        "ALTER DEFAULT PRIVILEGES GRANT ALL ON TABLES TO mallory; ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO mallory;
+         ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO mallory",
+        "",
+    ),
+    (
+        "grants on all in the schema",
+        "",
+        "GRANT ALL ON ALL TABLES IN SCHEMA public TO mallory; GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO mallory;
+         GRANT ALL ON ALL ROUTINES IN SCHEMA public TO mallory; GRANT ALL ON SCHEMA public TO mallory",
+    ),
+    (
+        "roles that read and write all data",
+        "",
+        "GRANT pg_read_all_data, pg_write_all_data TO mallory",
+    ),
+    (
+        "grants of TRIGGER",
+        "",
+        "GRANT TRIGGER, REFERENCES, SELECT ON snowflake_origins, snowflake_progress TO mallory",
+    ),
+];
+
+/// Takes the grants back that hold in the whole server.
+const REVOKE: &str = "REVOKE pg_read_all_data, pg_write_all_data FROM mallory";
+
+/// Statements that write to a table, or make another role's statement do so.
+const WRITES: &[&str] = &[
+    "INSERT INTO snowflake_origins (target, column_name, kind, data_type, first_id_ever, first_id)
+     VALUES ('app.t', 'id', 'none', 'integer', 1, 1)",
+    "INSERT INTO snowflake_origins (target, column_name, kind, data_type, first_id_ever, first_id)
+     SELECT target, column_name, kind, data_type, 1, 1 FROM snowflake_origins
+     ON CONFLICT (target, column_name) DO UPDATE SET default_expression = 'arms.strike()'",
+    "INSERT INTO snowflake_progress (target, column_name, relation) VALUES ('app.t', 'id', 'app.t')",
+    "UPDATE snowflake_origins SET default_expression = '0; alter role mallory superuser; --'",
+    "UPDATE snowflake_progress SET blocks_done = blocks_total + 1",
+    "WITH written AS (UPDATE snowflake_origins SET first_id = 2 RETURNING *) SELECT count(*) FROM written",
+    "WITH written AS (DELETE FROM snowflake_progress RETURNING *) SELECT count(*) FROM written",
+    "MERGE INTO snowflake_origins AS o USING (SELECT 1) AS s ON true WHEN MATCHED THEN UPDATE SET first_id_ever = 3",
+    "SET LOCAL session_replication_role = replica; DELETE FROM snowflake_origins",
+    "ALTER TABLE snowflake_origins DISABLE TRIGGER ALL",
+    "ALTER TABLE snowflake_origins OWNER TO mallory",
+    "ALTER TABLE snowflake_progress ENABLE ROW LEVEL SECURITY",
+    "CREATE RULE struck AS ON INSERT TO snowflake_origins DO ALSO SELECT arms.strike()",
+    "CREATE POLICY struck ON snowflake_origins USING (arms.strike() > 0)",
+    "CREATE INDEX ON snowflake_origins ((arms.quiet(kind)))",
+    "CREATE TABLE app.inherits () INHERITS (snowflake_origins)",
+    "CREATE VIEW app.through AS SELECT * FROM snowflake_origins; DELETE FROM app.through",
+    "DELETE FROM snowflake_progress",
+    "DELETE FROM snowflake_origins",
+    "TRUNCATE snowflake_progress",
+    "TRUNCATE snowflake_origins CASCADE",
+];
+
+/// Code of the attacker's beside the tables, and rows of his that hold theirs.
+const BESIDE: &[&str] = &[
+    "CREATE TRIGGER pulled_row BEFORE INSERT OR UPDATE OR DELETE ON snowflake_origins FOR EACH ROW EXECUTE FUNCTION arms.pull()",
+    "CREATE TRIGGER pulled_all AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_origins FOR EACH STATEMENT EXECUTE FUNCTION arms.pull()",
+    "CREATE CONSTRAINT TRIGGER pulled_late AFTER INSERT OR UPDATE OR DELETE ON snowflake_origins DEFERRABLE INITIALLY DEFERRED
+     FOR EACH ROW EXECUTE FUNCTION arms.pull()",
+    "CREATE TRIGGER pulled_row BEFORE INSERT OR UPDATE OR DELETE ON snowflake_progress FOR EACH ROW EXECUTE FUNCTION arms.pull()",
+    "CREATE TRIGGER pulled_all AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_progress FOR EACH STATEMENT EXECUTE FUNCTION arms.pull()",
+    "CREATE TABLE app.holds (target regclass, column_name name, FOREIGN KEY (target, column_name) REFERENCES snowflake_origins);
+     INSERT INTO app.holds SELECT target, column_name FROM snowflake_origins",
+    "CREATE TABLE app.held (target regclass, column_name name, relation regclass,
+         FOREIGN KEY (target, column_name, relation) REFERENCES snowflake_progress);
+     INSERT INTO app.held SELECT target, column_name, relation FROM snowflake_progress",
+];
+
+const CONTENTS: &str = "SELECT (SELECT coalesce(string_agg(o::text, E'\\n' ORDER BY o::text), '') FROM snowflake_origins AS o)
+    || (SELECT coalesce(string_agg(p::text, E'\\n' ORDER BY p::text), '') FROM snowflake_progress AS p)
+    || (SELECT string_agg(c.relowner::text || c.relrowsecurity || c.relhasrules || c.relhassubclass || (SELECT count(*) FROM pg_index WHERE indrelid = c.oid)
+                          || (SELECT string_agg(tgenabled::text, '') FROM pg_trigger WHERE tgrelid = c.oid AND tgname !~ '^pulled|^RI_'), ' ' ORDER BY c.oid)
+        FROM pg_class AS c WHERE c.oid IN ('snowflake_origins'::regclass, 'snowflake_progress'::regclass))";
+
+#[test]
+fn grants_on_all_tables_give_no_right_to_records() -> Result<()> {
+    let cluster = server()?;
+    let mut attacks = Attacks::on(&cluster)?;
+    for (number, (what, before, after)) in GRANTS.iter().enumerate() {
+        let database = format!("granted{number}");
+        cluster
+            .connect()?
+            .batch_execute(&format!("CREATE DATABASE {database}"))?;
+        let mut admin = Session::connect(&cluster, "postgres", &database)?;
+        admin.run(before)?;
+        admin.run("CREATE EXTENSION snowflake")?;
+        admin.run(after)?;
+        admin.run(WEAPONS)?;
+        let mut thief = Session::connect(&cluster, "mallory", &database)?;
+        thief.run(
+            "CREATE SCHEMA app; CREATE TABLE app.t (id serial PRIMARY KEY); INSERT INTO app.t DEFAULT VALUES;
+             GRANT USAGE ON SCHEMA app TO PUBLIC",
+        )?;
+        let mut stranger = Session::connect(&cluster, "stranger", &database)?;
+        stranger.run(
+            "CREATE TABLE stranger.t (id serial PRIMARY KEY); INSERT INTO stranger.t DEFAULT VALUES;
+             CREATE TABLE stranger.o (id serial PRIMARY KEY); INSERT INTO stranger.o SELECT FROM generate_series(1, 100)",
+        )?;
+        stranger.run("CALL snowflake_migrate('stranger.t')")?;
+        let steps = online::plan(&mut stranger.client, "'stranger.o'")?;
+        let rest = steps
+            .iter()
+            .position(online::Step::is_backfill)
+            .unwrap_or(0);
+        for step in &steps[..=rest] {
+            stranger.run(&step.statement)?;
+        }
+        for session in [&mut stranger, &mut admin] {
+            session.run("SET statement_timeout = '30s'")?;
+        }
+        let mut contents = admin.run(CONTENTS)?;
+        for write in WRITES {
+            thief.attempt(&format!("BEGIN; {write}"))?;
+            attacks.tried(format!("{what}: {write}"))?;
+            thief.attempt("COMMIT")?;
+            let now = admin.run(CONTENTS)?;
+            attacks.gained(now != contents, format!("{what}: {write}: written"));
+            contents = now;
+        }
+        for beside in BESIDE {
+            thief.attempt(beside)?;
+            attacks.tried(format!("{what}: {beside}"))?;
+        }
+        // Others work on their tables as if nothing were there.
+        let mut work: Vec<(bool, String)> = [
+            (false, "CALL snowflake_migrate_revert('stranger.t')"),
+            (false, "CALL snowflake_migrate('stranger.t')"),
+            (true, "CALL snowflake_migrate_revert('stranger.t')"),
+            (true, "CALL snowflake_migrate('stranger.t')"),
+            (true, "CALL snowflake_migrate('app.t')"),
+            (true, "CALL snowflake_migrate_revert('app.t')"),
+        ]
+        .map(|(by_admin, work)| (by_admin, work.to_owned()))
+        .to_vec();
+        work.extend(
+            steps[rest..]
+                .iter()
+                .map(|step| (step.is_backfill(), step.statement.clone())),
+        );
+        work.push((
+            false,
+            "CALL snowflake_migrate_revert('stranger.o')".to_owned(),
+        ));
+        for (by_admin, work) in work {
+            let session = if by_admin { &mut admin } else { &mut stranger };
+            let (worked, answer) = session.attempt(&work)?;
+            attacks.tried(format!("{what}: {work}, by a superuser: {by_admin}"))?;
+            attacks.gained(
+                !worked,
+                format!("{what}: {work}, by a superuser: {by_admin}, does not work: {answer}"),
+            );
+        }
+        cluster.connect()?.batch_execute(REVOKE)?;
+    }
+    attacks.end("privileges on the extension's tables, granted wholesale");
+    Ok(())
+}
+
+const POISONS: &[&str] = &[
+    "0; alter role mallory superuser; --",
+    "0); alter role mallory superuser; --",
+    "x'; alter role mallory superuser; --",
+    "x\"; alter role mallory superuser; --",
+    "(arms.strike())",
+];
+
+/// Where a text can be that a superuser's statement might be put together of.
+const FIELDS: &[&str] = &[
+    "default_expression = #",
+    "data_type = #",
+    "sequence_schema = #",
+    "sequence_name = #",
+    "sequence_comment = #",
+    "sequence_options = sequence_options || jsonb_build_object('type', #)",
+    "sequence_options = sequence_options || jsonb_build_object('start', #)",
+    "sequence_options = sequence_options || jsonb_build_object('increment', #)",
+    "sequence_options = sequence_options || jsonb_build_object('minimum', #)",
+    "sequence_options = sequence_options || jsonb_build_object('maximum', #)",
+    "sequence_options = sequence_options || jsonb_build_object('cache', #)",
+    "sequence_options = sequence_options || jsonb_build_object('cycle', #)",
+    "sequence_options = sequence_options || jsonb_build_object('next', #)",
+    "sequence_privileges = jsonb_build_array(jsonb_build_object('grantee', #, 'privilege', 'USAGE', 'grantable', true))",
+    "sequence_privileges = jsonb_build_array(jsonb_build_object('grantee', 'stranger', 'privilege', #, 'grantable', true))",
+    "child_defaults = jsonb_build_array(jsonb_build_object('schema', 'app', 'name', 'k', 'default', #))",
+    "child_defaults = jsonb_build_array(jsonb_build_object('schema', 'app', 'name', #, 'default', '1'))",
+    "child_defaults = jsonb_build_array(jsonb_build_object('schema', #, 'name', 'k', 'default', '1'))",
+];
+
+/// Worst case: the texts are in the table, however they came there, and a
+/// superuser reverts.
+#[test]
+fn recorded_texts_do_not_run_as_superuser() -> Result<()> {
+    let cluster = server()?;
+    let mut admin = Session::connect(&cluster, "postgres", "postgres")?;
+    admin.run("CREATE EXTENSION snowflake")?;
+    admin.run(WEAPONS)?;
+    let mut attacks = Attacks::on(&cluster)?;
+    let mut owner = Session::connect(&cluster, "mallory", "postgres")?;
+    owner.run("SET client_min_messages = error")?;
+    let mut kept = 0;
+    for (kind, table, afterwards) in [
+        ("serial", "id serial PRIMARY KEY", ""),
+        (
+            "a sequence that was dropped",
+            "id serial PRIMARY KEY",
+            "DROP SEQUENCE app.t_id_seq",
+        ),
+        (
+            "identity",
+            "id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+            "",
+        ),
+    ] {
+        for field in FIELDS {
+            for poison in POISONS {
+                owner.run(&format!(
+                    "DROP SCHEMA IF EXISTS app CASCADE; CREATE SCHEMA app; CREATE TABLE app.t ({table}); CREATE TABLE app.k () INHERITS (app.t)",
+                ))?;
+                owner.run("CALL snowflake_migrate('app.t')")?;
+                owner.run(afterwards)?;
+                let field = field.replace('#', &format!("$p${poison}$p$::text"));
+                let (worked, _) = admin.attempt(&format!(
+                    "UPDATE snowflake_origins SET {field} WHERE target = 'app.t'::regclass"
+                ))?;
+                kept += usize::from(worked);
+                for work in [
+                    "SELECT * FROM snowflake_migration_plan('app.t')",
+                    "CALL snowflake_migrate_revert('app.t')",
+                ] {
+                    admin.attempt(work)?;
+                    attacks.tried(format!("{kind}: {field}: {work}"))?;
+                }
+            }
+        }
+    }
+    println!("rights: {kept} texts were in snowflake_origins");
+    assert!(kept > 0);
+    attacks.end("texts in the extension's tables, and a superuser who reverts");
+    Ok(())
+}
+
+/// What only superusers may call, with arguments.
+const ADMINISTRATIVE: &[(&str, &str)] = &[
+    ("snowflake_accept_clock", "now()"),
+    ("snowflake_start_after", "1"),
+    ("snowflake_accept_layout", ""),
+    ("snowflake_stat_reset", ""),
+];
+
+#[test]
+fn administrative_functions_are_refused_to_others() -> Result<()> {
+    let cluster = server()?;
+    let mut client = cluster.connect()?;
+    for statement in [
+        "CREATE EXTENSION snowflake",
+        "CREATE DATABASE owned OWNER mallory",
+        "CREATE DATABASE granted",
+    ] {
+        client.batch_execute(statement)?;
+    }
+    cluster
+        .connect_as("mallory", "owned")?
+        .batch_execute("CREATE EXTENSION snowflake")?;
+    cluster.connect_to("granted")?.batch_execute(
+        "ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO mallory; CREATE EXTENSION snowflake;
+         GRANT ALL ON ALL ROUTINES IN SCHEMA public TO mallory",
+    )?;
+    let mut attacks = Attacks::on(&cluster)?;
+    for database in ["postgres", "owned", "granted"] {
+        let mark = "SELECT last_value FROM snowflake_mark";
+        let mut session = Session::connect(&cluster, "mallory", database)?;
+        let before = value(&mut session.client, mark)?;
+        for (function, argument) in ADMINISTRATIVE {
+            // Counters are all that it resets: a role that was granted it may call it.
+            if database == "granted" && *function == "snowflake_stat_reset" {
+                continue;
+            }
+            for call in [
+                format!("SELECT {function}({argument})"),
+                format!(
+                    "GRANT EXECUTE ON FUNCTION {function} TO mallory; SELECT {function}({argument})"
+                ),
+                format!(
+                    "ALTER FUNCTION {function} OWNER TO mallory; SELECT {function}({argument})"
+                ),
+                format!("DO $$ BEGIN PERFORM {function}({argument}); END $$"),
+            ] {
+                let (worked, answer) = session.attempt(&call)?;
+                attacks.gained(
+                    worked || !answer.contains("42501: "),
+                    format!("{database}: {call}: {answer}"),
+                );
+            }
+        }
+        attacks.gained(
+            value(&mut session.client, mark)? != before,
+            "the mark was moved",
+        );
+    }
+    attacks.end("what only superusers may call");
+    Ok(())
+}

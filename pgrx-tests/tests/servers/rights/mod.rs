@@ -1,0 +1,21 @@
+//! No role gains a right by what the extension installs.
+
+mod grants;
+mod mark_privileges;
+mod names;
+mod owner;
+pub(crate) mod planted;
+
+use anyhow::Result;
+use snowflake_tests::Cluster;
+use snowflake_tests::attack::ROLES;
+
+/// A server that logs little but the messages of the weapons, with the roles.
+fn server() -> Result<Cluster> {
+    let cluster = Cluster::builder()
+        .conf("snowflake.node_id", 1)
+        .conf("log_min_messages", "log")
+        .start()?;
+    cluster.connect()?.batch_execute(ROLES)?;
+    Ok(cluster)
+}

@@ -1,0 +1,440 @@
+//! What decides an ID's bits is what is written in the configuration, or the
+//! server doesn't start.
+//!
+//! Postgres only warns about a bad value of an extension's setting when it
+//! starts, and continues with the default. A server whose layout or node number
+//! has a typing error in it would then issue IDs that another server also
+//! issues, unnoticed until the rows meet.
+
+use std::sync::{Arc, Mutex};
+
+use anyhow::Result;
+use postgres::NoTls;
+use snowflake_tests::ids::{self, DEFAULT, Fields};
+use snowflake_tests::outcome::{Refusal, refusal, text};
+use snowflake_tests::{Cluster, Stop};
+
+/// Name, value, and what the line in the log must say.
+const BAD: &[(&str, &str, &[&str])] = &[
+    (
+        "snowflake.layout",
+        "timestamp:37 node:20 sequence:16",
+        &["snowflake.layout", "73 bits", "63"],
+    ),
+    (
+        "snowflake.layout",
+        "nonsense",
+        &["snowflake.layout", "nonsense"],
+    ),
+    ("snowflake.layout", "", &["snowflake.layout"]),
+    (
+        "snowflake.layout",
+        "node:6 sequence:12",
+        &["snowflake.layout", "timestamp"],
+    ),
+    (
+        "snowflake.node_id",
+        "64",
+        &["snowflake.node_id", "64", "63"],
+    ),
+    ("snowflake.node_id", "abc", &["snowflake.node_id", "abc"]),
+    ("snowflake.node_id", "", &["snowflake.node_id"]),
+    ("snowflake.node_id", "-2", &["snowflake.node_id", "-2"]),
+    (
+        "snowflake.node_id",
+        "99999999999",
+        &["snowflake.node_id", "99999999999"],
+    ),
+    ("snowflake.lease", "soon", &["snowflake.lease", "soon"]),
+    (
+        "snowflake.max_borrow",
+        "-5",
+        &["snowflake.max_borrow", "-5"],
+    ),
+    (
+        "snowflake.max_clock_step",
+        "a day",
+        &["snowflake.max_clock_step", "a day"],
+    ),
+    (
+        "snowflake.max_wait",
+        "5 fortnights",
+        &["snowflake.max_wait", "5 fortnights"],
+    ),
+    (
+        "snowflake.copy_multi_insert",
+        "sometimes",
+        &["snowflake.copy_multi_insert", "sometimes"],
+    ),
+    // A slip in the name leaves the setting itself at its default.
+    ("snowflake.layuot", "twitter", &["snowflake.layuot"]),
+    ("snowflake.nodeid", "2", &["snowflake.nodeid"]),
+];
+
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    ConfigurationFile,
+    AutoConfigurationFile,
+    CommandLine,
+}
+
+#[test]
+fn a_bad_value_stops_the_start() -> Result<()> {
+    let mut cluster = Cluster::builder().conf("snowflake.node_id", 1).prepare()?;
+    let good = |file: &str, cluster: &Cluster| std::fs::read_to_string(cluster.data().join(file));
+    let mut refused = 0;
+    for way in [
+        Way::ConfigurationFile,
+        Way::AutoConfigurationFile,
+        Way::CommandLine,
+    ] {
+        for &(name, value, said) in BAD {
+            let file = match way {
+                Way::ConfigurationFile => "postgresql.conf",
+                Way::AutoConfigurationFile | Way::CommandLine => "postgresql.auto.conf",
+            };
+            let before = good(file, &cluster)?;
+            match way {
+                Way::CommandLine => cluster.set_arguments(&["-c", &format!("{name}={value}")]),
+                Way::ConfigurationFile | Way::AutoConfigurationFile => {
+                    cluster.append_conf(file, &format!("{name} = '{value}'"))?;
+                }
+            }
+            let log = cluster.start_expecting_failure()?;
+            let fatal = log
+                .lines()
+                .skip_while(|line| !line.contains("FATAL:"))
+                .collect::<Vec<_>>()
+                .join("\n");
+            assert!(
+                !fatal.is_empty(),
+                "{name} = '{value}' by {way:?}: no FATAL line:\n{log}"
+            );
+            for part in said {
+                assert!(
+                    fatal.contains(part),
+                    "{name} = '{value}' by {way:?}: the log doesn't say \"{part}\":\n{fatal}"
+                );
+            }
+            assert!(
+                !log.contains("ready to accept connections"),
+                "{name} = '{value}': it ran first:\n{log}"
+            );
+            if matches!(way, Way::ConfigurationFile) {
+                let (_, line) = fatal.split_once("FATAL:").unwrap_or(("", &fatal));
+                println!("settings: {name} = '{value}': FATAL:{line}");
+            }
+            refused += 1;
+            std::fs::write(cluster.data().join(file), before)?;
+            cluster.set_arguments(&[]);
+        }
+    }
+    // With the error corrected the same server starts, and issues IDs.
+    cluster.start()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute("CREATE EXTENSION snowflake")?;
+    assert_eq!(DEFAULT.field(ids::one(&mut client)?, "node"), 1);
+    println!("settings: {refused} bad values by 3 ways, each stopped the start with a FATAL line");
+    Ok(())
+}
+
+/// A value that isn't quoted, or not text at all to Postgres' own parser.
+#[test]
+fn an_unquoted_bad_value_stops_the_start() -> Result<()> {
+    for line in [
+        "snowflake.node_id = abc",
+        "snowflake.lease = soon",
+        "snowflake.node_id = 1.5.2",
+    ] {
+        let mut cluster = Cluster::builder().prepare()?;
+        cluster.append_conf("postgresql.conf", line)?;
+        let log = cluster.start_expecting_failure()?;
+        assert!(log.contains("FATAL:"), "{line}:\n{log}");
+    }
+    Ok(())
+}
+
+#[test]
+fn alter_system_with_a_bad_value_is_refused_now_or_at_the_start() -> Result<()> {
+    for (name, value) in [
+        ("snowflake.node_id", "64"),
+        ("snowflake.node_id", "abc"),
+        ("snowflake.layout", "nonsense"),
+        ("snowflake.layout", "timestamp:37 node:20 sequence:16"),
+        ("snowflake.lease", "soon"),
+    ] {
+        let mut cluster = Cluster::builder().conf("snowflake.node_id", 1).start()?;
+        let answer = cluster
+            .connect()?
+            .simple_query(&format!("ALTER SYSTEM SET {name} = '{value}'"));
+        match answer {
+            Err(error) => {
+                let refused = Refusal::from_error(error)?;
+                assert_eq!(refused.sqlstate, "22023", "{refused}");
+                println!("settings: ALTER SYSTEM SET {name} = '{value}': {refused}");
+                cluster.restart()?;
+            }
+            Ok(_) => {
+                cluster.stop(Stop::Fast)?;
+                let log = cluster.start_expecting_failure()?;
+                assert!(log.contains("FATAL:") && log.contains(name), "{log}");
+                println!(
+                    "settings: ALTER SYSTEM SET {name} = '{value}' taken, and the next start refused"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn good_values_show_and_both_can_change_together() -> Result<()> {
+    let mut cluster = Cluster::builder()
+        .conf("snowflake.node_id", 5)
+        .start_with_extension()?;
+    let mut client = cluster.connect()?;
+    for (name, value) in [
+        ("layout", "default"),
+        ("node_id", "5"),
+        ("max_borrow", "1s"),
+        ("max_clock_step", "1d"),
+        ("max_wait", "5s"),
+        ("copy_multi_insert", "on"),
+        ("lease", "2s"),
+    ] {
+        let shown = text(&mut client, &format!("SHOW snowflake.{name}"))?;
+        assert_eq!(shown.as_deref(), Some(value), "snowflake.{name}");
+    }
+    let undescribed = client.query(
+        "SELECT name FROM pg_settings WHERE name LIKE 'snowflake.%'
+         AND (short_desc IS NULL OR short_desc = '' OR extra_desc IS NULL OR extra_desc = '')",
+        &[],
+    )?;
+    assert_eq!(undescribed.len(), 0, "settings without a description");
+
+    // Neither would be good without the other.
+    const GAME: Fields = Fields {
+        layout: "timestamp:31 node:20 sequence:12 tick:1s",
+        bits: &[("node", 20), ("sequence", 12)],
+        tick_us: 1_000_000,
+        epoch: DEFAULT.epoch,
+    };
+    client.batch_execute(&format!(
+        "ALTER SYSTEM SET snowflake.layout = '{}'",
+        GAME.layout
+    ))?;
+    client.batch_execute("ALTER SYSTEM SET snowflake.node_id = 1000000")?;
+    cluster.restart()?;
+    let mut client = cluster.connect_to_new_database("game")?;
+    assert_eq!(
+        text(&mut client, "SHOW snowflake.layout")?.as_deref(),
+        Some(GAME.layout)
+    );
+    assert_eq!(
+        text(&mut client, "SHOW snowflake.node_id")?.as_deref(),
+        Some("1000000")
+    );
+    assert_eq!(GAME.field(ids::one(&mut client)?, "node"), 1_000_000);
+    println!("settings: defaults show; layout and node number changed together");
+    Ok(())
+}
+
+#[test]
+fn no_session_and_no_reload_changes_what_decides_an_ids_bits() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute(
+        "CREATE ROLE ordinary LOGIN; CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'",
+    )?;
+    for statement in [
+        "SET snowflake.layout = 'twitter'",
+        "SET LOCAL snowflake.layout = 'twitter'",
+        "SET snowflake.node_id = 2",
+        "SELECT set_config('snowflake.node_id', '2', false)",
+        "ALTER ROLE ordinary SET snowflake.node_id = 2",
+        "ALTER DATABASE postgres SET snowflake.layout = 'twitter'",
+        "ALTER FUNCTION f() SET snowflake.node_id = 2",
+        "UPDATE pg_settings SET setting = '2' WHERE name = 'snowflake.node_id'",
+        "SET snowflake.max_borrow = '1min'",
+        "SET snowflake.max_clock_step = -1",
+        "SET snowflake.lease = '1min'",
+    ] {
+        let refused = refusal(&mut client, statement)?;
+        assert_eq!(refused.sqlstate, "55P02", "{statement}: {refused}");
+    }
+    // Nor a session's start-up options.
+    let error = cluster
+        .config("postgres", "postgres")
+        .options("-c snowflake.node_id=2")
+        .connect(postgres::NoTls)
+        .err()
+        .expect("the connection should be refused");
+    assert_eq!(Refusal::from_error(error)?.sqlstate, "55P02");
+
+    cluster.set_conf("snowflake.node_id", 2)?;
+    cluster.set_conf("snowflake.layout", "twitter")?;
+    cluster.reload()?;
+    for mut client in [client, cluster.connect()?] {
+        assert_eq!(
+            text(&mut client, "SHOW snowflake.node_id")?.as_deref(),
+            Some("1")
+        );
+        assert_eq!(
+            text(&mut client, "SHOW snowflake.layout")?.as_deref(),
+            Some("default")
+        );
+        assert_eq!(DEFAULT.field(ids::one(&mut client)?, "node"), 1);
+    }
+    let mut client = cluster.connect()?;
+    let pending = text(
+        &mut client,
+        "SELECT count(*) FROM pg_settings WHERE name LIKE 'snowflake.%' AND pending_restart",
+    )?;
+    assert_eq!(
+        pending.as_deref(),
+        Some("2"),
+        "pending_restart should tell the DBA"
+    );
+
+    // What may change while the server runs, does; and a bad value doesn't.
+    cluster.set_conf("snowflake.max_borrow", "7s")?;
+    cluster.set_conf("snowflake.lease", "soon")?;
+    cluster.reload()?;
+    assert_eq!(
+        text(&mut client, "SHOW snowflake.lease")?.as_deref(),
+        Some("2s")
+    );
+    cluster.set_conf("snowflake.lease", "3s")?;
+    cluster.reload()?;
+    assert_eq!(
+        text(&mut client, "SHOW snowflake.lease")?.as_deref(),
+        Some("3s")
+    );
+    assert_eq!(
+        text(&mut client, "SHOW snowflake.max_borrow")?.as_deref(),
+        Some("7s")
+    );
+    client.batch_execute("SET snowflake.max_wait = '1s'")?;
+    let refused = refusal(&mut client, "SET snowflake.max_wait = -1")?;
+    assert_eq!(refused.sqlstate, "22023", "{refused}");
+    println!(
+        "settings: 12 ways to change the layout, the node number or a server-wide limit refused with 55P02"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_layout_without_node_bits_needs_no_number() -> Result<()> {
+    let cluster = Cluster::builder()
+        .conf("snowflake.layout", "timestamp:41 backend:10 sequence:12")
+        .start_with_extension()?;
+    assert!(ids::one(&mut cluster.connect()?)? > 0);
+    Ok(())
+}
+
+#[test]
+fn without_a_node_number_nothing_is_issued() -> Result<()> {
+    let cluster = Cluster::builder().start_with_extension()?;
+    let mut client = cluster.connect()?;
+    for statement in [
+        "SELECT snowflake_nextval()",
+        "SELECT * FROM snowflake_nextvals(3)",
+    ] {
+        let refused = refusal(&mut client, statement)?;
+        assert_eq!(refused.sqlstate, "55000", "{refused}");
+        assert!(refused.message.contains("snowflake.node_id"), "{refused}");
+        assert!(
+            refused.hint.contains("snowflake.node_id = 0"),
+            "the hint should name the line to add: {refused}"
+        );
+        println!("settings: node_id not set: {refused}");
+    }
+    // IDs can still be read.
+    let id = text(
+        &mut client,
+        "SELECT node_id FROM snowflake_decode(249431905924104192)",
+    )?;
+    assert!(id.is_some());
+    Ok(())
+}
+
+#[test]
+fn a_library_that_is_not_preloaded_decodes_and_names_the_setting() -> Result<()> {
+    let cluster = Cluster::builder()
+        .without_preload()
+        // No setting of that name is known then: a text for the decoders.
+        .conf("snowflake.layout", "twitter")
+        .start_with_extension()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute(
+        "CREATE ROLE ordinary LOGIN; CREATE TABLE t (id bigint DEFAULT snowflake_nextval(), n int)",
+    )?;
+    for mut client in [client, cluster.connect_as("ordinary", "postgres")?] {
+        for statement in [
+            "SELECT snowflake_nextval()",
+            "SELECT * FROM snowflake_nextvals(3)",
+        ] {
+            let refused = refusal(&mut client, statement)?;
+            assert_eq!(refused.sqlstate, "55000", "{refused}");
+            assert_eq!(
+                refused.message,
+                "snowflake must be loaded via \"shared_preload_libraries\""
+            );
+            assert!(
+                refused.hint.contains("shared_preload_libraries"),
+                "{refused}"
+            );
+            println!("settings: not preloaded: {refused}");
+        }
+        let refused = refusal(&mut client, "SELECT snowflake_currval()")?;
+        assert_eq!(refused.sqlstate, "55000", "{refused}");
+        // The example of Twitter's documentation, by name and by the setting's
+        // text. Its 10 node bits, 347, are data centre 10 and worker 27.
+        let query = "SELECT (created_at AT TIME ZONE 'UTC') || ' ' || node_id || ' ' || backend_id || ' ' || sequence FROM snowflake_decode(1050118621198921728";
+        let named = text(&mut client, &format!("{query}, 'twitter')"))?;
+        let by_setting = text(&mut client, &format!("{query})"))?;
+        assert_eq!(named, by_setting);
+        assert_eq!(named.as_deref(), Some("2018-10-10 20:19:24.211 10 27 0"));
+    }
+    Ok(())
+}
+
+/// CREATE EXTENSION warns where the server cannot issue IDs yet. Its hint, and the
+/// hint of a call, name all lines that are missing.
+#[test]
+fn create_extension_warns_of_missing_settings() -> Result<()> {
+    let cases = [
+        (
+            Cluster::builder().without_preload(),
+            &["shared_preload_libraries", "snowflake.node_id"][..],
+        ),
+        (Cluster::builder(), &["snowflake.node_id"]),
+        (Cluster::builder().conf("snowflake.node_id", 1), &[]),
+    ];
+    for (builder, named) in cases {
+        let cluster = builder.start()?;
+        let hints = Arc::new(Mutex::new(Vec::new()));
+        let mut config = cluster.config("postgres", "postgres");
+        let said = Arc::clone(&hints);
+        config.notice_callback(move |notice| {
+            assert_eq!(notice.severity(), "WARNING", "{notice}");
+            let hint = notice.hint().unwrap_or_default().to_owned();
+            said.lock().expect("no panic").push(hint);
+        });
+        let mut client = config.connect(NoTls)?;
+        client.batch_execute("CREATE EXTENSION snowflake")?;
+        let hints = std::mem::take(&mut *hints.lock().expect("no panic"));
+        assert_eq!(hints.len(), usize::from(!named.is_empty()), "{hints:?}");
+        if named.is_empty() {
+            client.batch_execute("SELECT snowflake_nextval()")?;
+            continue;
+        }
+        let refused = refusal(&mut client, "SELECT snowflake_nextval()")?;
+        assert_eq!(refused.sqlstate, "55000", "{refused}");
+        for name in named {
+            assert!(hints[0].contains(name), "{hints:?}");
+            assert!(refused.hint.contains(name), "{refused}");
+        }
+    }
+    Ok(())
+}

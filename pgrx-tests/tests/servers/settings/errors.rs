@@ -1,0 +1,462 @@
+//! Answers to a person who made a mistake: the right SQLSTATE, for programs;
+//! a message, detail and hint, for people. No mistake of a user's ends in
+//! XX000 (an internal error, which DBAs take for a bug and monitoring for an
+//! alarm) or costs the connection.
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use postgres::{Client, NoTls};
+use snowflake_tests::Cluster;
+use snowflake_tests::ids;
+use snowflake_tests::outcome::{Refusal, refusal, text};
+
+use crate::support::refused;
+
+/// PostgreSQL's error style guide, as far as a program can check it. The
+/// reason why a layout is invalid may be a phrase: the same words are part of a
+/// sentence elsewhere.
+fn assert_style(refused: &Refusal) {
+    let first = refused.message.chars().next().unwrap_or('?');
+    assert!(
+        !first.is_uppercase() && !refused.message.ends_with('.') && !refused.message.contains('\n'),
+        "the message is one line, no sentence: {refused}"
+    );
+    let reason_of_a_layout = refused.message.contains("layout: ");
+    for (part, may_be_a_phrase) in [
+        (&refused.detail, reason_of_a_layout),
+        (&refused.hint, false),
+    ] {
+        assert!(
+            may_be_a_phrase
+                || part.is_empty()
+                || part.ends_with(['.', '?']) && !part.starts_with(char::is_lowercase),
+            "detail and hint are sentences: {refused}"
+        );
+    }
+}
+
+/// Runs a statement with a mistake, whose answer has this SQLSTATE and these parts.
+fn mistake(client: &mut Client, sql: &str, sqlstate: &str, parts: &[&str]) -> Result<Refusal> {
+    let refused = refused(client, sql, sqlstate)?;
+    println!("errors: {sql}\n        {refused}");
+    assert_style(&refused);
+    let all = refused.to_string();
+    for part in parts {
+        assert!(all.contains(part), "{sql}: \"{part}\" is not in: {refused}");
+    }
+    Ok(refused)
+}
+
+#[test]
+fn invalid_layouts_are_refused_with_the_reason() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    for (layout, parts) in [
+        ("timestamp:37 node:20 sequence:16", &["73 bits", "63"][..]),
+        ("node:6 backend:4 sequence:12", &["timestamp"]),
+        ("timestamp:41 node:10", &["sequence"]),
+        ("node:6 timestamp:41 sequence:12", &["timestamp", "first"]),
+        ("timestamp:41 node:5 node:5 sequence:12", &["node"]),
+        ("timestamp:41 sequence:6 sequence:6", &["sequence"]),
+        ("timestamp:41 shard:10 sequence:12", &["shard"]),
+        ("snowball", &["snowball"]),
+        ("", &[]),
+        ("timestamp:41 node:10 sequence:12 tick:0ms", &["tick"]),
+        ("timestamp:41 node:10 sequence:12 tick:0", &["tick"]),
+        ("timestamp:41 node:10 sequence:12 tick:2s", &["tick"]),
+        ("timestamp:41 node:10 sequence:12 tick:1h", &["tick"]),
+        ("timestamp:41 node:10 sequence:12 tick:-1ms", &["tick"]),
+        (
+            "timestamp:41 node:10 sequence:12 epoch:yesterday",
+            &["epoch"],
+        ),
+        (
+            "timestamp:41 node:10 sequence:12 epoch:2025-02-30",
+            &["epoch"],
+        ),
+        ("timestamp:41 backend:13 sequence:9", &["backend"]),
+        ("timestamp:20 node:32 sequence:11", &["node"]),
+        ("timestamp:41 node:x sequence:12", &["node"]),
+        ("timestamp:41 node:-1 sequence:12", &["node"]),
+        ("timestamp:41 node sequence:12", &["node"]),
+        ("timestamp:99999999999999999999 sequence:12", &["timestamp"]),
+    ] {
+        let refused = mistake(
+            &mut client,
+            &format!("SELECT snowflake_decode(1, '{layout}')"),
+            "22023",
+            parts,
+        )?;
+        assert!(
+            !refused.detail.is_empty(),
+            "the detail says what is wrong: {refused}"
+        );
+        assert!(
+            !refused.hint.is_empty(),
+            "the hint shows a good one: {refused}"
+        );
+    }
+    refused(
+        &mut client,
+        "SELECT snowflake_decode(1, repeat('x', 1000000))",
+        "22023",
+    )?;
+    Ok(())
+}
+
+#[test]
+fn numbers_out_of_range_are_refused() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    assert_eq!(
+        client
+            .query("SELECT * FROM snowflake_nextvals(0)", &[])?
+            .len(),
+        0
+    );
+    for count in ["-1", "-2147483648"] {
+        mistake(
+            &mut client,
+            &format!("SELECT * FROM snowflake_nextvals({count})"),
+            "22023",
+            &["count", count],
+        )?;
+    }
+    for id in ["-1", "-9223372036854775808"] {
+        for call in [
+            format!("snowflake_decode({id})"),
+            format!("snowflake_decode({id}, 'twitter')"),
+        ] {
+            mistake(&mut client, &format!("SELECT {call}"), "22003", &[id])?;
+        }
+    }
+    // 53 bits, and one more than they hold.
+    mistake(
+        &mut client,
+        "SELECT snowflake_decode(9007199254740992, 'js53')",
+        "22003",
+        &["9007199254740992"],
+    )?;
+    for layout in [
+        "default",
+        "twitter",
+        "uid-generator",
+        "mastodon",
+        "tsid",
+        "sonyflake",
+    ] {
+        let decoded = text(
+            &mut client,
+            &format!("SELECT snowflake_decode(9223372036854775807, '{layout}')"),
+        )?;
+        println!(
+            "errors: the largest bigint as {layout}: {}",
+            decoded.unwrap_or_default()
+        );
+    }
+    // A time that no timestamptz can hold: 60 bits of seconds.
+    mistake(
+        &mut client,
+        "SELECT snowflake_decode(9223372036854775807, 'timestamp:60 sequence:3 tick:1s')",
+        "22003",
+        &[],
+    )?;
+    Ok(())
+}
+
+#[test]
+fn nulls_give_null() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    for call in [
+        "snowflake_decode(NULL)",
+        "snowflake_decode(NULL, 'twitter')",
+        "snowflake_decode(1, NULL)",
+        "snowflake_decode(NULL, NULL)",
+        "snowflake_decode(NULL, 'nonsense')",
+    ] {
+        let given = text(&mut client, &format!("SELECT {call} IS NULL"))?;
+        assert_eq!(given.as_deref(), Some("t"), "{call}");
+    }
+    assert_eq!(
+        client
+            .query("SELECT * FROM snowflake_nextvals(NULL)", &[])?
+            .len(),
+        0
+    );
+    Ok(())
+}
+
+#[test]
+fn currval_before_the_first_id_is_refused() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let told = mistake(
+        &mut client,
+        "SELECT snowflake_currval()",
+        "55000",
+        &["snowflake_currval"],
+    )?;
+    assert!(!told.hint.is_empty(), "{told}");
+    // No run of none makes it defined, and no other session's IDs do.
+    client.query("SELECT * FROM snowflake_nextvals(0)", &[])?;
+    ids::one(&mut cluster.connect()?)?;
+    mistake(&mut client, "SELECT snowflake_currval()", "55000", &[])?;
+    let id = ids::one(&mut client)?;
+    let current: i64 = client.query_one("SELECT snowflake_currval()", &[])?.get(0);
+    assert_eq!(current, id);
+    Ok(())
+}
+
+#[test]
+fn administrative_functions_need_their_rights() -> Result<()> {
+    let cluster = Cluster::builder().conf("snowflake.node_id", 1).start()?;
+    let mut superuser = cluster.connect()?;
+    for statement in [
+        "CREATE ROLE maker LOGIN",
+        "CREATE ROLE ordinary LOGIN",
+        "CREATE DATABASE shop",
+        "GRANT CREATE ON DATABASE shop TO maker",
+    ] {
+        superuser.batch_execute(statement)?;
+    }
+    let mut ordinary = cluster.connect_as("ordinary", "shop")?;
+    mistake(&mut ordinary, "CREATE EXTENSION snowflake", "42501", &[])?;
+    // Trusted: a role that may create in a database may create the extension.
+    let mut maker = cluster.connect_as("maker", "shop")?;
+    maker.batch_execute("CREATE SCHEMA ids; CREATE EXTENSION snowflake SCHEMA ids")?;
+    maker.batch_execute("GRANT USAGE ON SCHEMA ids TO ordinary")?;
+    for client in [&mut ordinary, &mut maker] {
+        client.batch_execute("SET search_path = ids, public")?;
+        let mut made = ids::nextval(client, 10)?;
+        made.extend(ids::fetch(client, "SELECT * FROM snowflake_nextvals(10)")?);
+        ids::assert_increasing(&made, "an ordinary role");
+        // A mark that is too low lets IDs repeat; one that is too high
+        // stops everything. Only a superuser may say where it is.
+        for statement in [
+            "SELECT setval('snowflake_mark', 1)",
+            "SELECT setval('snowflake_mark', 9223372036854775807)",
+            "SELECT nextval('snowflake_mark')",
+            "ALTER SEQUENCE snowflake_mark RESTART",
+            "ALTER SEQUENCE snowflake_mark SET UNLOGGED",
+            "DROP SEQUENCE snowflake_mark",
+            "UPDATE snowflake_mark SET last_value = 1",
+        ] {
+            let refused = refusal(client, statement)?;
+            // The schema is maker's, who may drop what is in it: there it is
+            // the extension that keeps the sequence.
+            assert!(
+                ["42501", "2BP01"].contains(&refused.sqlstate.as_str()),
+                "{statement}: {refused}"
+            );
+        }
+    }
+    let mut superuser = cluster.connect_to("shop")?;
+    mistake(
+        &mut superuser,
+        "DROP SEQUENCE ids.snowflake_mark",
+        "2BP01",
+        &[],
+    )?;
+    // Everything it owns can be told from its description.
+    let mute = superuser.query(
+        "SELECT pg_describe_object(classid, objid, objsubid) FROM pg_depend
+         WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'
+           AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
+           AND classid IN ('pg_proc'::regclass, 'pg_class'::regclass)
+           AND obj_description(objid, CASE classid WHEN 'pg_proc'::regclass THEN 'pg_proc'
+                                              ELSE 'pg_class' END) IS NULL",
+        &[],
+    )?;
+    let mute: Vec<&str> = mute.iter().map(|row| row.get(0)).collect();
+    assert!(mute.is_empty(), "without a description: {mute:?}");
+    // The one who made it may drop it, and make it again.
+    maker.batch_execute("DROP EXTENSION snowflake; CREATE EXTENSION snowflake SCHEMA ids")?;
+    println!(
+        "errors: trusted extension: made, used and dropped without a superuser; its mark is out of reach"
+    );
+    Ok(())
+}
+
+/// Everything here is a mistake of a user's. Whatever the answer is, it is no
+/// internal error, and the session stays usable.
+#[test]
+fn no_mistake_is_an_internal_error() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let pid = ids::backend_pid(&mut client)?;
+    let mut statements: Vec<String> = [
+        "SELECT snowflake_nextvals(-1)",
+        "SELECT snowflake_nextvals(2147483647) LIMIT 3",
+        "SELECT * FROM snowflake_nextvals(NULL)",
+        "SELECT snowflake_nextval(1)",
+        "SELECT snowflake_currval()",
+        "SELECT snowflake_decode('x')",
+        "SELECT snowflake_decode(9223372036854775808)",
+        "SELECT snowflake_decode(1, 'default'::bytea)",
+        "SELECT (snowflake_decode(-1)).node_id",
+        "CREATE TABLE t (id int DEFAULT snowflake_nextval()); INSERT INTO t DEFAULT VALUES",
+        "CREATE TABLE g (id bigint GENERATED ALWAYS AS (snowflake_nextval()) STORED)",
+        "CREATE INDEX ON pg_class ((snowflake_nextval()))",
+        "SELECT nextval('snowflake_mark')",
+        "SELECT setval('snowflake_mark', 0)",
+        "SELECT snowflake_nextval() FROM generate_series(1, 10) ORDER BY 1 / (snowflake_nextval() - snowflake_nextval() + 1 - 1) LIMIT 0",
+        "BEGIN; SELECT 1/0; SELECT snowflake_nextval(); ROLLBACK",
+        "ALTER EXTENSION snowflake SET SCHEMA pg_temp",
+        "ALTER EXTENSION snowflake UPDATE TO '99.0'",
+        "CREATE EXTENSION snowflake",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for layout in [
+        "timestamp:0 sequence:12",
+        "timestamp:63 sequence:0",
+        "timestamp:41",
+        ":",
+        "::::",
+        "timestamp:41:41 sequence:3",
+        "timestamp:41 sequence:12 tick:",
+        "timestamp:41 sequence:12 tick:1",
+        "timestamp:41 sequence:12 tick:18446744073709551616us",
+        "timestamp:41 sequence:12 epoch:",
+        "timestamp:41 sequence:12 epoch:-99999999-01-01",
+        "timestamp:41 sequence:12 epoch:2025-13-01",
+        "timestamp:41 sequence:12 epoch:9999999999-01-01T00:00:00Z",
+        "timestamp:41 sequence:12 epoch:2025-01-01T25:00:00Z",
+        "timestamp:41 sequence:12 epoch:2025-01-01 00:00:00",
+        "Default",
+        "DEFAULT",
+        "défaut",
+        "timestamp：41",
+        "\u{1f600}",
+        "%s%s%n",
+        "timestamp:41  sequence:12",
+        "timestamp:41,sequence:12",
+        "timestamp=41 sequence=12",
+    ] {
+        for id in ["0", "1", "9223372036854775807", "-1"] {
+            statements.push(format!("SELECT snowflake_decode({id}, '{layout}')"));
+        }
+    }
+    let mut refusals = 0;
+    for statement in &statements {
+        if let Err(error) = client.simple_query(statement) {
+            let refused = Refusal::from_error(error)?;
+            assert!(
+                !refused.sqlstate.starts_with("XX"),
+                "an internal error for {statement}: {refused}"
+            );
+            refusals += 1;
+            client.batch_execute("ROLLBACK")?;
+        }
+    }
+    assert_eq!(
+        ids::backend_pid(&mut client)?,
+        pid,
+        "the session is another one"
+    );
+    ids::one(&mut client)?;
+    let log = cluster.log()?;
+    for trace in ["panicked at", "XX000", "PANIC:", "was terminated by signal"] {
+        assert!(!log.contains(trace), "\"{trace}\" in the server's log");
+    }
+    println!(
+        "errors: {} mistakes, {refusals} refused, none as an internal error",
+        statements.len()
+    );
+    Ok(())
+}
+
+/// The mark set to something odd by a superuser: refused or obeyed, in words.
+#[test]
+fn an_odd_mark_is_no_internal_error() -> Result<()> {
+    for value in ["1", "4194304", "9223372036854775807", "9223372036854775806"] {
+        let mut cluster = Cluster::with_extension()?;
+        let mut client = cluster.connect()?;
+        let mut before = ids::nextval(&mut client, 100)?;
+        client.batch_execute(&format!("SELECT setval('snowflake_mark', {value})"))?;
+        cluster.restart()?;
+        let mut client = cluster.connect()?;
+        match client.simple_query("SELECT snowflake_nextval()") {
+            Err(error) => {
+                let refused = Refusal::from_error(error)?;
+                println!("errors: mark = {value}: {refused}");
+                assert_eq!(refused.sqlstate, "58000", "{refused}");
+                assert_style(&refused);
+            }
+            Ok(_) => {
+                before.extend(ids::nextval(&mut client, 100)?);
+                ids::assert_increasing(&before, "before and after");
+                println!("errors: mark = {value}: IDs are still issued");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// An error of Postgres' that passes through the extension is shown as it is,
+/// also where the server's environment asks Rust for backtraces: to the client
+/// and in the log. Other programs and libraries find that environment as it was.
+#[test]
+fn no_answer_or_log_has_a_backtrace() -> Result<()> {
+    let builder = || {
+        Cluster::builder()
+            .conf("snowflake.node_id", 1)
+            .environment("RUST_BACKTRACE", "1")
+            .environment("RUST_LIB_BACKTRACE", "full")
+    };
+
+    // The first ID of a session, cancelled in the middle of a move of the mark,
+    // which another session's lock holds up.
+    let cluster = builder().start_with_extension()?;
+    let mut blocker = cluster.connect()?;
+    blocker.batch_execute("BEGIN; ALTER SEQUENCE snowflake_mark CACHE 1")?;
+    let mut client = cluster.connect()?;
+    let (pid, token) = (ids::backend_pid(&mut client)?, client.cancel_token());
+    let call = std::thread::spawn(move || refusal(&mut client, "SELECT snowflake_nextval()"));
+    let waits = "SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'";
+    let mut observer = cluster.connect()?;
+    let begun = Instant::now();
+    while observer.query_opt(waits, &[&pid])?.is_none() {
+        ensure!(
+            begun.elapsed() < Duration::from_secs(20),
+            "the call is not seen to wait"
+        );
+        sleep(Duration::from_millis(5));
+    }
+    token.cancel_query(NoTls)?;
+    let cancelled = call.join().expect("the thread of the call")?;
+    println!("errors: with RUST_BACKTRACE=1: {cancelled}");
+    assert_eq!(cancelled.sqlstate, "57014", "{cancelled}");
+    assert_eq!(cancelled.detail, "", "{cancelled}");
+    assert_no_backtrace(&cluster)?;
+
+    // Loaded late, by a session.
+    let cluster = builder().without_preload().start_with_extension()?;
+    let refused = refusal(&mut cluster.connect()?, "SELECT snowflake_nextval()")?;
+    assert_eq!(refused.sqlstate, "55000", "{refused}");
+    assert_no_backtrace(&cluster)
+}
+
+fn assert_no_backtrace(cluster: &Cluster) -> Result<()> {
+    let mut client = cluster.connect()?;
+    let variables = text(
+        &mut client,
+        "LOAD 'snowflake'; \
+         CREATE TEMP TABLE environment (line text); \
+         COPY environment FROM PROGRAM 'env'; \
+         SELECT string_agg(line, ' ' ORDER BY line) FROM environment \
+         WHERE line ~ '^RUST_(LIB_)?BACKTRACE='",
+    )?;
+    assert_eq!(
+        variables.as_deref(),
+        Some("RUST_BACKTRACE=1 RUST_LIB_BACKTRACE=full")
+    );
+    let log = cluster.log()?;
+    for trace in ["pgrx_pg_sys::", "rust_end_short_backtrace"] {
+        assert!(!log.contains(trace), "\"{trace}\" in the log:\n{log}");
+    }
+    Ok(())
+}

@@ -1,0 +1,431 @@
+//! A server that is given another layout continues above the IDs that are out,
+//! or issues nothing.
+//!
+//! The fault this guards against: IDs of the new layout are smaller numbers
+//! than those of the old one (fewer bits below the timestamp, a later epoch),
+//! and run through what has been issued already as time goes on. The mark is an
+//! ID, not a time, so it holds whatever the layout was. What would have to
+//! start below it is refused, unless that takes IDs no further ahead of the
+//! clock than a clock step may be that is slewed.
+//!
+//! Where duplicates are to be found without the mark, layouts differ in the
+//! epoch only, by seconds, and IDs are ahead of the clock and leave no gaps:
+//! the new layout's must pass through them.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use postgres::{Client, NoTls};
+use snowflake_tests::ids::{self, DEFAULT, SLOW_TICK, Tally, assert_increasing, grouped};
+use snowflake_tests::outcome::{refusal, text};
+use snowflake_tests::{Cluster, ClusterBuilder, Stop};
+
+use crate::support::{in_sessions, refused};
+
+/// Enough for every slot of [`SLOW_TICK`], twice.
+const SESSIONS: usize = 8;
+
+/// How many IDs a session takes before a change at most, to get ahead, and
+/// after it, to pass the highest. Far more than lie in between.
+const MOST: usize = 600_000;
+
+/// Refused at once: no call waits for `snowflake.max_wait`, which is 5 s.
+const AT_ONCE: Duration = Duration::from_secs(2);
+
+/// What a session that is refused might try.
+const CALLS: [&str; 4] = [
+    "SELECT snowflake_nextval()",
+    "SELECT * FROM snowflake_nextvals(100)",
+    "INSERT INTO rows (note) VALUES ('refused')",
+    "SELECT snowflake_nextval() FROM generate_series(1, 10)",
+];
+
+const TABLE: &str =
+    "CREATE TABLE rows (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text)";
+
+/// Eight sessions that each take IDs until the last one is `enough`.
+fn take(cluster: &Cluster, enough: impl Fn(i64) -> bool + Sync) -> Result<Vec<i64>> {
+    in_sessions(cluster, "postgres", SESSIONS, |client| {
+        let mut ids = ids::nextval(client, 1_000)?;
+        while ids.last().is_some_and(|&last| !enough(last)) && ids.len() < MOST {
+            ids.extend(ids::nextval(client, 2_000)?);
+        }
+        assert_increasing(&ids, "a session");
+        Ok(ids)
+    })
+}
+
+/// Restarts with another layout.
+fn change_to(cluster: &mut Cluster, layout: &str) -> Result<()> {
+    cluster.set_conf("snowflake.layout", layout)?;
+    cluster.restart()
+}
+
+fn mark(client: &mut Client) -> Result<i64> {
+    Ok(client
+        .query_one("SELECT last_value FROM snowflake_mark", &[])?
+        .get(0))
+}
+
+/// Tries everything in several sessions; returns how often it was refused, and
+/// the longest time that took. Nothing may change by it.
+fn refused_everywhere(cluster: &Cluster) -> Result<(usize, Duration)> {
+    let before = mark(&mut cluster.connect()?)?;
+    let (mut refusals, mut longest) = (0, Duration::ZERO);
+    for _ in 0..4 {
+        let mut client = cluster.connect()?;
+        for sql in CALLS {
+            let begun = Instant::now();
+            let refused = refused(&mut client, sql, "58000")?;
+            longest = longest.max(begun.elapsed());
+            assert!(!refused.detail.is_empty(), "{sql}: {refused}");
+            assert!(!refused.hint.is_empty(), "{sql}: {refused}");
+            refusals += 1;
+        }
+        // Nothing was issued.
+        refused(&mut client, "SELECT snowflake_currval()", "55000")?;
+    }
+    assert!(longest < AT_ONCE, "a refusal took {longest:?}");
+    assert_eq!(mark(&mut cluster.connect()?)?, before, "the mark was moved");
+    Ok((refusals, longest))
+}
+
+/// From one preset to another, each of whose IDs are greater at present, and
+/// then to other forms.
+#[test]
+fn a_layout_with_greater_ids_continues_above() -> Result<()> {
+    let layouts = [
+        // The same fields in another order: the numbers are as large as before.
+        "timestamp:41 sequence:12 backend:4 node:6",
+        // An earlier epoch.
+        "timestamp:41 node:6 backend:4 sequence:12 epoch:2024-07-01T00:00:00Z",
+        "pgedge",
+        "tsid",
+        "discord",
+        "twitter",
+        // More bits below the timestamp.
+        "instagram",
+        "timestamp:40 node:10 backend:4 sequence:9 epoch:2011-08-24T21:07:01.721Z",
+        // Another tick.
+        "timestamp:29 node:10 backend:4 sequence:20 tick:1s epoch:2018-01-01T00:00:00Z",
+    ];
+    let mut cluster = Cluster::with_extension()?;
+    cluster.connect()?.batch_execute(TABLE)?;
+    let mut received = take(&cluster, |_| true)?;
+    let mut longest = Duration::ZERO;
+    for (round, layout) in layouts.into_iter().enumerate() {
+        let highest = *received.iter().max().context("no IDs")?;
+        change_to(&mut cluster, layout)?;
+        let mut client = cluster.connect()?;
+        let begun = Instant::now();
+        let first: i64 = client
+            .query_one("INSERT INTO rows DEFAULT VALUES RETURNING id", &[])?
+            .get(0);
+        longest = longest.max(begun.elapsed());
+        assert!(first > highest, "{layout}: {first} came after {highest}");
+        received.push(first);
+        let more = take(&cluster, |_| true)?;
+        assert!(more.len() >= 1_000);
+        assert!(more.iter().all(|&id| id > highest), "{layout}");
+        received.extend(more);
+        // Whatever IDs are like now, they are the present's, and each start
+        // before this one may have put them ahead by 3 s.
+        let off: f64 = client
+            .query_one(
+                "SELECT extract(epoch FROM (snowflake_decode($1)).created_at - now())::float8",
+                &[&first],
+            )?
+            .get(0);
+        let most = 3.0 * (round + 1) as f64;
+        assert!((-30.0..=most).contains(&off), "{layout}: {off} s off");
+    }
+    let tally = Tally::of(received);
+    println!(
+        "layout: {} changes to a layout of greater IDs: {tally}, longest first call {:.1} ms",
+        layouts.len(),
+        longest.as_secs_f64() * 1e3
+    );
+    tally.assert_unique();
+    Ok(())
+}
+
+/// To layouts of smaller IDs, and back each time.
+#[test]
+fn a_layout_with_smaller_ids_issues_nothing() -> Result<()> {
+    let layouts = [
+        // A later epoch.
+        "timestamp:41 node:6 backend:4 sequence:12 epoch:2026-01-01T00:00:00Z",
+        // Fewer bits below the timestamp.
+        "timestamp:41 node:6 sequence:12",
+        // No ID that is out even fits into it.
+        "js53",
+    ];
+    let mut cluster = Cluster::with_extension()?;
+    cluster.connect()?.batch_execute(TABLE)?;
+    let mut received = take(&cluster, |_| true)?;
+    let (mut refusals, mut longest) = (0, Duration::ZERO);
+    for (round, layout) in layouts.iter().enumerate() {
+        let highest = *received.iter().max().context("no IDs")?;
+        change_to(&mut cluster, layout)?;
+        println!(
+            "layout: \"{layout}\" after \"default\": {}",
+            refusal(&mut cluster.connect()?, CALLS[0])?
+        );
+        let (count, took) = refused_everywhere(&cluster)?;
+        refusals += count;
+        longest = longest.max(took);
+        if round == 0 {
+            // Nor later, nor after a crash.
+            cluster.kill9_all()?;
+            cluster.start()?;
+            refusals += refused_everywhere(&cluster)?.0;
+        }
+        let mut client = cluster.connect()?;
+        let decoded = format!(
+            "SELECT (snowflake_decode({highest}, 'default')).node_id FROM snowflake_status"
+        );
+        assert_eq!(text(&mut client, &decoded)?.as_deref(), Some("1"));
+
+        change_to(&mut cluster, "default")?;
+        let begun = Instant::now();
+        let first = ids::one(&mut cluster.connect()?)?;
+        longest = longest.max(begun.elapsed());
+        assert!(first > highest, "{first} came after {highest}");
+        // The lease of 2 s, reserved at most 1 s of max_borrow ahead; starts
+        // that follow each other faster than that add up. Those that issued
+        // nothing, and had the mark decades ahead, add nothing.
+        let lead_ms = DEFAULT.lead_ms(first);
+        let most = 3_000 * (i64::try_from(round)? + 1);
+        assert!(lead_ms <= most, "{lead_ms} ms ahead");
+        received.push(first);
+        received.extend(take(&cluster, |_| true)?);
+    }
+    let rows: i64 = cluster
+        .connect()?
+        .query_one("SELECT count(*) FROM rows", &[])?
+        .get(0);
+    assert_eq!(rows, 0, "a refused INSERT left a row");
+    let tally = Tally::of(received);
+    println!(
+        "layout: {} changes to a layout of smaller IDs and back: {tally}, {} calls refused, longest call {:.1} ms",
+        layouts.len(),
+        grouped(refusals),
+        longest.as_secs_f64() * 1e3
+    );
+    tally.assert_unique();
+    Ok(())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Protection {
+    On,
+    MarkTakenAway,
+}
+
+/// A layout whose IDs are the old one's of some seconds earlier or later.
+struct Shift {
+    what: &'static str,
+    epoch: &'static str,
+    /// More than `max_clock_step`, which is 60 s here.
+    too_much: bool,
+}
+
+const SHIFTS: [Shift; 3] = [
+    Shift {
+        what: "greater IDs by 5 s, which are out already",
+        epoch: "2024-12-31T23:59:55Z",
+        too_much: false,
+    },
+    Shift {
+        what: "smaller IDs by 20 s, which is slewed",
+        epoch: "2025-01-01T00:00:20Z",
+        too_much: false,
+    },
+    Shift {
+        what: "smaller IDs by 90 s, which is refused",
+        epoch: "2025-01-01T00:01:30Z",
+        too_much: true,
+    },
+];
+
+/// How far ahead of the clock IDs are before the change, at least.
+const LEAD_MS: i64 = 15_000;
+
+fn builder() -> ClusterBuilder {
+    Cluster::builder()
+        .conf("snowflake.node_id", 1)
+        .conf("snowflake.layout", SLOW_TICK.layout)
+        .conf("snowflake.max_borrow", "10min")
+        .conf("snowflake.max_clock_step", "60s")
+}
+
+fn shift_the_epoch(shift: &Shift, protection: Protection) -> Result<()> {
+    let (mut cluster, build) = match protection {
+        Protection::On => (builder().start_with_extension()?, ""),
+        Protection::MarkTakenAway => (
+            builder()
+                .without_protection("mark")?
+                .start_with_extension()?,
+            " WITHOUT the mark",
+        ),
+    };
+    cluster.connect()?.batch_execute(TABLE)?;
+    let before = take(&cluster, |last| SLOW_TICK.lead_ms(last) >= LEAD_MS)?;
+    let highest = *before.iter().max().context("no IDs")?;
+
+    cluster.stop(Stop::Fast)?;
+    let layout = format!("{} epoch:{}", SLOW_TICK.layout, shift.epoch);
+    cluster.set_conf("snowflake.layout", &layout)?;
+    let lead_ms = SLOW_TICK.lead_ms(highest);
+    ensure!(lead_ms > 10_000, "IDs were only {lead_ms} ms ahead");
+    cluster.start()?;
+    let mut all = before.clone();
+    let mut refusals = 0;
+    let mut longest;
+    if shift.too_much && protection == Protection::On {
+        (refusals, longest) = refused_everywhere(&cluster)?;
+    } else {
+        let begun = Instant::now();
+        all.push(ids::one(&mut cluster.connect()?)?);
+        longest = begun.elapsed();
+        all.extend(take(&cluster, |last| last > highest)?);
+    }
+    // And back.
+    change_to(&mut cluster, SLOW_TICK.layout)?;
+    let begun = Instant::now();
+    all.push(ids::one(&mut cluster.connect()?)?);
+    longest = longest.max(begun.elapsed());
+    all.extend(take(&cluster, |_| true)?);
+
+    let after = all.len() - before.len();
+    let tally = Tally::of(all);
+    println!(
+        "layout{build}: a change to {} and back: 2 faults, {} IDs before, {} after: {tally}, {refusals} calls refused, longest first call or refusal {:.1} ms",
+        shift.what,
+        grouped(before.len()),
+        grouped(after),
+        longest.as_secs_f64() * 1e3
+    );
+    assert!(after >= 1_000);
+    match protection {
+        Protection::On => tally.assert_unique(),
+        Protection::MarkTakenAway => tally.assert_found_duplicates(),
+    }
+    Ok(())
+}
+
+#[test]
+fn no_id_repeats_after_a_layout_change() -> Result<()> {
+    SHIFTS
+        .iter()
+        .try_for_each(|shift| shift_the_epoch(shift, Protection::On))
+}
+
+#[test]
+fn no_id_repeats_after_a_layout_change_is_able_to_fail() -> Result<()> {
+    SHIFTS
+        .iter()
+        .try_for_each(|shift| shift_the_epoch(shift, Protection::MarkTakenAway))
+}
+
+/// The rows of a database keep the layout that they were made with, so a server
+/// that has another one reports it: in its log, in the status, to the audit, and to
+/// those who read an ID. Until a superuser accepts it.
+#[test]
+fn another_layout_is_reported_until_it_is_accepted() -> Result<()> {
+    const STATUS: &str = "SELECT database_layout IS NOT DISTINCT FROM layout FROM snowflake_status";
+    const READ: &str = "SELECT snowflake_timestamp(id) FROM rows ORDER BY id LIMIT 1";
+    const LINE: &str = "IDs of this database were made with another layout";
+    let same = |cluster: &Cluster| text(&mut cluster.connect()?, STATUS);
+    let mut cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    // Not known before the first ID, nor in a transaction that cannot write.
+    assert_eq!(same(&cluster)?.as_deref(), Some("f"));
+    client.batch_execute("BEGIN READ ONLY; SELECT snowflake_nextval(); COMMIT")?;
+    assert_eq!(same(&cluster)?.as_deref(), Some("f"));
+    cluster.connect()?.batch_execute(TABLE)?;
+    cluster
+        .connect()?
+        .batch_execute("INSERT INTO rows DEFAULT VALUES")?;
+    assert_eq!(same(&cluster)?.as_deref(), Some("t"));
+    let (mut reader, notices) = listening(&cluster)?;
+    reader.query(READ, &[])?;
+    assert_eq!(notices(), Vec::<String>::new());
+
+    change_to(&mut cluster, "twitter")?;
+    for _ in 0..3 {
+        cluster
+            .connect()?
+            .batch_execute("INSERT INTO rows DEFAULT VALUES")?;
+    }
+    let lines = cluster.log_since_start()?.matches(LINE).count();
+    assert_eq!(lines, 1, "once a start");
+    assert_eq!(same(&cluster)?.as_deref(), Some("f"));
+    let (mut reader, notices) = listening(&cluster)?;
+    for _ in 0..3 {
+        reader.query(READ, &[])?;
+    }
+    let said = notices();
+    assert_eq!(said.len(), 1, "once a session: {said:?}");
+    assert!(said[0].contains("another layout"), "{said:?}");
+    // Naming the layout, there is nothing to say.
+    let (mut reader, notices) = listening(&cluster)?;
+    reader.query("SELECT snowflake_timestamp(id, 'default') FROM rows", &[])?;
+    assert_eq!(notices(), Vec::<String>::new());
+    let audit = "SELECT ids FROM snowflake_audit('rows') WHERE finding = 'IDs of another layout'";
+    assert_eq!(text(&mut cluster.connect()?, audit)?.as_deref(), Some("4"));
+
+    // A dump carries it to a server with yet another layout, or with the same.
+    let dump = cluster.dump("postgres", &["--format=plain"])?;
+    for (layout, is_same) in [("twitter", "f"), ("default", "t")] {
+        let target = Cluster::builder()
+            .conf("snowflake.node_id", 1)
+            .conf("snowflake.layout", layout)
+            .conf("snowflake.max_clock_step", "-1")
+            .start()?;
+        target
+            .connect()?
+            .batch_execute("CREATE DATABASE restored")?;
+        let output = target.restore(&dump, "psql", "postgres", "restored", &[])?;
+        ensure!(output.status.success(), "the restore failed");
+        let status = text(&mut target.connect_to("restored")?, STATUS)?;
+        assert_eq!(status.as_deref(), Some(is_same), "restored under {layout}");
+    }
+
+    let mut ordinary = {
+        cluster.connect()?.batch_execute("CREATE ROLE app LOGIN")?;
+        cluster.connect_as("app", "postgres")?
+    };
+    let refused = refusal(&mut ordinary, "SELECT snowflake_accept_layout()")?;
+    assert_eq!(refused.sqlstate, "42501", "{refused}");
+    let mut client = cluster.connect()?;
+    client.batch_execute("SELECT snowflake_accept_layout()")?;
+    assert_eq!(same(&cluster)?.as_deref(), Some("t"));
+    let (mut reader, notices) = listening(&cluster)?;
+    reader.query(READ, &[])?;
+    assert_eq!(notices(), Vec::<String>::new());
+    cluster.restart()?;
+    ids::one(&mut cluster.connect()?)?;
+    assert_eq!(cluster.log_since_start()?.matches(LINE).count(), 0);
+    println!(
+        "layout: a change is in the log once, in the status, the audit, a notice a session; accepted, in none"
+    );
+    Ok(())
+}
+
+/// A session, and what it was told since this was last asked.
+fn listening(cluster: &Cluster) -> Result<(Client, impl Fn() -> Vec<String> + use<>)> {
+    let notices = Arc::new(Mutex::new(Vec::new()));
+    let mut config = cluster.config("postgres", "postgres");
+    let said = Arc::clone(&notices);
+    config.notice_callback(move |notice| {
+        said.lock()
+            .expect("no panic")
+            .push(notice.message().to_owned());
+    });
+    let client = config.connect(NoTls)?;
+    Ok((client, move || {
+        std::mem::take(&mut *notices.lock().expect("no panic"))
+    }))
+}

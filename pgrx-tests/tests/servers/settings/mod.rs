@@ -1,0 +1,6 @@
+//! What people configure, and what they get wrong.
+
+mod configuration;
+mod errors;
+mod footprint;
+mod layout_change;

@@ -1,0 +1,117 @@
+//! What tests of several subjects share.
+
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use postgres::Client;
+use postgres::types::FromSql;
+use snowflake_tests::migration::value;
+use snowflake_tests::outcome::{Refusal, refusal};
+use snowflake_tests::{Cluster, Server};
+
+/// The first column of a query's rows.
+pub(crate) fn column<T: for<'a> FromSql<'a>>(client: &mut Client, query: &str) -> Result<Vec<T>> {
+    let rows = client
+        .query(query, &[])
+        .with_context(|| format!("running: {query}"))?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+/// Runs statements one by one.
+pub(crate) fn run<S: AsRef<str>>(
+    client: &mut Client,
+    statements: impl IntoIterator<Item = S>,
+) -> Result<()> {
+    for statement in statements {
+        client
+            .batch_execute(statement.as_ref())
+            .with_context(|| format!("running: {}", statement.as_ref()))?;
+    }
+    Ok(())
+}
+
+/// Runs statements that must be refused with this SQLSTATE.
+pub(crate) fn refused(client: &mut Client, sql: &str, sqlstate: &str) -> Result<Refusal> {
+    let refused = refusal(client, sql)?;
+    assert_eq!(refused.sqlstate, sqlstate, "{sql}: {refused}");
+    Ok(refused)
+}
+
+/// Waits until a query's answer is `true`.
+pub(crate) fn wait_until(client: &mut Client, query: &str) -> Result<()> {
+    let begun = Instant::now();
+    while value(client, query)? != "t" {
+        ensure!(begun.elapsed() < Duration::from_secs(30), "never: {query}");
+        sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// Waits until a session (the one of this process, if any is named) waits in
+/// the extension, and returns the wait event that `pg_stat_activity` shows.
+pub(crate) fn wait_event(observer: &mut Client, pid: Option<i32>) -> Result<String> {
+    let begun = Instant::now();
+    loop {
+        let row = observer.query_opt(
+            "SELECT wait_event_type || ' ' || wait_event FROM pg_stat_activity
+             WHERE pid <> pg_backend_pid() AND ($1::int IS NULL OR pid = $1) AND state = 'active'
+               AND wait_event_type = 'Extension' AND backend_type = 'client backend' LIMIT 1",
+            &[&pid],
+        )?;
+        if let Some(row) = row {
+            return Ok(row.get(0));
+        }
+        ensure!(
+            begun.elapsed() < Duration::from_secs(10),
+            "pg_stat_activity shows no session that waits"
+        );
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// What several sessions of a database received, each by the same function.
+pub(crate) fn in_sessions(
+    cluster: &Cluster,
+    database: &str,
+    sessions: usize,
+    take: impl Fn(&mut Client) -> Result<Vec<i64>> + Sync,
+) -> Result<Vec<i64>> {
+    let lists = thread::scope(|scope| {
+        let take = &take;
+        let threads: Vec<_> = (0..sessions)
+            .map(|_| scope.spawn(move || take(&mut cluster.connect_to(database)?)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a session's thread"))
+            .collect::<Result<Vec<_>>>()
+    })?;
+    Ok(lists.concat())
+}
+
+/// A publisher and a subscriber, with the nodes 1 and 2.
+pub(crate) fn publisher_and_subscriber() -> Result<(Cluster, Cluster)> {
+    let start = |node: i32| {
+        Cluster::builder()
+            .conf("snowflake.node_id", node)
+            .conf("wal_level", "logical")
+            .start_with_extension()
+    };
+    Ok((start(1)?, start(2)?))
+}
+
+/// Subscribes to a publication.
+pub(crate) fn subscribe(
+    subscriber: &mut Client,
+    publisher: &Server,
+    publication: &str,
+) -> Result<()> {
+    subscriber.batch_execute(&format!(
+        "CREATE SUBSCRIPTION of_{publication} CONNECTION 'host={} port={} user=postgres dbname=postgres' \
+         PUBLICATION {publication}",
+        publisher.sockets().display(),
+        publisher.port()
+    ))?;
+    Ok(())
+}
