@@ -130,24 +130,4 @@ mod tests {
             assert_eq!(message, "the clock does not say what was expected");
         }
     }
-
-    #[pg_test]
-    fn what_copy_calls_is_refused_elsewhere() {
-        for statement in [
-            "SELECT snowflake_copy_nextval()",
-            "SELECT snowflake_copy_nextval() FROM generate_series(1, 3)",
-            "VALUES (snowflake_copy_nextval())",
-        ] {
-            let [state, message, _, hint] = outcome(statement);
-            assert_eq!(state, "0A000", "{statement}");
-            assert_eq!(message, "snowflake_copy_nextval is called by COPY only");
-            assert_eq!(hint, "Call snowflake_nextval.");
-        }
-    }
-
-    #[pg_test]
-    fn discard_forgets_the_last_id() {
-        Spi::run("SELECT snowflake_nextval(); DISCARD SEQUENCES").expect("both run");
-        assert_eq!(outcome("SELECT snowflake_currval()")[0], "55000");
-    }
 }
