@@ -10,18 +10,18 @@ mod tests {
     use super::*;
 
     #[pg_test]
-    fn an_id_tells_this_backend_and_now() {
-        let told: bool = one(
+    fn an_id_has_the_numbers_of_this_session_and_the_time_of_now() {
+        let right: bool = one(
             "SELECT d.node_id = current_setting('snowflake.node_id')::int
                 AND d.backend_id = pg_backend_pid() % 16
                 AND abs(extract(epoch FROM d.created_at - clock_timestamp())) < 10
              FROM snowflake_decode(snowflake_nextval()) AS d",
         );
-        assert!(told);
+        assert!(right);
     }
 
     #[pg_test]
-    fn decode_reads_ids_of_other_makers() {
+    fn decode_reads_ids_of_other_generators() {
         for (id, layout, expected) in [
             (
                 1_541_815_603_606_036_480,
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[pg_test]
-    fn ids_that_are_none_are_refused() {
+    fn numbers_that_are_no_ids_are_refused() {
         let [state, message, detail, _] = outcome("SELECT snowflake_decode(-1)");
         assert_eq!(state, "22003");
         assert_eq!(message, "-1 is not a snowflake ID");
@@ -137,7 +137,7 @@ mod tests {
                 hint.contains("timestamp:41 node:6 backend:4 sequence:12"),
                 "{hint}"
             );
-            assert!(details.insert(detail.clone()), "{layout}: {detail} twice");
+            assert!(details.insert(detail.clone()), "{layout}: {detail} again");
         }
         assert!(
             details.contains("the fields take 73 bits; an ID has 63"),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[pg_test]
-    fn bounds_end_as_the_contract_says() {
+    fn bounds_end_where_the_layout_ends() {
         for (call, expected) in [
             ("min_id('-infinity')", 0),
             ("min_id('2024-12-31 23:59:59+00')", 0),
@@ -314,8 +314,8 @@ mod tests {
         ] {
             let [state, message, detail, _] = outcome(&format!("SELECT snowflake_{call}"));
             assert_eq!(state, "22003", "{call}");
-            let says = " is out of range for the layout";
-            assert!(message.ends_with(says), "{call}: {message}");
+            let end = " is out of range for the layout";
+            assert!(message.ends_with(end), "{call}: {message}");
             assert!(detail.contains(" has IDs from "), "{call}: {detail}");
         }
     }
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[pg_test]
-    fn layouts_say_how_long_and_how_many() {
+    fn layouts_show_their_end_and_their_numbers() {
         let rows = texts(
             "SELECT concat_ws(' ', name, (expires_at AT TIME ZONE 'UTC')::date, ids_per_second,
                               nodes, backends)
@@ -407,7 +407,7 @@ mod tests {
                 "js53 2112-02-09 102400 32 1",
             ]
         );
-        // The text is what it says: it reads as the name does.
+        // A preset's name and its text mean the same.
         let differing: i64 = one("SELECT count(*) FROM snowflake_layouts
              WHERE snowflake_max_id('infinity', name) <> snowflake_max_id('infinity', layout)
                 OR snowflake_timestamp(0, name) <> snowflake_timestamp(0, layout)

@@ -43,7 +43,7 @@ struct Records {
 }
 
 impl Records {
-    /// What the log says since `from`.
+    /// The records since `from`.
     fn since(client: &mut Client, from: &str, table: &str) -> Result<Self> {
         let row = client.query_one(
             &format!(
@@ -107,7 +107,8 @@ fn copied(
     Ok(())
 }
 
-/// The session makes IDs as before; outside a COPY there is no other function.
+/// The session generates IDs as before, and the function that COPY calls is
+/// refused.
 fn nothing_is_left(client: &mut Client, what: &str) -> Result<()> {
     let mut ids = vec![ids::one(client)?];
     client.batch_execute(
@@ -126,7 +127,7 @@ fn nothing_is_left(client: &mut Client, what: &str) -> Result<()> {
     let tally = Tally::of(ids);
     assert_eq!(tally.ids, 24, "{what}");
     assert_eq!(tally.duplicates, 0, "{what}: afterwards: {tally}");
-    assert_no_twin(client, what)?;
+    assert_no_copy_default(client, what)?;
     client.batch_execute("DROP TABLE afterwards, alike")?;
     let refused = refusal(client, "SELECT snowflake_copy_nextval()")?;
     assert_eq!(refused.sqlstate, "0A000", "{what}: {refused}");
@@ -134,7 +135,7 @@ fn nothing_is_left(client: &mut Client, what: &str) -> Result<()> {
 }
 
 /// No default of any table has become the other function.
-fn assert_no_twin(client: &mut Client, what: &str) -> Result<()> {
+fn assert_no_copy_default(client: &mut Client, what: &str) -> Result<()> {
     let defaults = text(
         client,
         "SELECT count(*) FILTER (WHERE pg_get_expr(adbin, adrelid) LIKE '%copy_nextval%')
@@ -731,7 +732,7 @@ fn next_statements(
             assert_eq!(many.as_deref(), Some("50"), "{what}");
             client.batch_execute("ALTER TABLE grown DROP COLUMN id")?;
         }
-        assert_no_twin(client, what)?;
+        assert_no_copy_default(client, what)?;
         client.batch_execute("DROP TABLE IF EXISTS alike")?;
     }
     Ok(())
@@ -812,7 +813,7 @@ fn nothing_is_left_after_a_copy_that_is_cancelled_or_abandoned() -> Result<()> {
     Ok(())
 }
 
-/// Waits until a query says `true`.
+/// Waits until a query returns `true`.
 fn until(client: &mut Client, query: &str) -> Result<()> {
     let begun = Instant::now();
     while text(client, query)?.as_deref() != Some("true") {
@@ -848,12 +849,12 @@ fn a_refusal_names_the_function_that_was_written() -> Result<()> {
     load(How::Batched, "a role that is not the owner")?;
 
     owner.batch_execute("REVOKE EXECUTE ON FUNCTION snowflake_copy_nextval() FROM PUBLIC")?;
-    load(How::OneByOne, "a role that may not execute the twin")?;
+    load(How::OneByOne, "a role that may not execute copy_nextval")?;
     owner.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_copy_nextval() TO loader")?;
-    load(How::Batched, "a role that may execute the twin again")?;
+    load(How::Batched, "a role that may execute copy_nextval again")?;
 
     owner.batch_execute("REVOKE EXECUTE ON FUNCTION snowflake_nextval() FROM PUBLIC")?;
-    let says = "permission denied for function snowflake_nextval";
+    let message = "permission denied for function snowflake_nextval";
     let mut refusals = 0;
     for grants in [
         "GRANT EXECUTE ON FUNCTION snowflake_copy_nextval() TO loader",
@@ -862,10 +863,10 @@ fn a_refusal_names_the_function_that_was_written() -> Result<()> {
         owner.batch_execute(grants)?;
         let refused = refused_copy(&mut loader()?, COPY, "1\n")?;
         assert_eq!(refused.sqlstate, "42501", "{refused}");
-        assert_eq!(refused.message, says);
+        assert_eq!(refused.message, message);
         let refused = refusal(&mut loader()?, "INSERT INTO t (v) VALUES (1)")?;
         assert_eq!(refused.sqlstate, "42501", "{refused}");
-        assert_eq!(refused.message, says);
+        assert_eq!(refused.message, message);
         refusals += 2;
     }
     // The owner of a function that copies with its own rights.
@@ -1001,14 +1002,14 @@ fn errors_of_other_statements_keep_their_fields() -> Result<()> {
              INSERT INTO data (v) VALUES (0);
              PREPARE dividing AS SELECT 1 / v FROM generate_series(0, 3) AS v",
         )?;
-        let mut said = Vec::new();
+        let mut fields = Vec::new();
         for &statement in REFUSED {
             let error = client
                 .simple_query(statement)
                 .err()
                 .with_context(|| format!("this should have been refused: {statement}"))?;
-            let error = error.as_db_error().context("the server said nothing")?;
-            said.push(format!(
+            let error = error.as_db_error().context("no answer of the server")?;
+            fields.push(format!(
                 "{} {} {:?}\n detail {:?}\n hint {:?}\n context {:?}\n {:?} {:?} {:?} {:?} {:?}\n position {:?}\n from {:?} {:?} {:?}",
                 error.severity(),
                 error.code().code(),
@@ -1027,20 +1028,20 @@ fn errors_of_other_statements_keep_their_fields() -> Result<()> {
                 error.routine(),
             ));
         }
-        answers.push(said);
+        answers.push(fields);
     }
     let (mut with_context, mut with_table, mut with_constraint) = (0, 0, 0);
     for (index, &statement) in REFUSED.iter().enumerate() {
         assert_eq!(answers[0][index], answers[1][index], "{statement}");
-        let said = &answers[1][index];
-        with_context += usize::from(!said.contains("context None"));
-        with_table += usize::from(said.contains("Some(\"public\") Some("));
-        with_constraint += usize::from(said.contains("None Some(\"small\")"))
-            + usize::from(said.contains("Some(\"one_each\")"));
+        let fields = &answers[1][index];
+        with_context += usize::from(!fields.contains("context None"));
+        with_table += usize::from(fields.contains("Some(\"public\") Some("));
+        with_constraint += usize::from(fields.contains("None Some(\"small\")"))
+            + usize::from(fields.contains("Some(\"one_each\")"));
     }
     let copy = answers[1]
         .iter()
-        .find(|said| said.contains("COPY data, line 2, column v"));
+        .find(|fields| fields.contains("COPY data, line 2, column v"));
     assert!(copy.is_some(), "a COPY's context is missing: {answers:?}");
     assert!(with_context >= 8 && with_table >= 4 && with_constraint == 2);
     println!(
@@ -1145,7 +1146,7 @@ fn only_copy_may_call_the_function_it_calls() -> Result<()> {
     let refused = refused_copy(client, COPY, "1\n")?;
     assert_eq!(refused.sqlstate, "0A000", "{refused}");
     println!(
-        "copy: the twin is refused in {} kinds of statement",
+        "copy: it is refused in {} kinds of statement",
         statements.len() + 1
     );
     Ok(())
@@ -1201,14 +1202,14 @@ fn copy_works_in_any_schema_and_is_refused_without_preload() -> Result<()> {
             send(c, COPY, 0..500)
         })?;
     }
-    // Without its twin the function is called as it is written.
+    // Without that function the one of the default is called.
     client.batch_execute(
         "ALTER EXTENSION snowflake DROP FUNCTION s.snowflake_copy_nextval();
          DROP FUNCTION s.snowflake_copy_nextval()",
     )?;
     let from = here(client)?;
     send(client, COPY, 0..500)?;
-    Records::since(client, &from, "t")?.assert(How::OneByOne, "no twin");
+    Records::since(client, &from, "t")?.assert(How::OneByOne, "no copy_nextval");
     let tally = Tally::of(ids::fetch(client, "SELECT id FROM t")?);
     println!("copy: in another schema: {tally}");
     assert_eq!(tally.ids, 2_500);

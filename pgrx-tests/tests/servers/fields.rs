@@ -1,4 +1,4 @@
-//! What an ID tells of the server: its backend and node numbers are those of
+//! What an ID shows of the server: its backend and node numbers are those of
 //! the session and the setting, a session's IDs grow, the last bits are spread.
 //!
 //! The last one guards against the fault of the plain algorithm, which
@@ -84,7 +84,7 @@ fn the_ids_of_a_session_grow_and_have_the_time_of_the_clock() -> Result<()> {
         // session starts to generate in bulk, in the following tick.
         assert!(
             (before - 1_000..=after + 1_000).contains(&time),
-            "ID {id} of {time} us was made between {before} and {after}"
+            "ID {id} of {time} us was generated between {before} and {after}"
         );
         received.push(id);
         if round % 50 == 0 {

@@ -107,7 +107,7 @@ impl LastHour {
             "SELECT count(*) FROM events WHERE snowflake_timestamp(id) >= now() - interval '1 hour'
                                            AND snowflake_timestamp(id) < now()",
         )?;
-        // The data ended when it was made, a few seconds ago.
+        // The last row is of the time of the INSERT, a few seconds ago.
         assert!((40_000..=41_667).contains(&rows), "{rows} rows");
         Ok(Self {
             since: value(client, "SELECT now() - interval '1 hour'")?,
