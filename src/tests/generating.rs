@@ -1,4 +1,4 @@
-//! Making IDs, and how it is going.
+//! Generating IDs, and monitoring it.
 
 use pgrx::prelude::*;
 
@@ -19,7 +19,7 @@ mod tests {
     }
 
     #[pg_test]
-    fn nextvals_makes_as_many_as_asked_ascending() {
+    fn nextvals_returns_the_requested_number_of_ids_in_ascending_order() {
         for count in [0, 1, 2, 4_095, 4_096, 4_097, 100_000] {
             let ordered: String = one(&format!(
                 "SELECT concat_ws(' ', count(*), count(DISTINCT id),
@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[pg_test]
-    fn currval_is_the_last_id_handed_out_not_the_last_reserved() {
+    fn currval_is_the_last_id_that_was_returned() {
         let last: i64 =
             one("SELECT max(id) FROM (SELECT snowflake_nextvals(1000) AS id LIMIT 3) AS t");
         assert_eq!(one::<i64>("SELECT snowflake_currval()"), last);
@@ -59,24 +59,22 @@ mod tests {
     }
 
     #[pg_test]
-    fn status_tells_how_it_goes() {
-        Spi::run("SELECT count(snowflake_nextval()) FROM generate_series(1, 1000)")
-            .expect("makes IDs");
-        let told: String = one(
+    fn status_shows_the_state_of_the_server() {
+        Spi::run("SELECT count(snowflake_nextval()) FROM generate_series(1, 1000)").expect("IDs");
+        let shown: String = one(
             "SELECT concat_ws(' ', preloaded, node_id, ids >= 1000, waits >= 0,
                               abs(extract(epoch FROM last_id_at - clock_timestamp())) < 10,
                               reserved_until > last_id_at, clock_behind < interval '10 s',
                               expires_at)
              FROM snowflake_status",
         );
-        assert!(told.starts_with("t 5 t t t t t 2094-09-"), "{told}");
+        assert!(shown.starts_with("t 5 t t t t t 2094-09-"), "{shown}");
     }
 
     #[pg_test]
-    fn each_slot_tells_what_happened_in_it() {
+    fn stat_slots_shows_each_slot() {
         Spi::run("SELECT snowflake_stat_reset()").expect("a superuser may");
-        Spi::run("SELECT count(snowflake_nextval()) FROM generate_series(1, 1000)")
-            .expect("makes IDs");
+        Spi::run("SELECT count(snowflake_nextval()) FROM generate_series(1, 1000)").expect("IDs");
         let rows: i64 = one("SELECT count(*) FROM snowflake_stat_slots");
         assert_eq!(rows, 16);
         let mine: String = one(
@@ -114,7 +112,7 @@ mod tests {
     }
 
     #[pg_test]
-    fn accept_clock_wants_to_know_the_time() {
+    fn accept_clock_takes_the_time_of_the_clock_only() {
         assert_eq!(
             outcome("SELECT snowflake_accept_clock(clock_timestamp())")[0],
             "00000"
@@ -129,25 +127,5 @@ mod tests {
             assert_eq!(state, "22023", "{wrong}");
             assert_eq!(message, "the clock does not say what was expected");
         }
-    }
-
-    #[pg_test]
-    fn what_copy_calls_is_refused_elsewhere() {
-        for statement in [
-            "SELECT snowflake_copy_nextval()",
-            "SELECT snowflake_copy_nextval() FROM generate_series(1, 3)",
-            "VALUES (snowflake_copy_nextval())",
-        ] {
-            let [state, message, _, hint] = outcome(statement);
-            assert_eq!(state, "0A000", "{statement}");
-            assert_eq!(message, "snowflake_copy_nextval is called by COPY only");
-            assert_eq!(hint, "Call snowflake_nextval.");
-        }
-    }
-
-    #[pg_test]
-    fn discard_forgets_the_last_id() {
-        Spi::run("SELECT snowflake_nextval(); DISCARD SEQUENCES").expect("both run");
-        assert_eq!(outcome("SELECT snowflake_currval()")[0], "55000");
     }
 }

@@ -10,18 +10,18 @@ mod tests {
     use super::*;
 
     #[pg_test]
-    fn an_id_tells_this_backend_and_now() {
-        let told: bool = one(
+    fn an_id_has_the_numbers_of_this_session_and_the_time_of_now() {
+        let right: bool = one(
             "SELECT d.node_id = current_setting('snowflake.node_id')::int
                 AND d.backend_id = pg_backend_pid() % 16
                 AND abs(extract(epoch FROM d.created_at - clock_timestamp())) < 10
              FROM snowflake_decode(snowflake_nextval()) AS d",
         );
-        assert!(told);
+        assert!(right);
     }
 
     #[pg_test]
-    fn decode_reads_ids_of_other_makers() {
+    fn decode_reads_ids_of_other_generators() {
         for (id, layout, expected) in [
             (
                 1_541_815_603_606_036_480,
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[pg_test]
-    fn ids_that_are_none_are_refused() {
+    fn numbers_that_are_no_ids_are_refused() {
         let [state, message, detail, _] = outcome("SELECT snowflake_decode(-1)");
         assert_eq!(state, "22003");
         assert_eq!(message, "-1 is not a snowflake ID");
@@ -99,6 +99,20 @@ mod tests {
             message,
             "the time of 9223372036854775807 is out of range for timestamp with time zone"
         );
+
+        for function in [
+            "decode",
+            "timestamp",
+            "node_id",
+            "backend_id",
+            "sequence",
+            "explain",
+        ] {
+            for id in [-1, i64::MIN, 1 << 53, i64::MAX] {
+                let [state, ..] = outcome(&format!("SELECT snowflake_{function}({id}, 'js53')"));
+                assert_eq!(state, "22003", "{function}({id})");
+            }
+        }
     }
 
     #[pg_test]
@@ -123,7 +137,7 @@ mod tests {
                 hint.contains("timestamp:41 node:6 backend:4 sequence:12"),
                 "{hint}"
             );
-            assert!(details.insert(detail.clone()), "{layout}: {detail} twice");
+            assert!(details.insert(detail.clone()), "{layout}: {detail} again");
         }
         assert!(
             details.contains("the fields take 73 bits; an ID has 63"),
@@ -195,6 +209,21 @@ mod tests {
                 "The range is 0 to 63.",
             ),
             (
+                "now(), 0, -2147483648, 0",
+                "backend -2147483648 is out of range for the layout",
+                "The range is 0 to 15.",
+            ),
+            (
+                "now(), 0, 0, -1",
+                "sequence -1 is out of range for the layout",
+                "The range is 0 to 4095.",
+            ),
+            (
+                "now(), 2147483647, 0, 0",
+                "node 2147483647 is out of range for the layout",
+                "The range is 0 to 63.",
+            ),
+            (
                 "now(), 0, 16, 0",
                 "backend 16 is out of range for the layout",
                 "The range is 0 to 15.",
@@ -230,7 +259,7 @@ mod tests {
     }
 
     #[pg_test]
-    fn bounds_end_as_the_contract_says() {
+    fn bounds_end_where_the_layout_ends() {
         for (call, expected) in [
             ("min_id('-infinity')", 0),
             ("min_id('2024-12-31 23:59:59+00')", 0),
@@ -241,7 +270,15 @@ mod tests {
                 "min_id('2094-09-07 15:47:35.551+00')",
                 ((1 << 41) - 1) << 22,
             ),
+            (
+                "min_id('1969-07-20 20:17:40+00', 'timestamp:41 sequence:10 epoch:1969-07-20T20:17:39Z')",
+                1_024_000,
+            ),
             ("max_id('-infinity')", -1),
+            (
+                "max_id('2094-09-07 15:47:35.550999+00')",
+                (((1 << 41) - 1) << 22) - 1,
+            ),
             ("max_id('2024-12-31 23:59:59.999999+00')", -1),
             ("max_id('2025-01-01 00:00:00+00')", (1 << 22) - 1),
             ("max_id('2025-01-01 00:00:00.000999+00')", (1 << 22) - 1),
@@ -266,13 +303,20 @@ mod tests {
         for call in [
             "min_id('infinity')",
             "min_id('2094-09-07 15:47:35.551001+00')",
+            "min_id('9999-01-01', 'default')",
             "min_id('2024-11-20 13:24:16+00', 'uid-generator')",
+            "min_id('294276-12-31 23:59:59.999999+00', 'uid-generator')",
+            // As `snowflake_min_id` of its lower end.
+            "between(0, 'infinity', 'infinity')",
+            "between(9223372036854775807, 'infinity', '2025-01-01', 'default')",
+            "between(9223372036854775807, '2094-09-07 15:47:35.552+00', '9999-01-01')",
+            "between(9223372036854775807, '2094-09-07 15:47:35.552+00', 'infinity')",
         ] {
-            assert_eq!(
-                outcome(&format!("SELECT snowflake_{call}"))[0],
-                "22003",
-                "{call}"
-            );
+            let [state, message, detail, _] = outcome(&format!("SELECT snowflake_{call}"));
+            assert_eq!(state, "22003", "{call}");
+            let end = " is out of range for the layout";
+            assert!(message.ends_with(end), "{call}: {message}");
+            assert!(detail.contains(" has IDs from "), "{call}: {detail}");
         }
     }
 
@@ -306,6 +350,16 @@ mod tests {
             ("0", "'-infinity'", "'infinity'", "t"),
             ("9223372036854775807", "'-infinity'", "'infinity'", "t"),
             ("9223372036854775807", "'2026-01-01'", "'2500-01-01'", "t"),
+            (
+                "9223372036854775807",
+                "'2094-09-07 15:47:35.551+00'",
+                "'9999-01-01'",
+                "t",
+            ),
+            ("0", "'2025-01-01 00:00+00'", "'infinity'", "t"),
+            ("0", "'2025-01-01 00:00+00'", "'2025-01-01 00:00+00'", "f"),
+            ("0", "'-infinity'", "'2025-01-01 00:00+00'", "f"),
+            ("-5", "'2025-01-01'", "'2026-01-01'", "f"),
             ("1", "'2026-01-02'", "'2026-01-01'", "f"),
             ("1", "'-infinity'", "'-infinity'", "f"),
             ("NULL", "'2026-01-01'", "'2026-01-02'", ""),
@@ -323,10 +377,13 @@ mod tests {
                 assert_eq!(between, expected, "{id} {since} {until}");
             }
         }
+        // No ID of the layout, and so of no time that has an end.
+        let js53 = "9007199254740992, '2025-01-01', '9999-01-01', 'js53'";
+        assert!(!one::<bool>(&format!("SELECT snowflake_between({js53})")));
     }
 
     #[pg_test]
-    fn layouts_say_how_long_and_how_many() {
+    fn layouts_show_their_end_and_their_numbers() {
         let rows = texts(
             "SELECT concat_ws(' ', name, (expires_at AT TIME ZONE 'UTC')::date, ids_per_second,
                               nodes, backends)
@@ -350,10 +407,11 @@ mod tests {
                 "js53 2112-02-09 102400 32 1",
             ]
         );
-        // The text is what it says: it reads as the name does.
+        // A preset's name and its text mean the same.
         let differing: i64 = one("SELECT count(*) FROM snowflake_layouts
              WHERE snowflake_max_id('infinity', name) <> snowflake_max_id('infinity', layout)
-                OR snowflake_timestamp(0, name) <> snowflake_timestamp(0, layout)");
+                OR snowflake_timestamp(0, name) <> snowflake_timestamp(0, layout)
+                OR split_part(snowflake_explain(0, name), E'\\nlayout ', 2) <> layout");
         assert_eq!(differing, 0);
     }
 
@@ -410,6 +468,24 @@ mod tests {
                 ],
             ),
             (
+                "from_text(E'000000000000\\n')",
+                [
+                    "22P02",
+                    "invalid text of a snowflake ID: \"000000000000\n\"",
+                    "Character \"\\n\" at position 13 is not a base32 digit.",
+                    "",
+                ],
+            ),
+            (
+                "from_text('AzL8n0Y58m8', 'base62')",
+                [
+                    "22003",
+                    "\"AzL8n0Y58m8\" is out of range for a snowflake ID",
+                    "The largest ID is \"AzL8n0Y58m7\".",
+                    "",
+                ],
+            ),
+            (
                 "from_text('8000000000000')",
                 [
                     "22003",
@@ -443,48 +519,12 @@ mod tests {
                 "{call}"
             );
         }
+        for call in ["from_text('0000000000000', 'Base32')", "to_text(1, '')"] {
+            assert_eq!(outcome(&format!("SELECT snowflake_{call}"))[0], "22023");
+        }
         assert_eq!(
             one::<i64>("SELECT snowflake_from_text('o6xhdf09iog0O')"),
             one::<i64>("SELECT snowflake_from_text('06XHDF0910G00')")
         );
-    }
-
-    #[pg_test]
-    fn a_range_on_the_key_is_an_index_condition() {
-        Spi::run(
-            "CREATE TEMP TABLE t (id bigint PRIMARY KEY, v int);
-             INSERT INTO t SELECT snowflake_compose(now() - n * interval '1 s', 0, 0, 0), n
-             FROM generate_series(1, 20000) AS n;
-             ANALYZE t",
-        )
-        .expect("a table");
-        for condition in [
-            "snowflake_between(id, now() - interval '1 min', now())",
-            "snowflake_between(id, now() - interval '1 min', now(), 'default')",
-            "snowflake_between(id, (SELECT now() - interval '1 min'), now())",
-            "id >= snowflake_min_id(now() - interval '1 min')",
-        ] {
-            let plan = texts_of_plan(&format!("SELECT v FROM t WHERE {condition}"));
-            assert!(
-                plan.contains("Index Scan using t_pkey"),
-                "{condition}: {plan}"
-            );
-            assert!(
-                plan.contains("Index Cond: ((id >=") || plan.contains("Index Cond: (id >="),
-                "{plan}"
-            );
-            assert!(!plan.contains("Filter"), "{condition}: {plan}");
-        }
-    }
-
-    fn texts_of_plan(query: &str) -> String {
-        Spi::connect(|client| {
-            let rows = client
-                .select(&format!("EXPLAIN (COSTS off) {query}"), None, &[])
-                .expect("a plan");
-            rows.map(|row| row.get::<String>(1).expect("text").unwrap_or_default())
-                .collect::<Vec<_>>()
-                .join("\n")
-        })
     }
 }

@@ -20,7 +20,7 @@ mod tests {
     }
 
     #[pg_test]
-    fn shadows_follow_whatever_is_written() {
+    fn shadows_follow_every_insert_and_update() {
         create_table();
         let row = "concat_ws(' ', note, coalesce(wide_a::text, '-'), coalesce(wide_b::text, '-'))";
         for (statement, expected) in [
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[pg_test]
-    fn a_shadow_is_kept_where_triggers_are_for_replicas_only() {
+    fn an_always_trigger_keeps_its_shadow_on_a_replica() {
         create_table();
         Spi::run(
             "ALTER TABLE kept ENABLE ALWAYS TRIGGER keep_a;
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[pg_test]
-    fn a_trigger_that_is_made_otherwise_is_refused() {
+    fn a_trigger_that_is_defined_otherwise_is_refused() {
         Spi::run("CREATE TABLE refused (a integer, t text, wide bigint)").expect("a table");
         for (trigger, state, message) in [
             (

@@ -5,7 +5,7 @@
 //! Whether rows went in in batches is read from the write-ahead log, with
 //! `pg_walinspect`: a batch is one record there.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ struct Records {
 }
 
 impl Records {
-    /// What the log says since `from`.
+    /// The records since `from`.
     fn since(client: &mut Client, from: &str, table: &str) -> Result<Self> {
         let row = client.query_one(
             &format!(
@@ -107,7 +107,8 @@ fn copied(
     Ok(())
 }
 
-/// The session makes IDs as before; outside a COPY there is no other function.
+/// The session generates IDs as before, and the function that COPY calls is
+/// refused.
 fn nothing_is_left(client: &mut Client, what: &str) -> Result<()> {
     let mut ids = vec![ids::one(client)?];
     client.batch_execute(
@@ -126,7 +127,7 @@ fn nothing_is_left(client: &mut Client, what: &str) -> Result<()> {
     let tally = Tally::of(ids);
     assert_eq!(tally.ids, 24, "{what}");
     assert_eq!(tally.duplicates, 0, "{what}: afterwards: {tally}");
-    assert_no_twin(client, what)?;
+    assert_no_copy_default(client, what)?;
     client.batch_execute("DROP TABLE afterwards, alike")?;
     let refused = refusal(client, "SELECT snowflake_copy_nextval()")?;
     assert_eq!(refused.sqlstate, "0A000", "{what}: {refused}");
@@ -134,7 +135,7 @@ fn nothing_is_left(client: &mut Client, what: &str) -> Result<()> {
 }
 
 /// No default of any table has become the other function.
-fn assert_no_twin(client: &mut Client, what: &str) -> Result<()> {
+fn assert_no_copy_default(client: &mut Client, what: &str) -> Result<()> {
     let defaults = text(
         client,
         "SELECT count(*) FILTER (WHERE pg_get_expr(adbin, adrelid) LIKE '%copy_nextval%')
@@ -188,27 +189,74 @@ fn numbers(count: i32) -> String {
     (1..=count).map(|number| format!("{number}\n")).collect()
 }
 
+/// The COPY that most tests run.
+const COPY: &str = "COPY t (v) FROM STDIN";
+
+/// Forms of COPY: how many rows of 2,500 go in, how, and by which statements. `@` is a file of the
+/// server with the same lines.
+#[rustfmt::skip]
+const FORMS: &[(&str, i64, How, &[&str])] = &[
+    ("lines from the client", 2_500, How::Batched, &[COPY]),
+    ("a file of the server", 2_500, How::Batched, &["COPY t (v) FROM '@'"]),
+    ("a program's output", 2_000, How::Batched, &["COPY t (v) FROM PROGRAM 'seq 2000'"]),
+    ("WHERE", 625, How::Batched, &["COPY t (v) FROM STDIN WHERE v % 4 = 0"]),
+    ("IDs in WHERE", 2_500, How::OneByOne, &["COPY t (v) FROM STDIN WHERE snowflake_nextval() > v"]),
+    ("CSV with a header", 2_499, How::Batched, &["COPY t (v) FROM STDIN (FORMAT csv, HEADER)"]),
+    ("binary", 1_000, How::Batched, &[
+        "COPY (SELECT generate_series(1, 1000)) TO '@.binary' (FORMAT binary)",
+        "COPY t (v) FROM '@.binary' (FORMAT binary)",
+    ]),
+    ("IDs in the input", 2_500, How::Batched, &["COPY t (id) FROM STDIN"]),
+    ("switched off", 2_500, How::OneByOne, &["SET snowflake.copy_multi_insert = off", COPY]),
+    ("reset", 2_500, How::Batched, &["RESET snowflake.copy_multi_insert", COPY]),
+    ("SET LOCAL ... = off", 2_500, How::OneByOne, &[
+        "BEGIN; SET LOCAL snowflake.copy_multi_insert = off", COPY, "COMMIT",
+    ]),
+    ("after the SET LOCAL", 2_500, How::Batched, &[COPY]),
+    ("two in a transaction", 5_000, How::Batched, &["BEGIN", COPY, COPY, "COMMIT"]),
+    ("a subtransaction", 2_500, How::Batched, &["BEGIN; SAVEPOINT s", COPY, "RELEASE s; COMMIT"]),
+    ("a DO block", 2_500, How::Batched, &["DO $$ BEGIN COPY t (v) FROM '@'; END $$"]),
+    ("functions", 7_500, How::Batched, &[
+        "CREATE FUNCTION load() RETURNS void LANGUAGE plpgsql AS $$ BEGIN COPY t (v) FROM '@'; END $$;
+         CREATE FUNCTION load_sql() RETURNS void LANGUAGE sql AS $$ COPY t (v) FROM '@' $$",
+        "SELECT load(); SELECT load(); SELECT load_sql()",
+    ]),
+    ("a procedure that commits", 5_000, How::Batched, &[
+        "CREATE PROCEDURE load_and_commit() LANGUAGE plpgsql AS $$ BEGIN
+             COPY t (v) FROM '@'; COMMIT; COPY t (v) FROM '@'; ROLLBACK; COPY t (v) FROM '@';
+         END $$",
+        "CALL load_and_commit()",
+    ]),
+];
+
 #[test]
-fn every_form_of_copy() -> Result<()> {
-    use How::{Batched, OneByOne};
+fn every_form_of_copy_inserts_in_batches() -> Result<()> {
     let cluster = server()?;
     let client = &mut cluster.connect()?;
     client.batch_execute(TABLES)?;
-    let path = file(&cluster, "numbers", &numbers(2_000))?;
-
-    copied(client, "lines from the client", "t", 5_000, Batched, |c| {
-        send(c, "COPY t (v) FROM STDIN", 0..5_000)
+    let path = file(&cluster, "numbers", &numbers(2_500))?;
+    for &(what, rows, how, statements) in FORMS {
+        copied(client, what, "t", rows, how, |c| {
+            for statement in statements {
+                if statement.contains("STDIN") {
+                    send(c, statement, 1..2_501)?;
+                } else {
+                    c.batch_execute(&statement.replace('@', &path))?;
+                }
+            }
+            Ok(())
+        })?;
+    }
+    copied(client, "no key", "other", 2_500, How::Batched, |c| {
+        send(c, "COPY other (v) FROM STDIN", 0..2_500)
     })?;
-    copied(client, "no primary key", "other", 3_000, Batched, |c| {
-        send(c, "COPY other (v) FROM STDIN", 0..3_000)
+    client.batch_execute("CREATE TABLE frozen (LIKE t INCLUDING ALL)")?;
+    copied(client, "FREEZE", "frozen", 2_500, How::Batched, |c| {
+        c.batch_execute("BEGIN; TRUNCATE frozen")?;
+        send(c, "COPY frozen (v) FROM STDIN (FREEZE)", 0..2_500)?;
+        Ok(c.batch_execute("COMMIT")?)
     })?;
-    copied(client, "a file of the server", "t", 2_000, Batched, |c| {
-        Ok(c.batch_execute(&format!("COPY t (v) FROM '{path}'"))?)
-    })?;
-    copied(client, "a program's output", "t", 2_000, Batched, |c| {
-        Ok(c.batch_execute("COPY t (v) FROM PROGRAM 'seq 2000'")?)
-    })?;
-    copied(client, "psql's \\copy", "t", 2_000, Batched, |_| {
+    copied(client, "psql's \\copy", "t", 2_500, How::Batched, |_| {
         let output = cluster
             .client_command("psql", "postgres")
             .args(["-X", "-v", "ON_ERROR_STOP=1", "-qAt"])
@@ -219,234 +267,59 @@ fn every_form_of_copy() -> Result<()> {
         assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "t");
         ensure!(output.status.success(), "{output:?}");
         Ok(())
-    })?;
-    copied(client, "WHERE", "t", 500, Batched, |c| {
-        send(c, "COPY t (v) FROM STDIN WHERE v % 4 = 0", 0..2_000)
-    })?;
-    copied(client, "IDs in WHERE", "t", 500, OneByOne, |c| {
-        send(
-            c,
-            "COPY t (v) FROM STDIN WHERE snowflake_nextval() > v",
-            0..500,
-        )
-    })?;
-    copied(client, "CSV with a header", "t", 1_000, Batched, |c| {
-        let lines = format!("v\n{}", numbers(1_000));
-        send_text(c, "COPY t (v) FROM STDIN (FORMAT csv, HEADER)", &lines)
-    })?;
-    let binary = cluster.data().join("binary").display().to_string();
-    client.batch_execute(&format!(
-        "COPY (SELECT generate_series(1, 1000)) TO '{binary}' (FORMAT binary)"
-    ))?;
-    copied(client, "binary", "t", 1_000, Batched, |c| {
-        Ok(c.batch_execute(&format!("COPY t (v) FROM '{binary}' (FORMAT binary)"))?)
-    })?;
-    client.batch_execute("CREATE TABLE frozen (LIKE t INCLUDING ALL)")?;
-    copied(client, "FREEZE", "frozen", 1_000, Batched, |c| {
-        c.batch_execute("BEGIN; TRUNCATE frozen")?;
-        send(c, "COPY frozen (v) FROM STDIN (FREEZE)", 0..1_000)?;
-        Ok(c.batch_execute("COMMIT")?)
-    })?;
-    copied(client, "IDs in the input", "t", 100, Batched, |c| {
-        let lines: String = (1..=100).map(|id| format!("{id}\t{id}\n")).collect();
-        send_text(c, "COPY t (id, v) FROM STDIN", &lines)
-    })?;
-    copied(client, "switched off", "t", 300, OneByOne, |c| {
-        c.batch_execute("SET snowflake.copy_multi_insert = off")?;
-        send(c, "COPY t (v) FROM STDIN", 0..300)
-    })?;
-    copied(client, "reset", "t", 300, Batched, |c| {
-        c.batch_execute("RESET snowflake.copy_multi_insert")?;
-        send(c, "COPY t (v) FROM STDIN", 0..300)
-    })?;
-    copied(client, "SET LOCAL ... = off", "t", 300, OneByOne, |c| {
-        c.batch_execute("BEGIN; SET LOCAL snowflake.copy_multi_insert = off")?;
-        send(c, "COPY t (v) FROM STDIN", 0..300)?;
-        Ok(c.batch_execute("COMMIT")?)
-    })?;
-    copied(client, "after the SET LOCAL", "t", 300, Batched, |c| {
-        send(c, "COPY t (v) FROM STDIN", 0..300)
-    })?;
-    copied(client, "two in a transaction", "t", 600, Batched, |c| {
-        c.batch_execute("BEGIN")?;
-        send(c, "COPY t (v) FROM STDIN", 0..300)?;
-        send(c, "COPY t (v) FROM STDIN", 0..300)?;
-        Ok(c.batch_execute("COMMIT")?)
-    })?;
-    copied(client, "a subtransaction", "t", 300, Batched, |c| {
-        c.batch_execute("BEGIN; SAVEPOINT s")?;
-        send(c, "COPY t (v) FROM STDIN", 0..300)?;
-        Ok(c.batch_execute("RELEASE s; COMMIT")?)
-    })?;
-    copied(client, "a DO block", "t", 2_000, Batched, |c| {
-        Ok(c.batch_execute(&format!("DO $$ BEGIN COPY t (v) FROM '{path}'; END $$"))?)
-    })?;
-    client.batch_execute(&format!(
-        "CREATE FUNCTION load() RETURNS void LANGUAGE plpgsql AS
-             $$ BEGIN COPY t (v) FROM '{path}'; END $$;
-         CREATE PROCEDURE load_and_commit() LANGUAGE plpgsql AS
-             $$ BEGIN
-                 COPY t (v) FROM '{path}';
-                 COMMIT;
-                 COPY t (v) FROM '{path}';
-                 ROLLBACK;
-                 COPY t (v) FROM '{path}';
-             END $$;
-         CREATE FUNCTION load_sql() RETURNS void LANGUAGE sql AS $$ COPY t (v) FROM '{path}' $$"
-    ))?;
-    copied(client, "functions", "t", 6_000, Batched, |c| {
-        Ok(c.batch_execute("SELECT load(); SELECT load(); SELECT load_sql()")?)
-    })?;
-    copied(
-        client,
-        "a procedure that commits",
-        "t",
-        4_000,
-        Batched,
-        |c| Ok(c.batch_execute("CALL load_and_commit()")?),
-    )?;
-    Ok(())
+    })
 }
 
+/// The columns of tables, each with the function somewhere, and how rows go in.
+#[rustfmt::skip]
+const DEFAULTS: &[(How, &str, &str)] = &[
+    (How::Batched, "as_text", "id text DEFAULT snowflake_to_text(snowflake_nextval())"),
+    (How::Batched, "in_sum", "id bigint DEFAULT (snowflake_nextval() + 0)"),
+    (How::Batched, "in_case", "id bigint DEFAULT CASE WHEN now() IS NOT NULL THEN snowflake_nextval() END"),
+    (How::Batched, "in_coalesce", "id bigint DEFAULT coalesce(NULL, snowflake_nextval())"),
+    (How::Batched, "in_sql_function", "id bigint DEFAULT fresh()"),
+    (How::OneByOne, "in_plpgsql_function", "id bigint DEFAULT opaque()"),
+    (How::OneByOne, "beside_another_volatile",
+        "id bigint DEFAULT snowflake_nextval(), noise float8 DEFAULT random()"),
+    (How::Batched, "beside_nextval", "id bigint DEFAULT snowflake_nextval(), number bigserial"),
+    (How::Batched, "of_a_domain", "id key"),
+    (How::Batched, "of_numeric", "id numeric DEFAULT snowflake_nextval()"),
+    (How::Batched, "with_unique", "id bigint UNIQUE DEFAULT snowflake_nextval()"),
+    (How::Batched, "with_checks", "id bigint DEFAULT snowflake_nextval() CHECK (id > 0), CHECK (v < 10000)"),
+    (How::Batched, "with_generated", "id bigint DEFAULT snowflake_nextval(),
+         twice bigint GENERATED ALWAYS AS (id % 1000 * 2 + v) STORED"),
+    (How::Batched, "checked_against_another",
+        "id bigint DEFAULT snowflake_nextval(), CHECK (snowflake_nextval() > id)"),
+    (How::Batched, "two", "id bigint DEFAULT snowflake_nextval(), second bigint DEFAULT snowflake_nextval()"),
+];
+
+/// Functions in which the planner sees the call, and in which it does not.
+const FUNCTIONS: &str = "
+    CREATE FUNCTION fresh() RETURNS bigint LANGUAGE sql AS 'SELECT snowflake_nextval()';
+    CREATE FUNCTION opaque() RETURNS bigint LANGUAGE plpgsql AS
+        'BEGIN RETURN snowflake_nextval(); END'";
+
 #[test]
-fn every_kind_of_default_and_table() -> Result<()> {
-    use How::{Batched, OneByOne};
+fn a_default_of_any_form_is_copied_in_batches() -> Result<()> {
     let cluster = server()?;
     let client = &mut cluster.connect()?;
-    client.batch_execute(
-        "CREATE FUNCTION fresh() RETURNS bigint LANGUAGE sql AS 'SELECT snowflake_nextval()';
-         CREATE FUNCTION opaque() RETURNS bigint LANGUAGE plpgsql AS
-             'BEGIN RETURN snowflake_nextval(); END';
-         CREATE DOMAIN key AS bigint DEFAULT snowflake_nextval() CHECK (VALUE > 0)",
-    )?;
-    for (name, columns, how) in [
-        (
-            "as_text",
-            "id text DEFAULT snowflake_to_text(snowflake_nextval())",
-            Batched,
-        ),
-        (
-            "in_sum",
-            "id bigint DEFAULT (snowflake_nextval() + 0)",
-            Batched,
-        ),
-        (
-            "in_case",
-            "id bigint DEFAULT CASE WHEN now() IS NOT NULL THEN snowflake_nextval() END",
-            Batched,
-        ),
-        (
-            "in_coalesce",
-            "id bigint DEFAULT coalesce(NULL, snowflake_nextval())",
-            Batched,
-        ),
-        ("in_sql_function", "id bigint DEFAULT fresh()", Batched),
-        (
-            "in_plpgsql_function",
-            "id bigint DEFAULT opaque()",
-            OneByOne,
-        ),
-        (
-            "beside_another_volatile",
-            "id bigint DEFAULT snowflake_nextval(), noise float8 DEFAULT random()",
-            OneByOne,
-        ),
-        (
-            "beside_nextval",
-            "id bigint DEFAULT snowflake_nextval(), number bigserial",
-            Batched,
-        ),
-        ("of_a_domain", "id key", Batched),
-        (
-            "of_numeric",
-            "id numeric DEFAULT snowflake_nextval()",
-            Batched,
-        ),
-        (
-            "with_unique",
-            "id bigint UNIQUE DEFAULT snowflake_nextval()",
-            Batched,
-        ),
-        (
-            "with_checks",
-            "id bigint DEFAULT snowflake_nextval() CHECK (id > 0), CHECK (v < 10000)",
-            Batched,
-        ),
-        (
-            "with_generated",
-            "id bigint DEFAULT snowflake_nextval(), twice bigint GENERATED ALWAYS AS (id % 1000 * 2 + v) STORED",
-            Batched,
-        ),
-        (
-            "checked_against_another",
-            "id bigint DEFAULT snowflake_nextval(), CHECK (snowflake_nextval() > id)",
-            Batched,
-        ),
-    ] {
+    client.batch_execute(&format!(
+        "{FUNCTIONS};
+         CREATE DOMAIN key AS bigint DEFAULT snowflake_nextval() CHECK (VALUE > 0)"
+    ))?;
+    for &(how, name, columns) in DEFAULTS {
         client.batch_execute(&format!("CREATE TABLE {name} ({columns}, v int)"))?;
         copied(client, name, name, 1_000, how, |c| {
             send(c, &format!("COPY {name} (v) FROM STDIN"), 0..1_000)
         })?;
         client.batch_execute(&format!("INSERT INTO {name} (v) VALUES (1)"))?;
     }
-
-    client.batch_execute(
-        "CREATE TABLE two (id bigint DEFAULT snowflake_nextval(),
-                           second bigint DEFAULT snowflake_nextval(), v int)",
-    )?;
-    copied(client, "two columns", "two", 1_000, Batched, |c| {
-        send(c, "COPY two (v) FROM STDIN", 0..1_000)
-    })?;
     let tally = Tally::of(ids::fetch(
         client,
         "SELECT id FROM two UNION ALL SELECT second FROM two",
     )?);
     println!("copy: two columns: {tally}");
-    assert_eq!(tally.ids, 2_000);
-    tally.assert_unique();
-
-    client.batch_execute(
-        "CREATE TABLE by_v (id bigint DEFAULT snowflake_nextval(), v int) PARTITION BY RANGE (v);
-         CREATE TABLE by_v_low PARTITION OF by_v FOR VALUES FROM (0) TO (500);
-         CREATE TABLE by_v_high PARTITION OF by_v FOR VALUES FROM (500) TO (1000);
-         CREATE TABLE by_id (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), v int)
-             PARTITION BY RANGE (id);
-         CREATE TABLE by_id_now PARTITION OF by_id FOR VALUES FROM (1) TO (MAXVALUE)",
-    )?;
-    for table in ["by_v", "by_id"] {
-        copied(client, table, table, 1_000, Batched, |c| {
-            send(c, &format!("COPY {table} (v) FROM STDIN"), 0..1_000)
-        })?;
-        client.batch_execute(&format!("INSERT INTO {table} (v) VALUES (1)"))?;
-    }
-    // A partition's own default counts for a COPY into the partition alone.
-    copied(client, "a partition", "by_v_low", 500, OneByOne, |c| {
-        c.batch_execute("ALTER TABLE by_v_low ALTER COLUMN id SET DEFAULT opaque()")?;
-        send(c, "COPY by_v_low (v) FROM STDIN", 0..500)
-    })?;
-    copied(client, "its parent", "by_v", 1_000, Batched, |c| {
-        send(c, "COPY by_v (v) FROM STDIN", 0..1_000)
-    })?;
-    client.batch_execute(
-        "CREATE TABLE beside (id bigint DEFAULT snowflake_nextval(), v int);
-         CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
-             $$ BEGIN INSERT INTO beside (v) VALUES (NEW.v); RETURN NEW; END $$;
-         CREATE TRIGGER note AFTER INSERT ON by_v_high
-             FOR EACH ROW EXECUTE FUNCTION note();
-         CREATE TABLE watched (id bigint DEFAULT snowflake_nextval(), v int) PARTITION BY RANGE (v);
-         CREATE TABLE watched_all PARTITION OF watched DEFAULT;
-         CREATE TRIGGER note BEFORE INSERT ON watched_all
-             FOR EACH ROW EXECUTE FUNCTION note()",
-    )?;
-    for (table, how) in [("by_v", Batched), ("watched", OneByOne)] {
-        let what = format!("a partition of {table} with a trigger");
-        copied(client, &what, table, 1_000, how, |c| {
-            send(c, &format!("COPY {table} (v) FROM STDIN"), 0..1_000)
-        })?;
-    }
-    let tally = Tally::of(ids::fetch(client, "SELECT id FROM beside")?);
-    println!("copy: what the partitions' triggers inserted: {tally}");
-    assert_eq!(tally.ids, 1_500);
+    assert_eq!(tally.ids, 2_002);
     tally.assert_unique();
 
     client.batch_execute(
@@ -457,16 +330,77 @@ fn every_kind_of_default_and_table() -> Result<()> {
          CREATE TRIGGER instead INSTEAD OF INSERT ON seen
              FOR EACH ROW EXECUTE FUNCTION into_two()",
     )?;
-    copied(client, "a view's trigger", "two", 200, OneByOne, |c| {
+    copied(client, "a view's trigger", "two", 200, How::OneByOne, |c| {
         send(c, "COPY seen (v) FROM STDIN", 0..200)
-    })?;
+    })
+}
+
+#[test]
+fn partitions_are_copied_in_batches() -> Result<()> {
+    use How::{Batched, OneByOne};
+    let cluster = server()?;
+    let client = &mut cluster.connect()?;
+    client.batch_execute(&format!(
+        "{FUNCTIONS};
+         CREATE TABLE by_v (id bigint DEFAULT snowflake_nextval(), v int) PARTITION BY RANGE (v);
+         CREATE TABLE by_v_low PARTITION OF by_v FOR VALUES FROM (0) TO (500);
+         CREATE TABLE by_v_high PARTITION OF by_v FOR VALUES FROM (500) TO (1000);
+         CREATE TABLE by_id (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), v int)
+             PARTITION BY RANGE (id);
+         CREATE TABLE by_id_now PARTITION OF by_id FOR VALUES FROM (1) TO (MAXVALUE);
+         CREATE TABLE beside (id bigint DEFAULT snowflake_nextval(), v int);
+         CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS
+             $$ BEGIN INSERT INTO beside (v) VALUES (NEW.v); RETURN NEW; END $$;
+         CREATE TABLE watched (id bigint DEFAULT snowflake_nextval(), v int) PARTITION BY RANGE (v);
+         CREATE TABLE watched_all PARTITION OF watched DEFAULT;
+         CREATE TRIGGER note BEFORE INSERT ON watched_all
+             FOR EACH ROW EXECUTE FUNCTION note()"
+    ))?;
+    for (what, table, rows, how, before) in [
+        ("by another column", "by_v", 1_000, Batched, ""),
+        ("by the ID", "by_id", 1_000, Batched, ""),
+        // A partition's own default counts for a COPY into the partition alone.
+        (
+            "a partition with a default of its own",
+            "by_v_low",
+            500,
+            OneByOne,
+            "ALTER TABLE by_v_low ALTER COLUMN id SET DEFAULT opaque()",
+        ),
+        ("its parent", "by_v", 1_000, Batched, ""),
+        (
+            "a partition with an AFTER trigger",
+            "by_v",
+            1_000,
+            Batched,
+            "CREATE TRIGGER note AFTER INSERT ON by_v_high
+                 FOR EACH ROW EXECUTE FUNCTION note()",
+        ),
+        (
+            "a partition with a BEFORE trigger",
+            "watched",
+            1_000,
+            OneByOne,
+            "",
+        ),
+    ] {
+        client.batch_execute(before)?;
+        copied(client, what, table, rows, how, |c| {
+            send(c, &format!("COPY {table} (v) FROM STDIN"), 0..rows as i32)
+        })?;
+        client.batch_execute(&format!("INSERT INTO {table} (v) VALUES (1)"))?;
+    }
+    let tally = Tally::of(ids::fetch(client, "SELECT id FROM beside")?);
+    println!("copy: what the partitions' triggers inserted: {tally}");
+    assert_eq!(tally.ids, 1_501);
+    tally.assert_unique();
     Ok(())
 }
 
 /// A domain's check is planned when the domain is first looked at, and kept
 /// for the session.
 #[test]
-fn a_domain_whose_check_calls_the_function() -> Result<()> {
+fn a_plan_kept_from_a_copy_works_outside_of_it() -> Result<()> {
     let cluster = server()?;
     for (what, definition) in [
         (
@@ -485,7 +419,7 @@ fn a_domain_whose_check_calls_the_function() -> Result<()> {
         ))?;
         let client = &mut cluster.connect()?;
         copied(client, what, "t", 500, How::Batched, |c| {
-            send(c, "COPY t (v) FROM STDIN", 0..500)
+            send(c, COPY, 0..500)
         })?;
         client
             .batch_execute("SELECT 1::bigint::checked; INSERT INTO t (v) VALUES (1)")
@@ -608,62 +542,30 @@ const DEEDS: &[(&str, i64, &str)] = &[
 
 /// Where such a function is called from, how rows go in then, and whether it
 /// is called for each row.
+#[rustfmt::skip]
 const PLACES: &[(&str, How, bool, &str)] = &[
-    (
-        "an AFTER ROW trigger",
-        How::Batched,
-        true,
-        "CREATE TRIGGER act AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION act_as_trigger()",
-    ),
-    (
-        "a BEFORE ROW trigger",
-        How::OneByOne,
-        true,
-        "CREATE TRIGGER act BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION act_as_trigger()",
-    ),
-    (
-        "a BEFORE STATEMENT trigger",
-        How::Batched,
-        false,
-        "CREATE TRIGGER act BEFORE INSERT ON t EXECUTE FUNCTION act_as_trigger()",
-    ),
-    (
-        "an AFTER STATEMENT trigger",
-        How::Batched,
-        false,
-        "CREATE TRIGGER act AFTER INSERT ON t EXECUTE FUNCTION act_as_trigger()",
-    ),
-    (
-        "a deferred trigger",
-        How::Batched,
-        true,
+    ("an AFTER ROW trigger", How::Batched, true,
+        "CREATE TRIGGER act AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION act_as_trigger()"),
+    ("a BEFORE ROW trigger", How::OneByOne, true,
+        "CREATE TRIGGER act BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION act_as_trigger()"),
+    ("a BEFORE STATEMENT trigger", How::Batched, false,
+        "CREATE TRIGGER act BEFORE INSERT ON t EXECUTE FUNCTION act_as_trigger()"),
+    ("an AFTER STATEMENT trigger", How::Batched, false,
+        "CREATE TRIGGER act AFTER INSERT ON t EXECUTE FUNCTION act_as_trigger()"),
+    ("a deferred trigger", How::Batched, true,
         "CREATE CONSTRAINT TRIGGER act AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED
-             FOR EACH ROW EXECUTE FUNCTION act_as_trigger()",
-    ),
-    (
-        "a trigger's WHEN",
-        How::Batched,
-        true,
+             FOR EACH ROW EXECUTE FUNCTION act_as_trigger()"),
+    ("a trigger's WHEN", How::Batched, true,
         "CREATE TRIGGER act AFTER INSERT ON t FOR EACH ROW WHEN (act() AND NEW.id IS NULL)
-             EXECUTE FUNCTION act_as_trigger()",
-    ),
-    (
-        "a CHECK constraint",
-        How::Batched,
-        true,
-        "ALTER TABLE t ADD CHECK (act())",
-    ),
-    (
-        "a domain's CHECK",
-        How::Batched,
-        true,
-        "CREATE DOMAIN acted AS int CHECK (act()); ALTER TABLE t ALTER COLUMN v TYPE acted",
-    ),
+             EXECUTE FUNCTION act_as_trigger()"),
+    ("a CHECK constraint", How::Batched, true, "ALTER TABLE t ADD CHECK (act())"),
+    ("a domain's CHECK", How::Batched, true,
+        "CREATE DOMAIN acted AS int CHECK (act()); ALTER TABLE t ALTER COLUMN v TYPE acted"),
     ("COPY's WHERE", How::OneByOne, true, ""),
 ];
 
 #[test]
-fn what_runs_during_a_copy() -> Result<()> {
+fn ids_stay_apart_whatever_runs_during_a_copy() -> Result<()> {
     const ROWS: i32 = 8;
     let rows = i64::from(ROWS);
     let cluster = server()?;
@@ -728,78 +630,24 @@ fn what_runs_during_a_copy() -> Result<()> {
 }
 
 /// A COPY that fails: its form, its input, the SQLSTATE.
+#[rustfmt::skip]
 const FAILING: &[(&str, &str, &str, &str)] = &[
-    (
-        "bad input",
-        "COPY t (v) FROM STDIN",
-        "1\n2\nthree\n",
-        "22P02",
-    ),
-    (
-        "a unique violation",
-        "COPY u (v) FROM STDIN",
-        "1\n2\n1\n",
-        "23505",
-    ),
-    (
-        "a trigger's error",
-        "COPY fails_after (v) FROM STDIN",
-        "1\n2\n3\n",
-        "22012",
-    ),
-    (
-        "a BEFORE trigger's error",
-        "COPY fails_before (v) FROM STDIN",
-        "1\n2\n3\n",
-        "22012",
-    ),
-    (
-        "an error in a trigger's COPY",
-        "COPY fails_nested (v) FROM STDIN",
-        "1\n2\n3\n",
-        "58P01",
-    ),
-    (
-        "an error in WHERE",
-        "COPY t (v) FROM STDIN WHERE 1 / (v - 2) < 5",
-        "1\n2\n3\n",
-        "22012",
-    ),
-    (
-        "an error in WHERE before the first row",
-        "COPY t (v) FROM PROGRAM 'echo 1' WHERE v",
-        "1\n",
-        "42804",
-    ),
+    ("bad input", COPY, "1\n2\nthree\n", "22P02"),
+    ("a unique violation", "COPY u (v) FROM STDIN", "1\n2\n1\n", "23505"),
+    ("a trigger's error", "COPY fails_after (v) FROM STDIN", "1\n2\n3\n", "22012"),
+    ("a BEFORE trigger's error", "COPY fails_before (v) FROM STDIN", "1\n2\n3\n", "22012"),
+    ("an error in a trigger's COPY", "COPY fails_nested (v) FROM STDIN", "1\n2\n3\n", "58P01"),
+    ("an error in WHERE", "COPY t (v) FROM STDIN WHERE 1 / (v - 2) < 5", "1\n2\n3\n", "22012"),
+    ("an error in WHERE before the first row", "COPY t (v) FROM PROGRAM 'echo 1' WHERE v", "", "42804"),
     ("a CHECK", "COPY c (v) FROM STDIN", "1\n2\n-3\n", "23514"),
-    (
-        "no partition",
-        "COPY p (v) FROM STDIN",
-        "1\n2\n30\n",
-        "23514",
-    ),
-    (
-        "no such table",
-        "COPY nowhere (v) FROM PROGRAM 'echo 1'",
-        "1\n",
-        "42P01",
-    ),
-    (
-        "no such column",
-        "COPY t (w) FROM PROGRAM 'echo 1'",
-        "1\n",
-        "42703",
-    ),
-    (
-        "no such file",
-        "COPY t (v) FROM '/nowhere/at/all'",
-        "",
-        "58P01",
-    ),
+    ("no partition", "COPY p (v) FROM STDIN", "1\n2\n30\n", "23514"),
+    ("no such table", "COPY nowhere (v) FROM PROGRAM 'echo 1'", "", "42P01"),
+    ("no such column", "COPY t (w) FROM PROGRAM 'echo 1'", "", "42703"),
+    ("no such file", "COPY t (v) FROM '/nowhere/at/all'", "", "58P01"),
 ];
 
 #[test]
-fn after_a_copy_that_fails() -> Result<()> {
+fn nothing_is_left_after_a_copy_that_fails() -> Result<()> {
     let cluster = server()?;
     let client = &mut cluster.connect()?;
     client.batch_execute(&format!(
@@ -825,79 +673,80 @@ fn after_a_copy_that_fails() -> Result<()> {
          CREATE TABLE grown (v int);
          INSERT INTO grown SELECT generate_series(1, 50)"
     ))?;
-    let mut checks = 0;
     for &(what, copy, lines, state) in FAILING {
-        // The very next statement, where what was left behind would show.
-        for next in [
-            "ALTER TABLE grown ADD COLUMN id bigint DEFAULT snowflake_nextval()",
-            "CREATE TABLE alike (LIKE other INCLUDING DEFAULTS); INSERT INTO alike (v) VALUES (1)",
-            "INSERT INTO other (v) VALUES (1)",
-            "SELECT snowflake_nextval()",
-            "DO $$ BEGIN PERFORM snowflake_nextval(); INSERT INTO other (v) VALUES (1); END $$",
-        ] {
+        let fail = |client: &mut Client| -> Result<()> {
             let refused = refused_copy(client, copy, lines)?;
             assert_eq!(refused.sqlstate, state, "{what}: {refused}");
-            client
-                .batch_execute(next)
-                .with_context(|| format!("{what}, then {next}"))?;
-            if next.starts_with("ALTER") {
-                let many = text(client, "SELECT count(DISTINCT id) FROM grown")?;
-                assert_eq!(many.as_deref(), Some("50"), "{what}");
-                client.batch_execute("ALTER TABLE grown DROP COLUMN id")?;
-            }
-            assert_no_twin(client, what)?;
-            client.batch_execute("DROP TABLE IF EXISTS alike")?;
-            checks += 1;
-        }
-        let refused = refused_copy(client, copy, lines)?;
-        assert_eq!(refused.sqlstate, state, "{what}: {refused}");
+            Ok(())
+        };
+        next_statements(client, what, fail)?;
+        fail(client)?;
         let refused = refusal(client, "SELECT snowflake_copy_nextval()")?;
         assert_eq!(refused.sqlstate, "0A000", "{what}: {refused}");
 
         // In a subtransaction that is rolled back, between two that are kept.
         client.batch_execute("TRUNCATE t; BEGIN")?;
-        send(client, "COPY t (v) FROM STDIN", 0..20)?;
+        send(client, COPY, 0..20)?;
         client.batch_execute("SAVEPOINT s")?;
-        send(client, "COPY t (v) FROM STDIN", 0..20)?;
-        let refused = refused_copy(client, copy, lines)?;
-        assert_eq!(refused.sqlstate, state, "{what}: {refused}");
+        send(client, COPY, 0..20)?;
+        fail(client)?;
         client.batch_execute("ROLLBACK TO s")?;
         client.batch_execute(
             "ALTER TABLE grown ADD COLUMN id bigint UNIQUE DEFAULT snowflake_nextval();
              ALTER TABLE grown DROP COLUMN id;
              INSERT INTO t (v) VALUES (1)",
         )?;
-        send(client, "COPY t (v) FROM STDIN", 0..20)?;
+        send(client, COPY, 0..20)?;
         client.batch_execute("COMMIT")?;
         let many = text(client, "SELECT count(DISTINCT id) FROM t")?;
         assert_eq!(many.as_deref(), Some("41"), "{what}");
-        checks += 2;
         nothing_is_left(client, what)?;
-        copied(
-            client,
-            &format!("after {what}"),
-            "t",
-            50,
-            How::Batched,
-            |c| send(c, "COPY t (v) FROM STDIN", 0..50),
-        )?;
+        let after = format!("after {what}");
+        copied(client, &after, "t", 50, How::Batched, |c| {
+            send(c, COPY, 0..50)
+        })?;
     }
-    println!(
-        "copy: {} COPYs that fail, {checks} statements and transactions after them",
-        FAILING.len()
-    );
+    println!("copy: {} COPYs that fail", FAILING.len());
+    Ok(())
+}
+
+/// The very next statement, where what was left behind would show.
+fn next_statements(
+    client: &mut Client,
+    what: &str,
+    fail: impl Fn(&mut Client) -> Result<()>,
+) -> Result<()> {
+    for next in [
+        "ALTER TABLE grown ADD COLUMN id bigint DEFAULT snowflake_nextval()",
+        "CREATE TABLE alike (LIKE other INCLUDING DEFAULTS); INSERT INTO alike (v) VALUES (1)",
+        "INSERT INTO other (v) VALUES (1)",
+        "SELECT snowflake_nextval()",
+        "DO $$ BEGIN PERFORM snowflake_nextval(); INSERT INTO other (v) VALUES (1); END $$",
+    ] {
+        fail(client)?;
+        client
+            .batch_execute(next)
+            .with_context(|| format!("{what}, then {next}"))?;
+        if next.starts_with("ALTER") {
+            let many = text(client, "SELECT count(DISTINCT id) FROM grown")?;
+            assert_eq!(many.as_deref(), Some("50"), "{what}");
+            client.batch_execute("ALTER TABLE grown DROP COLUMN id")?;
+        }
+        assert_no_copy_default(client, what)?;
+        client.batch_execute("DROP TABLE IF EXISTS alike")?;
+    }
     Ok(())
 }
 
 #[test]
-fn a_copy_that_is_cancelled_or_left() -> Result<()> {
+fn nothing_is_left_after_a_copy_that_is_cancelled_or_abandoned() -> Result<()> {
     let cluster = server()?;
     let client = &mut cluster.connect()?;
     let other = &mut cluster.connect()?;
     client.batch_execute(TABLES)?;
     let pid = ids::backend_pid(client)?;
 
-    let mut writer = client.copy_in("COPY t (v) FROM STDIN")?;
+    let mut writer = client.copy_in(COPY)?;
     writer.write_all(numbers(20_000).as_bytes())?;
     writer.flush()?;
     let waiting = format!(
@@ -916,11 +765,11 @@ fn a_copy_that_is_cancelled_or_left() -> Result<()> {
     assert_eq!(refused.sqlstate, "57014", "{refused}");
     nothing_is_left(client, "cancelled")?;
     copied(client, "after a cancel", "t", 100, How::Batched, |c| {
-        send(c, "COPY t (v) FROM STDIN", 0..100)
+        send(c, COPY, 0..100)
     })?;
 
     client.batch_execute("SET statement_timeout = '1s'")?;
-    let mut writer = client.copy_in("COPY t (v) FROM STDIN")?;
+    let mut writer = client.copy_in(COPY)?;
     std::thread::sleep(Duration::from_millis(1_300));
     writer.write_all(numbers(20_000).as_bytes())?;
     let refused = Refusal::from_error(writer.finish().expect_err("it took too long"))?;
@@ -929,11 +778,11 @@ fn a_copy_that_is_cancelled_or_left() -> Result<()> {
     nothing_is_left(client, "timed out")?;
 
     // What the client gives up itself: CopyFail.
-    let mut writer = client.copy_in("COPY t (v) FROM STDIN")?;
+    let mut writer = client.copy_in(COPY)?;
     writer.write_all(numbers(5_000).as_bytes())?;
     drop(writer);
     copied(client, "after a CopyFail", "t", 100, How::Batched, |c| {
-        send(c, "COPY t (v) FROM STDIN", 0..100)
+        send(c, COPY, 0..100)
     })?;
 
     // A client that is gone in the middle.
@@ -964,7 +813,7 @@ fn a_copy_that_is_cancelled_or_left() -> Result<()> {
     Ok(())
 }
 
-/// Waits until a query says `true`.
+/// Waits until a query returns `true`.
 fn until(client: &mut Client, query: &str) -> Result<()> {
     let begun = Instant::now();
     while text(client, query)?.as_deref() != Some("true") {
@@ -978,7 +827,7 @@ fn until(client: &mut Client, query: &str) -> Result<()> {
 }
 
 #[test]
-fn privileges_are_told_of_the_function_that_was_written() -> Result<()> {
+fn a_refusal_names_the_function_that_was_written() -> Result<()> {
     let cluster = server()?;
     let owner = &mut cluster.connect()?;
     owner.batch_execute(&format!(
@@ -991,7 +840,7 @@ fn privileges_are_told_of_the_function_that_was_written() -> Result<()> {
     let loader = || cluster.connect_as("loader", "postgres");
     let load = |how: How, what: &str| -> Result<()> {
         let from = here(&mut cluster.connect()?)?;
-        send(&mut loader()?, "COPY t (v) FROM STDIN", 0..100)?;
+        send(&mut loader()?, COPY, 0..100)?;
         let records = Records::since(&mut cluster.connect()?, &from, "t")?;
         records.assert(how, what);
         println!("copy: {what}: 100 rows, {how:?}");
@@ -1000,24 +849,24 @@ fn privileges_are_told_of_the_function_that_was_written() -> Result<()> {
     load(How::Batched, "a role that is not the owner")?;
 
     owner.batch_execute("REVOKE EXECUTE ON FUNCTION snowflake_copy_nextval() FROM PUBLIC")?;
-    load(How::OneByOne, "a role that may not execute the twin")?;
+    load(How::OneByOne, "a role that may not execute copy_nextval")?;
     owner.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_copy_nextval() TO loader")?;
-    load(How::Batched, "a role that may execute the twin again")?;
+    load(How::Batched, "a role that may execute copy_nextval again")?;
 
     owner.batch_execute("REVOKE EXECUTE ON FUNCTION snowflake_nextval() FROM PUBLIC")?;
-    let says = "permission denied for function snowflake_nextval";
+    let message = "permission denied for function snowflake_nextval";
     let mut refusals = 0;
     for grants in [
         "GRANT EXECUTE ON FUNCTION snowflake_copy_nextval() TO loader",
         "REVOKE EXECUTE ON FUNCTION snowflake_copy_nextval() FROM loader",
     ] {
         owner.batch_execute(grants)?;
-        let refused = refused_copy(&mut loader()?, "COPY t (v) FROM STDIN", "1\n")?;
+        let refused = refused_copy(&mut loader()?, COPY, "1\n")?;
         assert_eq!(refused.sqlstate, "42501", "{refused}");
-        assert_eq!(refused.message, says);
+        assert_eq!(refused.message, message);
         let refused = refusal(&mut loader()?, "INSERT INTO t (v) VALUES (1)")?;
         assert_eq!(refused.sqlstate, "42501", "{refused}");
-        assert_eq!(refused.message, says);
+        assert_eq!(refused.message, message);
         refusals += 2;
     }
     // The owner of a function that copies with its own rights.
@@ -1036,7 +885,7 @@ fn privileges_are_told_of_the_function_that_was_written() -> Result<()> {
 }
 
 #[test]
-fn beside_another_hook() -> Result<()> {
+fn copy_works_beside_the_hook_of_another_extension() -> Result<()> {
     let probe = Cluster::builder().prepare()?;
     let control = probe
         .installation()
@@ -1065,15 +914,15 @@ fn beside_another_hook() -> Result<()> {
              SELECT pg_stat_statements_reset()"
         ))?;
         copied(client, libraries, "t", 1_000, How::Batched, |c| {
-            send(c, "COPY t (v) FROM STDIN", 0..1_000)
+            send(c, COPY, 0..1_000)
         })?;
         client.batch_execute("CREATE TRIGGER note AFTER INSERT ON t EXECUTE FUNCTION note()")?;
-        send(client, "COPY t (v) FROM STDIN", 0..1_000)?;
-        let refused = refused_copy(client, "COPY t (v) FROM STDIN", "three\n")?;
+        send(client, COPY, 0..1_000)?;
+        let refused = refused_copy(client, COPY, "three\n")?;
         assert_eq!(refused.sqlstate, "22P02", "{refused}");
         client.batch_execute("DISCARD SEQUENCES")?;
         for (like, calls, rows) in [
-            ("COPY t (v) FROM STDIN", 2, 2_000),
+            (COPY, 2, 2_000),
             ("COPY other (v) FROM PROGRAM%", 1, 3),
             ("CREATE TRIGGER note%", 1, 0),
             ("DISCARD SEQUENCES", 1, 0),
@@ -1153,14 +1002,14 @@ fn errors_of_other_statements_keep_their_fields() -> Result<()> {
              INSERT INTO data (v) VALUES (0);
              PREPARE dividing AS SELECT 1 / v FROM generate_series(0, 3) AS v",
         )?;
-        let mut said = Vec::new();
+        let mut fields = Vec::new();
         for &statement in REFUSED {
             let error = client
                 .simple_query(statement)
                 .err()
                 .with_context(|| format!("this should have been refused: {statement}"))?;
-            let error = error.as_db_error().context("the server said nothing")?;
-            said.push(format!(
+            let error = error.as_db_error().context("no answer of the server")?;
+            fields.push(format!(
                 "{} {} {:?}\n detail {:?}\n hint {:?}\n context {:?}\n {:?} {:?} {:?} {:?} {:?}\n position {:?}\n from {:?} {:?} {:?}",
                 error.severity(),
                 error.code().code(),
@@ -1179,20 +1028,20 @@ fn errors_of_other_statements_keep_their_fields() -> Result<()> {
                 error.routine(),
             ));
         }
-        answers.push(said);
+        answers.push(fields);
     }
     let (mut with_context, mut with_table, mut with_constraint) = (0, 0, 0);
     for (index, &statement) in REFUSED.iter().enumerate() {
         assert_eq!(answers[0][index], answers[1][index], "{statement}");
-        let said = &answers[1][index];
-        with_context += usize::from(!said.contains("context None"));
-        with_table += usize::from(said.contains("Some(\"public\") Some("));
-        with_constraint += usize::from(said.contains("None Some(\"small\")"))
-            + usize::from(said.contains("Some(\"one_each\")"));
+        let fields = &answers[1][index];
+        with_context += usize::from(!fields.contains("context None"));
+        with_table += usize::from(fields.contains("Some(\"public\") Some("));
+        with_constraint += usize::from(fields.contains("None Some(\"small\")"))
+            + usize::from(fields.contains("Some(\"one_each\")"));
     }
     let copy = answers[1]
         .iter()
-        .find(|said| said.contains("COPY data, line 2, column v"));
+        .find(|fields| fields.contains("COPY data, line 2, column v"));
     assert!(copy.is_some(), "a COPY's context is missing: {answers:?}");
     assert!(with_context >= 8 && with_table >= 4 && with_constraint == 2);
     println!(
@@ -1241,7 +1090,7 @@ fn discard_forgets_the_last_id() -> Result<()> {
 }
 
 #[test]
-fn the_twin_is_refused_wherever_it_is_written() -> Result<()> {
+fn only_copy_may_call_the_function_it_calls() -> Result<()> {
     let cluster = server()?;
     let client = &mut cluster.connect()?;
     client.batch_execute(&format!(
@@ -1271,21 +1120,10 @@ fn the_twin_is_refused_wherever_it_is_written() -> Result<()> {
     client.batch_execute("INSERT INTO t (v) VALUES (1)")?;
     for statement in statements {
         let refused = if statement.contains("STDOUT") {
-            let error = client
-                .copy_out(statement)
-                .and_then(|mut reader| {
-                    let mut sink = Vec::new();
-                    std::io::Read::read_to_end(&mut reader, &mut sink)
-                        .map(|_| ())
-                        .map_err(|error| {
-                            *error
-                                .into_inner()
-                                .and_then(|it| it.downcast::<postgres::Error>().ok())
-                                .expect("the server's error")
-                        })
-                })
-                .expect_err("it is refused");
-            Refusal::from_error(error)?
+            let mut reader = client.copy_out(statement)?;
+            let error = reader.read_to_end(&mut Vec::new()).expect_err("refused");
+            let error = error.into_inner().and_then(|it| it.downcast().ok());
+            Refusal::from_error(*error.context("the server's error")?)?
         } else {
             refusal(client, statement)?
         };
@@ -1305,22 +1143,22 @@ fn the_twin_is_refused_wherever_it_is_written() -> Result<()> {
              END $$;
          CREATE TRIGGER act AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION create_in_copy()",
     )?;
-    let refused = refused_copy(client, "COPY t (v) FROM STDIN", "1\n")?;
+    let refused = refused_copy(client, COPY, "1\n")?;
     assert_eq!(refused.sqlstate, "0A000", "{refused}");
     println!(
-        "copy: the twin is refused in {} kinds of statement",
+        "copy: it is refused in {} kinds of statement",
         statements.len() + 1
     );
     Ok(())
 }
 
 #[test]
-fn where_the_extension_is() -> Result<()> {
+fn copy_works_in_any_schema_and_is_refused_without_preload() -> Result<()> {
     let cluster = Cluster::builder().without_preload().start()?;
     let client = &mut cluster.connect()?;
     client.batch_execute(&format!("CREATE EXTENSION snowflake; {TABLES}"))?;
     for _ in 0..2 {
-        let refused = refused_copy(client, "COPY t (v) FROM STDIN", "1\n2\n")?;
+        let refused = refused_copy(client, COPY, "1\n2\n")?;
         assert_eq!(refused.sqlstate, "55000", "{refused}");
         assert!(
             refused.hint.contains("shared_preload_libraries"),
@@ -1343,7 +1181,7 @@ fn where_the_extension_is() -> Result<()> {
     )?;
     client.batch_execute(TABLES)?;
     copied(client, "in another schema", "t", 500, How::Batched, |c| {
-        send(c, "COPY t (v) FROM STDIN", 0..500)
+        send(c, COPY, 0..500)
     })?;
     let path = "not on the path";
     let from = here(client)?;
@@ -1361,17 +1199,17 @@ fn where_the_extension_is() -> Result<()> {
         )?;
         let what = format!("dropped and created again, {time}");
         copied(client, &what, "t", 500, How::Batched, |c| {
-            send(c, "COPY t (v) FROM STDIN", 0..500)
+            send(c, COPY, 0..500)
         })?;
     }
-    // Without its twin the function is called as it is written.
+    // Without that function the one of the default is called.
     client.batch_execute(
         "ALTER EXTENSION snowflake DROP FUNCTION s.snowflake_copy_nextval();
          DROP FUNCTION s.snowflake_copy_nextval()",
     )?;
     let from = here(client)?;
-    send(client, "COPY t (v) FROM STDIN", 0..500)?;
-    Records::since(client, &from, "t")?.assert(How::OneByOne, "no twin");
+    send(client, COPY, 0..500)?;
+    Records::since(client, &from, "t")?.assert(How::OneByOne, "no copy_nextval");
     let tally = Tally::of(ids::fetch(client, "SELECT id FROM t")?);
     println!("copy: in another schema: {tally}");
     assert_eq!(tally.ids, 2_500);
@@ -1380,7 +1218,7 @@ fn where_the_extension_is() -> Result<()> {
 }
 
 #[test]
-fn a_bad_value_stops_the_start() -> Result<()> {
+fn a_bad_setting_stops_the_start() -> Result<()> {
     let mut cluster = Cluster::builder()
         .conf("snowflake.node_id", 1)
         .conf("snowflake.copy_multi_insert", "perhaps")
@@ -1400,7 +1238,7 @@ fn a_bad_value_stops_the_start() -> Result<()> {
 }
 
 #[test]
-fn four_sessions_at_once() -> Result<()> {
+fn four_sessions_copy_in_batches_at_once() -> Result<()> {
     const SESSIONS: usize = 4;
     const ROWS: i32 = 200_000;
     let cluster = server()?;
