@@ -35,11 +35,9 @@ use pgrx::prelude::*;
 use pgrx::{IntoDatum, check_for_interrupts, direct_function_call, pg_sys};
 
 pub use call::Call;
-#[expect(unused_imports, reason = "the generator still calls Postgres itself")]
-pub use callbacks::on_relation_change;
 pub use callbacks::{
-    Statement, WatchStatements, before_exit, on_subtransaction_end, on_transaction_end,
-    transaction_nest_level, watch_statements,
+    Statement, WatchStatements, before_exit, on_relation_change, on_subtransaction_end,
+    on_transaction_end, transaction_nest_level, watch_statements,
 };
 pub use catalog::{
     Class, extension_of, function_in, has_privilege_on, has_rights_of, lock_object, lock_relation,
@@ -99,14 +97,12 @@ pub fn current_user() -> pg_sys::Oid {
 }
 
 /// Whether the server is in recovery: a standby, or before the end of recovery.
-#[expect(dead_code, reason = "the generator still calls Postgres itself")]
 pub fn is_in_recovery() -> bool {
     // SAFETY: reads shared memory only.
     unsafe { pg_sys::RecoveryInProgress() }
 }
 
 /// The number of this process.
-#[expect(dead_code, reason = "the generator still calls Postgres itself")]
 pub fn process_id() -> u32 {
     // SAFETY: set once, when the process starts.
     unsafe { pg_sys::MyProcPid }.unsigned_abs()

@@ -37,6 +37,7 @@ use pgrx::pg_sys;
 use snowflake_id::{Bound, Bounds, Identity, SnowflakeId};
 
 use crate::error::Error;
+use crate::pg;
 use crate::shared::Shared;
 
 /// The number of the file: "snow" in ASCII. Files of relations have the numbers
@@ -54,8 +55,7 @@ const FORK: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
 /// # Errors
 /// [`Error::FloorDamaged`], [`Error::FloorIo`].
 pub fn at_start(shared: Shared, identity: &Identity) -> Result<SnowflakeId, Error> {
-    // SAFETY: reads shared memory only.
-    if unsafe { pg_sys::RecoveryInProgress() } {
+    if pg::is_in_recovery() {
         // The server that this one follows may raise it.
         return read(identity);
     }

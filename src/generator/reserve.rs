@@ -2,13 +2,12 @@
 //!
 //! The reservation is kept behind a mutex, which is never held while the mark is
 //! located, read or moved: an error of Postgres may come out of these.
-#![allow(unsafe_code)] // the invalidation callback
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use parking_lot::Mutex;
-use pgrx::{check_for_interrupts, pg_guard, pg_sys};
+use pgrx::{check_for_interrupts, pg_sys};
 use snowflake_id::{Allowance, Tick, TimeError, WallTime};
 
 use crate::clock::Clocks;
@@ -17,6 +16,7 @@ use crate::generator::mark::{self, NotReserved};
 use crate::generator::reading::Reading;
 use crate::generator::session::{FAST_PATH, Session};
 use crate::generator::wait::WaitBudget;
+use crate::pg;
 use crate::settings;
 use crate::shared::MarkKey;
 
@@ -302,13 +302,11 @@ fn watch_relation_cache() {
     if DONE.load(Relaxed) {
         return;
     }
-    // SAFETY: registered once; the callback stores to atomics.
-    unsafe { pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), pg_sys::Datum::from(0)) }
+    pg::on_relation_change(relation_changed);
     DONE.store(true, Relaxed);
 }
 
-#[pg_guard]
-unsafe extern "C-unwind" fn relation_changed(_argument: pg_sys::Datum, relation: pg_sys::Oid) {
+fn relation_changed(relation: pg_sys::Oid) {
     // 0 stands for every relation.
     if relation == pg_sys::InvalidOid || relation.to_u32() == MARK.load(Relaxed) {
         MARK_CHANGED.store(true, Relaxed);

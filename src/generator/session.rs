@@ -2,18 +2,17 @@
 //!
 //! What never changes is in [`Session`]; what changes is a word of its own in
 //! [`FastPath`].
-#![allow(unsafe_code)] // the process's number, and whether it is in recovery
 
 use std::num::NonZeroU32;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 
-use pgrx::pg_sys;
 use snowflake_id::{Allowance, Answer, Identity, Layout, Position, Slot, SlotWalk, Tick, WallTime};
 
 use crate::error::Error;
 use crate::generator::stats;
+use crate::pg;
 use crate::settings;
 use crate::shared::{self, Shared};
 
@@ -125,8 +124,7 @@ pub fn resolve() -> Result<&'static Session, Error> {
     let shared = shared::get().ok_or(Error::NotPreloaded)?;
     let identity = *settings::identity().ok_or(Error::NodeNotSet)?;
     // Recovery ends once. After that a process need not check again.
-    // SAFETY: reads shared memory only.
-    if unsafe { pg_sys::RecoveryInProgress() } {
+    if pg::is_in_recovery() {
         return Err(Error::InRecovery);
     }
     let home = own_slot(layout.max_backend());
@@ -147,9 +145,7 @@ pub fn resolve() -> Result<&'static Session, Error> {
 
 /// The session's own slot: the process's number modulo the number of slots.
 fn own_slot(max_backend: u32) -> u32 {
-    // SAFETY: set once when the process started.
-    let pid = unsafe { pg_sys::MyProcPid };
-    pid as u32 & max_backend
+    pg::process_id() & max_backend
 }
 
 impl Session {

@@ -62,7 +62,6 @@ unsafe extern "C-unwind" fn process_exit(_code: c_int, callback: pg_sys::Datum) 
 
 /// Calls `callback` when the relation cache forgets a relation, from now on; with
 /// `InvalidOid` if it forgets all of them.
-#[allow(dead_code)]
 pub fn on_relation_change(callback: fn(pg_sys::Oid)) {
     // SAFETY: both functions live as long as the library.
     unsafe {
