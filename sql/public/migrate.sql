@@ -13,9 +13,9 @@ BEGIN
         done := done + 1;
     END LOOP;
     IF done = 0 THEN
-        RAISE NOTICE 'nothing to do: % has been migrated', target;
+        RAISE NOTICE 'nothing to do: % is already migrated', target;
     END IF;
 END
 $procedure$;
 COMMENT ON PROCEDURE snowflake_migrate(target regclass, column_name name) IS
-    'Migrates a column to snowflake IDs in one transaction: runs what snowflake_migration_plan shows';
+    'Migrates a column to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan';

@@ -1,4 +1,4 @@
--- It commits, so it may have no SET clause: everything is qualified.
+-- The procedure commits, so it cannot have a SET clause. All names are qualified.
 CREATE PROCEDURE snowflake_migrate_backfill(
     target regclass, column_name name DEFAULT NULL, batch_size integer DEFAULT 10000,
     pause interval DEFAULT '0', max_replay_lag interval DEFAULT NULL
@@ -20,8 +20,8 @@ BEGIN
             USING ERRCODE = 'active_sql_transaction',
                   DETAIL = 'It commits after each batch.';
     END IF;
-    -- Also where the server's default is another one: each batch has to see
-    -- what was written before it.
+    -- Set explicitly, because the server's default may differ: each batch has to
+    -- see the rows written before it.
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     meant := snowflake_internal.migration_column(target, column_name);
@@ -59,7 +59,7 @@ BEGIN
                 END IF;
                 PERFORM pg_catalog.pg_sleep(0.5);
             END IF;
-            -- What was waited for is no reason to keep dead rows.
+            -- A snapshot held while waiting would keep dead rows from being removed.
             COMMIT;
             SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
         END LOOP;
@@ -67,4 +67,4 @@ BEGIN
 END
 $procedure$;
 COMMENT ON PROCEDURE snowflake_migrate_backfill(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval) IS
-    'A step of snowflake_migration_plan with online => true: copies the narrow columns to their shadows, in batches that commit; resumes where it was interrupted';
+    'A step of snowflake_migration_plan with online => true: copies the narrow columns to their shadow columns in batches, committing each; resumes after an interruption';

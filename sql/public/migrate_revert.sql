@@ -9,7 +9,8 @@ DECLARE
     is_new boolean := false;
     has_shadows boolean;
 BEGIN
-    -- First: of others' tables not even the column that was migrated is found.
+    -- Checked first: without ownership, migration_column() does not see the record of
+    -- the migration, and would report a misleading error.
     IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
         PERFORM snowflake_internal.migration_require_owner(target);
     END IF;
@@ -17,7 +18,7 @@ BEGIN
     has_shadows := snowflake_internal.migration_drop_shadows(target, meant);
     PERFORM snowflake_internal.migration_limit_locks();
     PERFORM snowflake_internal.migration_lock_table(target, text 'ACCESS EXCLUSIVE');
-    -- Its children too: the sequence has to follow the IDs in them.
+    -- Child tables are locked too, because the sequence has to resume after their IDs.
     PERFORM snowflake_internal.migration_lock_table(c.oid::regclass, text 'ACCESS EXCLUSIVE')
     FROM snowflake_internal.migration_family(target, meant) AS f
     JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
@@ -32,7 +33,7 @@ BEGIN
     END IF;
 
     IF has_shadows AND NOT snowflake_internal.migration_is_switched(target, meant) THEN
-        NULL;  -- Taken back before the swap: nothing else was changed.
+        NULL;  -- Cancelled before the swap: only the shadow columns existed.
     ELSIF NOT snowflake_internal.migration_is_switched(target, meant) THEN
         RAISE NOTICE 'the default of column "%" of % is not snowflake_nextval(): it is kept', meant, target;
     ELSE

@@ -1,4 +1,4 @@
--- What feeds a column, and remembering it for the way back.
+-- The source of a column's values, and recording it for reverting.
 
 CREATE FUNCTION snowflake_internal.migration_require_owner(target regclass)
 RETURNS void LANGUAGE plpgsql STABLE
@@ -17,7 +17,7 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
     'Used by snowflake_migration_plan: fails unless the caller owns the table';
 
--- What feeds a column now.
+-- The present source of a column's values.
 CREATE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
 RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -33,9 +33,9 @@ AS $function$
     LIMIT 1
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: the present sequence of a column';
+    'Used by snowflake_migration_plan: the present source of a column''s values';
 
--- The sequence that goes with a column: as its identity, or owned by it.
+-- The sequence of an identity column, or the one that a column owns.
 CREATE FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name)
 RETURNS regclass LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -52,7 +52,7 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
     'Used by snowflake_migrate_revert: the sequence of an identity or serial column';
 
--- Whether that is what is kept.
+-- Whether the recorded source of a column is its present one.
 CREATE FUNCTION snowflake_internal.migration_is_remembered(target regclass, column_name name)
 RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -67,11 +67,11 @@ AS $function$
               IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_is_remembered(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: whether the recorded sequence of a column is its present one';
+    'Used by snowflake_migration_plan: whether the recorded source of a column is its present one';
 
--- Keeps what the column has now. What is kept already is brought up to date:
--- the sequence has advanced in between. How far another role's sequence is, is
--- not written down: that sequence itself still knows.
+-- Records the present source of a column. An existing record is brought up to
+-- date, because the sequence has advanced since. The value of another role's
+-- sequence is not recorded, because that sequence keeps it.
 CREATE FUNCTION snowflake_internal.migration_remember(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -79,21 +79,21 @@ AS $function$
 DECLARE
     meant CONSTANT name := snowflake_internal.migration_column(target, column_name);
     first CONSTANT bigint := snowflake_internal.migration_first_id();
-    -- Nothing is older than this extension: rows that have come from other
-    -- servers have snowflake IDs too. 0 where the layout begins later.
+    -- No ID is older than this extension. Rows replicated from other servers have
+    -- snowflake IDs too. 0 if the layout's epoch is later.
     oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
     origin snowflake_internal.origins;
     first_ever bigint;
     fed record;
-    -- Whether the sequence is the table's owner's.
+    -- Whether the table's owner owns the sequence.
     is_own boolean;
     taken bigint;
     kept bigint;
     following bigint;
 BEGIN
     PERFORM snowflake_internal.migration_require_owner(target);
-    -- One at a time; rows can be written in the meantime. Children are not
-    -- locked: only their defaults are read.
+    -- One session at a time; rows can still be written. Child tables are not
+    -- locked, because only their defaults are read.
     PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
     IF snowflake_internal.migration_is_switched(target, meant) THEN
         RETURN;
@@ -102,7 +102,7 @@ BEGIN
     is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
                       WHERE c.oid = fed.sequence AND t.oid = target);
     IF fed.sequence IS NOT NULL THEN
-        -- One that was not used yet may have been given a number to begin with.
+        -- An unused sequence may have been set to the first value that it is to return.
         SELECT CASE WHEN s.is_called THEN s.last_value END,
                CASE WHEN s.is_called AND is_own THEN s.last_value END,
                CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
@@ -151,7 +151,7 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_remember(target regclass, column_name name) IS
     'A step of snowflake_migration_plan: records the sequence of the column, for snowflake_migrate_revert';
 
--- Marks it as put back, once the column no longer has snowflake_nextval().
+-- Records the revert, once the column no longer has snowflake_nextval().
 CREATE FUNCTION snowflake_internal.migration_put_back(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp

@@ -1,7 +1,7 @@
--- The statements that are left to do, and running them.
+-- The remaining statements of a migration, and running them.
 
--- Fails unless everything is ready for the default to be switched: what the
--- plan's last statement asks first, as psql goes on after an error.
+-- Fails unless everything is ready for switching the default. The plan's last
+-- statement calls it first, because psql continues after an error.
 CREATE FUNCTION snowflake_internal.migration_check(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -11,7 +11,7 @@ DECLARE
     obstacles text;
 BEGIN
     IF snowflake_internal.migration_is_switched(target, column_name) THEN
-        RAISE EXCEPTION 'column "%" of % has snowflake IDs already', column_name, target
+        RAISE EXCEPTION 'column "%" of % already has snowflake IDs', column_name, target
             USING ERRCODE = 'object_not_in_prerequisite_state',
                   HINT = 'Request the plan again.';
     END IF;
@@ -36,14 +36,14 @@ BEGIN
             USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
                   HINT = 'Nothing was changed by this statement.';
     END IF;
-    -- The sequence has gone on since it was remembered.
+    -- The sequence has advanced since it was recorded.
     PERFORM snowflake_internal.migration_remember(target, column_name);
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_check(target regclass, column_name name) IS
     'A step of snowflake_migration_plan: fails unless the default can be switched';
 
--- The plan, each step with the table with whose owner's rights it is run.
+-- The plan. Each step has the table whose owner's rights it is run with.
 CREATE FUNCTION snowflake_internal.migration_steps(target regclass, column_name name, online boolean)
 RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
 LANGUAGE plpgsql STABLE
@@ -53,9 +53,9 @@ DECLARE
     meant CONSTANT name := snowflake_internal.migration_column(target, column_name);
     is_switched CONSTANT boolean := snowflake_internal.migration_is_switched(target, meant);
     named CONSTANT text := snowflake_internal.migration_name(target);
-    -- With their types: no other function of the name is nearer to that.
+    -- Typed, so that no other function of the same name is a better match.
     arguments CONSTANT text := format('%L::pg_catalog.regclass, %L::pg_catalog.name', named, meant);
-    -- Not in the format strings themselves: a schema's name may hold a %.
+    -- Passed as an argument of format(), because a schema name may contain %.
     here CONSTANT text := '@extschema@';
     is_narrow CONSTANT boolean := EXISTS (
         SELECT FROM snowflake_internal.migration_reach(target, meant) AS r WHERE r.is_narrow);
@@ -127,12 +127,12 @@ BEGIN
         statement := format('ALTER TABLE %s %s', it.named, it.actions);
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := true;
-        note := format('widens %s; rewrites the table and its indexes (%s now; as much disk space is needed while it runs, and as much WAL) and checks its foreign keys again',
+        note := format('widens %s; rewrites the table and its indexes (%s now; needs as much additional disk space while it runs, and as much WAL) and checks its foreign keys again',
                        it.names, it.size)
                 || coalesce('. Also locked: ' || it.locked_too, '')
                 || coalesce('. Published by ' || it.publications || ': widen the column at the subscribers first', '')
-                || CASE WHEN it.is_partitioned THEN '. Indexes and not-null constraints of partitions that belong to one of the table are rebuilt as if the table''s were '
-                                                    'created now: with new names and the comment of the table''s, and without a CLUSTER setting' ELSE '' END;
+                || CASE WHEN it.is_partitioned THEN '. Indexes and not-null constraints of partitions that belong to one of the table are rebuilt: '
+                                                    'they get new names and the comment of the table''s, and lose a CLUSTER setting' ELSE '' END;
         RETURN NEXT;
     END LOOP;
 
@@ -149,7 +149,7 @@ BEGIN
             || format(E'    ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval();\n', named, meant, here));
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := false;
-        -- Who else draws from the sequence goes on doing so.
+        -- Other columns continue to use the sequence.
         SELECT string_agg(format('%s.%I', f.adrelid::regclass, a.attname), ', ') INTO notes
         FROM pg_depend AS mine
         JOIN pg_attrdef AS own ON mine.classid = 'pg_attrdef'::regclass AND mine.objid = own.oid AND own.adrelid = target
@@ -165,13 +165,14 @@ BEGIN
         SELECT string_agg(k.conname, ', ' ORDER BY k.conname) INTO notes
         FROM pg_constraint AS k JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
         WHERE k.conrelid = target AND k.contype = 'c' AND a.attname = meant;
-        note := note || coalesce('. They must satisfy the check constraints ' || notes, '');
+        note := note || coalesce('. New IDs must satisfy the check constraints ' || notes, '');
         RETURN NEXT;
     END IF;
 
     -- A rewritten column has no statistics until the table is analyzed. Which
-    -- ones were rewritten already is not known: those are meant that have none.
-    -- ANALYZE goes on to partitions, and to other children in PostgreSQL 18.
+    -- columns have been rewritten is not known, so columns without statistics are
+    -- analyzed. ANALYZE includes partitions, and other child tables from
+    -- PostgreSQL 18 on.
     FOR it IN
         SELECT f.relation, snowflake_internal.migration_name(f.relation) AS named,
                string_agg(DISTINCT quote_ident(r.attname), ', ') AS names
@@ -199,8 +200,9 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_steps(target regclass, column_name name, online boolean) IS
     'Used by snowflake_migration_plan: its steps, each with the table whose owner runs it in snowflake_migrate';
 
--- Waits for a lock no longer than a few seconds, where the caller has not said
--- how long: whoever waits for ACCESS EXCLUSIVE makes everybody behind it wait.
+-- Limits the wait for a lock to a few seconds, unless the caller has set
+-- lock_timeout. A session that waits for ACCESS EXCLUSIVE blocks all sessions
+-- queued behind it.
 CREATE FUNCTION snowflake_internal.migration_limit_locks()
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -212,4 +214,4 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_limit_locks() IS
-    'Used by snowflake_migrate: waits for locks a few seconds at most, unless lock_timeout says otherwise';
+    'Used by snowflake_migrate: limits the wait for locks to a few seconds, unless lock_timeout is set';

@@ -1,15 +1,15 @@
--- The way back to the sequence that fed a column.
+-- Reverting a column to its sequence.
 --
--- What was remembered is text that the table's owner may have written. It is run
--- with the owner's rights, whoever reverts: see src/migration/owner.rs.
+-- The recorded texts may have been written by the table's owner. So they are run
+-- with the owner's rights, whichever role reverts: see src/migration/owner.rs.
 
--- The options of a sequence as CREATE SEQUENCE has them. The ends of a small
--- type are no choice of anybody's, and a widened column's are wider.
+-- The options of a sequence in the syntax of CREATE SEQUENCE. Bounds that equal
+-- those of a small type were defaults, and a widened column allows wider ones.
 CREATE FUNCTION snowflake_internal.migration_sequence_options(options jsonb)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    -- As numbers: whatever else it was would be a part of the statement.
+    -- Converted to numbers, because any other text would become part of the statement.
     SELECT format('START WITH %s INCREMENT BY %s %s %s CACHE %s %s', (options ->> 'start')::bigint, (options ->> 'increment')::bigint,
         CASE WHEN (options ->> 'type', options ->> 'minimum') IN (('smallint', '-32768'), ('integer', '-2147483648'))
              THEN 'NO MINVALUE' ELSE 'MINVALUE ' || (options ->> 'minimum')::bigint END,
@@ -18,10 +18,10 @@ AS $function$
         (options ->> 'cache')::bigint, CASE WHEN (options ->> 'cycle')::boolean THEN 'CYCLE' ELSE 'NO CYCLE' END)
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_sequence_options(options jsonb) IS
-    'Used by snowflake_migrate_revert: the options of a sequence as CREATE SEQUENCE has them';
+    'Used by snowflake_migrate_revert: the options of a sequence in the syntax of CREATE SEQUENCE';
 
--- Gives a new sequence the privileges and the comment that its predecessor
--- had, in place of what ALTER DEFAULT PRIVILEGES gave it.
+-- Gives a new sequence the privileges and the comment of the old one. They
+-- replace privileges that come from ALTER DEFAULT PRIVILEGES.
 CREATE FUNCTION snowflake_internal.migration_dress_sequence(sequence regclass, origin snowflake_internal.origins)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -40,7 +40,7 @@ BEGIN
     FOR it IN
         SELECT p ->> 'grantee' AS grantee, p ->> 'privilege' AS privilege, (p ->> 'grantable')::boolean AS grantable
         FROM jsonb_array_elements(origin.sequence_privileges) AS p
-        -- A role may be gone, or not have come along to another server.
+        -- A role may have been dropped, or may not exist on this server.
         WHERE p ->> 'grantee' IS NULL OR to_regrole(quote_ident(p ->> 'grantee')) IS NOT NULL
     LOOP
         IF it.privilege IS NULL OR it.privilege NOT IN ('SELECT', 'UPDATE', 'USAGE') THEN
@@ -57,8 +57,8 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_dress_sequence(sequence regclass, origin snowflake_internal.origins) IS
     'Used by snowflake_migrate_revert: gives a new sequence the privileges and the comment of the old one';
 
--- Makes the column an identity column again. Its sequence is where the table
--- is now: it has to be.
+-- Makes the column an identity column again. Its sequence must be in the schema
+-- that the table is in now.
 CREATE FUNCTION snowflake_internal.migration_restore_identity(origin snowflake_internal.origins)
 RETURNS regclass LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -82,7 +82,7 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_restore_identity(origin snowflake_internal.origins) IS
     'Used by snowflake_migrate_revert: makes the column an identity column again';
 
--- Finds a sequence by the name that it had.
+-- Finds a sequence by its recorded name.
 CREATE FUNCTION snowflake_internal.migration_named_sequence(sequence_schema name, sequence_name name)
 RETURNS regclass LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -94,7 +94,7 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_named_sequence(sequence_schema name, sequence_name name) IS
     'Used by snowflake_migrate_revert: a sequence by its name, if it exists';
 
--- Makes the sequence of a serial column again, which was dropped since.
+-- Creates the sequence of a serial column again if it has been dropped.
 CREATE FUNCTION snowflake_internal.migration_restore_sequence(origin snowflake_internal.origins)
 RETURNS regclass LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -121,8 +121,8 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_restore_sequence(origin snowflake_internal.origins) IS
     'Used by snowflake_migrate_revert: creates the dropped sequence of a serial column again';
 
--- Puts the default back that the column had. A serial column's sequence is
--- found under another name, too.
+-- Restores the default of the column. The sequence of a serial column may have
+-- been renamed.
 CREATE FUNCTION snowflake_internal.migration_restore_default(origin snowflake_internal.origins, sequence regclass)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -142,8 +142,9 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_restore_default(origin snowflake_internal.origins, sequence regclass) IS
     'Used by snowflake_migrate_revert: restores the default';
 
--- Partitions and children that had another default than their parent. With the
--- rights of the parent's owner, who has remembered them, and not of a child's.
+-- Restores the defaults of partitions and child tables that differed from their
+-- parent's. They are set with the rights of the parent's owner, who recorded
+-- them, not with those of a child's owner.
 CREATE FUNCTION snowflake_internal.migration_restore_children(origin snowflake_internal.origins)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -168,9 +169,9 @@ COMMENT ON FUNCTION snowflake_internal.migration_restore_children(origin snowfla
     'Used by snowflake_migrate_revert: restores the defaults of partitions and child tables';
 
 -- The sequence resumes after the old IDs: those below the first snowflake ID,
--- also ones that were inserted since. It keeps its step: of two servers, one
--- may give the odd numbers and the other one the even ones. A sequence of another
--- role is only ever moved ahead, from where it is.
+-- including IDs inserted since. It keeps its increment, because one server may
+-- issue odd numbers and another one even numbers. A sequence of another role is
+-- only advanced, from its present value.
 CREATE FUNCTION snowflake_internal.migration_continue_sequence(sequence regclass, is_new boolean, origin snowflake_internal.origins)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -200,7 +201,7 @@ BEGIN
     IF NOT is_own AND (state.last_value IS NULL OR present >= origin.first_id_ever) THEN
         RETURN;
     END IF;
-    -- Scripts that set sequences to max(id) may have set it to a snowflake ID.
+    -- A script that sets sequences to max(id) may have set it to a snowflake ID.
     taken := coalesce(CASE WHEN present < origin.first_id_ever THEN present END, origin.sequence_last_value);
     base := coalesce(taken, (origin.sequence_options ->> 'next')::bigint,
                      CASE WHEN NOT is_own THEN state.last_value END, options.seqstart);
@@ -222,7 +223,7 @@ BEGIN
         is_called := false;
     END IF;
     IF landing IS NOT NULL THEN
-        -- By its number: a name could be another relation's by then.
+        -- By OID, because another relation could have the name by then.
         PERFORM snowflake_internal.migration_run(origin.target,
             format('SELECT setval(%L::regclass, %L::bigint, %L::boolean)', sequence::oid, landing, is_called));
     END IF;

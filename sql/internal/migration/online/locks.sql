@@ -1,14 +1,14 @@
--- Widening a key while its table is in use: shadow columns beside the narrow
--- ones, kept in step by a trigger, filled batch by batch, given indexes and
--- foreign keys, and put in the narrow ones' place by one statement.
+-- Widening a key while its table is in use. Shadow columns are added beside the
+-- narrow ones and kept up to date by a trigger. They are filled batch by batch,
+-- and get indexes and foreign keys. One statement replaces the narrow columns.
 --
--- Nothing is remembered of how far it is but what the catalog shows; the names
--- of what is added follow from the names of what is there, so that the whole
--- plan can be written down before its first step.
+-- The state of a migration is what the catalog shows; nothing else is recorded.
+-- The names of added objects follow from those of existing ones. So the whole
+-- plan can be generated before its first step.
 --
--- Here: taking a lock without making others wait.
+-- This file: acquiring a lock without blocking other sessions for long.
 
--- How long a step tries to get its locks before it fails.
+-- How long a step tries to acquire its locks before it fails.
 CREATE FUNCTION snowflake_internal.migration_patience()
 RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -18,9 +18,9 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_patience() IS
     'Used by snowflake_internal.migration_lock: how long a step of an online migration waits for locks';
 
--- What is to be said when a lock on one of these did not come in time: nothing
--- at first, then who holds it, and in the end an error. Gives back when
--- something was last said.
+-- Called when a lock on one of these tables was not acquired in time. It reports
+-- the holders at intervals, and fails after the time limit. It returns the time
+-- of the last report.
 CREATE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz)
 RETURNS timestamptz LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -54,18 +54,18 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz) IS
     'Used by snowflake_internal.migration_lock: reports who holds the lock, and fails after a time limit';
 
--- Locks tables, all or none. Whoever waits for a strong lock makes everybody
--- wait who comes after it; so it waits for a moment only, lets the others pass,
--- and tries again. What is locked afterwards in the transaction is waited for
--- no longer either.
+-- Locks tables, all or none. A session that waits for a strong lock blocks all
+-- sessions queued behind it. So each attempt is short, and is repeated after a
+-- pause in which the others continue. The short lock_timeout also holds for the
+-- rest of the transaction.
 CREATE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    -- How long others are made to wait at a time, milliseconds, for all the
-    -- tables together. Before a deadlock would be looked for: it would be found
-    -- at the cost of somebody else's transaction.
+    -- The longest time of one attempt for all tables together, in milliseconds.
+    -- It is shorter than deadlock_timeout, because resolving a deadlock could
+    -- cancel another session's transaction.
     longest_wait CONSTANT integer := (
         SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
                                                       ELSE nullif(s.setting::integer, 0) END)))
@@ -83,7 +83,7 @@ BEGIN
     IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
         RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
     ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-        -- What is looked at under the lock has to be what is there then.
+        -- The checks under the lock have to see the present state.
         RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
             USING ERRCODE = 'object_not_in_prerequisite_state',
                   DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),

@@ -1,6 +1,6 @@
--- What an online migration cannot do beyond what stands in the way of any.
+-- Obstacles to an online migration, in addition to those of every migration.
 
--- What an UPDATE of every row would set off.
+-- Triggers and rules that an UPDATE of every row would fire.
 CREATE FUNCTION snowflake_internal.migration_update_obstacles(relation regclass)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -41,7 +41,7 @@ AS $function$
                            AND d.refobjid = m.relation AND d.refobjsubid = m.attribute
         JOIN pg_index AS i ON i.indexrelid = d.objid AND i.indrelid = m.relation AND i.indisvalid
       UNION
-        -- Those of constraints depend on the constraint.
+        -- Indexes of constraints depend on the constraint.
         SELECT m.relation, m.narrow, m.attribute, i.indexrelid, i.indkey, i.indpred
         FROM meant AS m
         JOIN pg_constraint AS k ON k.conrelid = m.relation AND m.attribute = ANY (k.conkey) AND k.contype IN ('p', 'u', 'x')
@@ -68,14 +68,14 @@ AS $function$
         FROM meant AS m WHERE m.relpersistence = 't'
       UNION ALL
         SELECT 4, format('column %I of %s is an identity column that references another one', m.narrow, m.relation),
-               'Its sequence cannot be moved to another column: ALTER COLUMN ... DROP IDENTITY, or use the plan for a maintenance window (online => false).', '55000'
+               'The identity sequence cannot be moved to another column: ALTER COLUMN ... DROP IDENTITY, or use the plan for a maintenance window (online => false).', '55000'
         FROM meant AS m WHERE m.attidentity <> '' AND (m.relation <> target OR m.narrow <> column_name)
       UNION ALL
-        SELECT 5, format('row-level security is forced on the owner of %s, which has to see every row', m.relation),
+        SELECT 5, format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
                format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
         FROM meant AS m WHERE m.relforcerowsecurity AND m.relation <> target
       UNION ALL
-        SELECT 6, format('index %s has column %I of %s in an expression or in its WHERE', i.indexrelid::regclass, i.narrow, i.relation),
+        SELECT 6, format('index %s uses column %I of %s in an expression or in its WHERE clause', i.indexrelid::regclass, i.narrow, i.relation),
                'Drop it, and create it again (CONCURRENTLY) afterwards.', '55000'
         FROM indexed AS i
         WHERE i.attribute <> ALL (i.indkey::smallint[]) OR i.indpred::text ~ format(' :varattno %s ', i.attribute)
@@ -136,8 +136,8 @@ AS $function$
         FROM meant AS m
         WHERE m.relreplident = 'f' AND snowflake_internal.migration_publications(m.relation, m.narrow) IS NOT NULL
       UNION ALL
-        SELECT DISTINCT 12, format('%s is subscribed to, and has neither a primary key nor an index as its replica identity', m.relation),
-               'Rows are found by all columns, and the publisher does not have the new one: give the table a primary key.', '55000'
+        SELECT DISTINCT 12, format('%s is the target of a subscription, and has neither a primary key nor an index as its replica identity', m.relation),
+               'Subscriptions find its rows by all columns, and the publisher does not have the new one: give the table a primary key.', '55000'
         FROM meant AS m
         WHERE EXISTS (SELECT FROM pg_subscription_rel AS r WHERE r.srrelid = m.relation)
           AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = m.relation AND (i.indisprimary OR i.indisreplident))
@@ -148,10 +148,10 @@ AS $function$
         JOIN pg_trigger AS t ON t.tgrelid = m.relation AND t.tgfoid = 'snowflake_internal.shadow()'::regprocedure
         WHERE NOT EXISTS (SELECT FROM meant AS own WHERE own.relation = t.tgrelid AND own.trigger_name = t.tgname)
       UNION ALL
-        -- Names of this kind are nobody else's, unless something was left or undone by hand.
+        -- Only migrations use such names. Objects may have been left behind or changed by hand.
         SELECT 14, format('the trigger that copies column %3$I of %2$s to column %1$I has been changed', m.shadow_name, m.relation, m.narrow),
                CASE WHEN num_nonnulls(m.shadow, m.trigger_oid, m.check_oid) = 3
-                    -- The constraint has seen to it that nothing went wrong meanwhile.
+                    -- The constraint has rejected wrong values in the meantime.
                     THEN format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I.', m.relation, m.trigger_name)
                     ELSE 'Cancel the migration with snowflake_migrate_revert(), drop the remaining objects of these names, and start again.' END, '55000'
         FROM meant AS m
@@ -160,7 +160,7 @@ AS $function$
                OR EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = m.relation AND t.tgname = m.trigger_name)
                OR EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = m.relation AND k.conname = m.check_name))
       UNION ALL
-        SELECT 14, format('NOT NULL of column %I of %s has been changed since its migration began', m.narrow, m.relation),
+        SELECT 14, format('the NOT NULL property of column %I of %s has changed since its migration began', m.narrow, m.relation),
                'Cancel the migration with snowflake_migrate_revert(), and start again.', '55000'
         FROM meant AS m
         WHERE m.check_oid IS NOT NULL AND (pg_get_constraintdef(m.check_oid) ~ 'IS NOT NULL') <> m.is_required
@@ -189,12 +189,12 @@ AS $function$
         JOIN pg_class AS c ON c.oid = f.relation AND NOT pg_has_role(c.relowner, 'USAGE')
         WHERE NOT EXISTS (SELECT FROM meant AS m WHERE m.relation = f.relation)
       UNION ALL
-        -- For building an index and renaming it; a rewrite does without.
+        -- Building and renaming an index requires CREATE; a rewrite does not.
         SELECT DISTINCT 17, format('permission denied for schema %I', n.nspname),
                format('GRANT CREATE ON SCHEMA %I TO %I.', n.nspname, r.rolname), '42501'
         FROM meant AS m
         JOIN pg_namespace AS n ON n.oid = m.relnamespace
-        -- Whoever runs the plan builds it, and the table's owner renames it.
+        -- The role that runs the plan builds it, and the table's owner renames it.
         JOIN pg_roles AS r ON (r.rolname = current_user OR r.oid = m.relowner) AND NOT has_schema_privilege(r.oid, n.oid, 'CREATE')
     )
     SELECT f.obstacle, f.remedy, f.code FROM found AS f
@@ -204,9 +204,9 @@ AS $function$
     CROSS JOIN LATERAL snowflake_internal.migration_update_obstacles(r.relation) AS o
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_online_obstacles(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: obstacles to an online migration, and the alternative';
+    'Used by snowflake_migration_plan: obstacles to an online migration, and how to remove them';
 
--- What stands in the way of one of the two ways.
+-- Obstacles to one of the two kinds of plan.
 CREATE FUNCTION snowflake_internal.migration_way_obstacles(target regclass, column_name name, online boolean)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp

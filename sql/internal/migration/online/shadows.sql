@@ -1,8 +1,8 @@
--- The shadow columns, and the triggers that keep them in step.
+-- The shadow columns, and the triggers that keep them up to date.
 
--- The name of what is added beside something, for good: the same in each plan,
--- and in a restored database. Names are cut at 63 bytes, so the part that
--- tells them apart comes first.
+-- The name of an object added beside another one. It is the same in each plan and
+-- in a restored database. Names are truncated at 63 bytes, so the distinguishing
+-- part comes first.
 CREATE FUNCTION snowflake_internal.migration_shadow_name(kind text, original name)
 RETURNS name LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -13,9 +13,10 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_shadow_name(kind text, original name) IS
     'Used by snowflake_migration_plan: the name of an object added beside a column, an index or a constraint';
 
--- The narrow columns that hold the same IDs, and what is there of their
--- shadows: the column, the trigger that fills it, and the constraint that
--- shows when all rows have it. The trigger's name sorts after others.
+-- The narrow columns that hold the same IDs, and the existing objects of their
+-- shadows: the column, the trigger that fills it, and the constraint whose
+-- validation proves that all rows have the value. The trigger's name sorts last,
+-- because triggers fire in the order of their names.
 CREATE FUNCTION snowflake_internal.migration_shadows(target regclass, column_name name)
 RETURNS TABLE (
     relation regclass, attribute smallint, narrow name, is_required boolean,
@@ -44,8 +45,8 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_shadows(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: the narrow columns that hold the same IDs, and their shadows as far as they exist';
 
--- Fails unless all rows of some tables have their shadow values: foreign keys
--- would refuse what is right.
+-- Fails unless all rows have their shadow values. Without them, foreign keys would
+-- reject valid rows.
 CREATE FUNCTION snowflake_internal.migration_require_filled(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -66,7 +67,7 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_require_filled(target regclass, column_name name) IS
     'A step of snowflake_migration_plan: fails unless all rows have their shadow values';
 
--- The statements that add shadows: one for each table, which is locked for it
+-- The statements that add shadows: one for each table, so that it is locked only
 -- once.
 CREATE FUNCTION snowflake_internal.migration_shadow_steps(target regclass, column_name name)
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
@@ -94,7 +95,7 @@ AS $function$
                || format(E'    PERFORM snowflake_internal.migration_begin(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.regclass);\n',
                          snowflake_internal.migration_name(target), column_name, named.relation)),
            'ACCESS EXCLUSIVE', true,
-           format('adds a bigint column beside %s, and the trigger that keeps it up to date, also for replicated rows; holds the lock for a moment, after short attempts to get it',
+           format('adds a bigint column beside %s, and the trigger that keeps it up to date, also for replicated rows; holds the lock for a moment, after short attempts to acquire it',
                   string_agg(quote_ident(s.narrow), ', ' ORDER BY s.attribute))
            || coalesce('. Published by ' || pubs.names || format(': first at the subscribers, ALTER TABLE %s %s', named.relation,
                               string_agg(format('ADD COLUMN %I bigint', s.shadow_name), ', ' ORDER BY s.attribute)), '')
@@ -109,7 +110,7 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_shadow_steps(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: the statements that add shadow columns';
 
--- Takes all of it away again.
+-- Drops the shadow columns, and all objects that belong to them.
 CREATE FUNCTION snowflake_internal.migration_drop_shadows(target regclass, column_name name)
 RETURNS boolean LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -134,7 +135,7 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM snowflake_internal.migration_lock(relations, text 'ACCESS EXCLUSIVE');
-    -- A column's indexes and constraints go with it; what references it does not.
+    -- Dropping a column drops its indexes and constraints, but not foreign keys that reference it.
     WITH shadow AS MATERIALIZED (
         SELECT s.*, snowflake_internal.migration_name(s.relation) AS named
         FROM snowflake_internal.migration_shadows(target, column_name) AS s
