@@ -12,11 +12,11 @@
 --   lease ahead of the clock (src/generator/mark.rs).
 DO $do$
 DECLARE
-    former CONSTANT pg_catalog.text := pg_catalog.current_setting('search_path');
-    it record;
+    former_search_path CONSTANT pg_catalog.text := pg_catalog.current_setting('search_path');
+    acl_entry record;
 BEGIN
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-    FOR it IN
+    FOR acl_entry IN
         SELECT c.relkind, c.oid::regclass AS relation, CASE p.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(p.grantee)) END AS grantee
         FROM pg_depend AS d
         JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND e.extname = 'snowflake'
@@ -25,18 +25,18 @@ BEGIN
         WHERE d.deptype = 'e' AND p.grantee <> c.relowner
         GROUP BY c.relkind, c.oid, p.grantee
     LOOP
-        EXECUTE format('REVOKE ALL ON %s %s FROM %s', CASE it.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
-                       it.relation, it.grantee);
+        EXECUTE format('REVOKE ALL ON %s %s FROM %s', CASE acl_entry.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
+                       acl_entry.relation, acl_entry.grantee);
     END LOOP;
-    FOR it IN
+    FOR acl_entry IN
         SELECT DISTINCT CASE p.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(p.grantee)) END AS grantee
         FROM pg_namespace AS n
         CROSS JOIN LATERAL aclexplode(n.nspacl) AS p
         WHERE n.nspname = 'snowflake_internal' AND p.privilege_type = 'CREATE' AND p.grantee <> n.nspowner
     LOOP
-        EXECUTE format('REVOKE CREATE ON SCHEMA snowflake_internal FROM %s', it.grantee);
+        EXECUTE format('REVOKE CREATE ON SCHEMA snowflake_internal FROM %s', acl_entry.grantee);
     END LOOP;
-    PERFORM set_config('search_path', former, true);
+    PERFORM set_config('search_path', former_search_path, true);
 END
 $do$;
 

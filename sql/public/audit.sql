@@ -49,7 +49,7 @@ SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
 DECLARE
     -- Passed as an argument of format(), because a schema name may contain %.
-    here CONSTANT text := '@extschema@';
+    extension_schema CONSTANT text := '@extschema@';
     highest_possible CONSTANT bigint := 9223372036854775807;
     -- The kinds of values that the first scan distinguishes.
     is_id CONSTANT integer := 0;
@@ -57,22 +57,22 @@ DECLARE
     is_negative CONSTANT integer := 2;
     is_outside CONSTANT integer := 3;
     is_of_other_node CONSTANT integer := 4;
-    meant name := column_name;
-    defaults name[];
-    meant_number smallint;
-    meant_type oid;
+    audited_column name := column_name;
+    snowflake_columns name[];
+    column_number smallint;
+    column_type oid;
     numbers text;
     start CONSTANT bigint := coalesce(first_id, -highest_possible - 1);
     last_of_layout CONSTANT bigint := @extschema@.snowflake_max_id(timestamptz 'infinity');
     own_node integer;
     is_generating boolean;
-    not_known text;
+    unknown_reason text;
     kinds integer[];
     backends integer[];
     counts bigint[];
     tops bigint[];
     highest bigint;
-    is_read boolean;
+    is_mark_read boolean;
     mark record;
     ahead interval;
     max_step interval;
@@ -84,62 +84,62 @@ DECLARE
     future_top bigint;
     not_own bigint;
     not_own_top bigint;
-    doubled bigint;
-    doubled_top bigint;
-    made_with text;
-    read_with text;
+    duplicates bigint;
+    duplicates_top bigint;
+    id_layout text;
+    server_layout text;
     answer text[];
 BEGIN
     -- The column whose default is snowflake_nextval(), otherwise the one that
     -- takes or took its values from a sequence.
-    IF meant IS NULL THEN
-        defaults := ARRAY(
+    IF audited_column IS NULL THEN
+        snowflake_columns := ARRAY(
             SELECT a.attname FROM pg_attribute AS a
             WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasdef
               AND snowflake_internal.migration_is_switched(target, a.attname));
-        IF cardinality(defaults) > 1 THEN
-            defaults := coalesce(
+        IF cardinality(snowflake_columns) > 1 THEN
+            snowflake_columns := coalesce(
                 nullif(ARRAY(SELECT a.attname FROM pg_index AS i JOIN pg_attribute AS a
                                  ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
                              WHERE i.indrelid = target AND i.indisprimary AND i.indnkeyatts = 1
-                               AND a.attname = ANY (defaults)), '{}'),
-                defaults);
+                               AND a.attname = ANY (snowflake_columns)), '{}'),
+                snowflake_columns);
         END IF;
-        IF cardinality(defaults) > 1 THEN
+        IF cardinality(snowflake_columns) > 1 THEN
             RAISE EXCEPTION 'several columns of "%" have snowflake IDs', (SELECT c.relname FROM pg_class AS c WHERE c.oid = target)
                 USING ERRCODE = 'invalid_parameter_value',
-                      DETAIL = format('They are %s.', array_to_string(defaults, ', ')),
+                      DETAIL = format('They are %s.', array_to_string(snowflake_columns, ', ')),
                       HINT = 'Specify the column to audit.';
         END IF;
-        meant := defaults[1];
+        audited_column := snowflake_columns[1];
     END IF;
-    meant := snowflake_internal.migration_column(target, meant);
+    audited_column := snowflake_internal.migration_column(target, audited_column);
     WITH RECURSIVE type (number, oid, base) AS (
         SELECT a.attnum, t.oid, t.typbasetype
         FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
-        WHERE a.attrelid = target AND a.attname = meant
+        WHERE a.attrelid = target AND a.attname = audited_column
       UNION ALL
         SELECT d.number, t.oid, t.typbasetype FROM type AS d JOIN pg_type AS t ON t.oid = d.base
     )
-    SELECT d.number, d.oid INTO meant_number, meant_type FROM type AS d WHERE d.base = 0;
-    IF meant_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) THEN
-        RAISE EXCEPTION 'column "%" of % cannot hold IDs', meant, target
+    SELECT d.number, d.oid INTO column_number, column_type FROM type AS d WHERE d.base = 0;
+    IF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) THEN
+        RAISE EXCEPTION 'column "%" of % cannot hold IDs', audited_column, target
             USING ERRCODE = 'datatype_mismatch',
                   DETAIL = format('Its type is %s.', (SELECT format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a
-                                                      WHERE a.attrelid = target AND a.attname = meant)),
+                                                      WHERE a.attrelid = target AND a.attname = audited_column)),
                   HINT = 'Snowflake IDs are bigint; earlier IDs may be integer or smallint.';
     END IF;
-    numbers := format('SELECT it.%I::bigint AS id FROM %s AS it WHERE it.%I', meant, target, meant);
+    numbers := format('SELECT audited.%I::bigint AS id FROM %s AS audited WHERE audited.%I', audited_column, target, audited_column);
 
     -- This server.
     SELECT s.node_id, s.preloaded AND s.node_id IS NOT NULL AND NOT pg_is_in_recovery(),
            CASE WHEN NOT s.preloaded THEN 'snowflake is not in shared_preload_libraries.'
                 WHEN s.node_id IS NULL THEN 'snowflake.node_id is not set.'
                 WHEN pg_is_in_recovery() THEN 'A standby issues no IDs. Run the audit on its primary server.' END
-    INTO own_node, is_generating, not_known
+    INTO own_node, is_generating, unknown_reason
     FROM @extschema@.snowflake_status AS s;
     IF NOT is_generating THEN
-        RAISE NOTICE 'IDs that this server cannot have generated are not searched for' USING DETAIL = not_known;
+        RAISE NOTICE 'IDs that this server cannot have generated are not searched for' USING DETAIL = unknown_reason;
         own_node := NULL;
     END IF;
 
@@ -155,18 +155,18 @@ BEGIN
                                  THEN %1$s.snowflake_backend_id(d.id) END AS backend
                      FROM (%2$s IS NOT NULL) AS d) AS n
                GROUP BY n.kind, n.backend) AS g',
-        here, numbers, start, last_of_layout, own_node, array_remove(expected_nodes, NULL)));
+        extension_schema, numbers, start, last_of_layout, own_node, array_remove(expected_nodes, NULL)));
     kinds := answer[1];
     backends := answer[2];
     counts := answer[3];
     tops := answer[4];
     SELECT max(g.top) INTO highest FROM unnest(kinds, tops) AS g (kind, top) WHERE g.kind IN (is_id, is_of_other_node);
     -- With another layout, the decoded fields are not those of the IDs.
-    SELECT s.database_layout, s.layout INTO made_with, read_with
+    SELECT s.database_layout, s.layout INTO id_layout, server_layout
     FROM @extschema@.snowflake_status AS s WHERE s.database_layout <> s.layout;
     IF FOUND THEN
         RAISE NOTICE 'IDs of this database were generated with another layout'
-            USING DETAIL = format('They were generated with "%s"; they are read with "%s".', made_with, read_with),
+            USING DETAIL = format('They were generated with "%s"; they are read with "%s".', id_layout, server_layout),
                   HINT = 'If the change is intended, run SELECT snowflake_accept_layout() as a superuser.';
         RETURN QUERY SELECT 'IDs of another layout', sum(g.count)::bigint, max(g.top)
                      FROM unnest(kinds, counts, tops) AS g (kind, count, top)
@@ -174,8 +174,8 @@ BEGIN
     END IF;
 
     -- The highest ID that may exist by now.
-    is_read := coalesce((SELECT s.reserved_until IS NOT NULL FROM @extschema@.snowflake_status AS s), false);
-    SELECT greatest(m.last_value - 1, 0) AS bound, m.log_cnt < 0 AND is_read AS is_in_slots INTO mark
+    is_mark_read := coalesce((SELECT s.reserved_until IS NOT NULL FROM @extschema@.snowflake_status AS s), false);
+    SELECT greatest(m.last_value - 1, 0) AS bound, m.log_cnt < 0 AND is_mark_read AS is_in_slots INTO mark
     FROM snowflake_internal.mark AS m;
     -- Settings are not defined if the library is not preloaded; their defaults are used then.
     SELECT make_interval(secs => (coalesce(max(s.setting) FILTER (WHERE s.name = 'snowflake.max_borrow'), '1000')::float8
@@ -211,8 +211,8 @@ BEGIN
              FROM (SELECT d.id, %1$s.snowflake_node_id(d.id) = %7$L::integer
                                 AND d.id > (%9$L::bigint[])[%1$s.snowflake_backend_id(d.id) + 1]
                                 AND d.id <= (%10$L::bigint[])[%1$s.snowflake_backend_id(d.id) + 1] AS is_not_own
-                   FROM (%2$s > %4$L::bigint AND it.%3$I >= %5$L::bigint AND it.%3$I <= %6$L::bigint) AS d) AS n',
-            here, numbers, meant, least(allowed, lowest_bound), greatest(start, 0), highest, own_node, allowed,
+                   FROM (%2$s > %4$L::bigint AND audited.%3$I >= %5$L::bigint AND audited.%3$I <= %6$L::bigint) AS d) AS n',
+            extension_schema, numbers, audited_column, least(allowed, lowest_bound), greatest(start, 0), highest, own_node, allowed,
             slot_bounds, slot_tops));
         future := answer[1];
         future_top := answer[2];
@@ -232,16 +232,16 @@ BEGIN
         JOIN pg_opclass AS o ON o.oid = i.indclass[0]
         JOIN pg_opfamily AS f ON f.oid = o.opcfamily AND f.opfname = 'integer_ops' AND f.opfnamespace = 'pg_catalog'::regnamespace
         WHERE i.indrelid = target AND i.indisunique AND i.indisvalid AND i.indisready AND i.indislive AND i.indimmediate
-          AND i.indnkeyatts = 1 AND i.indkey[0] = meant_number AND i.indpred IS NULL
+          AND i.indnkeyatts = 1 AND i.indkey[0] = column_number AND i.indpred IS NULL
           AND (c.relkind = 'p' OR NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhparent = target)))
     THEN
         answer := snowflake_internal.migration_read(target, format(
             'SELECT sum(g.count - 1)::bigint AS count, max(g.id) AS top
              FROM (SELECT d.id, count(*) FROM (%s IS NOT NULL) AS d GROUP BY d.id HAVING count(*) > 1) AS g', numbers));
-        doubled := answer[1];
-        doubled_top := answer[2];
-        IF doubled > 0 THEN
-            RETURN QUERY SELECT 'duplicates', doubled, doubled_top;
+        duplicates := answer[1];
+        duplicates_top := answer[2];
+        IF duplicates > 0 THEN
+            RETURN QUERY SELECT 'duplicates', duplicates, duplicates_top;
         END IF;
     END IF;
     IF future > 0 THEN

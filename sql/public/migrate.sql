@@ -3,13 +3,13 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $procedure$
 DECLARE
-    it record;
+    plan_step record;
     done integer := 0;
 BEGIN
     PERFORM snowflake_internal.migration_limit_locks();
-    FOR it IN SELECT * FROM snowflake_internal.migration_steps(target, column_name, false) LOOP
-        RAISE NOTICE 'step %: %', it.step, it.note;
-        PERFORM snowflake_internal.migration_run(it.relation, it.statement);
+    FOR plan_step IN SELECT * FROM snowflake_internal.migration_steps(target, column_name, false) LOOP
+        RAISE NOTICE 'step %: %', plan_step.step, plan_step.note;
+        PERFORM snowflake_internal.migration_run(plan_step.relation, plan_step.statement);
         done := done + 1;
     END LOOP;
     IF done = 0 THEN

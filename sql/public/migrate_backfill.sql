@@ -5,11 +5,11 @@ CREATE PROCEDURE snowflake_migrate_backfill(
 ) LANGUAGE plpgsql
 AS $procedure$
 DECLARE
-    meant pg_catalog.name;
+    key_column pg_catalog.name;
     relations pg_catalog.regclass[];
-    mark pg_catalog.pg_lsn;
-    marked_at timestamp with time zone;
-    told_at timestamp with time zone;
+    watermark pg_catalog.pg_lsn;
+    watermark_at timestamp with time zone;
+    last_notice_at timestamp with time zone;
     lagging pg_catalog.text;
     is_done boolean;
     is_waiting boolean;
@@ -24,19 +24,19 @@ BEGIN
     -- see the rows written before it.
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    meant := snowflake_internal.migration_column(target, column_name);
-    relations := snowflake_internal.migration_backfill_begin(target, meant, batch_size, pause, max_replay_lag);
+    key_column := snowflake_internal.migration_column(target, column_name);
+    relations := snowflake_internal.migration_backfill_begin(target, key_column, batch_size, pause, max_replay_lag);
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     FOR i IN 1 .. pg_catalog.cardinality(relations) LOOP
         LOOP
             WHILE max_replay_lag IS NOT NULL LOOP
-                SELECT l.mark, l.marked_at, l.lagging INTO mark, marked_at, lagging
-                FROM snowflake_internal.migration_replay_lag(max_replay_lag, mark, marked_at) AS l;
+                SELECT l.mark, l.marked_at, l.lagging INTO watermark, watermark_at, lagging
+                FROM snowflake_internal.migration_replay_lag(max_replay_lag, watermark, watermark_at) AS l;
                 EXIT WHEN lagging IS NULL;
-                IF told_at IS NULL OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) told_at
+                IF last_notice_at IS NULL OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) last_notice_at
                                       OPERATOR(pg_catalog.>) interval '10 seconds' THEN
-                    told_at := pg_catalog.clock_timestamp();
+                    last_notice_at := pg_catalog.clock_timestamp();
                     RAISE NOTICE 'waiting for %: more than % behind', lagging, max_replay_lag;
                 END IF;
                 PERFORM pg_catalog.pg_sleep(0.2);
@@ -44,7 +44,7 @@ BEGIN
                 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
             END LOOP;
             SELECT b.is_done, b.is_waiting, b.report INTO is_done, is_waiting, report
-            FROM snowflake_internal.migration_backfill_batch(target, meant, relations[i], batch_size) AS b;
+            FROM snowflake_internal.migration_backfill_batch(target, key_column, relations[i], batch_size) AS b;
             COMMIT;
             SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
             EXIT WHEN is_done;
@@ -52,9 +52,9 @@ BEGIN
                 RAISE NOTICE '%', report;
                 PERFORM pg_catalog.pg_sleep_for(pause);
             ELSE
-                IF told_at IS NULL OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) told_at
+                IF last_notice_at IS NULL OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) last_notice_at
                                       OPERATOR(pg_catalog.>) interval '10 seconds' THEN
-                    told_at := pg_catalog.clock_timestamp();
+                    last_notice_at := pg_catalog.clock_timestamp();
                     RAISE NOTICE '%', report;
                 END IF;
                 PERFORM pg_catalog.pg_sleep(0.5);

@@ -112,7 +112,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_name(target regclass) IS
     'Used by snowflake_migration_plan: a table''s name for statements that run under any search path';
 
 -- A table, its partitions and its child tables: those that its ALTER TABLE changes.
-CREATE FUNCTION snowflake_internal.migration_family(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_table_tree(target regclass, column_name name)
 RETURNS TABLE (relation regclass, attribute smallint) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -124,49 +124,49 @@ AS $function$
     SELECT tree.oid::regclass, a.attnum
     FROM tree JOIN pg_attribute AS a ON a.attrelid = tree.oid AND a.attname = column_name AND a.attnum > 0
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_family(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_table_tree(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: a table, its partitions and its child tables';
 
 -- The columns that hold the same IDs: the column itself and the columns that
 -- reference it, on any number of levels. Only columns that a table declares
 -- itself are returned: those of partitions and child tables follow their parents.
-CREATE FUNCTION snowflake_internal.migration_reach(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_linked_columns(target regclass, column_name name)
 RETURNS TABLE (relation regclass, attribute smallint, is_narrow boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH RECURSIVE reach (relation, attribute) AS (
+    WITH RECURSIVE linked (relation, attribute) AS (
         SELECT a.attrelid, a.attnum FROM pg_attribute AS a
         WHERE a.attrelid = target AND a.attname = column_name
       UNION
         SELECT found.relation, found.attribute
-        FROM reach
+        FROM linked
         CROSS JOIN LATERAL (
             -- Columns that reference this one.
             SELECT k.conrelid, key.referencing
             FROM pg_constraint AS k
             CROSS JOIN LATERAL ROWS FROM (unnest(k.conkey), unnest(k.confkey)) AS key (referencing, referenced)
-            WHERE k.contype = 'f' AND k.confrelid = reach.relation AND key.referenced = reach.attribute
+            WHERE k.contype = 'f' AND k.confrelid = linked.relation AND key.referenced = linked.attribute
           UNION ALL
             -- The same column of child tables, whose own constraints count too.
             SELECT i.inhrelid, c.attnum
             FROM pg_inherits AS i
-            JOIN pg_attribute AS p ON p.attrelid = i.inhparent AND p.attnum = reach.attribute
+            JOIN pg_attribute AS p ON p.attrelid = i.inhparent AND p.attnum = linked.attribute
             JOIN pg_attribute AS c ON c.attrelid = i.inhrelid AND c.attname = p.attname
-            WHERE i.inhparent = reach.relation
+            WHERE i.inhparent = linked.relation
           UNION ALL
             -- The same column of the parents that declare it.
             SELECT i.inhparent, p.attnum
             FROM pg_inherits AS i
-            JOIN pg_attribute AS c ON c.attrelid = i.inhrelid AND c.attnum = reach.attribute
+            JOIN pg_attribute AS c ON c.attrelid = i.inhrelid AND c.attnum = linked.attribute
             JOIN pg_attribute AS p ON p.attrelid = i.inhparent AND p.attname = c.attname AND p.attnum > 0
-            WHERE i.inhrelid = reach.relation
+            WHERE i.inhrelid = linked.relation
         ) AS found (relation, attribute)
     )
     SELECT r.relation::regclass, r.attribute,
            snowflake_internal.migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype)
-    FROM reach AS r
+    FROM linked AS r
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     WHERE a.attinhcount = 0
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_reach(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_linked_columns(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: the columns that hold the same IDs, on any number of levels';

@@ -32,13 +32,13 @@ AS $function$
         SELECT target, column_name
       UNION
         SELECT r.relation, a.attname
-        FROM snowflake_internal.migration_reach(target, column_name) AS r
+        FROM snowflake_internal.migration_linked_columns(target, column_name) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         WHERE r.is_narrow
     ), altered AS MATERIALIZED (
         SELECT DISTINCT c.oid::regclass AS relation, c.relowner, c.relnamespace
         FROM root
-        CROSS JOIN LATERAL snowflake_internal.migration_family(root.relation, root.attname) AS f
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(root.relation, root.attname) AS f
         JOIN pg_class AS c ON c.oid = f.relation
     )
     SELECT format('must be owner of table %s', a.relation),
@@ -64,7 +64,7 @@ CREATE FUNCTION snowflake_internal.migration_column_obstacles(target regclass, c
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH meant AS MATERIALIZED (
+    WITH target_column AS MATERIALIZED (
         SELECT c.oid::regclass AS relation, c.relforcerowsecurity, a.attname, a.attnum, a.attinhcount, a.attgenerated,
                a.atttypid, snowflake_internal.migration_base_type(a.atttypid) AS base_type,
                format_type(a.atttypid, a.atttypmod) AS type_name
@@ -73,23 +73,23 @@ AS $function$
     )
     SELECT format('column %I of %s is inherited', m.attname, m.relation),
            'Migrate the table it is inherited from; its partitions and child tables follow.', '55000'
-    FROM meant AS m WHERE m.attinhcount > 0
+    FROM target_column AS m WHERE m.attinhcount > 0
   UNION ALL
     SELECT format('column %I of %s is generated from other columns', m.attname, m.relation),
            'A generated column cannot have a default.', '55000'
-    FROM meant AS m WHERE m.attgenerated <> ''
+    FROM target_column AS m WHERE m.attgenerated <> ''
   UNION ALL
     SELECT format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
            format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
-    FROM meant AS m WHERE m.relforcerowsecurity
+    FROM target_column AS m WHERE m.relforcerowsecurity
   UNION ALL
     SELECT format('column %I of %s is of type %s', m.attname, m.relation, m.type_name),
            'Snowflake IDs are bigint: only smallint, integer and bigint columns can be migrated.', '55000'
-    FROM meant AS m WHERE m.base_type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
+    FROM target_column AS m WHERE m.base_type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
   UNION ALL
     SELECT format('column %I of %s is an identity column with its own sequence', a.attname, f.relation),
            format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY; it will get the default of its parent.', f.relation, a.attname), '55000'
-    FROM snowflake_internal.migration_family(target, column_name) AS f
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
     JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute AND a.attidentity <> ''
     WHERE f.relation <> target
       AND EXISTS (SELECT FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation
@@ -97,7 +97,7 @@ AS $function$
   UNION ALL
     SELECT format('%s depends on sequence %s', pg_describe_object(d.classid, d.objid, d.objsubid), s.oid::regclass),
            'Give it a sequence of its own, because DROP IDENTITY drops this one.', '55000'
-    FROM meant AS m
+    FROM target_column AS m
     JOIN pg_depend AS own ON own.refclassid = 'pg_class'::regclass AND own.refobjid = m.relation AND own.refobjsubid = m.attnum
                          AND own.classid = 'pg_class'::regclass AND own.deptype = 'i'
     JOIN pg_class AS s ON s.oid = own.objid AND s.relkind = 'S'
@@ -141,19 +141,19 @@ CREATE FUNCTION snowflake_internal.migration_type_obstacles(target regclass, col
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH RECURSIVE family AS MATERIALIZED (
+    WITH RECURSIVE tree AS MATERIALIZED (
         SELECT f.relation, f.attribute, c.relkind, c.reloftype, c.reltype, a.atttypid, a.attinhcount,
                format_type(a.atttypid, a.atttypmod) AS type_name
-        FROM snowflake_internal.migration_family(target, column_name) AS f
+        FROM snowflake_internal.migration_table_tree(target, column_name) AS f
         JOIN pg_class AS c ON c.oid = f.relation
         JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
     ), dependent AS MATERIALIZED (
         SELECT f.relation, d.classid, d.objid, d.objsubid
-        FROM family AS f
+        FROM tree AS f
         JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
     ), row_type (relation, oid) AS (
         -- The types that contain rows of these tables: arrays, domains, composites.
-        SELECT f.relation, f.reltype FROM family AS f
+        SELECT f.relation, f.reltype FROM tree AS f
       UNION
         SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
         FROM row_type AS t
@@ -173,28 +173,28 @@ AS $function$
     ), found (rank, obstacle, remedy) AS (
         SELECT 1, format('column %I of %s is of the domain %s, which cannot hold a bigint', column_name, f.relation, f.type_name),
                'First give the column its base type (ALTER COLUMN ... TYPE), and add the domain''s checks as table constraints.'
-        FROM family AS f JOIN pg_type AS t ON t.oid = f.atttypid WHERE t.typtype = 'd'
+        FROM tree AS f JOIN pg_type AS t ON t.oid = f.atttypid WHERE t.typtype = 'd'
       UNION ALL
         SELECT 2, format('%s is a typed table', f.relation),
                format('Make it an ordinary table first: ALTER TABLE %s NOT OF.', f.relation)
-        FROM family AS f WHERE f.reloftype <> 0
+        FROM tree AS f WHERE f.reloftype <> 0
       UNION ALL
         SELECT 3, format('column %I of %s is part of its partition key', column_name, f.relation),
                'The type of a partition key cannot be changed: copy the rows to a new table that is partitioned by a bigint.'
-        FROM family AS f JOIN pg_partitioned_table AS p ON p.partrelid = f.relation
+        FROM tree AS f JOIN pg_partitioned_table AS p ON p.partrelid = f.relation
         -- The table as a whole depends on the columns of its key, also on those in expressions.
         WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = f.relation AND d.objsubid = f.attribute
                         AND d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = 0 AND d.deptype = 'i')
       UNION ALL
         SELECT 4, format('%s is a foreign table', f.relation),
                'Its rows are on another server. Detach the table, and change the column on both servers.'
-        FROM family AS f WHERE f.relkind = 'f'
+        FROM tree AS f WHERE f.relkind = 'f'
       UNION ALL
         SELECT 5, format('column %I of %s is inherited from several tables', column_name, f.relation),
                format('The types of its parents can only change together: ALTER TABLE %s NO INHERIT for all but one, and INHERIT again afterwards.', f.relation)
-        FROM family AS f
+        FROM tree AS f
         WHERE f.relation <> target
-          AND f.attinhcount > (SELECT count(*) FROM pg_inherits AS i JOIN family AS p ON p.relation = i.inhparent
+          AND f.attinhcount > (SELECT count(*) FROM pg_inherits AS i JOIN tree AS p ON p.relation = i.inhparent
                                WHERE i.inhrelid = f.relation)
       UNION ALL
         SELECT DISTINCT 6,
@@ -249,7 +249,7 @@ AS $function$
       UNION ALL
         SELECT DISTINCT 13, format('index %s uses operator class %I, which does not support bigint', i.indexrelid::regclass, o.opcname),
                'Drop it, and create it with an operator class for bigint after the column is widened.'
-        FROM family AS f
+        FROM tree AS f
         JOIN pg_index AS i ON i.indrelid = f.relation
         CROSS JOIN LATERAL unnest(i.indkey::smallint[], i.indclass::oid[]) AS k (attribute, opclass)
         JOIN pg_opclass AS o ON o.oid = k.opclass AND NOT o.opcdefault AND o.opcintype IN ('int2'::regtype, 'int4'::regtype)
@@ -261,7 +261,7 @@ AS $function$
         SELECT DISTINCT 14, format('the replica identity of partition %s is index %s with column %I, which loses that role when it is rebuilt',
                                    f.relation, i.indexrelid::regclass, column_name),
                format('ALTER TABLE %s REPLICA IDENTITY FULL, and USING INDEX after the column is widened.', f.relation)
-        FROM family AS f
+        FROM tree AS f
         JOIN pg_index AS i ON i.indrelid = f.relation AND i.indisreplident
         JOIN pg_inherits AS h ON h.inhrelid = i.indexrelid
         WHERE f.attribute = ANY (i.indkey::smallint[])
@@ -271,9 +271,9 @@ AS $function$
         SELECT 15, format('not-null constraint %I of %s has another name in the parent %s', k.conname, f.relation, i.inhparent::regclass),
                format('Detach the table from its parent (NO INHERIT, or DETACH), ALTER TABLE %s RENAME CONSTRAINT %I TO %I, and attach it again.',
                       f.relation, k.conname, above.conname)
-        FROM family AS f
+        FROM tree AS f
         JOIN pg_inherits AS i ON i.inhrelid = f.relation
-        JOIN family AS parent ON parent.relation = i.inhparent
+        JOIN tree AS parent ON parent.relation = i.inhparent
         JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.contype = 'n' AND k.conkey = ARRAY[f.attribute] AND k.conislocal AND k.coninhcount > 0
         JOIN pg_constraint AS above ON above.conrelid = parent.relation AND above.contype = 'n' AND above.conkey = ARRAY[parent.attribute]
         WHERE k.conname <> above.conname
@@ -301,7 +301,7 @@ BEGIN
     END IF;
     RETURN QUERY
         SELECT o.*
-        FROM snowflake_internal.migration_reach(target, column_name) AS r
+        FROM snowflake_internal.migration_linked_columns(target, column_name) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         CROSS JOIN LATERAL snowflake_internal.migration_type_obstacles(r.relation, a.attname) AS o
         WHERE r.is_narrow;

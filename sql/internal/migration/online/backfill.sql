@@ -30,11 +30,11 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     -- Batches are smaller if rows are large or disks are slow.
-    longest CONSTANT double precision := 0.5;
+    target_seconds CONSTANT double precision := 0.5;
     most_blocks CONSTANT bigint := 8192;
-    named CONSTANT text := snowflake_internal.migration_name(relation);
+    quoted_name CONSTANT text := snowflake_internal.migration_name(relation);
     found text[];
-    begun CONSTANT timestamptz := clock_timestamp();
+    started_at CONSTANT timestamptz := clock_timestamp();
     step snowflake_internal.progress;
     assignments text;
     is_missing text;
@@ -44,15 +44,15 @@ DECLARE
     seen bigint;  -- Rows processed, by estimate: rows that move are not counted twice.
     missing bigint;
     written bigint := 0;
-    left_out int8multirange;
+    locked_blocks int8multirange;
     elapsed double precision;
-    role text;
+    former_role text;
     rate double precision;
 BEGIN
     is_waiting := false;
     step := snowflake_internal.migration_progress(target, column_name, relation);
-    SELECT string_agg(format('%I = it.%I', s.shadow_name, s.narrow), ', '),
-           '(' || string_agg(format('it.%I IS DISTINCT FROM it.%I', s.shadow_name, s.narrow), ' OR ') || ')'
+    SELECT string_agg(format('%I = source.%I', s.shadow_name, s.narrow), ', '),
+           '(' || string_agg(format('source.%I IS DISTINCT FROM source.%I', s.shadow_name, s.narrow), ' OR ') || ')'
     INTO assignments, is_missing
     FROM snowflake_internal.migration_shadows(target, column_name) AS s
     WHERE s.relation = migration_backfill_batch.relation AND s.is_kept;
@@ -61,7 +61,7 @@ BEGIN
             USING ERRCODE = 'object_not_in_prerequisite_state';
     ELSIF step.filenode IS DISTINCT FROM pg_relation_filenode(relation) THEN
         -- Rewritten by VACUUM FULL or a similar command.
-        PERFORM snowflake_internal.migration_begin(target, column_name, relation);
+        PERFORM snowflake_internal.migration_record_backfill(target, column_name, relation);
         is_done := false;
         report := format('%s was rewritten: its rows are checked again', relation);
         RETURN;
@@ -83,8 +83,8 @@ BEGIN
 
     LOOP
         found := snowflake_internal.migration_run(relation, format(
-            'SELECT count(*) FROM ONLY %s AS it WHERE it.ctid >= %L::tid AND it.ctid < %L::tid AND %s',
-            named, format('(%s,0)', first), format('(%s,0)', last), is_missing));
+            'SELECT count(*) FROM ONLY %s AS source WHERE source.ctid >= %L::tid AND source.ctid < %L::tid AND %s',
+            quoted_name, format('(%s,0)', first), format('(%s,0)', last), is_missing));
         missing := found[1]::bigint;
         EXIT WHEN missing <= batch_size OR last - first <= 1;
         last := first + greatest(1, (last - first) * batch_size / missing);
@@ -92,52 +92,52 @@ BEGIN
 
     IF missing > 0 THEN
         IF EXISTS (SELECT FROM snowflake_internal.migration_update_triggers(relation) AS t WHERE t.enabled = 'O') THEN
-            role := current_setting('session_replication_role');
+            former_role := current_setting('session_replication_role');
             PERFORM set_config('session_replication_role', 'replica', true);
         END IF;
         found := snowflake_internal.migration_run(relation, format(
             'WITH written AS (
-                 UPDATE ONLY %2$s AS it SET %3$s
-                 WHERE it.ctid = ANY (ARRAY(
-                     SELECT it.ctid FROM ONLY %2$s AS it WHERE it.ctid >= %4$L::tid AND it.ctid < %5$L::tid AND %1$s
+                 UPDATE ONLY %2$s AS source SET %3$s
+                 WHERE source.ctid = ANY (ARRAY(
+                     SELECT source.ctid FROM ONLY %2$s AS source WHERE source.ctid >= %4$L::tid AND source.ctid < %5$L::tid AND %1$s
                      LIMIT %6$L::bigint FOR NO KEY UPDATE SKIP LOCKED))
                  RETURNING 1)
              SELECT count(*) FROM written',
-            is_missing, named, assignments, format('(%s,0)', first), format('(%s,0)', last), batch_size));
+            is_missing, quoted_name, assignments, format('(%s,0)', first), format('(%s,0)', last), batch_size));
         written := found[1]::bigint;
-        IF role IS NOT NULL THEN
-            PERFORM set_config('session_replication_role', role, true);
+        IF former_role IS NOT NULL THEN
+            PERFORM set_config('session_replication_role', former_role, true);
         END IF;
         found := snowflake_internal.migration_run(relation, format(
             'SELECT count(*), range_agg(int8range(m.block, m.block + 1))
-             FROM (SELECT (it.ctid::text::point)[0]::bigint AS block
-                   FROM ONLY %s AS it WHERE it.ctid >= %L::tid AND it.ctid < %L::tid AND %s) AS m',
-            named, format('(%s,0)', first), format('(%s,0)', last), is_missing));
+             FROM (SELECT (source.ctid::text::point)[0]::bigint AS block
+                   FROM ONLY %s AS source WHERE source.ctid >= %L::tid AND source.ctid < %L::tid AND %s) AS m',
+            quoted_name, format('(%s,0)', first), format('(%s,0)', last), is_missing));
         missing := found[1]::bigint;
-        left_out := found[2]::int8multirange;
+        locked_blocks := found[2]::int8multirange;
     END IF;
 
-    elapsed := extract(epoch FROM clock_timestamp() - begun);
+    elapsed := extract(epoch FROM clock_timestamp() - started_at);
     IF missing > 0 AND written >= batch_size THEN
         NULL;  -- One block with more rows than a batch: the next batch continues.
     ELSIF is_retry THEN
-        step.skipped := step.skipped - int8range(first, last)::int8multirange + coalesce(left_out, '{}');
+        step.skipped := step.skipped - int8range(first, last)::int8multirange + coalesce(locked_blocks, '{}');
         is_waiting := written = 0 AND missing > 0;
     ELSE
         step.blocks_done := last;
-        step.skipped := step.skipped + coalesce(left_out, '{}');
+        step.skipped := step.skipped + coalesce(locked_blocks, '{}');
         seen := round(step.rows_total * (last::double precision / step.blocks_total)) - step.rows_done;
         step.rows_done := step.rows_done + seen;
         step.run_rows := step.run_rows + seen;
         step.batch_blocks := least(most_blocks, greatest(1, (last - first)
-            * least(2, batch_size / greatest(written, 1)::double precision, longest / greatest(elapsed, 0.001))));
+            * least(2, batch_size / greatest(written, 1)::double precision, target_seconds / greatest(elapsed, 0.001))));
     END IF;
     -- The time since the last record, including the pauses.
     step.run_seconds := step.run_seconds + extract(epoch FROM clock_timestamp() - (
         SELECT max(p.updated_at) FROM snowflake_internal.progress AS p
         WHERE p.target = migration_backfill_batch.target
           AND p.column_name = migration_backfill_batch.column_name));
-    PERFORM snowflake_internal.migration_note(step);
+    PERFORM snowflake_internal.migration_record_progress(step);
 
     SELECT m.rows_per_second INTO rate FROM (
         SELECT sum(p.run_rows) / nullif(sum(p.run_seconds), 0) AS rows_per_second
@@ -223,7 +223,7 @@ BEGIN
     END IF;
     relations := ARRAY(SELECT r.relation FROM unnest(relations) AS r (relation) ORDER BY r.relation = target DESC, r.relation::text);
     FOREACH relation IN ARRAY relations LOOP
-        PERFORM snowflake_internal.migration_begin(target, column_name, relation);
+        PERFORM snowflake_internal.migration_record_backfill(target, column_name, relation);
     END LOOP;
     RETURN relations;
 END
@@ -237,7 +237,7 @@ RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note tex
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    here CONSTANT text := '@extschema@';
+    extension_schema CONSTANT text := '@extschema@';
     tables text;
     bytes numeric;
     wal numeric;
@@ -266,7 +266,7 @@ BEGIN
                  AND (s.is_kept AND p.blocks_done >= p.blocks_total AND p.skipped = '{}' AND p.filenode = pg_relation_filenode(s.relation)) IS NOT TRUE)
     THEN
         statement := format('CALL %s.snowflake_migrate_backfill(%L::pg_catalog.regclass, %L::pg_catalog.name)',
-                            here, snowflake_internal.migration_name(target), column_name);
+                            extension_schema, snowflake_internal.migration_name(target), column_name);
         lock_level := 'ROW EXCLUSIVE';
         in_transaction := false;
         note := format('copies the columns of about %s rows of %s in batches, one transaction each. Each row is written again: up to %s more disk space until it is vacuumed, and about %s of WAL',

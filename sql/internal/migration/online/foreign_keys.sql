@@ -11,7 +11,7 @@ AS $function$
     WITH shadow AS MATERIALIZED (
         SELECT s.relation, s.attribute, s.shadow_name, s.shadow
         FROM snowflake_internal.migration_shadows(target, column_name) AS s
-    ), meant AS MATERIALIZED (
+    ), narrow_key AS MATERIALIZED (
         SELECT k.*, snowflake_internal.migration_shadow_name(text 'foreign key', k.conname) AS shadow_name,
                -- From PostgreSQL 18 on, a foreign key may be NOT ENFORCED.
                coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true) AS is_enforced
@@ -35,7 +35,7 @@ AS $function$
            || coalesce(' (' || emptied.names || ')', '')
            || CASE WHEN m.condeferrable THEN ' DEFERRABLE' ELSE '' END || CASE WHEN m.condeferred THEN ' INITIALLY DEFERRED' ELSE '' END
            || CASE WHEN m.is_enforced THEN ' NOT VALID' ELSE ' NOT ENFORCED' END
-    FROM meant AS m
+    FROM narrow_key AS m
     CROSS JOIN LATERAL (
         SELECT string_agg(quote_ident(coalesce(s.shadow_name, a.attname)), ', ' ORDER BY k.place) AS names,
                array_agg(coalesce(s.shadow, k.attribute) ORDER BY k.place) AS attributes
@@ -68,7 +68,7 @@ AS $function$
     FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
     CROSS JOIN LATERAL (
         SELECT 1 AS place,
-               snowflake_internal.migration_block(
+               snowflake_internal.migration_do_block(
                    format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''SHARE ROW EXCLUSIVE'');\n',
                           ARRAY(SELECT snowflake_internal.migration_name(f.relation) UNION SELECT snowflake_internal.migration_name(f.referenced)))
                    || format(E'    PERFORM snowflake_internal.migration_require_filled(%L::pg_catalog.regclass, %L::pg_catalog.name);\n',

@@ -9,7 +9,7 @@ AS $function$
     WITH shadow AS MATERIALIZED (
         SELECT s.relation, s.attribute, s.shadow_name, s.shadow
         FROM snowflake_internal.migration_shadows(target, column_name) AS s
-    ), meant AS MATERIALIZED (
+    ), narrow_index AS MATERIALIZED (
         SELECT i.*, c.relname, c.relnamespace, c.relam, c.reltablespace, c.reloptions,
                snowflake_internal.migration_shadow_name(text 'index', c.relname) AS shadow_name
         FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
@@ -35,7 +35,7 @@ AS $function$
                        THEN CASE WHEN o.option & 1 <> 0 THEN ' DESC' ELSE '' END
                             || CASE WHEN o.option & 3 = 2 THEN ' NULLS FIRST' WHEN o.option & 3 = 1 THEN ' NULLS LAST' ELSE '' END
                        ELSE '' END END AS text
-        FROM meant AS m
+        FROM narrow_index AS m
         CROSS JOIN LATERAL unnest(m.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
         LEFT JOIN LATERAL ROWS FROM (unnest(m.indclass::oid[]), unnest(m.indcollation::oid[]), unnest(m.indoption::smallint[]))
             WITH ORDINALITY AS o (opclass, collation_oid, option, place) ON o.place = k.place
@@ -44,7 +44,7 @@ AS $function$
         LEFT JOIN shadow AS s ON s.relation = m.indrelid AND s.attribute = k.attribute
     ), mapped AS (
         SELECT m.*, p.keys, p.included, p.attributes
-        FROM meant AS m
+        FROM narrow_index AS m
         JOIN (SELECT p.indexrelid, array_agg(p.attribute ORDER BY p.place) AS attributes,
                      string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place <= i.indnkeyatts) AS keys,
                      string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place > i.indnkeyatts) AS included

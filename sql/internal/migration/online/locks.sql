@@ -9,13 +9,13 @@
 -- This file: acquiring a lock without blocking other sessions for long.
 
 -- How long a step tries to acquire its locks before it fails.
-CREATE FUNCTION snowflake_internal.migration_patience()
+CREATE FUNCTION snowflake_internal.migration_lock_time_limit()
 RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT interval '10 minutes'
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_patience() IS
+COMMENT ON FUNCTION snowflake_internal.migration_lock_time_limit() IS
     'Used by snowflake_internal.migration_lock: how long a step of an online migration waits for locks';
 
 -- Called when a lock on one of these tables was not acquired in time. It reports
@@ -26,11 +26,11 @@ RETURNS timestamptz LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    patience CONSTANT interval := snowflake_internal.migration_patience();
+    time_limit CONSTANT interval := snowflake_internal.migration_lock_time_limit();
     wanted text;
     holders text;
 BEGIN
-    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= patience THEN
+    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
         RETURN told;
     END IF;
     SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
@@ -40,8 +40,8 @@ BEGIN
     WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid <> pg_backend_pid()
       AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
       AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
-    IF clock_timestamp() - begun > patience THEN
-        RAISE EXCEPTION 'could not lock % within %', wanted, patience
+    IF clock_timestamp() - begun > time_limit THEN
+        RAISE EXCEPTION 'could not lock % within %', wanted, time_limit
             USING ERRCODE = 'lock_not_available',
                   DETAIL = coalesce('Held by processes ' || holders || '.', 'Other transactions kept locking it.'),
                   HINT = 'See pg_stat_activity for what they are doing. Run it again when they have ended.';
@@ -74,11 +74,11 @@ DECLARE
         SELECT r.relation
         FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
         ORDER BY r.relation::oid);
-    begun CONSTANT timestamptz := clock_timestamp();
-    told timestamptz := begun;
-    tried timestamptz;
+    started_at CONSTANT timestamptz := clock_timestamp();
+    last_notice_at timestamptz := started_at;
+    attempt_started_at timestamptz;
     pause double precision := 0.25;
-    one regclass;
+    table_to_lock regclass;
 BEGIN
     IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
         RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
@@ -91,18 +91,18 @@ BEGIN
     END IF;
     LOOP
         BEGIN
-            tried := clock_timestamp();
-            FOREACH one IN ARRAY wanted LOOP
+            attempt_started_at := clock_timestamp();
+            FOREACH table_to_lock IN ARRAY wanted LOOP
                 PERFORM set_config('lock_timeout', greatest(1,
-                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - tried)))::integer::text, true);
-                PERFORM snowflake_internal.migration_lock_table(one, mode);
+                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - attempt_started_at)))::integer::text, true);
+                PERFORM snowflake_internal.migration_lock_table(table_to_lock, mode);
             END LOOP;
             PERFORM set_config('lock_timeout', longest_wait::text, true);
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             NULL;
         END;
-        told := snowflake_internal.migration_lock_missed(relations, mode, begun, told);
+        last_notice_at := snowflake_internal.migration_lock_missed(relations, mode, started_at, last_notice_at);
         PERFORM pg_sleep(pause * (0.5 + random()));
         pause := least(pause * 1.5, 2);
     END LOOP;

@@ -2,7 +2,7 @@
 
 -- Records that a table's rows are to be copied. An interrupted copy resumes. A
 -- finished one starts again, because the caller requested another pass.
-CREATE FUNCTION snowflake_internal.migration_begin(target regclass, column_name name, relation regclass)
+CREATE FUNCTION snowflake_internal.migration_record_backfill(target regclass, column_name name, relation regclass)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -31,11 +31,11 @@ BEGIN
     PERFORM snowflake_internal.migration_keep_progress(step);
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_begin(target regclass, column_name name, relation regclass) IS
+COMMENT ON FUNCTION snowflake_internal.migration_record_backfill(target regclass, column_name name, relation regclass) IS
     'A step of snowflake_migration_plan: records that the rows of a table are to be copied';
 
 -- Records the progress of a batch, in the transaction of the batch.
-CREATE FUNCTION snowflake_internal.migration_note(step snowflake_internal.progress)
+CREATE FUNCTION snowflake_internal.migration_record_progress(step snowflake_internal.progress)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -44,7 +44,7 @@ BEGIN
     PERFORM snowflake_internal.migration_keep_progress(step);
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_note(step snowflake_internal.progress) IS
+COMMENT ON FUNCTION snowflake_internal.migration_record_progress(step snowflake_internal.progress) IS
     'Used by snowflake_migrate_backfill: records the progress of a batch';
 
 -- The planner's estimate of the number of rows, from the table's present size.

@@ -28,7 +28,7 @@ AS $function$
     SELECT r.relation, r.attribute, a.attname, a.attnotnull, n.shadow_name, n.trigger_name, n.check_name,
            s.attnum, t.oid, k.oid, coalesce(s.attnum IS NOT NULL AND t.tgenabled = 'A' AND k.oid IS NOT NULL, false),
            coalesce(k.convalidated, false)
-    FROM snowflake_internal.migration_reach(target, column_name) AS r
+    FROM snowflake_internal.migration_linked_columns(target, column_name) AS r
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     CROSS JOIN LATERAL (
         SELECT snowflake_internal.migration_shadow_name(text 'column', a.attname) AS shadow_name,
@@ -73,10 +73,10 @@ CREATE FUNCTION snowflake_internal.migration_shadow_steps(target regclass, colum
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT snowflake_internal.migration_block(
+    SELECT snowflake_internal.migration_do_block(
                format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n',
-                      ARRAY[named.relation])
-               || format(E'    ALTER TABLE %s\n        %s;\n', named.relation,
+                      ARRAY[quoted_name.relation])
+               || format(E'    ALTER TABLE %s\n        %s;\n', quoted_name.relation,
                          string_agg(concat_ws(E',\n        ',
                              format('ADD COLUMN %I bigint', s.shadow_name),
                              format(CASE WHEN s.is_required
@@ -85,26 +85,26 @@ AS $function$
                                     s.check_name, s.shadow_name, s.narrow)), E',\n        ' ORDER BY s.attribute))
                || string_agg(
                       CASE WHEN a.attstattarget >= 0
-                           THEN format(E'    ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s;\n', named.relation, s.shadow_name, a.attstattarget) ELSE '' END
+                           THEN format(E'    ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s;\n', quoted_name.relation, s.shadow_name, a.attstattarget) ELSE '' END
                       || CASE WHEN a.attoptions IS NOT NULL
-                              THEN format(E'    ALTER TABLE %s ALTER COLUMN %I SET (%s);\n', named.relation, s.shadow_name,
+                              THEN format(E'    ALTER TABLE %s ALTER COLUMN %I SET (%s);\n', quoted_name.relation, s.shadow_name,
                                           array_to_string(a.attoptions, ', ')) ELSE '' END
                       || format(E'    CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s\n        FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow(%L, %L);\n',
-                                s.trigger_name, named.relation, s.narrow, s.shadow_name)
-                      || format(E'    ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;\n', named.relation, s.trigger_name), '' ORDER BY s.attribute)
-               || format(E'    PERFORM snowflake_internal.migration_begin(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.regclass);\n',
-                         snowflake_internal.migration_name(target), column_name, named.relation)),
+                                s.trigger_name, quoted_name.relation, s.narrow, s.shadow_name)
+                      || format(E'    ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;\n', quoted_name.relation, s.trigger_name), '' ORDER BY s.attribute)
+               || format(E'    PERFORM snowflake_internal.migration_record_backfill(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.regclass);\n',
+                         snowflake_internal.migration_name(target), column_name, quoted_name.relation)),
            'ACCESS EXCLUSIVE', true,
            format('adds a bigint column beside %s, and the trigger that keeps it up to date, also for replicated rows; holds the lock for a moment, after short attempts to acquire it',
                   string_agg(quote_ident(s.narrow), ', ' ORDER BY s.attribute))
-           || coalesce('. Published by ' || pubs.names || format(': first at the subscribers, ALTER TABLE %s %s', named.relation,
+           || coalesce('. Published by ' || pubs.names || format(': first at the subscribers, ALTER TABLE %s %s', quoted_name.relation,
                               string_agg(format('ADD COLUMN %I bigint', s.shadow_name), ', ' ORDER BY s.attribute)), '')
     FROM snowflake_internal.migration_shadows(target, column_name) AS s
     JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
-    CROSS JOIN LATERAL (SELECT snowflake_internal.migration_name(s.relation) AS relation) AS named
+    CROSS JOIN LATERAL (SELECT snowflake_internal.migration_name(s.relation) AS relation) AS quoted_name
     CROSS JOIN LATERAL (SELECT snowflake_internal.migration_publications(s.relation, s.narrow) AS names) AS pubs
     WHERE s.shadow IS NULL
-    GROUP BY s.relation, named.relation, pubs.names
+    GROUP BY s.relation, quoted_name.relation, pubs.names
     ORDER BY s.relation = target DESC, s.relation::text
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_shadow_steps(target regclass, column_name name) IS
@@ -137,7 +137,7 @@ BEGIN
     PERFORM snowflake_internal.migration_lock(relations, text 'ACCESS EXCLUSIVE');
     -- Dropping a column drops its indexes and constraints, but not foreign keys that reference it.
     WITH shadow AS MATERIALIZED (
-        SELECT s.*, snowflake_internal.migration_name(s.relation) AS named
+        SELECT s.*, snowflake_internal.migration_name(s.relation) AS quoted_name
         FROM snowflake_internal.migration_shadows(target, column_name) AS s
         WHERE s.shadow IS NOT NULL AND num_nonnulls(s.trigger_oid, s.check_oid) > 0
     ), statement (place, relation, text) AS (
@@ -145,9 +145,9 @@ BEGIN
                format('ALTER TABLE %s DROP CONSTRAINT %I', snowflake_internal.migration_name(k.conrelid::regclass), k.conname)
         FROM shadow AS s JOIN pg_constraint AS k ON k.contype = 'f' AND k.confrelid = s.relation AND s.shadow = ANY (k.confkey)
       UNION ALL
-        SELECT 2, s.relation, format('DROP TRIGGER %I ON %s', s.trigger_name, s.named) FROM shadow AS s WHERE s.trigger_oid IS NOT NULL
+        SELECT 2, s.relation, format('DROP TRIGGER %I ON %s', s.trigger_name, s.quoted_name) FROM shadow AS s WHERE s.trigger_oid IS NOT NULL
       UNION ALL
-        SELECT 3, s.relation, format('ALTER TABLE %s DROP COLUMN %I', s.named, s.shadow_name) FROM shadow AS s
+        SELECT 3, s.relation, format('ALTER TABLE %s DROP COLUMN %I', s.quoted_name, s.shadow_name) FROM shadow AS s
     )
     SELECT array_agg(s.relation ORDER BY s.place, s.text), array_agg(s.text ORDER BY s.place, s.text)
     INTO altered, statements
