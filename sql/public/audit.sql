@@ -139,7 +139,7 @@ BEGIN
     INTO own_node, is_generating, unknown_reason
     FROM @extschema@.snowflake_status AS s;
     IF NOT is_generating THEN
-        RAISE NOTICE 'IDs that this server cannot have generated are not searched for' USING DETAIL = unknown_reason;
+        RAISE NOTICE 'IDs that this server cannot have issued are not searched for' USING DETAIL = unknown_reason;
         own_node := NULL;
     END IF;
 

@@ -2,7 +2,7 @@
 -- operator has operands of exactly the types that pg_catalog's operator takes,
 -- so that a planted operator in that schema is never a better match.
 CREATE VIEW snowflake_serial_columns AS
-    WITH fed AS (
+    WITH sequence_column AS (
         -- Identity columns own their sequence internally.
         SELECT a.attrelid, a.attnum, d.objid AS sequence,
                CASE WHEN a.attidentity = 'a'::"char" THEN 'identity always' ELSE 'identity by default' END AS kind
@@ -31,8 +31,8 @@ CREATE VIEW snowflake_serial_columns AS
            c.relname AS table_name,
            a.attname AS column_name,
            pg_catalog.format_type(a.atttypid, a.atttypmod) AS data_type,
-           fed.kind,
-           fed.sequence::pg_catalog.regclass AS sequence,
+           sequence_column.kind,
+           sequence_column.sequence::pg_catalog.regclass AS sequence,
            used.last_value,
            -- Sequences may be descending.
            pg_catalog.round(pg_catalog.abs(100.0 * used.last_value::pg_catalog.numeric)
@@ -48,21 +48,21 @@ CREATE VIEW snowflake_serial_columns AS
                  WHERE k.contype = 'f'::"char" AND k.conparentid = 0::pg_catalog.oid
                    AND k.confrelid = c.oid AND key.referenced = a.attnum
                  ORDER BY 1) AS referenced_by
-    FROM fed
-    JOIN pg_catalog.pg_class AS c ON c.oid = fed.attrelid
+    FROM sequence_column
+    JOIN pg_catalog.pg_class AS c ON c.oid = sequence_column.attrelid
     JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-    JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = fed.attnum
+    JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = sequence_column.attnum
     CROSS JOIN LATERAL (
         -- Reading a sequence requires a privilege. Without it, the view still shows the column.
-        SELECT CASE WHEN pg_catalog.has_sequence_privilege(fed.sequence, 'USAGE, SELECT')
-                    THEN pg_catalog.pg_sequence_last_value(fed.sequence) END AS last_value
+        SELECT CASE WHEN pg_catalog.has_sequence_privilege(sequence_column.sequence, 'USAGE, SELECT')
+                    THEN pg_catalog.pg_sequence_last_value(sequence_column.sequence) END AS last_value
     ) AS used
     CROSS JOIN LATERAL (SELECT snowflake_internal.migration_base_type(a.atttypid) AS type_oid) AS base
     -- Partitions and child tables are left out, unless they use a sequence of
     -- their own.
     WHERE NOT EXISTS (
             SELECT FROM pg_catalog.pg_inherits AS i
-            JOIN fed AS above ON above.attrelid = i.inhparent AND above.sequence = fed.sequence
+            JOIN sequence_column AS above ON above.attrelid = i.inhparent AND above.sequence = sequence_column.sequence
             JOIN pg_catalog.pg_attribute AS pa ON pa.attrelid = above.attrelid AND pa.attnum = above.attnum
             WHERE i.inhrelid = c.oid AND pa.attname = a.attname)
       AND NOT pg_catalog.pg_is_other_temp_schema(n.oid)
