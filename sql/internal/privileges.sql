@@ -1,21 +1,22 @@
--- Who may do what with the extension's tables and the mark: the extension's own
--- code writes them, everybody else reads. However privileges are given away
--- wholesale, that stays so:
+-- Privileges on the extension's tables and on the mark. Only the extension's
+-- own code writes them; other roles can only read them. Privileges granted
+-- wholesale do not change that:
 --
--- - before the extension is created (ALTER DEFAULT PRIVILEGES): what came with
---   the creation is revoked here;
--- - afterwards (GRANT ... ON ALL TABLES): revoked at once where the library is
---   preloaded (src/utility.rs);
--- - by pg_write_all_data, or where the library is not preloaded: a trigger
---   refuses to write to the tables (a superuser may: dumps are restored), and
---   what is set on the mark is believed no further than a lease (src/mark.rs).
+-- - ALTER DEFAULT PRIVILEGES before the extension is created: the resulting
+--   privileges are revoked here.
+-- - GRANT ... ON ALL TABLES afterwards: the privileges are revoked immediately
+--   if the library is preloaded (src/utility.rs).
+-- - pg_write_all_data, or any grant while the library is not preloaded: a
+--   trigger rejects writes to the tables, except by superusers, who restore
+--   dumps. A value set on the mark raises the slots to at most one
+--   lease ahead of the clock (src/generator/mark.rs).
 DO $do$
 DECLARE
-    former CONSTANT pg_catalog.text := pg_catalog.current_setting('search_path');
-    it record;
+    former_search_path CONSTANT pg_catalog.text := pg_catalog.current_setting('search_path');
+    acl_entry record;
 BEGIN
     PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-    FOR it IN
+    FOR acl_entry IN
         SELECT c.relkind, c.oid::regclass AS relation, CASE p.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(p.grantee)) END AS grantee
         FROM pg_depend AS d
         JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND e.extname = 'snowflake'
@@ -24,23 +25,23 @@ BEGIN
         WHERE d.deptype = 'e' AND p.grantee <> c.relowner
         GROUP BY c.relkind, c.oid, p.grantee
     LOOP
-        EXECUTE format('REVOKE ALL ON %s %s FROM %s', CASE it.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
-                       it.relation, it.grantee);
+        EXECUTE format('REVOKE ALL ON %s %s FROM %s', CASE acl_entry.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
+                       acl_entry.relation, acl_entry.grantee);
     END LOOP;
-    FOR it IN
+    FOR acl_entry IN
         SELECT DISTINCT CASE p.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(p.grantee)) END AS grantee
         FROM pg_namespace AS n
         CROSS JOIN LATERAL aclexplode(n.nspacl) AS p
         WHERE n.nspname = 'snowflake_internal' AND p.privilege_type = 'CREATE' AND p.grantee <> n.nspowner
     LOOP
-        EXECUTE format('REVOKE CREATE ON SCHEMA snowflake_internal FROM %s', it.grantee);
+        EXECUTE format('REVOKE CREATE ON SCHEMA snowflake_internal FROM %s', acl_entry.grantee);
     END LOOP;
-    PERFORM set_config('search_path', former, true);
+    PERFORM set_config('search_path', former_search_path, true);
 END
 $do$;
 
--- As the tables of migrations: written by SQL only by superusers, and each
--- server's own.
+-- As for the tables of migrations: only superusers write it by SQL, and rows
+-- are not replicated to other servers.
 CREATE TRIGGER accepted_layout_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.accepted_layout
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
 ALTER TABLE snowflake_internal.accepted_layout ENABLE ALWAYS TRIGGER accepted_layout_guard;
@@ -49,6 +50,6 @@ CREATE TRIGGER accepted_layout_stay BEFORE INSERT OR UPDATE OR DELETE ON snowfla
 ALTER TABLE snowflake_internal.accepted_layout ENABLE REPLICA TRIGGER accepted_layout_stay;
 
 GRANT SELECT ON snowflake_internal.mark, snowflake_internal.progress, snowflake_internal.accepted_layout TO PUBLIC;
--- It has the last values of sequences of tables that were migrated. The owner of
--- a database has to be able to dump it.
+-- The table contains the last values of sequences of migrated tables, so PUBLIC
+-- cannot read it. The owner of a database must be able to dump it.
 GRANT SELECT ON snowflake_internal.origins TO pg_database_owner;

@@ -1,11 +1,11 @@
--- What is not for people has a schema of its own, which is not on any search
--- path: schema tools find none of it among the tables of an application, and \df
--- shows only what people call. All roles may use the schema, because the
+-- Internal objects have a schema of their own, which is not on any search path.
+-- So schema tools do not list them among an application's tables, and \df shows
+-- only the public functions. All roles may use the schema, because the
 -- extension's functions run with the rights of their caller.
 --
--- Tools that load a schema (Rails: schema.rb) create all schemas first and the
--- extensions after that. So an empty schema of the role that creates the
--- extension is replaced. Any other one is an error.
+-- Tools that load a schema (Rails: schema.rb) first create all schemas, then the
+-- extensions. So an empty schema owned by the role that creates the extension is
+-- replaced. Any other existing schema of this name causes an error.
 DO $do$
 BEGIN
     IF EXISTS (

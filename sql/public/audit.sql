@@ -1,40 +1,42 @@
--- What is wrong with the numbers in a column of IDs. Reads the table with the
--- rights of its owner where the caller has them (the planner evaluates what the
--- owner wrote: a superuser's audit must not lend it his rights), else with the
--- caller's; and it reads what the calling statement sees.
+-- The audit of a column of IDs.
 --
--- A finding has the number of rows and the largest of their numbers; of
--- duplicates, how many rows are too many. A row may be in several findings.
--- Numbers below first_id, where it is given, are no snowflake IDs: they are in
--- the finding of that name and among duplicates, and in no other. Fields are
--- read by this server's layout, also those of IDs made by another one. Row
--- security that hides rows from the caller is an error: what is not seen
--- cannot be called right.
+-- Rights: the audit reads the table with the owner's rights if the caller has
+-- them, otherwise with the caller's. The reason is that the planner evaluates
+-- functions that the owner wrote, which must not run with a superuser's rights.
+-- The audit uses the snapshot of the calling statement.
 --
--- The order in which things are read keeps rows of live sessions from being
--- reported. Whatever is in the table was issued before the scan saw it, slots
--- and marks only grow, and both are read after the scan; whether this run of
--- the server has read the mark is asked before the slots, which are raised to
--- the mark first. Most tables take one scan, two where no index proves that
--- nothing comes twice. Only where something is too high another one counts it,
--- up to where the first scan found numbers: that holds for foreign partitions
--- too, where each scan sees what is there by then.
+-- Findings: each one has a number of rows and the largest value in them. For
+-- duplicates, the number is that of the surplus rows. A row may be in several
+-- findings. Values below first_id, if it is given, are not snowflake IDs: they
+-- are in that finding and among the duplicates only. Fields are decoded with
+-- this server's layout, also those of other servers' IDs. It is an error if row
+-- security hides rows from the caller, because hidden rows cannot be checked.
 --
--- "Of another layout": the database remembers one that is not this server's. All
--- numbers that may be IDs are counted, since nothing in them tells which one it
--- was.
+-- Order of reading: rows of running sessions must not be reported. The scan sees
+-- only IDs that have been issued, slots and marks only grow, and both are read
+-- after the scan. Whether the running server has read the mark is determined
+-- before the slots are read, because reading it raises the slots.
 --
--- "From the future": later than any server's IDs are while its clock is right,
--- which after a start begin up to the lease ahead and run ahead of that in
--- bursts. While a step back of this server's clock is ridden out its IDs are
--- further ahead, but none reaches the mark. A mark that is ahead by more than
--- max_clock_step excuses nothing: with such a one the server makes no IDs either.
+-- Cost: most tables need one scan, or two if no index proves uniqueness. A
+-- further scan counts values that are too high, up to the highest value of the
+-- first scan. That limit also works for foreign partitions, of which each scan
+-- sees a later state.
 --
--- "Cannot have made": each slot knows the last ID of its backend number, and
--- after a start every slot is raised to the mark and to the floor; until then
--- the mark itself is the bound. A number that is set on the mark raises the
--- slots at the next ID only; until then log_cnt tells of it, which the extension
--- leaves negative. Below the bound nobody can tell whose an ID is.
+-- "IDs of another layout": the database has recorded a layout that is not this
+-- server's. All values that may be IDs are counted, because a value does not
+-- show its layout.
+--
+-- "IDs from the future": later than any server with a correct clock can have
+-- issued. After a start, IDs begin up to the lease ahead of the clock, and
+-- borrowing adds to that. While this server's clock is slewed, its IDs are
+-- further ahead, but always below the mark. A mark that is ahead by more than
+-- max_clock_step is ignored: with such a mark the server issues no IDs.
+--
+-- "Cannot have issued": each slot knows the last ID of its backend number.
+-- After a start every slot is raised to the mark and to the floor; before that,
+-- the mark is the bound. A value set on the mark raises the slots only at the
+-- next ID. Until then log_cnt shows it, because the extension leaves log_cnt
+-- negative. Below the bound, the server that issued an ID cannot be determined.
 
 CREATE FUNCTION snowflake_audit(
     target regclass,
@@ -46,31 +48,31 @@ LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
 DECLARE
-    -- Not in the format strings themselves: a schema's name may hold a %.
-    here CONSTANT text := '@extschema@';
+    -- Passed as an argument of format(), because a schema name may contain %.
+    extension_schema CONSTANT text := '@extschema@';
     highest_possible CONSTANT bigint := 9223372036854775807;
-    -- What a number of the first scan is.
+    -- The kinds of values that the first scan distinguishes.
     is_id CONSTANT integer := 0;
     is_before_first CONSTANT integer := 1;
     is_negative CONSTANT integer := 2;
     is_outside CONSTANT integer := 3;
     is_of_other_node CONSTANT integer := 4;
-    meant name := column_name;
-    defaults name[];
-    meant_number smallint;
-    meant_type oid;
+    audited_column name := column_name;
+    snowflake_columns name[];
+    column_number smallint;
+    column_type oid;
     numbers text;
     start CONSTANT bigint := coalesce(first_id, -highest_possible - 1);
     last_of_layout CONSTANT bigint := @extschema@.snowflake_max_id(timestamptz 'infinity');
     own_node integer;
     is_generating boolean;
-    not_known text;
+    unknown_reason text;
     kinds integer[];
     backends integer[];
     counts bigint[];
     tops bigint[];
     highest bigint;
-    is_read boolean;
+    is_mark_read boolean;
     mark record;
     ahead interval;
     max_step interval;
@@ -82,62 +84,62 @@ DECLARE
     future_top bigint;
     not_own bigint;
     not_own_top bigint;
-    doubled bigint;
-    doubled_top bigint;
-    made_with text;
-    read_with text;
+    duplicates bigint;
+    duplicates_top bigint;
+    id_layout text;
+    server_layout text;
     answer text[];
 BEGIN
-    -- The column: the one that snowflake_nextval() feeds, else the one that a
-    -- sequence feeds or fed.
-    IF meant IS NULL THEN
-        defaults := ARRAY(
+    -- The column whose default is snowflake_nextval(), otherwise the one that
+    -- takes or took its values from a sequence.
+    IF audited_column IS NULL THEN
+        snowflake_columns := ARRAY(
             SELECT a.attname FROM pg_attribute AS a
             WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasdef
               AND snowflake_internal.migration_is_switched(target, a.attname));
-        IF cardinality(defaults) > 1 THEN
-            defaults := coalesce(
+        IF cardinality(snowflake_columns) > 1 THEN
+            snowflake_columns := coalesce(
                 nullif(ARRAY(SELECT a.attname FROM pg_index AS i JOIN pg_attribute AS a
                                  ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
                              WHERE i.indrelid = target AND i.indisprimary AND i.indnkeyatts = 1
-                               AND a.attname = ANY (defaults)), '{}'),
-                defaults);
+                               AND a.attname = ANY (snowflake_columns)), '{}'),
+                snowflake_columns);
         END IF;
-        IF cardinality(defaults) > 1 THEN
+        IF cardinality(snowflake_columns) > 1 THEN
             RAISE EXCEPTION 'several columns of "%" have snowflake IDs', (SELECT c.relname FROM pg_class AS c WHERE c.oid = target)
                 USING ERRCODE = 'invalid_parameter_value',
-                      DETAIL = format('They are %s.', array_to_string(defaults, ', ')),
+                      DETAIL = format('They are %s.', array_to_string(snowflake_columns, ', ')),
                       HINT = 'Specify the column to audit.';
         END IF;
-        meant := defaults[1];
+        audited_column := snowflake_columns[1];
     END IF;
-    meant := snowflake_internal.migration_column(target, meant);
+    audited_column := snowflake_internal.migration_column(target, audited_column);
     WITH RECURSIVE type (number, oid, base) AS (
         SELECT a.attnum, t.oid, t.typbasetype
         FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
-        WHERE a.attrelid = target AND a.attname = meant
+        WHERE a.attrelid = target AND a.attname = audited_column
       UNION ALL
         SELECT d.number, t.oid, t.typbasetype FROM type AS d JOIN pg_type AS t ON t.oid = d.base
     )
-    SELECT d.number, d.oid INTO meant_number, meant_type FROM type AS d WHERE d.base = 0;
-    IF meant_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) THEN
-        RAISE EXCEPTION 'column "%" of % cannot hold IDs', meant, target
+    SELECT d.number, d.oid INTO column_number, column_type FROM type AS d WHERE d.base = 0;
+    IF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) THEN
+        RAISE EXCEPTION 'column "%" of % cannot hold IDs', audited_column, target
             USING ERRCODE = 'datatype_mismatch',
                   DETAIL = format('Its type is %s.', (SELECT format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a
-                                                      WHERE a.attrelid = target AND a.attname = meant)),
+                                                      WHERE a.attrelid = target AND a.attname = audited_column)),
                   HINT = 'Snowflake IDs are bigint; earlier IDs may be integer or smallint.';
     END IF;
-    numbers := format('SELECT it.%I::bigint AS id FROM %s AS it WHERE it.%I', meant, target, meant);
+    numbers := format('SELECT audited.%I::bigint AS id FROM %s AS audited WHERE audited.%I', audited_column, target, audited_column);
 
     -- This server.
     SELECT s.node_id, s.preloaded AND s.node_id IS NOT NULL AND NOT pg_is_in_recovery(),
            CASE WHEN NOT s.preloaded THEN 'snowflake is not in shared_preload_libraries.'
                 WHEN s.node_id IS NULL THEN 'snowflake.node_id is not set.'
-                WHEN pg_is_in_recovery() THEN 'A standby makes no IDs; the server that it follows can tell.' END
-    INTO own_node, is_generating, not_known
+                WHEN pg_is_in_recovery() THEN 'A standby issues no IDs. Run the audit on its primary server.' END
+    INTO own_node, is_generating, unknown_reason
     FROM @extschema@.snowflake_status AS s;
     IF NOT is_generating THEN
-        RAISE NOTICE 'IDs that this server cannot have generated are not searched for' USING DETAIL = not_known;
+        RAISE NOTICE 'IDs that this server cannot have issued are not searched for' USING DETAIL = unknown_reason;
         own_node := NULL;
     END IF;
 
@@ -153,29 +155,29 @@ BEGIN
                                  THEN %1$s.snowflake_backend_id(d.id) END AS backend
                      FROM (%2$s IS NOT NULL) AS d) AS n
                GROUP BY n.kind, n.backend) AS g',
-        here, numbers, start, last_of_layout, own_node, array_remove(expected_nodes, NULL)));
+        extension_schema, numbers, start, last_of_layout, own_node, array_remove(expected_nodes, NULL)));
     kinds := answer[1];
     backends := answer[2];
     counts := answer[3];
     tops := answer[4];
     SELECT max(g.top) INTO highest FROM unnest(kinds, tops) AS g (kind, top) WHERE g.kind IN (is_id, is_of_other_node);
-    -- Then the fields that were read are not those that the IDs were made with.
-    SELECT s.database_layout, s.layout INTO made_with, read_with
+    -- With another layout, the decoded fields are not those of the IDs.
+    SELECT s.database_layout, s.layout INTO id_layout, server_layout
     FROM @extschema@.snowflake_status AS s WHERE s.database_layout <> s.layout;
     IF FOUND THEN
         RAISE NOTICE 'IDs of this database were generated with another layout'
-            USING DETAIL = format('They were generated with "%s"; they are read with "%s".', made_with, read_with),
+            USING DETAIL = format('They were generated with "%s"; they are read with "%s".', id_layout, server_layout),
                   HINT = 'If the change is intended, run SELECT snowflake_accept_layout() as a superuser.';
         RETURN QUERY SELECT 'IDs of another layout', sum(g.count)::bigint, max(g.top)
                      FROM unnest(kinds, counts, tops) AS g (kind, count, top)
                      WHERE g.kind <> is_before_first HAVING sum(g.count) > 0;
     END IF;
 
-    -- How high IDs may be by now.
-    is_read := coalesce((SELECT s.reserved_until IS NOT NULL FROM @extschema@.snowflake_status AS s), false);
-    SELECT greatest(m.last_value - 1, 0) AS bound, m.log_cnt < 0 AND is_read AS is_in_slots INTO mark
+    -- The highest ID that may exist by now.
+    is_mark_read := coalesce((SELECT s.reserved_until IS NOT NULL FROM @extschema@.snowflake_status AS s), false);
+    SELECT greatest(m.last_value - 1, 0) AS bound, m.log_cnt < 0 AND is_mark_read AS is_in_slots INTO mark
     FROM snowflake_internal.mark AS m;
-    -- Not defined where the library is not preloaded: then what they are by default.
+    -- Settings are not defined if the library is not preloaded; their defaults are used then.
     SELECT make_interval(secs => (coalesce(max(s.setting) FILTER (WHERE s.name = 'snowflake.max_borrow'), '1000')::float8
                                   + coalesce(max(s.setting) FILTER (WHERE s.name = 'snowflake.lease'), '2000')::float8) / 1000),
            make_interval(secs => nullif(coalesce(max(s.setting) FILTER (WHERE s.name = 'snowflake.max_clock_step'), '86400000'), '-1')::float8 / 1000)
@@ -188,7 +190,7 @@ BEGIN
         allowed := greatest(allowed, mark.bound);
     END IF;
 
-    -- A slot where nothing is too high has the highest bound there is.
+    -- A slot without values above its bound gets the highest possible bound.
     IF is_generating THEN
         SELECT array_agg(CASE WHEN seen.top > b.bound THEN b.bound ELSE highest_possible END ORDER BY s.backend_id),
                array_agg(coalesce(seen.top, 0) ORDER BY s.backend_id),
@@ -209,8 +211,8 @@ BEGIN
              FROM (SELECT d.id, %1$s.snowflake_node_id(d.id) = %7$L::integer
                                 AND d.id > (%9$L::bigint[])[%1$s.snowflake_backend_id(d.id) + 1]
                                 AND d.id <= (%10$L::bigint[])[%1$s.snowflake_backend_id(d.id) + 1] AS is_not_own
-                   FROM (%2$s > %4$L::bigint AND it.%3$I >= %5$L::bigint AND it.%3$I <= %6$L::bigint) AS d) AS n',
-            here, numbers, meant, least(allowed, lowest_bound), greatest(start, 0), highest, own_node, allowed,
+                   FROM (%2$s > %4$L::bigint AND audited.%3$I >= %5$L::bigint AND audited.%3$I <= %6$L::bigint) AS d) AS n',
+            extension_schema, numbers, audited_column, least(allowed, lowest_bound), greatest(start, 0), highest, own_node, allowed,
             slot_bounds, slot_tops));
         future := answer[1];
         future_top := answer[2];
@@ -218,27 +220,28 @@ BEGIN
         not_own_top := answer[4];
     END IF;
 
-    -- Nothing comes twice where a unique index on this column alone says so: not
-    -- one that is checked at the end of the transaction (this one may not be over),
-    -- nor one that CREATE INDEX CONCURRENTLY left behind, nor one of a table with
-    -- inheritance children, which have indexes of their own. The unique index
-    -- of a partitioned table covers its partitions: it holds the partition key.
+    -- A unique index on this column alone proves that there are no duplicates.
+    -- Some do not count: a deferrable one, because this transaction may have
+    -- pending checks; an invalid one left by CREATE INDEX CONCURRENTLY; and that
+    -- of a table with inheritance children, which have their own indexes. The
+    -- unique index of a partitioned table covers its partitions, because it
+    -- contains the partition key.
     IF NOT EXISTS (
         SELECT FROM pg_index AS i
         JOIN pg_class AS c ON c.oid = i.indrelid
         JOIN pg_opclass AS o ON o.oid = i.indclass[0]
         JOIN pg_opfamily AS f ON f.oid = o.opcfamily AND f.opfname = 'integer_ops' AND f.opfnamespace = 'pg_catalog'::regnamespace
         WHERE i.indrelid = target AND i.indisunique AND i.indisvalid AND i.indisready AND i.indislive AND i.indimmediate
-          AND i.indnkeyatts = 1 AND i.indkey[0] = meant_number AND i.indpred IS NULL
+          AND i.indnkeyatts = 1 AND i.indkey[0] = column_number AND i.indpred IS NULL
           AND (c.relkind = 'p' OR NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhparent = target)))
     THEN
         answer := snowflake_internal.migration_read(target, format(
             'SELECT sum(g.count - 1)::bigint AS count, max(g.id) AS top
              FROM (SELECT d.id, count(*) FROM (%s IS NOT NULL) AS d GROUP BY d.id HAVING count(*) > 1) AS g', numbers));
-        doubled := answer[1];
-        doubled_top := answer[2];
-        IF doubled > 0 THEN
-            RETURN QUERY SELECT 'duplicates', doubled, doubled_top;
+        duplicates := answer[1];
+        duplicates_top := answer[2];
+        IF duplicates > 0 THEN
+            RETURN QUERY SELECT 'duplicates', duplicates, duplicates_top;
         END IF;
     END IF;
     IF future > 0 THEN
@@ -249,12 +252,12 @@ BEGIN
         FROM unnest(kinds, counts, tops) AS g (kind, count, top)
         JOIN (VALUES (is_negative, 'negative numbers'),
                      (is_outside, 'numbers outside of this server''s layout'),
-                     (is_of_other_node, 'IDs of nodes not expected'),
+                     (is_of_other_node, 'IDs of unexpected nodes'),
                      (is_before_first, 'IDs below first_id')) AS name (kind, text) ON name.kind = g.kind
         GROUP BY name.kind, name.text
         ORDER BY array_position(ARRAY[is_negative, is_outside, is_of_other_node, is_before_first], name.kind);
     IF not_own > 0 THEN
-        RETURN QUERY SELECT 'IDs with this server''s number that it cannot have made', not_own, not_own_top;
+        RETURN QUERY SELECT 'IDs with this server''s node number that it cannot have issued', not_own, not_own_top;
     END IF;
 END
 $function$;

@@ -11,14 +11,14 @@ COMMENT ON FUNCTION snowflake_max_id_before(at timestamp with time zone) IS
 COMMENT ON FUNCTION snowflake_max_id_before(at timestamp with time zone, layout text) IS
     'Returns the largest ID before a time, by a layout or preset name; used by snowflake_between. Never fails';
 
--- A range of time as a range of IDs. Written so that the planner can replace
--- the call by its body, which is what makes an index on `id` usable: neither
--- STRICT nor with a SET clause, and each time used once, so that an expensive
--- one or a subquery is no obstacle. The body is parsed here and now: no search
--- path of a caller can change what it means.
+-- A range of time as a range of IDs. The planner must be able to inline the
+-- function, because only then can it use an index on `id`. So the function is
+-- not STRICT and has no SET clause. Each argument is used once, so that
+-- expensive arguments and subqueries do not prevent inlining. The body is
+-- parsed at creation, so the caller's search path cannot change its meaning.
 --
--- The lower end is >=, because partitions have such bounds: `id > n - 1` would
--- not keep the planner from the partition that ends at n.
+-- The lower bound uses >=, as partition bounds do. With `id > n - 1`, the
+-- planner would not exclude the partition that ends at n.
 
 CREATE FUNCTION snowflake_between(
     id bigint,

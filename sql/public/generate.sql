@@ -5,6 +5,6 @@ COMMENT ON FUNCTION snowflake_nextvals(count integer) IS
 COMMENT ON FUNCTION snowflake_currval() IS
     'Returns the last ID that this session was issued';
 
--- The planner asks the support function what may stand for the call; see
--- src/copy.rs.
+-- The planner calls the support function, which may return a replacement for
+-- the call; see src/copy.rs.
 ALTER FUNCTION snowflake_nextval() SUPPORT snowflake_internal.nextval_support;

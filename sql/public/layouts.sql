@@ -1,14 +1,14 @@
--- The layouts that have a name, over the function of src/layouts.rs.
+-- The preset layouts: a view over a function of src/sql/layouts.rs.
 
 CREATE VIEW snowflake_layouts AS
     SELECT name, layout, expires_at, ids_per_second, nodes, backends
     FROM snowflake_internal.get_layouts();
-COMMENT ON VIEW snowflake_layouts IS 'The layouts that have a name';
-COMMENT ON COLUMN snowflake_layouts.name IS 'What may stand for the layout''s text';
+COMMENT ON VIEW snowflake_layouts IS 'Layouts that have a preset name';
+COMMENT ON COLUMN snowflake_layouts.name IS 'Preset name, accepted in place of a layout''s text';
 COMMENT ON COLUMN snowflake_layouts.layout IS 'The layout in canonical form';
-COMMENT ON COLUMN snowflake_layouts.expires_at IS 'When the timestamp bits are used up';
-COMMENT ON COLUMN snowflake_layouts.ids_per_second IS 'How many IDs a second one node makes in the long run, all its backend slots together';
-COMMENT ON COLUMN snowflake_layouts.nodes IS 'How many node numbers there are';
-COMMENT ON COLUMN snowflake_layouts.backends IS 'How many backend slots a node has';
+COMMENT ON COLUMN snowflake_layouts.expires_at IS 'Time at which the layout runs out of timestamps';
+COMMENT ON COLUMN snowflake_layouts.ids_per_second IS 'IDs per second that one node can issue in the long run, over all its slots';
+COMMENT ON COLUMN snowflake_layouts.nodes IS 'Number of nodes that the layout allows';
+COMMENT ON COLUMN snowflake_layouts.backends IS 'Number of slots of a node';
 
 GRANT SELECT ON snowflake_layouts TO PUBLIC;

@@ -1,15 +1,15 @@
--- It commits, so it may have no SET clause: everything is qualified.
+-- The procedure commits, so it cannot have a SET clause. All names are qualified.
 CREATE PROCEDURE snowflake_migrate_backfill(
     target regclass, column_name name DEFAULT NULL, batch_size integer DEFAULT 10000,
     pause interval DEFAULT '0', max_replay_lag interval DEFAULT NULL
 ) LANGUAGE plpgsql
 AS $procedure$
 DECLARE
-    meant pg_catalog.name;
+    key_column pg_catalog.name;
     relations pg_catalog.regclass[];
-    mark pg_catalog.pg_lsn;
-    marked_at timestamp with time zone;
-    told_at timestamp with time zone;
+    watermark pg_catalog.pg_lsn;
+    watermark_at timestamp with time zone;
+    last_notice_at timestamp with time zone;
     lagging pg_catalog.text;
     is_done boolean;
     is_waiting boolean;
@@ -20,23 +20,23 @@ BEGIN
             USING ERRCODE = 'active_sql_transaction',
                   DETAIL = 'It commits after each batch.';
     END IF;
-    -- Also where the server's default is another one: each batch has to see
-    -- what was written before it.
+    -- Set explicitly, because the server's default may differ: each batch has to
+    -- see the rows written before it.
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    meant := snowflake_internal.migration_column(target, column_name);
-    relations := snowflake_internal.migration_backfill_begin(target, meant, batch_size, pause, max_replay_lag);
+    key_column := snowflake_internal.migration_column(target, column_name);
+    relations := snowflake_internal.migration_backfill_begin(target, key_column, batch_size, pause, max_replay_lag);
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     FOR i IN 1 .. pg_catalog.cardinality(relations) LOOP
         LOOP
             WHILE max_replay_lag IS NOT NULL LOOP
-                SELECT l.mark, l.marked_at, l.lagging INTO mark, marked_at, lagging
-                FROM snowflake_internal.migration_replay_lag(max_replay_lag, mark, marked_at) AS l;
+                SELECT l.mark, l.marked_at, l.lagging INTO watermark, watermark_at, lagging
+                FROM snowflake_internal.migration_replay_lag(max_replay_lag, watermark, watermark_at) AS l;
                 EXIT WHEN lagging IS NULL;
-                IF told_at IS NULL OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) told_at
+                IF last_notice_at IS NULL OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) last_notice_at
                                       OPERATOR(pg_catalog.>) interval '10 seconds' THEN
-                    told_at := pg_catalog.clock_timestamp();
+                    last_notice_at := pg_catalog.clock_timestamp();
                     RAISE NOTICE 'waiting for %: more than % behind', lagging, max_replay_lag;
                 END IF;
                 PERFORM pg_catalog.pg_sleep(0.2);
@@ -44,7 +44,7 @@ BEGIN
                 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
             END LOOP;
             SELECT b.is_done, b.is_waiting, b.report INTO is_done, is_waiting, report
-            FROM snowflake_internal.migration_backfill_batch(target, meant, relations[i], batch_size) AS b;
+            FROM snowflake_internal.migration_backfill_batch(target, key_column, relations[i], batch_size) AS b;
             COMMIT;
             SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
             EXIT WHEN is_done;
@@ -52,14 +52,14 @@ BEGIN
                 RAISE NOTICE '%', report;
                 PERFORM pg_catalog.pg_sleep_for(pause);
             ELSE
-                IF told_at IS NULL OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) told_at
+                IF last_notice_at IS NULL OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) last_notice_at
                                       OPERATOR(pg_catalog.>) interval '10 seconds' THEN
-                    told_at := pg_catalog.clock_timestamp();
+                    last_notice_at := pg_catalog.clock_timestamp();
                     RAISE NOTICE '%', report;
                 END IF;
                 PERFORM pg_catalog.pg_sleep(0.5);
             END IF;
-            -- What was waited for is no reason to keep dead rows.
+            -- A snapshot held while waiting would keep dead rows from being removed.
             COMMIT;
             SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
         END LOOP;
@@ -67,4 +67,4 @@ BEGIN
 END
 $procedure$;
 COMMENT ON PROCEDURE snowflake_migrate_backfill(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval) IS
-    'A step of snowflake_migration_plan with online => true: copies the narrow columns to their shadows, in batches that commit; resumes where it was interrupted';
+    'A step of snowflake_migration_plan with online => true: copies the narrow columns to their shadow columns in batches, committing each; resumes after an interruption';

@@ -1,5 +1,5 @@
--- As of snowflake_serial_columns: operands of exactly the types of pg_catalog's
--- operators, arguments of exactly the types of the extension's functions.
+-- As in snowflake_serial_columns, operands and arguments have exactly the types
+-- that pg_catalog's operators and the extension's functions take.
 CREATE VIEW snowflake_migrations AS
     SELECT c.oid::pg_catalog.regclass AS table_name,
            p.column_name,
@@ -16,13 +16,13 @@ CREATE VIEW snowflake_migrations AS
     JOIN pg_catalog.pg_class AS c ON c.oid = p.target::pg_catalog.oid
     WHERE EXISTS (SELECT FROM snowflake_internal.migration_shadows(c.oid::pg_catalog.regclass, p.column_name) AS s
                   WHERE s.trigger_oid IS NOT NULL);
-COMMENT ON VIEW snowflake_migrations IS 'The online migrations that are under way';
-COMMENT ON COLUMN snowflake_migrations.table_name IS 'The table whose key is migrated';
-COMMENT ON COLUMN snowflake_migrations.column_name IS 'The key';
-COMMENT ON COLUMN snowflake_migrations.step IS 'What is next, or at work: adding shadow columns, backfill, validating rows, building indexes, adding foreign keys, ready to swap';
-COMMENT ON COLUMN snowflake_migrations.rows_done IS 'How many rows the backfill has been through, of all the tables';
-COMMENT ON COLUMN snowflake_migrations.rows_total IS 'How many there were when it began, as the planner guessed';
-COMMENT ON COLUMN snowflake_migrations.rows_per_second IS 'How many the present call of the backfill does a second, or the last one did';
-COMMENT ON COLUMN snowflake_migrations.time_left IS 'How long the rest takes at that rate; NULL while there is none';
+COMMENT ON VIEW snowflake_migrations IS 'Unfinished online migrations';
+COMMENT ON COLUMN snowflake_migrations.table_name IS 'Table whose key is being migrated';
+COMMENT ON COLUMN snowflake_migrations.column_name IS 'Key column';
+COMMENT ON COLUMN snowflake_migrations.step IS 'Current or next step: adding shadow columns, backfill, validating rows, building indexes, adding foreign keys, ready to swap';
+COMMENT ON COLUMN snowflake_migrations.rows_done IS 'Rows that the backfill has processed, in all tables';
+COMMENT ON COLUMN snowflake_migrations.rows_total IS 'Estimated number of rows when the backfill began';
+COMMENT ON COLUMN snowflake_migrations.rows_per_second IS 'Rows per second of the current or the last call of the backfill';
+COMMENT ON COLUMN snowflake_migrations.time_left IS 'Estimated time for the remaining rows at that rate; NULL if the rate is unknown';
 
 GRANT SELECT ON snowflake_migrations TO PUBLIC;

@@ -1,4 +1,4 @@
--- How it is going: views over the functions of src/monitor.rs.
+-- Monitoring: views over the functions of src/sql/monitor.rs.
 
 CREATE VIEW snowflake_status AS
     SELECT version, preloaded, layout, node_id, last_id_at, reserved_until,

@@ -1,4 +1,4 @@
--- Partitions by time of a table whose partition key is the ID.
+-- Time partitions of a table whose partition key is the ID.
 
 CREATE FUNCTION snowflake_partition_ddl(
     parent regclass,
@@ -54,9 +54,9 @@ BEGIN
                   HINT = 'Create it with PARTITION BY RANGE (id), where id is the column of the IDs.';
     END IF;
 
-    -- A partition is called after the time at which it begins, as exactly as
-    -- the step needs. Parts of a day are told in UTC: where the clocks go
-    -- back, an hour comes twice.
+    -- The name of a partition contains the time at which it begins, as precise as
+    -- the step requires. Times within a day are in UTC, because local time repeats
+    -- an hour when daylight saving time ends.
     IF date_trunc('day', step) <> step OR date_trunc('day', since) <> since THEN
         label_zone := 'UTC';
         label_format := CASE
@@ -76,7 +76,7 @@ BEGIN
         WHERE i.inhparent = parent);
     WHILE begins < until LOOP
         count := count + 1;
-        -- Not begins + step: after 28 February, the 31st would not come back.
+        -- Not begins + step: after 28 February, later partitions would not return to the 31st.
         ends := since + count * step;
         IF ends <= begins THEN
             RAISE EXCEPTION 'an interval of % does not advance from %', step, begins
@@ -85,13 +85,13 @@ BEGIN
         END IF;
         bounds := format('FOR VALUES FROM (%L) TO (%L)',
                          @extschema@.snowflake_min_id(begins), @extschema@.snowflake_min_id(ends));
-        -- Nothing is before the epoch; and what is there already is left out,
-        -- so that a job can run again and again.
+        -- Ranges before the epoch contain no IDs. Existing partitions are left
+        -- out, so that a job can run repeatedly.
         IF @extschema@.snowflake_min_id(ends) > @extschema@.snowflake_min_id(begins)
            AND bounds <> ALL (existing)
         THEN
             label := '_p' || to_char(begins AT TIME ZONE label_zone, label_format);
-            -- What would be cut off is the end, which tells them apart.
+            -- PostgreSQL would truncate the end, which distinguishes the partitions.
             WHILE octet_length(parent_name || label) > 63 LOOP
                 parent_name := left(parent_name, -1);
             END LOOP;

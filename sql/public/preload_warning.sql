@@ -1,4 +1,4 @@
--- What there is to do where IDs cannot be made yet.
+-- Warns if this server cannot generate IDs yet, with instructions.
 DO $do$
 BEGIN
     IF NOT (SELECT s.preloaded FROM snowflake_internal.get_status() AS s) THEN

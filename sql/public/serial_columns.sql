@@ -1,8 +1,8 @@
--- Views are parsed while the schema that the extension is created in is on the
--- search path. So that no operator planted there is nearer, each has operands
--- of exactly the types that pg_catalog's has.
+-- Views are parsed while the extension's schema is on the search path. Each
+-- operator has operands of exactly the types that pg_catalog's operator takes,
+-- so that a planted operator in that schema is never a better match.
 CREATE VIEW snowflake_serial_columns AS
-    WITH fed AS (
+    WITH sequence_column AS (
         -- Identity columns own their sequence internally.
         SELECT a.attrelid, a.attnum, d.objid AS sequence,
                CASE WHEN a.attidentity = 'a'::"char" THEN 'identity always' ELSE 'identity by default' END AS kind
@@ -14,7 +14,7 @@ CREATE VIEW snowflake_serial_columns AS
         JOIN pg_catalog.pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'::"char"
         WHERE a.attidentity <> ''::"char"
       UNION ALL
-        -- Defaults depend on the sequences that they name.
+        -- A default depends on the sequence that it uses.
         SELECT f.adrelid, f.adnum, d.refobjid,
                CASE WHEN owned.objid IS NOT NULL THEN 'serial' ELSE 'default' END
         FROM pg_catalog.pg_attrdef AS f
@@ -31,10 +31,10 @@ CREATE VIEW snowflake_serial_columns AS
            c.relname AS table_name,
            a.attname AS column_name,
            pg_catalog.format_type(a.atttypid, a.atttypmod) AS data_type,
-           fed.kind,
-           fed.sequence::pg_catalog.regclass AS sequence,
+           sequence_column.kind,
+           sequence_column.sequence::pg_catalog.regclass AS sequence,
            used.last_value,
-           -- Some sequences go down.
+           -- Sequences may be descending.
            pg_catalog.round(pg_catalog.abs(100.0 * used.last_value::pg_catalog.numeric)
                / CASE WHEN base.type_oid = 'pg_catalog.int2'::pg_catalog.regtype::pg_catalog.oid THEN 32767::pg_catalog.numeric
                       WHEN base.type_oid = 'pg_catalog.int4'::pg_catalog.regtype::pg_catalog.oid THEN 2147483647::pg_catalog.numeric
@@ -48,34 +48,34 @@ CREATE VIEW snowflake_serial_columns AS
                  WHERE k.contype = 'f'::"char" AND k.conparentid = 0::pg_catalog.oid
                    AND k.confrelid = c.oid AND key.referenced = a.attnum
                  ORDER BY 1) AS referenced_by
-    FROM fed
-    JOIN pg_catalog.pg_class AS c ON c.oid = fed.attrelid
+    FROM sequence_column
+    JOIN pg_catalog.pg_class AS c ON c.oid = sequence_column.attrelid
     JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
-    JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = fed.attnum
+    JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = sequence_column.attnum
     CROSS JOIN LATERAL (
-        -- Reading a sequence takes a privilege; without it, the view still shows the column.
-        SELECT CASE WHEN pg_catalog.has_sequence_privilege(fed.sequence, 'USAGE, SELECT')
-                    THEN pg_catalog.pg_sequence_last_value(fed.sequence) END AS last_value
+        -- Reading a sequence requires a privilege. Without it, the view still shows the column.
+        SELECT CASE WHEN pg_catalog.has_sequence_privilege(sequence_column.sequence, 'USAGE, SELECT')
+                    THEN pg_catalog.pg_sequence_last_value(sequence_column.sequence) END AS last_value
     ) AS used
     CROSS JOIN LATERAL (SELECT snowflake_internal.migration_base_type(a.atttypid) AS type_oid) AS base
-    -- Partitions and inheritance children are their parent's matter, unless a
-    -- sequence of their own feeds them.
+    -- Partitions and child tables are left out, unless they use a sequence of
+    -- their own.
     WHERE NOT EXISTS (
             SELECT FROM pg_catalog.pg_inherits AS i
-            JOIN fed AS above ON above.attrelid = i.inhparent AND above.sequence = fed.sequence
+            JOIN sequence_column AS above ON above.attrelid = i.inhparent AND above.sequence = sequence_column.sequence
             JOIN pg_catalog.pg_attribute AS pa ON pa.attrelid = above.attrelid AND pa.attnum = above.attnum
             WHERE i.inhrelid = c.oid AND pa.attname = a.attname)
       AND NOT pg_catalog.pg_is_other_temp_schema(n.oid)
       AND n.nspname <> 'pg_catalog'::pg_catalog.name AND n.nspname <> 'information_schema'::pg_catalog.name;
-COMMENT ON VIEW snowflake_serial_columns IS 'Every column that a sequence feeds';
-COMMENT ON COLUMN snowflake_serial_columns.schema_name IS 'The table''s schema';
-COMMENT ON COLUMN snowflake_serial_columns.table_name IS 'The table; partitions and inheritance children that their parent''s sequence feeds are its matter';
-COMMENT ON COLUMN snowflake_serial_columns.column_name IS 'The column';
-COMMENT ON COLUMN snowflake_serial_columns.data_type IS 'The column''s type';
+COMMENT ON VIEW snowflake_serial_columns IS 'Columns that take their values from a sequence';
+COMMENT ON COLUMN snowflake_serial_columns.schema_name IS 'Schema of the table';
+COMMENT ON COLUMN snowflake_serial_columns.table_name IS 'Table name. Partitions and child tables that use their parent''s sequence are not listed separately';
+COMMENT ON COLUMN snowflake_serial_columns.column_name IS 'Column name';
+COMMENT ON COLUMN snowflake_serial_columns.data_type IS 'Type of the column';
 COMMENT ON COLUMN snowflake_serial_columns.kind IS 'serial, identity always, identity by default, or default: a sequence that the column does not own';
-COMMENT ON COLUMN snowflake_serial_columns.sequence IS 'The sequence';
-COMMENT ON COLUMN snowflake_serial_columns.last_value IS 'The last number that was taken from it; NULL before the first, and for who may not read it';
-COMMENT ON COLUMN snowflake_serial_columns.percent_used IS 'How much of the type''s range that is, in percent';
-COMMENT ON COLUMN snowflake_serial_columns.referenced_by IS 'The columns that reference it';
+COMMENT ON COLUMN snowflake_serial_columns.sequence IS 'Sequence that the column uses';
+COMMENT ON COLUMN snowflake_serial_columns.last_value IS 'Last value of the sequence; NULL before the first one, or if the user may not read the sequence';
+COMMENT ON COLUMN snowflake_serial_columns.percent_used IS 'Percentage of the type''s range that last_value has reached';
+COMMENT ON COLUMN snowflake_serial_columns.referenced_by IS 'Columns that reference the column';
 
 GRANT SELECT ON snowflake_serial_columns TO PUBLIC;

@@ -1,15 +1,16 @@
--- Replacing a sequence by snowflake_nextval(): what a column is, what stands
--- in the way, the plan, and the way back. DDL that the tables' owner may run.
+-- Replacing a sequence by snowflake_nextval(): the properties of a column, the
+-- obstacles, the plan, and reverting it. All DDL is such that a table's owner
+-- may run it.
 --
--- The functions have a search path of their own, quote every name and give
--- every literal its type, so neither a name, nor a caller's search path, nor a
--- function of the same name beside the extension's changes what they do.
+-- The functions set their own search path, quote every name and give every
+-- literal a type. So names, the caller's search path and functions planted beside
+-- the extension's do not change what the functions do.
 --
--- Here: which column is meant, what it is now, and which columns hold the same
--- IDs.
+-- This file: determining the column, its present state, and the columns that
+-- hold the same IDs.
 
--- The column that is meant where none is named: the one that a sequence feeds,
--- or fed before; of several, the primary key.
+-- The default for column_name: the column that takes or took its values from a
+-- sequence; of several, the primary key.
 CREATE FUNCTION snowflake_internal.migration_column(target regclass, column_name name)
 RETURNS name LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -85,7 +86,7 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_is_switched(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: whether the column''s default is snowflake_nextval()';
 
--- No ID that is made from now on is smaller: the first one of the tick in
+-- The smallest ID that can be issued from now on: the first ID of the tick in
 -- which this transaction began. (snowflake_min_id(now()) is of the next tick.)
 CREATE FUNCTION snowflake_internal.migration_first_id()
 RETURNS bigint LANGUAGE sql STABLE
@@ -97,8 +98,8 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_first_id() IS
     'Used by snowflake_migration_plan: the smallest ID that can be issued from now on';
 
--- A table's name for statements that run under any search path: that of a
--- temporary one says so, too.
+-- A table's qualified name, for statements that run under any search path. It
+-- includes the schema of a temporary table.
 CREATE FUNCTION snowflake_internal.migration_name(target regclass)
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -110,8 +111,8 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_name(target regclass) IS
     'Used by snowflake_migration_plan: a table''s name for statements that run under any search path';
 
--- A table, its partitions and its children: to whom its ALTER TABLE goes on.
-CREATE FUNCTION snowflake_internal.migration_family(target regclass, column_name name)
+-- A table, its partitions and its child tables: those that its ALTER TABLE changes.
+CREATE FUNCTION snowflake_internal.migration_table_tree(target regclass, column_name name)
 RETURNS TABLE (relation regclass, attribute smallint) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -123,49 +124,49 @@ AS $function$
     SELECT tree.oid::regclass, a.attnum
     FROM tree JOIN pg_attribute AS a ON a.attrelid = tree.oid AND a.attname = column_name AND a.attnum > 0
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_family(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: a table, its partitions and its children';
+COMMENT ON FUNCTION snowflake_internal.migration_table_tree(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: a table, its partitions and its child tables';
 
--- The columns that hold the same IDs: the column itself and whatever
--- references it, on any number of levels. Only those that are declared there:
--- partitions and inheritance children follow their parents.
-CREATE FUNCTION snowflake_internal.migration_reach(target regclass, column_name name)
+-- The columns that hold the same IDs: the column itself and the columns that
+-- reference it, on any number of levels. Only columns that a table declares
+-- itself are returned: those of partitions and child tables follow their parents.
+CREATE FUNCTION snowflake_internal.migration_linked_columns(target regclass, column_name name)
 RETURNS TABLE (relation regclass, attribute smallint, is_narrow boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH RECURSIVE reach (relation, attribute) AS (
+    WITH RECURSIVE linked (relation, attribute) AS (
         SELECT a.attrelid, a.attnum FROM pg_attribute AS a
         WHERE a.attrelid = target AND a.attname = column_name
       UNION
         SELECT found.relation, found.attribute
-        FROM reach
+        FROM linked
         CROSS JOIN LATERAL (
             -- Columns that reference this one.
             SELECT k.conrelid, key.referencing
             FROM pg_constraint AS k
             CROSS JOIN LATERAL ROWS FROM (unnest(k.conkey), unnest(k.confkey)) AS key (referencing, referenced)
-            WHERE k.contype = 'f' AND k.confrelid = reach.relation AND key.referenced = reach.attribute
+            WHERE k.contype = 'f' AND k.confrelid = linked.relation AND key.referenced = linked.attribute
           UNION ALL
-            -- The same column of children, whose own constraints count too.
+            -- The same column of child tables, whose own constraints count too.
             SELECT i.inhrelid, c.attnum
             FROM pg_inherits AS i
-            JOIN pg_attribute AS p ON p.attrelid = i.inhparent AND p.attnum = reach.attribute
+            JOIN pg_attribute AS p ON p.attrelid = i.inhparent AND p.attnum = linked.attribute
             JOIN pg_attribute AS c ON c.attrelid = i.inhrelid AND c.attname = p.attname
-            WHERE i.inhparent = reach.relation
+            WHERE i.inhparent = linked.relation
           UNION ALL
-            -- And of the parents that declare it.
+            -- The same column of the parents that declare it.
             SELECT i.inhparent, p.attnum
             FROM pg_inherits AS i
-            JOIN pg_attribute AS c ON c.attrelid = i.inhrelid AND c.attnum = reach.attribute
+            JOIN pg_attribute AS c ON c.attrelid = i.inhrelid AND c.attnum = linked.attribute
             JOIN pg_attribute AS p ON p.attrelid = i.inhparent AND p.attname = c.attname AND p.attnum > 0
-            WHERE i.inhrelid = reach.relation
+            WHERE i.inhrelid = linked.relation
         ) AS found (relation, attribute)
     )
     SELECT r.relation::regclass, r.attribute,
            snowflake_internal.migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype)
-    FROM reach AS r
+    FROM linked AS r
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     WHERE a.attinhcount = 0
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_reach(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_linked_columns(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: the columns that hold the same IDs, on any number of levels';

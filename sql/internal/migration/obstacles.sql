@@ -1,28 +1,29 @@
--- What stands in the way of a migration, named before anything is touched.
+-- Obstacles to a migration, reported before anything is changed. Each obstacle
+-- has a remedy.
 
--- What stands in the way, each with what to do about it: the server.
+-- Obstacles in the server's configuration.
 CREATE FUNCTION snowflake_internal.migration_server_obstacles()
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT 'this server makes no IDs: snowflake is not in shared_preload_libraries',
+    SELECT 'this server does not issue IDs: snowflake is not in shared_preload_libraries',
            'Add it to shared_preload_libraries and restart the server.', '55000'
     FROM @extschema@.snowflake_status AS s WHERE NOT s.preloaded
   UNION ALL
-    SELECT 'this server makes no IDs: snowflake.node_id is not set',
+    SELECT 'this server does not issue IDs: snowflake.node_id is not set',
            'Set it in postgresql.conf and restart the server.', '55000'
     FROM @extschema@.snowflake_status AS s WHERE s.preloaded AND s.node_id IS NULL
   UNION ALL
     SELECT 'permission denied for function snowflake_nextval',
-           format('GRANT EXECUTE ON FUNCTION %s TO the roles that insert.', p.oid::regprocedure), '42501'
+           format('GRANT EXECUTE ON FUNCTION %s to the roles that insert rows.', p.oid::regprocedure), '42501'
     FROM pg_proc AS p
     WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND NOT has_function_privilege(p.oid, 'EXECUTE')
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_server_obstacles() IS
-    'Used by snowflake_internal.migration_obstacles: a server that issues no IDs';
+    'Used by snowflake_internal.migration_obstacles: a server that does not issue IDs';
 
--- Whose the tables are: ALTER TABLE is for owners, of partitions too. A
--- superuser alters them with the rights of their owners.
+-- Obstacles of table ownership. ALTER TABLE requires the ownership of a table and
+-- of its partitions. A superuser alters them with the rights of their owners.
 CREATE FUNCTION snowflake_internal.migration_owner_obstacles(target regclass, column_name name)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -31,13 +32,13 @@ AS $function$
         SELECT target, column_name
       UNION
         SELECT r.relation, a.attname
-        FROM snowflake_internal.migration_reach(target, column_name) AS r
+        FROM snowflake_internal.migration_linked_columns(target, column_name) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         WHERE r.is_narrow
     ), altered AS MATERIALIZED (
         SELECT DISTINCT c.oid::regclass AS relation, c.relowner, c.relnamespace
         FROM root
-        CROSS JOIN LATERAL snowflake_internal.migration_family(root.relation, root.attname) AS f
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(root.relation, root.attname) AS f
         JOIN pg_class AS c ON c.oid = f.relation
     )
     SELECT format('must be owner of table %s', a.relation),
@@ -49,21 +50,21 @@ AS $function$
     FROM altered AS a JOIN pg_namespace AS n ON n.oid = a.relnamespace
     WHERE NOT (has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(a.relowner, n.oid, 'USAGE'))
   UNION ALL
-    -- The owner gives the column its new default.
-    SELECT format('permission denied for schema %I, where the extension is', n.nspname),
+    -- The new default is set with the owner's rights.
+    SELECT format('permission denied for schema %I, which contains the extension', n.nspname),
            format('GRANT USAGE ON SCHEMA %I TO %I.', n.nspname, pg_get_userbyid(a.relowner)), '42501'
     FROM altered AS a JOIN pg_namespace AS n ON n.oid = '@extschema@'::regnamespace
     WHERE a.relation = target AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_owner_obstacles(target regclass, column_name name) IS
-    'Used by snowflake_internal.migration_obstacles: tables of other owners';
+    'Used by snowflake_internal.migration_obstacles: table ownership';
 
--- The column itself.
+-- Obstacles in the column itself.
 CREATE FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH meant AS MATERIALIZED (
+    WITH target_column AS MATERIALIZED (
         SELECT c.oid::regclass AS relation, c.relforcerowsecurity, a.attname, a.attnum, a.attinhcount, a.attgenerated,
                a.atttypid, snowflake_internal.migration_base_type(a.atttypid) AS base_type,
                format_type(a.atttypid, a.atttypmod) AS type_name
@@ -72,23 +73,23 @@ AS $function$
     )
     SELECT format('column %I of %s is inherited', m.attname, m.relation),
            'Migrate the table it is inherited from; its partitions and child tables follow.', '55000'
-    FROM meant AS m WHERE m.attinhcount > 0
+    FROM target_column AS m WHERE m.attinhcount > 0
   UNION ALL
     SELECT format('column %I of %s is generated from other columns', m.attname, m.relation),
-           'It cannot have a default.', '55000'
-    FROM meant AS m WHERE m.attgenerated <> ''
+           'A generated column cannot have a default.', '55000'
+    FROM target_column AS m WHERE m.attgenerated <> ''
   UNION ALL
-    SELECT format('row-level security is forced on the owner of %s, which has to see every row', m.relation),
+    SELECT format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
            format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
-    FROM meant AS m WHERE m.relforcerowsecurity
+    FROM target_column AS m WHERE m.relforcerowsecurity
   UNION ALL
     SELECT format('column %I of %s is of type %s', m.attname, m.relation, m.type_name),
            'Snowflake IDs are bigint: only smallint, integer and bigint columns can be migrated.', '55000'
-    FROM meant AS m WHERE m.base_type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
+    FROM target_column AS m WHERE m.base_type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
   UNION ALL
     SELECT format('column %I of %s is an identity column with its own sequence', a.attname, f.relation),
            format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY; it will get the default of its parent.', f.relation, a.attname), '55000'
-    FROM snowflake_internal.migration_family(target, column_name) AS f
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
     JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute AND a.attidentity <> ''
     WHERE f.relation <> target
       AND EXISTS (SELECT FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation
@@ -96,17 +97,17 @@ AS $function$
   UNION ALL
     SELECT format('%s depends on sequence %s', pg_describe_object(d.classid, d.objid, d.objsubid), s.oid::regclass),
            'Give it a sequence of its own, because DROP IDENTITY drops this one.', '55000'
-    FROM meant AS m
+    FROM target_column AS m
     JOIN pg_depend AS own ON own.refclassid = 'pg_class'::regclass AND own.refobjid = m.relation AND own.refobjsubid = m.attnum
                          AND own.classid = 'pg_class'::regclass AND own.deptype = 'i'
     JOIN pg_class AS s ON s.oid = own.objid AND s.relkind = 'S'
     JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid AND d.deptype = 'n'
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name) IS
-    'Used by snowflake_internal.migration_obstacles: what the column itself is';
+    'Used by snowflake_internal.migration_obstacles: properties of the column itself';
 
--- Old IDs have to be below the new ones. While a column is too narrow for
--- those, they are.
+-- Obstacles in the rows: old IDs have to be below the new ones. Those of a column
+-- that is too narrow for snowflake IDs always are.
 CREATE FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -134,25 +135,25 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name) IS
     'Used by snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
 
--- What a column's type cannot be changed under. ALTER TABLE goes on to
--- partitions and children, and what depends on theirs stands in the way too.
+-- Obstacles to changing a column's type. ALTER TABLE also changes partitions and
+-- child tables, so objects that depend on their columns are obstacles too.
 CREATE FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH RECURSIVE family AS MATERIALIZED (
+    WITH RECURSIVE tree AS MATERIALIZED (
         SELECT f.relation, f.attribute, c.relkind, c.reloftype, c.reltype, a.atttypid, a.attinhcount,
                format_type(a.atttypid, a.atttypmod) AS type_name
-        FROM snowflake_internal.migration_family(target, column_name) AS f
+        FROM snowflake_internal.migration_table_tree(target, column_name) AS f
         JOIN pg_class AS c ON c.oid = f.relation
         JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
     ), dependent AS MATERIALIZED (
         SELECT f.relation, d.classid, d.objid, d.objsubid
-        FROM family AS f
+        FROM tree AS f
         JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
     ), row_type (relation, oid) AS (
-        -- The types that hold rows of these tables: arrays, domains, composites.
-        SELECT f.relation, f.reltype FROM family AS f
+        -- The types that contain rows of these tables: arrays, domains, composites.
+        SELECT f.relation, f.reltype FROM tree AS f
       UNION
         SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
         FROM row_type AS t
@@ -160,7 +161,7 @@ AS $function$
         LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
         WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
     ), viewer (oid, below) AS (
-        -- Views that use the column, and the views over them.
+        -- Views that use the column, and views over those.
         SELECT w.ev_class, 0::oid
         FROM dependent AS d JOIN pg_rewrite AS w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
       UNION
@@ -171,29 +172,29 @@ AS $function$
         JOIN pg_class AS c ON c.oid = v.oid AND c.relkind IN ('v', 'm')
     ), found (rank, obstacle, remedy) AS (
         SELECT 1, format('column %I of %s is of the domain %s, which cannot hold a bigint', column_name, f.relation, f.type_name),
-               'Give the column its base type first (ALTER COLUMN ... TYPE), and the domain''s checks as constraints of the table.'
-        FROM family AS f JOIN pg_type AS t ON t.oid = f.atttypid WHERE t.typtype = 'd'
+               'First give the column its base type (ALTER COLUMN ... TYPE), and add the domain''s checks as table constraints.'
+        FROM tree AS f JOIN pg_type AS t ON t.oid = f.atttypid WHERE t.typtype = 'd'
       UNION ALL
         SELECT 2, format('%s is a typed table', f.relation),
-               format('Make it an ordinary one first: ALTER TABLE %s NOT OF.', f.relation)
-        FROM family AS f WHERE f.reloftype <> 0
+               format('Make it an ordinary table first: ALTER TABLE %s NOT OF.', f.relation)
+        FROM tree AS f WHERE f.reloftype <> 0
       UNION ALL
         SELECT 3, format('column %I of %s is part of its partition key', column_name, f.relation),
                'The type of a partition key cannot be changed: copy the rows to a new table that is partitioned by a bigint.'
-        FROM family AS f JOIN pg_partitioned_table AS p ON p.partrelid = f.relation
-        -- Columns of an expression, too, are what the table depends on as a whole.
+        FROM tree AS f JOIN pg_partitioned_table AS p ON p.partrelid = f.relation
+        -- The table as a whole depends on the columns of its key, also on those in expressions.
         WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = f.relation AND d.objsubid = f.attribute
                         AND d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = 0 AND d.deptype = 'i')
       UNION ALL
         SELECT 4, format('%s is a foreign table', f.relation),
-               'Its rows are on another server: detach it, and change the column on both.'
-        FROM family AS f WHERE f.relkind = 'f'
+               'Its rows are on another server. Detach the table, and change the column on both servers.'
+        FROM tree AS f WHERE f.relkind = 'f'
       UNION ALL
         SELECT 5, format('column %I of %s is inherited from several tables', column_name, f.relation),
-               format('Their types can only change together: ALTER TABLE %s NO INHERIT all but one, and INHERIT them again afterwards.', f.relation)
-        FROM family AS f
+               format('The types of its parents can only change together: ALTER TABLE %s NO INHERIT for all but one, and INHERIT again afterwards.', f.relation)
+        FROM tree AS f
         WHERE f.relation <> target
-          AND f.attinhcount > (SELECT count(*) FROM pg_inherits AS i JOIN family AS p ON p.relation = i.inhparent
+          AND f.attinhcount > (SELECT count(*) FROM pg_inherits AS i JOIN tree AS p ON p.relation = i.inhparent
                                WHERE i.inhrelid = f.relation)
       UNION ALL
         SELECT DISTINCT 6,
@@ -206,7 +207,7 @@ AS $function$
         JOIN pg_class AS v ON v.oid = w.ev_class
       UNION ALL
         SELECT DISTINCT 6, format('%s uses %s', pg_describe_object('pg_class'::regclass, v.oid, 0), v.below::regclass),
-               'Drop it first, and create it again after that.'
+               'Drop it first, and create it again last.'
         FROM viewer AS v WHERE v.below <> 0
       UNION ALL
         SELECT DISTINCT 7, format('policy %I of %s uses column %I', p.polname, p.polrelid::regclass, column_name),
@@ -225,14 +226,14 @@ AS $function$
         WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = e.oid
            OR d.classid = 'pg_class'::regclass AND d.objid = g.attrelid AND d.objsubid = g.attnum
       UNION ALL
-        SELECT DISTINCT 10, format('trigger %I of %s names column %I', t.tgname, t.tgrelid::regclass, column_name),
+        SELECT DISTINCT 10, format('trigger %I of %s uses column %I', t.tgname, t.tgrelid::regclass, column_name),
                'Drop it, and create it again after the column is widened.'
         FROM dependent AS d JOIN pg_trigger AS t ON d.classid = 'pg_trigger'::regclass AND t.oid = d.objid
-        -- Partitions have copies of their parent's.
+        -- Partitions have copies of their parent's triggers.
         WHERE NOT t.tgisinternal AND t.tgparentid = 0
       UNION ALL
         SELECT DISTINCT 11, format('publication %I has %s that uses column %I of %s', p.pubname,
-                   CASE WHEN r.prqual IS NULL THEN 'a column list' WHEN r.prattrs IS NULL THEN 'a WHERE' ELSE 'a WHERE or a column list' END,
+                   CASE WHEN r.prqual IS NULL THEN 'a column list' WHEN r.prattrs IS NULL THEN 'a WHERE clause' ELSE 'a WHERE clause or a column list' END,
                    column_name, d.relation),
                'Remove it (ALTER PUBLICATION ... SET TABLE), and add it again after the column is widened.'
         FROM dependent AS d
@@ -246,33 +247,33 @@ AS $function$
         JOIN pg_class AS c ON c.oid = d.objid AND c.relkind IN ('r', 'p', 'm', 'f')
         JOIN pg_attribute AS u ON u.attrelid = d.objid AND u.attnum = d.objsubid AND NOT u.attisdropped
       UNION ALL
-        SELECT DISTINCT 13, format('index %s has the operator class %I, which is not for bigint', i.indexrelid::regclass, o.opcname),
-               'Drop it, and create it with one for bigint after the column is widened.'
-        FROM family AS f
+        SELECT DISTINCT 13, format('index %s uses operator class %I, which does not support bigint', i.indexrelid::regclass, o.opcname),
+               'Drop it, and create it with an operator class for bigint after the column is widened.'
+        FROM tree AS f
         JOIN pg_index AS i ON i.indrelid = f.relation
         CROSS JOIN LATERAL unnest(i.indkey::smallint[], i.indclass::oid[]) AS k (attribute, opclass)
         JOIN pg_opclass AS o ON o.oid = k.opclass AND NOT o.opcdefault AND o.opcintype IN ('int2'::regtype, 'int4'::regtype)
         WHERE k.attribute = f.attribute
           AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
       UNION ALL
-        -- PostgreSQL puts it back on an index that it makes anew, but not where
-        -- it makes that as a part of a partitioned table's.
-        SELECT DISTINCT 14, format('the replica identity of partition %s is index %s with column %I, which is rebuilt without it',
+        -- PostgreSQL restores the replica identity of an index that it rebuilds,
+        -- but not of one that belongs to a partitioned table's index.
+        SELECT DISTINCT 14, format('the replica identity of partition %s is index %s with column %I, which loses that role when it is rebuilt',
                                    f.relation, i.indexrelid::regclass, column_name),
                format('ALTER TABLE %s REPLICA IDENTITY FULL, and USING INDEX after the column is widened.', f.relation)
-        FROM family AS f
+        FROM tree AS f
         JOIN pg_index AS i ON i.indrelid = f.relation AND i.indisreplident
         JOIN pg_inherits AS h ON h.inhrelid = i.indexrelid
         WHERE f.attribute = ANY (i.indkey::smallint[])
       UNION ALL
-        -- Tables have such constraints since PostgreSQL 18, which does not find
-        -- them under another name when it makes them anew.
-        SELECT 15, format('not-null constraint %I of %s does not have the name it has in its parent %s', k.conname, f.relation, i.inhparent::regclass),
+        -- Tables have such constraints since PostgreSQL 18. When it rebuilds them,
+        -- it does not find those that have another name.
+        SELECT 15, format('not-null constraint %I of %s has another name in the parent %s', k.conname, f.relation, i.inhparent::regclass),
                format('Detach the table from its parent (NO INHERIT, or DETACH), ALTER TABLE %s RENAME CONSTRAINT %I TO %I, and attach it again.',
                       f.relation, k.conname, above.conname)
-        FROM family AS f
+        FROM tree AS f
         JOIN pg_inherits AS i ON i.inhrelid = f.relation
-        JOIN family AS parent ON parent.relation = i.inhparent
+        JOIN tree AS parent ON parent.relation = i.inhparent
         JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.contype = 'n' AND k.conkey = ARRAY[f.attribute] AND k.conislocal AND k.coninhcount > 0
         JOIN pg_constraint AS above ON above.conrelid = parent.relation AND above.contype = 'n' AND above.conkey = ARRAY[parent.attribute]
         WHERE k.conname <> above.conname
@@ -280,9 +281,9 @@ AS $function$
     SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name) IS
-    'Used by snowflake_internal.migration_obstacles: what a column''s type cannot be changed under';
+    'Used by snowflake_internal.migration_obstacles: objects that prevent changing the type of a column';
 
--- All of it.
+-- All obstacles that both kinds of plan have.
 CREATE FUNCTION snowflake_internal.migration_obstacles(target regclass, column_name name)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -290,7 +291,7 @@ AS $function$
 BEGIN
     RETURN QUERY SELECT o.* FROM snowflake_internal.migration_server_obstacles() AS o;
     RETURN QUERY SELECT o.* FROM snowflake_internal.migration_owner_obstacles(target, column_name) AS o;
-    -- The rest is for those who may look: counting rows takes privileges.
+    -- The other checks require the owner's privileges, because they read rows.
     IF FOUND THEN
         RETURN;
     END IF;
@@ -300,7 +301,7 @@ BEGIN
     END IF;
     RETURN QUERY
         SELECT o.*
-        FROM snowflake_internal.migration_reach(target, column_name) AS r
+        FROM snowflake_internal.migration_linked_columns(target, column_name) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         CROSS JOIN LATERAL snowflake_internal.migration_type_obstacles(r.relation, a.attname) AS o
         WHERE r.is_narrow;

@@ -1,4 +1,4 @@
--- What feeds a column, and remembering it for the way back.
+-- The source of a column's values, and recording it for reverting.
 
 CREATE FUNCTION snowflake_internal.migration_require_owner(target regclass)
 RETURNS void LANGUAGE plpgsql STABLE
@@ -17,7 +17,7 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
     'Used by snowflake_migration_plan: fails unless the caller owns the table';
 
--- What feeds a column now.
+-- The present source of a column's values.
 CREATE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
 RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -33,9 +33,9 @@ AS $function$
     LIMIT 1
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: the present sequence of a column';
+    'Used by snowflake_migration_plan: the present source of a column''s values';
 
--- The sequence that goes with a column: as its identity, or owned by it.
+-- The sequence of an identity column, or the one that a column owns.
 CREATE FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name)
 RETURNS regclass LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -52,8 +52,8 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
     'Used by snowflake_migrate_revert: the sequence of an identity or serial column';
 
--- Whether that is what is kept.
-CREATE FUNCTION snowflake_internal.migration_is_remembered(target regclass, column_name name)
+-- Whether the recorded source of a column is its present one.
+CREATE FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name)
 RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -66,93 +66,93 @@ AS $function$
           AND (o.kind, o.default_expression, o.sequence_schema, o.sequence_name)
               IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_is_remembered(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: whether the recorded sequence of a column is its present one';
+COMMENT ON FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: whether the recorded source of a column is its present one';
 
--- Keeps what the column has now. What is kept already is brought up to date:
--- the sequence has advanced in between. How far another role's sequence is, is
--- not written down: that sequence itself still knows.
-CREATE FUNCTION snowflake_internal.migration_remember(target regclass, column_name name)
+-- Records the present source of a column. An existing record is brought up to
+-- date, because the sequence has advanced since. The value of another role's
+-- sequence is not recorded, because that sequence keeps it.
+CREATE FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    meant CONSTANT name := snowflake_internal.migration_column(target, column_name);
+    key_column CONSTANT name := snowflake_internal.migration_column(target, column_name);
     first CONSTANT bigint := snowflake_internal.migration_first_id();
-    -- Nothing is older than this extension: rows that have come from other
-    -- servers have snowflake IDs too. 0 where the layout begins later.
+    -- No ID is older than this extension. Rows replicated from other servers have
+    -- snowflake IDs too. 0 if the layout's epoch is later.
     oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
     origin snowflake_internal.origins;
     first_ever bigint;
-    fed record;
-    -- Whether the sequence is the table's owner's.
+    source record;
+    -- Whether the table's owner owns the sequence.
     is_own boolean;
-    taken bigint;
-    kept bigint;
-    following bigint;
+    last_taken bigint;
+    recorded_value bigint;
+    next_value bigint;
 BEGIN
     PERFORM snowflake_internal.migration_require_owner(target);
-    -- One at a time; rows can be written in the meantime. Children are not
-    -- locked: only their defaults are read.
+    -- One session at a time; rows can still be written. Child tables are not
+    -- locked, because only their defaults are read.
     PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
-    IF snowflake_internal.migration_is_switched(target, meant) THEN
+    IF snowflake_internal.migration_is_switched(target, key_column) THEN
         RETURN;
     END IF;
-    SELECT s.* INTO fed FROM snowflake_internal.migration_source(target, meant) AS s;
+    SELECT s.* INTO source FROM snowflake_internal.migration_source(target, key_column) AS s;
     is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
-                      WHERE c.oid = fed.sequence AND t.oid = target);
-    IF fed.sequence IS NOT NULL THEN
-        -- One that was not used yet may have been given a number to begin with.
+                      WHERE c.oid = source.sequence AND t.oid = target);
+    IF source.sequence IS NOT NULL THEN
+        -- An unused sequence may have been set to the first value that it is to return.
         SELECT CASE WHEN s.is_called THEN s.last_value END,
                CASE WHEN s.is_called AND is_own THEN s.last_value END,
                CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
-        INTO taken, kept, following
-        FROM snowflake_internal.migration_sequence_state(fed.sequence, target) AS s;
+        INTO last_taken, recorded_value, next_value
+        FROM snowflake_internal.migration_sequence_state(source.sequence, target) AS s;
     END IF;
 
-    origin := snowflake_internal.migration_origin(target, meant);
-    IF snowflake_internal.migration_is_remembered(target, meant) THEN
+    origin := snowflake_internal.migration_origin(target, key_column);
+    IF snowflake_internal.migration_is_recorded(target, key_column) THEN
         origin.first_id := first;
-        origin.sequence_last_value := kept;
-        origin.sequence_options := origin.sequence_options || jsonb_build_object('next', following);
+        origin.sequence_last_value := recorded_value;
+        origin.sequence_options := origin.sequence_options || jsonb_build_object('next', next_value);
         PERFORM snowflake_internal.migration_keep_origin(origin);
         RETURN;
     END IF;
 
     first_ever := origin.first_id_ever;
-    SELECT target, meant, fed.kind, fed.data_type, fed.expression, n.nspname, c.relname,
+    SELECT target, key_column, source.kind, source.data_type, source.expression, n.nspname, c.relname,
            CASE WHEN s.seqrelid IS NOT NULL THEN
                jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
-                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', following) END,
-           kept,
+                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', next_value) END,
+           recorded_value,
            (SELECT jsonb_agg(jsonb_build_object('grantee', CASE a.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(a.grantee) END,
                                                 'privilege', a.privilege_type, 'grantable', a.is_grantable))
             FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
            obj_description(c.oid, 'pg_class'),
            (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
-            FROM snowflake_internal.migration_family(target, meant) AS f
+            FROM snowflake_internal.migration_table_tree(target, key_column) AS f
             JOIN pg_class AS fc ON fc.oid = f.relation
             JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
             LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
-            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM fed.expression),
-           coalesce(first_ever, CASE WHEN oldest > coalesce(taken, 0) THEN least(oldest, first) ELSE first END), first,
+            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM source.expression),
+           coalesce(first_ever, CASE WHEN oldest > coalesce(last_taken, 0) THEN least(oldest, first) ELSE first END), first,
            now(), NULL::timestamptz
     INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
          origin.sequence_schema, origin.sequence_name, origin.sequence_options, origin.sequence_last_value,
          origin.sequence_privileges, origin.sequence_comment, origin.child_defaults,
          origin.first_id_ever, origin.first_id, origin.remembered_at, origin.reverted_at
     FROM (SELECT) AS one_row
-    LEFT JOIN pg_class AS c ON c.oid = fed.sequence
+    LEFT JOIN pg_class AS c ON c.oid = source.sequence
     LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
     LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
     PERFORM snowflake_internal.migration_keep_origin(origin);
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_remember(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name) IS
     'A step of snowflake_migration_plan: records the sequence of the column, for snowflake_migrate_revert';
 
--- Marks it as put back, once the column no longer has snowflake_nextval().
-CREATE FUNCTION snowflake_internal.migration_put_back(target regclass, column_name name)
+-- Records the revert, once the column no longer has snowflake_nextval().
+CREATE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -172,5 +172,5 @@ BEGIN
     END IF;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_put_back(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name) IS
     'Used by snowflake_migrate_revert: records that the migration was reverted';

@@ -1,7 +1,7 @@
--- The statements that are left to do, and running them.
+-- The remaining statements of a migration, and running them.
 
--- Fails unless everything is ready for the default to be switched: what the
--- plan's last statement asks first, as psql goes on after an error.
+-- Fails unless everything is ready for switching the default. The plan's last
+-- statement calls it first, because psql continues after an error.
 CREATE FUNCTION snowflake_internal.migration_check(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -11,17 +11,17 @@ DECLARE
     obstacles text;
 BEGIN
     IF snowflake_internal.migration_is_switched(target, column_name) THEN
-        RAISE EXCEPTION 'column "%" of % has snowflake IDs already', column_name, target
+        RAISE EXCEPTION 'column "%" of % already has snowflake IDs', column_name, target
             USING ERRCODE = 'object_not_in_prerequisite_state',
                   HINT = 'Request the plan again.';
     END IF;
-    IF NOT snowflake_internal.migration_is_remembered(target, column_name) THEN
+    IF NOT snowflake_internal.migration_is_recorded(target, column_name) THEN
         RAISE EXCEPTION 'the sequence of column "%" of % is not recorded yet', column_name, target
             USING ERRCODE = 'object_not_in_prerequisite_state',
                   HINT = 'Run the statements of snowflake_migration_plan() in order.';
     END IF;
     SELECT string_agg(format('%s.%I', r.relation, a.attname), ', ') INTO narrow
-    FROM snowflake_internal.migration_reach(target, column_name) AS r
+    FROM snowflake_internal.migration_linked_columns(target, column_name) AS r
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     WHERE r.is_narrow;
     IF narrow IS NOT NULL THEN
@@ -36,46 +36,46 @@ BEGIN
             USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
                   HINT = 'Nothing was changed by this statement.';
     END IF;
-    -- The sequence has gone on since it was remembered.
-    PERFORM snowflake_internal.migration_remember(target, column_name);
+    -- The sequence has advanced since it was recorded.
+    PERFORM snowflake_internal.migration_record_origin(target, column_name);
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_check(target regclass, column_name name) IS
     'A step of snowflake_migration_plan: fails unless the default can be switched';
 
--- The plan, each step with the table with whose owner's rights it is run.
+-- The plan. Each step has the table whose owner's rights it is run with.
 CREATE FUNCTION snowflake_internal.migration_steps(target regclass, column_name name, online boolean)
 RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    meant CONSTANT name := snowflake_internal.migration_column(target, column_name);
-    is_switched CONSTANT boolean := snowflake_internal.migration_is_switched(target, meant);
-    named CONSTANT text := snowflake_internal.migration_name(target);
-    -- With their types: no other function of the name is nearer to that.
-    arguments CONSTANT text := format('%L::pg_catalog.regclass, %L::pg_catalog.name', named, meant);
-    -- Not in the format strings themselves: a schema's name may hold a %.
-    here CONSTANT text := '@extschema@';
+    key_column CONSTANT name := snowflake_internal.migration_column(target, column_name);
+    is_switched CONSTANT boolean := snowflake_internal.migration_is_switched(target, key_column);
+    quoted_name CONSTANT text := snowflake_internal.migration_name(target);
+    -- Typed, so that no other function of the same name is a better match.
+    arguments CONSTANT text := format('%L::pg_catalog.regclass, %L::pg_catalog.name', quoted_name, key_column);
+    -- Passed as an argument of format(), because a schema name may contain %.
+    extension_schema CONSTANT text := '@extschema@';
     is_narrow CONSTANT boolean := EXISTS (
-        SELECT FROM snowflake_internal.migration_reach(target, meant) AS r WHERE r.is_narrow);
+        SELECT FROM snowflake_internal.migration_linked_columns(target, key_column) AS r WHERE r.is_narrow);
     is_widening CONSTANT boolean := is_narrow OR EXISTS (
-        SELECT FROM snowflake_internal.migration_origin(target, meant) AS o
+        SELECT FROM snowflake_internal.migration_origin(target, key_column) AS o
         WHERE o.reverted_at IS NULL AND o.data_type IN ('smallint', 'integer'));
     obstacles text;
     code text;
     identity text;
     notes text;
-    it record;
+    altered record;
 BEGIN
     IF is_narrow OR NOT is_switched THEN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code)
         INTO obstacles, code
-        FROM (SELECT o.* FROM snowflake_internal.migration_obstacles(target, meant) AS o
+        FROM (SELECT o.* FROM snowflake_internal.migration_obstacles(target, key_column) AS o
             UNION ALL
-              SELECT o.* FROM snowflake_internal.migration_way_obstacles(target, meant, coalesce(online, false)) AS o) AS o;
+              SELECT o.* FROM snowflake_internal.migration_plan_kind_obstacles(target, key_column, coalesce(online, false)) AS o) AS o;
         IF obstacles IS NOT NULL THEN
-            RAISE EXCEPTION 'cannot migrate column "%" of %', meant, target
+            RAISE EXCEPTION 'cannot migrate column "%" of %', key_column, target
                 USING ERRCODE = code, DETAIL = obstacles,
                       HINT = 'Nothing was changed. Remove the obstacles, then request the plan again.';
         END IF;
@@ -84,9 +84,9 @@ BEGIN
     in_transaction := true;
     relation := target;
 
-    IF NOT is_switched AND NOT snowflake_internal.migration_is_remembered(target, meant) THEN
+    IF NOT is_switched AND NOT snowflake_internal.migration_is_recorded(target, key_column) THEN
         step := step + 1;
-        statement := format('SELECT snowflake_internal.migration_remember(%s)', arguments);
+        statement := format('SELECT snowflake_internal.migration_record_origin(%s)', arguments);
         lock_level := 'SHARE UPDATE EXCLUSIVE';
         rewrites := false;
         note := 'records the sequence of the column, for snowflake_migrate_revert()';
@@ -97,7 +97,7 @@ BEGIN
         rewrites := false;
         FOR statement, lock_level, in_transaction, note IN
             SELECT s.statement, s.lock_level, s.in_transaction, s.note
-            FROM snowflake_internal.migration_online_steps(target, meant) AS s
+            FROM snowflake_internal.migration_online_steps(target, key_column) AS s
         LOOP
             step := step + 1;
             RETURN NEXT;
@@ -105,9 +105,9 @@ BEGIN
         RETURN;
     END IF;
 
-    FOR it IN
-        SELECT r.relation, snowflake_internal.migration_name(r.relation) AS named,
-               snowflake_internal.migration_locked_too(r.relation, array_agg(a.attnum)) AS locked_too,
+    FOR altered IN
+        SELECT r.relation, snowflake_internal.migration_name(r.relation) AS quoted_name,
+               snowflake_internal.migration_other_locked_tables(r.relation, array_agg(a.attnum)) AS locked_too,
                snowflake_internal.migration_publications(r.relation, min(a.attname::text)::name) AS publications,
                string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum) AS actions,
                string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) AS names,
@@ -116,44 +116,44 @@ BEGIN
                        SELECT r.relation::oid UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid)
                    SELECT tree.relid FROM tree) AS t)) AS size,
                EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = r.relation) AS is_partitioned
-        FROM snowflake_internal.migration_reach(target, meant) AS r
+        FROM snowflake_internal.migration_linked_columns(target, key_column) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         WHERE r.is_narrow
         GROUP BY r.relation
         ORDER BY r.relation = target DESC, r.relation::text
     LOOP
         step := step + 1;
-        relation := it.relation;
-        statement := format('ALTER TABLE %s %s', it.named, it.actions);
+        relation := altered.relation;
+        statement := format('ALTER TABLE %s %s', altered.quoted_name, altered.actions);
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := true;
-        note := format('widens %s; rewrites the table and its indexes (%s now; as much disk space is needed while it runs, and as much WAL) and checks its foreign keys again',
-                       it.names, it.size)
-                || coalesce('. Also locked: ' || it.locked_too, '')
-                || coalesce('. Published by ' || it.publications || ': widen the column at the subscribers first', '')
-                || CASE WHEN it.is_partitioned THEN '. Indexes and not-null constraints of partitions that belong to one of the table are rebuilt as if the table''s were '
-                                                    'created now: with new names and the comment of the table''s, and without a CLUSTER setting' ELSE '' END;
+        note := format('widens %s; rewrites the table and its indexes (%s now; needs as much additional disk space while it runs, and as much WAL) and checks its foreign keys again',
+                       altered.names, altered.size)
+                || coalesce('. Also locked: ' || altered.locked_too, '')
+                || coalesce('. Published by ' || altered.publications || ': widen the column at the subscribers first', '')
+                || CASE WHEN altered.is_partitioned THEN '. Indexes and not-null constraints of partitions that belong to one of the table are rebuilt: '
+                                                    'they get new names and the comment of the table''s, and lose a CLUSTER setting' ELSE '' END;
         RETURN NEXT;
     END LOOP;
 
     IF NOT is_switched THEN
-        SELECT a.attidentity INTO identity FROM pg_attribute AS a WHERE a.attrelid = target AND a.attname = meant;
+        SELECT a.attidentity INTO identity FROM pg_attribute AS a WHERE a.attrelid = target AND a.attname = key_column;
         step := step + 1;
         relation := target;
-        statement := snowflake_internal.migration_block(
+        statement := snowflake_internal.migration_do_block(
             CASE WHEN online
-                 THEN format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n', ARRAY[named])
-                 ELSE format(E'    LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;\n', named) END
+                 THEN format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n', ARRAY[quoted_name])
+                 ELSE format(E'    LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;\n', quoted_name) END
             || format(E'    PERFORM snowflake_internal.migration_check(%s);\n', arguments)
-            || CASE WHEN identity <> '' THEN format(E'    ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;\n', named, meant) ELSE '' END
-            || format(E'    ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval();\n', named, meant, here));
+            || CASE WHEN identity <> '' THEN format(E'    ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;\n', quoted_name, key_column) ELSE '' END
+            || format(E'    ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval();\n', quoted_name, key_column, extension_schema));
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := false;
-        -- Who else draws from the sequence goes on doing so.
+        -- Other columns continue to use the sequence.
         SELECT string_agg(format('%s.%I', f.adrelid::regclass, a.attname), ', ') INTO notes
         FROM pg_depend AS mine
         JOIN pg_attrdef AS own ON mine.classid = 'pg_attrdef'::regclass AND mine.objid = own.oid AND own.adrelid = target
-        JOIN pg_attribute AS me ON me.attrelid = own.adrelid AND me.attnum = own.adnum AND me.attname = meant
+        JOIN pg_attribute AS me ON me.attrelid = own.adrelid AND me.attnum = own.adnum AND me.attname = key_column
         JOIN pg_class AS s ON s.oid = mine.refobjid AND mine.refclassid = 'pg_class'::regclass AND s.relkind = 'S'
         JOIN pg_depend AS theirs ON theirs.refclassid = 'pg_class'::regclass AND theirs.refobjid = s.oid
                                 AND theirs.classid = 'pg_attrdef'::regclass AND theirs.objid <> own.oid
@@ -164,21 +164,22 @@ BEGIN
                 || coalesce('. The sequence is still used by ' || notes, '');
         SELECT string_agg(k.conname, ', ' ORDER BY k.conname) INTO notes
         FROM pg_constraint AS k JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
-        WHERE k.conrelid = target AND k.contype = 'c' AND a.attname = meant;
-        note := note || coalesce('. They must satisfy the check constraints ' || notes, '');
+        WHERE k.conrelid = target AND k.contype = 'c' AND a.attname = key_column;
+        note := note || coalesce('. New IDs must satisfy the check constraints ' || notes, '');
         RETURN NEXT;
     END IF;
 
     -- A rewritten column has no statistics until the table is analyzed. Which
-    -- ones were rewritten already is not known: those are meant that have none.
-    -- ANALYZE goes on to partitions, and to other children in PostgreSQL 18.
-    FOR it IN
-        SELECT f.relation, snowflake_internal.migration_name(f.relation) AS named,
+    -- columns have been rewritten is not known, so columns without statistics are
+    -- analyzed. ANALYZE includes partitions, and other child tables from
+    -- PostgreSQL 18 on.
+    FOR altered IN
+        SELECT f.relation, snowflake_internal.migration_name(f.relation) AS quoted_name,
                string_agg(DISTINCT quote_ident(r.attname), ', ') AS names
         FROM (SELECT r.relation, a.attname, bool_or(r.is_narrow) OVER (PARTITION BY r.relation) AS is_rewritten
-              FROM snowflake_internal.migration_reach(target, meant) AS r
+              FROM snowflake_internal.migration_linked_columns(target, key_column) AS r
               JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute) AS r
-        CROSS JOIN LATERAL snowflake_internal.migration_family(r.relation, r.attname) AS f
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, r.attname) AS f
         JOIN pg_class AS c ON c.oid = f.relation AND NOT c.relispartition AND c.relkind <> 'f'
         WHERE pg_has_role(c.relowner, 'USAGE')
           AND (r.is_rewritten
@@ -187,8 +188,8 @@ BEGIN
         ORDER BY f.relation = target DESC, f.relation::text
     LOOP
         step := step + 1;
-        relation := it.relation;
-        statement := format('ANALYZE %s (%s)', it.named, it.names);
+        relation := altered.relation;
+        statement := format('ANALYZE %s (%s)', altered.quoted_name, altered.names);
         lock_level := 'SHARE UPDATE EXCLUSIVE';
         rewrites := false;
         note := 'a rewritten column has no statistics';
@@ -199,8 +200,9 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_steps(target regclass, column_name name, online boolean) IS
     'Used by snowflake_migration_plan: its steps, each with the table whose owner runs it in snowflake_migrate';
 
--- Waits for a lock no longer than a few seconds, where the caller has not said
--- how long: whoever waits for ACCESS EXCLUSIVE makes everybody behind it wait.
+-- Limits the wait for a lock to a few seconds, unless the caller has set
+-- lock_timeout. A session that waits for ACCESS EXCLUSIVE blocks all sessions
+-- queued behind it.
 CREATE FUNCTION snowflake_internal.migration_limit_locks()
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -212,4 +214,4 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_limit_locks() IS
-    'Used by snowflake_migrate: waits for locks a few seconds at most, unless lock_timeout says otherwise';
+    'Used by snowflake_migrate: limits the wait for locks to a few seconds, unless lock_timeout is set';

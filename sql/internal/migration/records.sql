@@ -1,13 +1,14 @@
--- What migrations have to remember.
+-- The records of migrations.
 --
 -- Both tables are read and written by the functions of src/migration/records.rs,
--- which look at whose the table is that a row is about. A privilege to write to
--- them, as wholesale grants give it, has no effect: see the trigger.
+-- which check the ownership of the table that a row describes. A privilege to
+-- write to them, as wholesale grants give it, has no effect: see the trigger.
 --
--- What a column was before it was migrated, for the way back. DROP IDENTITY
--- drops the sequence, so its properties are here. It reveals how far sequences
--- are, so the owner of a table sees its row, through snowflake_internal.migration_origin(),
--- and of the other roles only those that dump the database.
+-- The state of a column before its migration, for reverting it. DROP IDENTITY
+-- drops the sequence, so its properties are recorded here. The rows reveal how
+-- far sequences have advanced. So the owner of a table sees only its row, through
+-- snowflake_internal.migration_origin(). Of the other roles, only those that dump
+-- the database see the rows.
 CREATE TABLE snowflake_internal.origins (
     target regclass NOT NULL,
     column_name name NOT NULL,
@@ -20,41 +21,41 @@ CREATE TABLE snowflake_internal.origins (
     sequence_last_value bigint,
     sequence_privileges jsonb,
     sequence_comment text,
-    -- Partitions and children whose default was another one.
+    -- Partitions and child tables that had another default.
     child_defaults jsonb,
-    -- No snowflake ID of the column is smaller, whoever made it and when; and
-    -- none of this migration's is smaller than the other one.
+    -- first_id_ever: no snowflake ID of the column is smaller, whichever server
+    -- issued it. first_id: none issued since this migration is smaller.
     first_id_ever bigint NOT NULL,
     first_id bigint NOT NULL,
     remembered_at timestamp with time zone NOT NULL DEFAULT pg_catalog.now(),
     reverted_at timestamp with time zone,
     PRIMARY KEY (target, column_name)
 ) USING heap;
-COMMENT ON TABLE snowflake_internal.origins IS 'What fed the columns that were migrated, for snowflake_migrate_revert(); written by the extension only';
-COMMENT ON COLUMN snowflake_internal.origins.target IS 'The table';
-COMMENT ON COLUMN snowflake_internal.origins.column_name IS 'The column';
-COMMENT ON COLUMN snowflake_internal.origins.kind IS 'As in snowflake_serial_columns; none for a column that no sequence fed';
-COMMENT ON COLUMN snowflake_internal.origins.data_type IS 'The type before it was widened';
-COMMENT ON COLUMN snowflake_internal.origins.default_expression IS 'The default it had';
-COMMENT ON COLUMN snowflake_internal.origins.sequence_schema IS 'The sequence''s schema';
-COMMENT ON COLUMN snowflake_internal.origins.sequence_name IS 'The sequence''s name';
-COMMENT ON COLUMN snowflake_internal.origins.sequence_options IS 'The sequence''s start, increment, ends, cache and cycle';
-COMMENT ON COLUMN snowflake_internal.origins.sequence_last_value IS 'The last number that was taken from it; NULL for a sequence of another role than the table''s owner';
-COMMENT ON COLUMN snowflake_internal.origins.sequence_privileges IS 'Who had which privileges on it';
-COMMENT ON COLUMN snowflake_internal.origins.sequence_comment IS 'The comment on it';
-COMMENT ON COLUMN snowflake_internal.origins.child_defaults IS 'The defaults of partitions and children that had another one';
+COMMENT ON TABLE snowflake_internal.origins IS 'Sources of the migrated columns'' values before the migration, for snowflake_migrate_revert(); written by the extension only';
+COMMENT ON COLUMN snowflake_internal.origins.target IS 'Table';
+COMMENT ON COLUMN snowflake_internal.origins.column_name IS 'Column';
+COMMENT ON COLUMN snowflake_internal.origins.kind IS 'As in snowflake_serial_columns; none for a column without a sequence';
+COMMENT ON COLUMN snowflake_internal.origins.data_type IS 'Type before the column was widened';
+COMMENT ON COLUMN snowflake_internal.origins.default_expression IS 'Default before the migration';
+COMMENT ON COLUMN snowflake_internal.origins.sequence_schema IS 'Schema of the sequence';
+COMMENT ON COLUMN snowflake_internal.origins.sequence_name IS 'Name of the sequence';
+COMMENT ON COLUMN snowflake_internal.origins.sequence_options IS 'Type, start, increment, minimum, maximum, cache and cycle of the sequence; its next value if it was unused';
+COMMENT ON COLUMN snowflake_internal.origins.sequence_last_value IS 'Last value of the sequence; NULL if the table''s owner does not own it';
+COMMENT ON COLUMN snowflake_internal.origins.sequence_privileges IS 'Privileges on the sequence';
+COMMENT ON COLUMN snowflake_internal.origins.sequence_comment IS 'Comment on the sequence';
+COMMENT ON COLUMN snowflake_internal.origins.child_defaults IS 'Defaults of partitions and child tables that differed from the table''s';
 COMMENT ON COLUMN snowflake_internal.origins.first_id_ever IS 'No snowflake ID of the column is smaller';
-COMMENT ON COLUMN snowflake_internal.origins.first_id IS 'No snowflake ID since this migration is smaller, and every row before it is';
-COMMENT ON COLUMN snowflake_internal.origins.remembered_at IS 'When the migration began';
-COMMENT ON COLUMN snowflake_internal.origins.reverted_at IS 'When it was reverted';
--- A table that is gone would be dumped by its number, which could be another's.
+COMMENT ON COLUMN snowflake_internal.origins.first_id IS 'No snowflake ID since this migration is smaller, and all IDs before it are';
+COMMENT ON COLUMN snowflake_internal.origins.remembered_at IS 'Time at which the migration began';
+COMMENT ON COLUMN snowflake_internal.origins.reverted_at IS 'Time at which the migration was reverted';
+-- A dropped table would be dumped by its OID, which another table could have later.
 SELECT pg_catalog.pg_extension_config_dump(
     'snowflake_internal.origins', 'WHERE EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.oid = target)');
--- ALTER DEFAULT PRIVILEGES may have granted something.
+-- ALTER DEFAULT PRIVILEGES may have granted privileges.
 REVOKE ALL ON snowflake_internal.origins FROM PUBLIC;
 
--- It is each server's own: a publication FOR ALL TABLES has it too, and what
--- arrives from there is discarded.
+-- The rows are valid on one server only. A publication FOR ALL TABLES includes
+-- the table, so replicated rows are discarded.
 CREATE FUNCTION snowflake_internal.origins_stay()
 RETURNS trigger LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -69,51 +70,51 @@ CREATE TRIGGER origins_stay BEFORE INSERT OR UPDATE OR DELETE ON snowflake_inter
     FOR EACH ROW EXECUTE FUNCTION snowflake_internal.origins_stay();
 ALTER TABLE snowflake_internal.origins ENABLE REPLICA TRIGGER origins_stay;
 
--- Only superusers change it by SQL, as a restored dump does. In the replica
--- role too, in which TRUNCATE fires no row's trigger.
+-- Only superusers may change the table by SQL, as a restored dump does. The
+-- trigger also fires in the replica role, because TRUNCATE fires no row trigger.
 CREATE TRIGGER origins_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.origins
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
 ALTER TABLE snowflake_internal.origins ENABLE ALWAYS TRIGGER origins_guard;
 
--- How far the copying of rows is: for whoever watches, and for a backfill that
--- was interrupted. That all rows are copied is not concluded from it: the
--- constraint that is validated afterwards looks at each of them.
+-- The progress of copying rows, for monitoring and for resuming an interrupted
+-- backfill. It does not prove that all rows are copied: the constraint that is
+-- validated afterwards checks each row.
 CREATE TABLE snowflake_internal.progress (
     target regclass NOT NULL,
     column_name name NOT NULL,
     relation regclass NOT NULL,
-    -- The table's file: one that was written anew has its rows elsewhere.
+    -- The table's file. In a rewritten table, rows are in other places.
     filenode oid,
     blocks_done bigint NOT NULL DEFAULT 0,
     blocks_total bigint NOT NULL DEFAULT 0,
     batch_blocks bigint,
-    -- Blocks with rows that other transactions had locked.
+    -- Blocks with rows that were locked by other transactions.
     skipped int8multirange NOT NULL DEFAULT '{}',
     rows_done bigint NOT NULL DEFAULT 0,
     rows_total bigint NOT NULL DEFAULT 0,
-    -- Of the present run, or the last one.
+    -- Of the current call, or of the last one.
     run_rows bigint NOT NULL DEFAULT 0,
     run_seconds double precision NOT NULL DEFAULT 0,
     updated_at timestamp with time zone NOT NULL DEFAULT pg_catalog.clock_timestamp(),
     PRIMARY KEY (target, column_name, relation)
 ) USING heap WITH (fillfactor = 50);
-COMMENT ON TABLE snowflake_internal.progress IS 'How far online migrations are with copying rows; written by the extension only. snowflake_migrations shows it';
-COMMENT ON COLUMN snowflake_internal.progress.target IS 'The table whose key is migrated';
-COMMENT ON COLUMN snowflake_internal.progress.column_name IS 'The key';
-COMMENT ON COLUMN snowflake_internal.progress.relation IS 'The table whose rows are copied: that one, or one that references it';
-COMMENT ON COLUMN snowflake_internal.progress.filenode IS 'The file it had when the copying began';
-COMMENT ON COLUMN snowflake_internal.progress.blocks_done IS 'How many of its blocks are copied';
-COMMENT ON COLUMN snowflake_internal.progress.blocks_total IS 'How many it had when the copying began; rows in later ones have their shadows from the trigger';
-COMMENT ON COLUMN snowflake_internal.progress.batch_blocks IS 'How many the next batch takes';
-COMMENT ON COLUMN snowflake_internal.progress.skipped IS 'Blocks with rows that other transactions had locked, to be looked at again';
-COMMENT ON COLUMN snowflake_internal.progress.rows_done IS 'How many rows that is, as far as rows_total is right';
-COMMENT ON COLUMN snowflake_internal.progress.rows_total IS 'How many rows it had, as the planner guessed';
-COMMENT ON COLUMN snowflake_internal.progress.run_rows IS 'How many of rows_done are of the present call, or the last one';
-COMMENT ON COLUMN snowflake_internal.progress.run_seconds IS 'How long those took, with the pauses between batches';
-COMMENT ON COLUMN snowflake_internal.progress.updated_at IS 'When this was noted';
+COMMENT ON TABLE snowflake_internal.progress IS 'Progress of online migrations in copying rows, as shown by snowflake_migrations; written by the extension only';
+COMMENT ON COLUMN snowflake_internal.progress.target IS 'Table whose key is being migrated';
+COMMENT ON COLUMN snowflake_internal.progress.column_name IS 'Key column';
+COMMENT ON COLUMN snowflake_internal.progress.relation IS 'Table whose rows are copied: target, or a table that references it';
+COMMENT ON COLUMN snowflake_internal.progress.filenode IS 'File of the table when the copying began';
+COMMENT ON COLUMN snowflake_internal.progress.blocks_done IS 'Blocks of the table that are copied';
+COMMENT ON COLUMN snowflake_internal.progress.blocks_total IS 'Blocks of the table when the copying began; in later ones, the trigger fills the shadow columns';
+COMMENT ON COLUMN snowflake_internal.progress.batch_blocks IS 'Blocks of the next batch';
+COMMENT ON COLUMN snowflake_internal.progress.skipped IS 'Blocks with rows that were locked by other transactions, to be copied later';
+COMMENT ON COLUMN snowflake_internal.progress.rows_done IS 'Rows in the copied blocks, estimated from rows_total';
+COMMENT ON COLUMN snowflake_internal.progress.rows_total IS 'Estimated number of rows when the copying began';
+COMMENT ON COLUMN snowflake_internal.progress.run_rows IS 'Part of rows_done that the current or the last call added';
+COMMENT ON COLUMN snowflake_internal.progress.run_seconds IS 'Time that they took in seconds, with the pauses between batches';
+COMMENT ON COLUMN snowflake_internal.progress.updated_at IS 'Time of the last update';
 GRANT SELECT ON snowflake_internal.progress TO PUBLIC;
 
--- Each server has its own, as of snowflake_internal.origins.
+-- As for snowflake_internal.origins, the rows are valid on one server only.
 CREATE TRIGGER progress_stay BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.progress
     FOR EACH ROW EXECUTE FUNCTION snowflake_internal.origins_stay();
 ALTER TABLE snowflake_internal.progress ENABLE REPLICA TRIGGER progress_stay;

@@ -1,19 +1,19 @@
--- What the statements of a plan are made of, and their notes.
+-- Parts of a plan's statements and of their notes.
 
--- The statement as a text that does all of it or nothing.
-CREATE FUNCTION snowflake_internal.migration_block(body text)
+-- Several statements as one DO statement, which runs all of them or none.
+CREATE FUNCTION snowflake_internal.migration_do_block(body text)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT CASE WHEN strpos(body, '$do$') = 0 THEN format(E'DO $do$\nBEGIN\n%sEND\n$do$', body)
                 ELSE format('DO %L', format(E'\nBEGIN\n%sEND\n', body)) END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_block(body text) IS
+COMMENT ON FUNCTION snowflake_internal.migration_do_block(body text) IS
     'Used by snowflake_migration_plan: several statements as one';
 
--- The tables at the other end of the foreign keys that are made anew with a
--- column: they are locked as the table itself is.
-CREATE FUNCTION snowflake_internal.migration_locked_too(target regclass, attributes smallint[])
+-- The tables at the other end of the foreign keys that are rebuilt with a
+-- column. They are locked in the same mode as the table itself.
+CREATE FUNCTION snowflake_internal.migration_other_locked_tables(target regclass, attributes smallint[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -25,16 +25,16 @@ AS $function$
           WHERE k.contype = 'f' AND k.conparentid = 0 AND k.conrelid = target AND k.conkey && attributes) AS other (relation)
     WHERE other.relation <> target
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_locked_too(target regclass, attributes smallint[]) IS
+COMMENT ON FUNCTION snowflake_internal.migration_other_locked_tables(target regclass, attributes smallint[]) IS
     'Used by snowflake_migration_plan: the tables that are locked with a table whose columns are widened';
 
--- The publications that send a table's rows to subscribers.
+-- The publications that contain a table.
 CREATE FUNCTION snowflake_internal.migration_publications(target regclass, column_name name)
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ')
-    FROM snowflake_internal.migration_family(target, column_name) AS f
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
     JOIN pg_class AS c ON c.oid = f.relation
     JOIN pg_namespace AS n ON n.oid = c.relnamespace
     JOIN pg_publication_tables AS p ON p.schemaname = n.nspname AND p.tablename = c.relname
@@ -42,8 +42,8 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_publications(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: the publications that a table is in';
 
--- Whether a column has no statistics, though it is to have some, there are
--- rows for them, and the caller could see them.
+-- Whether a column should have statistics but has none. The table must have rows,
+-- and the caller must be allowed to see the statistics.
 CREATE FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name)
 RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -56,16 +56,16 @@ AS $function$
           AND has_column_privilege(c.oid, a.attnum, 'SELECT') AND NOT row_security_active(c.oid)
           AND NOT EXISTS (SELECT FROM pg_stats AS s
                           WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname)
-          AND EXISTS (SELECT FROM snowflake_internal.migration_family(target, a.attname) AS f
+          AND EXISTS (SELECT FROM snowflake_internal.migration_table_tree(target, a.attname) AS f
                       JOIN pg_class AS m ON m.oid = f.relation
-                      -- -1 is not known, as after some rewrites; 0 was counted.
+                      -- -1 means unknown, as after some rewrites; 0 was counted.
                       WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: whether a column has to be analyzed';
 
--- Runs statements in their order, each with the rights of the owner of the
--- table that it alters.
+-- Runs statements in order, each with the rights of the owner of the table that
+-- it alters.
 CREATE FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp

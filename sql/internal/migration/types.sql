@@ -1,6 +1,6 @@
--- Columns that a sequence feeds: what there is to migrate.
+-- Types of the columns that can be migrated.
 
--- The type under a domain, or under domains over domains.
+-- The base type of a domain, also through several levels of domains.
 CREATE FUNCTION snowflake_internal.migration_base_type(type_oid oid)
 RETURNS oid LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -13,4 +13,4 @@ AS $function$
     SELECT layer.oid FROM layer WHERE layer.typbasetype = 0
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_base_type(type_oid oid) IS
-    'Used by snowflake_serial_columns: the type under a domain';
+    'Used by snowflake_serial_columns: the base type of a domain';

@@ -1,11 +1,11 @@
 -- Copying the narrow columns to their shadows, batch by batch.
 --
--- A batch is a range of blocks, and a transaction. It writes the rows whose
--- shadow is not right, and leaves out those that others have locked: it waits
--- for nobody, so nobody waits for it longer than it writes. What was left out
--- is looked at again.
+-- A batch is a range of blocks, and one transaction. It updates the rows whose
+-- shadow value is wrong, and skips rows that other transactions have locked. It
+-- never waits for a row lock, so other sessions wait for it only while it writes.
+-- Skipped rows are tried again later.
 
--- The triggers of its users that an UPDATE of a shadow column would fire.
+-- The user's triggers that an UPDATE of a shadow column would fire.
 CREATE FUNCTION snowflake_internal.migration_update_triggers(relation regclass)
 RETURNS TABLE (trigger_name name, enabled text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -14,14 +14,14 @@ AS $function$
     FROM pg_trigger AS t
     WHERE t.tgrelid = relation AND NOT t.tgisinternal AND t.tgenabled <> 'D'
       AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
-      -- UPDATE, of whichever column.
+      -- UPDATE of any column.
       AND t.tgtype & 16 <> 0 AND cardinality(t.tgattr::smallint[]) = 0
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_update_triggers(relation regclass) IS
     'Used by snowflake_migrate_backfill: the triggers that copying rows would fire';
 
--- Copies what is missing of one range of blocks, and notes it. It stops where
--- the rows are through.
+-- Copies the missing values of one range of blocks, and records the progress.
+-- is_done is true when no rows remain.
 CREATE FUNCTION snowflake_internal.migration_backfill_batch(
     target regclass, column_name name, relation regclass, batch_size integer,
     OUT is_done boolean, OUT is_waiting boolean, OUT report text
@@ -29,30 +29,30 @@ CREATE FUNCTION snowflake_internal.migration_backfill_batch(
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    -- Batches of large rows, or on slow disks, are made smaller.
-    longest CONSTANT double precision := 0.5;
+    -- Batches are smaller if rows are large or disks are slow.
+    target_seconds CONSTANT double precision := 0.5;
     most_blocks CONSTANT bigint := 8192;
-    named CONSTANT text := snowflake_internal.migration_name(relation);
+    quoted_name CONSTANT text := snowflake_internal.migration_name(relation);
     found text[];
-    begun CONSTANT timestamptz := clock_timestamp();
+    started_at CONSTANT timestamptz := clock_timestamp();
     step snowflake_internal.progress;
     assignments text;
     is_missing text;
     is_retry boolean;
     first bigint;
     last bigint;
-    seen bigint;  -- Rows, as far as their number is known: rows that move are not counted twice.
+    seen bigint;  -- Rows processed, by estimate: rows that move are not counted twice.
     missing bigint;
     written bigint := 0;
-    left_out int8multirange;
+    locked_blocks int8multirange;
     elapsed double precision;
-    role text;
+    former_role text;
     rate double precision;
 BEGIN
     is_waiting := false;
     step := snowflake_internal.migration_progress(target, column_name, relation);
-    SELECT string_agg(format('%I = it.%I', s.shadow_name, s.narrow), ', '),
-           '(' || string_agg(format('it.%I IS DISTINCT FROM it.%I', s.shadow_name, s.narrow), ' OR ') || ')'
+    SELECT string_agg(format('%I = source.%I', s.shadow_name, s.narrow), ', '),
+           '(' || string_agg(format('source.%I IS DISTINCT FROM source.%I', s.shadow_name, s.narrow), ' OR ') || ')'
     INTO assignments, is_missing
     FROM snowflake_internal.migration_shadows(target, column_name) AS s
     WHERE s.relation = migration_backfill_batch.relation AND s.is_kept;
@@ -60,10 +60,10 @@ BEGIN
         RAISE EXCEPTION 'the migration of column "%" of % was ended by another session', column_name, target
             USING ERRCODE = 'object_not_in_prerequisite_state';
     ELSIF step.filenode IS DISTINCT FROM pg_relation_filenode(relation) THEN
-        -- Written anew by VACUUM FULL or the like.
-        PERFORM snowflake_internal.migration_begin(target, column_name, relation);
+        -- Rewritten by VACUUM FULL or a similar command.
+        PERFORM snowflake_internal.migration_record_backfill(target, column_name, relation);
         is_done := false;
-        report := format('%s was written anew: its rows are looked at again', relation);
+        report := format('%s was rewritten: its rows are checked again', relation);
         RETURN;
     END IF;
 
@@ -72,19 +72,19 @@ BEGIN
     IF is_done THEN
         RETURN;
     ELSIF is_retry THEN
-        -- Any of them: one that stays locked is not to keep the others waiting.
+        -- A random range, so that rows that stay locked do not delay the other ranges.
         SELECT lower(r), upper(r) INTO first, last FROM unnest(step.skipped) AS r ORDER BY random() LIMIT 1;
     ELSE
         first := step.blocks_done;
-        -- The first batch of a run is as large as the rows are said to be.
+        -- The size of the first batch follows from the estimated number of rows.
         last := least(first + coalesce(step.batch_blocks, greatest(1, batch_size * step.blocks_total / greatest(step.rows_total, 1))),
                       step.blocks_total);
     END IF;
 
     LOOP
         found := snowflake_internal.migration_run(relation, format(
-            'SELECT count(*) FROM ONLY %s AS it WHERE it.ctid >= %L::tid AND it.ctid < %L::tid AND %s',
-            named, format('(%s,0)', first), format('(%s,0)', last), is_missing));
+            'SELECT count(*) FROM ONLY %s AS source WHERE source.ctid >= %L::tid AND source.ctid < %L::tid AND %s',
+            quoted_name, format('(%s,0)', first), format('(%s,0)', last), is_missing));
         missing := found[1]::bigint;
         EXIT WHEN missing <= batch_size OR last - first <= 1;
         last := first + greatest(1, (last - first) * batch_size / missing);
@@ -92,52 +92,52 @@ BEGIN
 
     IF missing > 0 THEN
         IF EXISTS (SELECT FROM snowflake_internal.migration_update_triggers(relation) AS t WHERE t.enabled = 'O') THEN
-            role := current_setting('session_replication_role');
+            former_role := current_setting('session_replication_role');
             PERFORM set_config('session_replication_role', 'replica', true);
         END IF;
         found := snowflake_internal.migration_run(relation, format(
             'WITH written AS (
-                 UPDATE ONLY %2$s AS it SET %3$s
-                 WHERE it.ctid = ANY (ARRAY(
-                     SELECT it.ctid FROM ONLY %2$s AS it WHERE it.ctid >= %4$L::tid AND it.ctid < %5$L::tid AND %1$s
+                 UPDATE ONLY %2$s AS source SET %3$s
+                 WHERE source.ctid = ANY (ARRAY(
+                     SELECT source.ctid FROM ONLY %2$s AS source WHERE source.ctid >= %4$L::tid AND source.ctid < %5$L::tid AND %1$s
                      LIMIT %6$L::bigint FOR NO KEY UPDATE SKIP LOCKED))
                  RETURNING 1)
              SELECT count(*) FROM written',
-            is_missing, named, assignments, format('(%s,0)', first), format('(%s,0)', last), batch_size));
+            is_missing, quoted_name, assignments, format('(%s,0)', first), format('(%s,0)', last), batch_size));
         written := found[1]::bigint;
-        IF role IS NOT NULL THEN
-            PERFORM set_config('session_replication_role', role, true);
+        IF former_role IS NOT NULL THEN
+            PERFORM set_config('session_replication_role', former_role, true);
         END IF;
         found := snowflake_internal.migration_run(relation, format(
             'SELECT count(*), range_agg(int8range(m.block, m.block + 1))
-             FROM (SELECT (it.ctid::text::point)[0]::bigint AS block
-                   FROM ONLY %s AS it WHERE it.ctid >= %L::tid AND it.ctid < %L::tid AND %s) AS m',
-            named, format('(%s,0)', first), format('(%s,0)', last), is_missing));
+             FROM (SELECT (source.ctid::text::point)[0]::bigint AS block
+                   FROM ONLY %s AS source WHERE source.ctid >= %L::tid AND source.ctid < %L::tid AND %s) AS m',
+            quoted_name, format('(%s,0)', first), format('(%s,0)', last), is_missing));
         missing := found[1]::bigint;
-        left_out := found[2]::int8multirange;
+        locked_blocks := found[2]::int8multirange;
     END IF;
 
-    elapsed := extract(epoch FROM clock_timestamp() - begun);
+    elapsed := extract(epoch FROM clock_timestamp() - started_at);
     IF missing > 0 AND written >= batch_size THEN
-        NULL;  -- One block with more rows than a batch: the rest is next.
+        NULL;  -- One block with more rows than a batch: the next batch continues.
     ELSIF is_retry THEN
-        step.skipped := step.skipped - int8range(first, last)::int8multirange + coalesce(left_out, '{}');
+        step.skipped := step.skipped - int8range(first, last)::int8multirange + coalesce(locked_blocks, '{}');
         is_waiting := written = 0 AND missing > 0;
     ELSE
         step.blocks_done := last;
-        step.skipped := step.skipped + coalesce(left_out, '{}');
+        step.skipped := step.skipped + coalesce(locked_blocks, '{}');
         seen := round(step.rows_total * (last::double precision / step.blocks_total)) - step.rows_done;
         step.rows_done := step.rows_done + seen;
         step.run_rows := step.run_rows + seen;
         step.batch_blocks := least(most_blocks, greatest(1, (last - first)
-            * least(2, batch_size / greatest(written, 1)::double precision, longest / greatest(elapsed, 0.001))));
+            * least(2, batch_size / greatest(written, 1)::double precision, target_seconds / greatest(elapsed, 0.001))));
     END IF;
-    -- With the pauses, since what was noted last.
+    -- The time since the last record, including the pauses.
     step.run_seconds := step.run_seconds + extract(epoch FROM clock_timestamp() - (
         SELECT max(p.updated_at) FROM snowflake_internal.progress AS p
         WHERE p.target = migration_backfill_batch.target
           AND p.column_name = migration_backfill_batch.column_name));
-    PERFORM snowflake_internal.migration_note(step);
+    PERFORM snowflake_internal.migration_record_progress(step);
 
     SELECT m.rows_per_second INTO rate FROM (
         SELECT sum(p.run_rows) / nullif(sum(p.run_seconds), 0) AS rows_per_second
@@ -145,7 +145,7 @@ BEGIN
         WHERE p.target = migration_backfill_batch.target
           AND p.column_name = migration_backfill_batch.column_name) AS m;
     report := CASE WHEN is_waiting
-        THEN format('%s: rows are locked by other transactions; they are tried again', step.relation)
+        THEN format('%s: rows are locked by other transactions, and will be tried again', step.relation)
         ELSE (SELECT format('%s: %s of %s rows, %s rows/s, %s left', step.relation, sum(p.rows_done), sum(p.rows_total), round(rate),
                             coalesce(make_interval(secs => round((sum(p.rows_total) - sum(p.rows_done)) / nullif(rate, 0)))::text, 'unknown time'))
               FROM snowflake_internal.progress AS p
@@ -156,10 +156,10 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_backfill_batch(target regclass, column_name name, relation regclass, batch_size integer) IS
     'Used by snowflake_migrate_backfill: copies one range of blocks';
 
--- Whether a standby or a subscriber is behind by more than max_replay_lag. What
--- it reports itself is how long ago the last change was made that it has
--- replayed; of one that does not get on at all it stays as it was. So it also
--- has to have passed a position of the write-ahead log within that time.
+-- The standbys and subscribers that are behind by more than max_replay_lag. Their
+-- replay_lag is the age of the last change that they replayed, and does not grow
+-- while replay is stuck. So they also have to pass a watermark, a position of the
+-- write-ahead log, within that time.
 CREATE FUNCTION snowflake_internal.migration_replay_lag(max_replay_lag interval, INOUT mark pg_lsn, INOUT marked_at timestamptz, OUT lagging text)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -179,8 +179,8 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_replay_lag(max_replay_lag interval, mark pg_lsn, marked_at timestamp with time zone) IS
     'Used by snowflake_migrate_backfill: the standbys and subscribers that are behind';
 
--- Looks at what the backfill was called with and begins. The tables whose rows
--- have to be copied.
+-- Checks the arguments of the backfill, starts it, and returns the tables whose
+-- rows have to be copied.
 CREATE FUNCTION snowflake_internal.migration_backfill_begin(
     target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval
 ) RETURNS regclass[] LANGUAGE plpgsql
@@ -223,29 +223,29 @@ BEGIN
     END IF;
     relations := ARRAY(SELECT r.relation FROM unnest(relations) AS r (relation) ORDER BY r.relation = target DESC, r.relation::text);
     FOREACH relation IN ARRAY relations LOOP
-        PERFORM snowflake_internal.migration_begin(target, column_name, relation);
+        PERFORM snowflake_internal.migration_record_backfill(target, column_name, relation);
     END LOOP;
     RETURN relations;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_backfill_begin(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval) IS
-    'Used by snowflake_migrate_backfill: checks its arguments, and returns the tables to copy';
+    'Used by snowflake_migrate_backfill: checks its arguments, starts it, and returns the tables to copy';
 
--- The statement that copies, and those that look at each row afterwards.
+-- The statement that copies the rows, and those that check each row afterwards.
 CREATE FUNCTION snowflake_internal.migration_backfill_steps(target regclass, column_name name)
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    here CONSTANT text := '@extschema@';
+    extension_schema CONSTANT text := '@extschema@';
     tables text;
     bytes numeric;
     wal numeric;
     rows numeric;
 BEGIN
-    -- A row that is written anew: a record that it is locked, and one with the
-    -- new row; an entry in each index, unless its page has room for it. And
-    -- each page once as it was, after a checkpoint.
+    -- WAL of an updated row: a record of its lock, one of the new row, and an entry
+    -- in each index unless the row's page has room (HOT). In addition, each page
+    -- is logged in full once after a checkpoint.
     SELECT string_agg(t.relation::text, ', ' ORDER BY t.relation::text), sum(t.rows), sum(t.bytes),
            sum(t.rows * (140 + 72 * t.indexes) + t.heap + t.bytes)
     INTO tables, rows, bytes, wal
@@ -256,8 +256,8 @@ BEGIN
     IF tables IS NULL THEN
         RETURN;
     END IF;
-    -- Those that are through have no need of it: what is validated next would
-    -- tell otherwise.
+    -- Not needed if all tables are copied. The validation that follows would show
+    -- any missing rows.
     IF EXISTS (SELECT FROM snowflake_internal.migration_shadows(target, column_name) AS s
                LEFT JOIN snowflake_internal.progress AS p
                    ON p.target = migration_backfill_steps.target
@@ -266,7 +266,7 @@ BEGIN
                  AND (s.is_kept AND p.blocks_done >= p.blocks_total AND p.skipped = '{}' AND p.filenode = pg_relation_filenode(s.relation)) IS NOT TRUE)
     THEN
         statement := format('CALL %s.snowflake_migrate_backfill(%L::pg_catalog.regclass, %L::pg_catalog.name)',
-                            here, snowflake_internal.migration_name(target), column_name);
+                            extension_schema, snowflake_internal.migration_name(target), column_name);
         lock_level := 'ROW EXCLUSIVE';
         in_transaction := false;
         note := format('copies the columns of about %s rows of %s in batches, one transaction each. Each row is written again: up to %s more disk space until it is vacuumed, and about %s of WAL',

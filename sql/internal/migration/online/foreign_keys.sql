@@ -1,5 +1,5 @@
--- The foreign keys over shadow columns: one for each foreign key over narrow
--- ones, on either side.
+-- The foreign keys on shadow columns: one for each foreign key that has a narrow
+-- column on either side.
 
 CREATE FUNCTION snowflake_internal.migration_shadow_foreign_keys(target regclass, column_name name)
 RETURNS TABLE (
@@ -11,9 +11,9 @@ AS $function$
     WITH shadow AS MATERIALIZED (
         SELECT s.relation, s.attribute, s.shadow_name, s.shadow
         FROM snowflake_internal.migration_shadows(target, column_name) AS s
-    ), meant AS MATERIALIZED (
+    ), narrow_key AS MATERIALIZED (
         SELECT k.*, snowflake_internal.migration_shadow_name(text 'foreign key', k.conname) AS shadow_name,
-               -- PostgreSQL 18 has some that are not enforced.
+               -- From PostgreSQL 18 on, a foreign key may be NOT ENFORCED.
                coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true) AS is_enforced
         FROM pg_constraint AS k
         WHERE k.contype = 'f' AND k.conparentid = 0
@@ -35,7 +35,7 @@ AS $function$
            || coalesce(' (' || emptied.names || ')', '')
            || CASE WHEN m.condeferrable THEN ' DEFERRABLE' ELSE '' END || CASE WHEN m.condeferred THEN ' INITIALLY DEFERRED' ELSE '' END
            || CASE WHEN m.is_enforced THEN ' NOT VALID' ELSE ' NOT ENFORCED' END
-    FROM meant AS m
+    FROM narrow_key AS m
     CROSS JOIN LATERAL (
         SELECT string_agg(quote_ident(coalesce(s.shadow_name, a.attname)), ', ' ORDER BY k.place) AS names,
                array_agg(coalesce(s.shadow, k.attribute) ORDER BY k.place) AS attributes
@@ -58,8 +58,8 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_shadow_foreign_keys(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: the foreign keys of the narrow columns, and those of their shadows';
 
--- The statements that add them. From the first one on they are checked for new
--- rows, so the rows that are referenced have to have their shadows by then.
+-- The statements that add the foreign keys. An added foreign key is checked for
+-- new rows immediately, so the referenced rows must already have shadow values.
 CREATE FUNCTION snowflake_internal.migration_foreign_key_steps(target regclass, column_name name)
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -68,14 +68,14 @@ AS $function$
     FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
     CROSS JOIN LATERAL (
         SELECT 1 AS place,
-               snowflake_internal.migration_block(
+               snowflake_internal.migration_do_block(
                    format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''SHARE ROW EXCLUSIVE'');\n',
                           ARRAY(SELECT snowflake_internal.migration_name(f.relation) UNION SELECT snowflake_internal.migration_name(f.referenced)))
                    || format(E'    PERFORM snowflake_internal.migration_require_filled(%L::pg_catalog.regclass, %L::pg_catalog.name);\n',
                              snowflake_internal.migration_name(target), column_name)
                    || format(E'    %s;\n', f.definition)) AS statement,
                'SHARE ROW EXCLUSIVE' AS lock_level,
-               format('like foreign key %I, for rows written from now on; holds the lock for a moment, after short attempts to get it', f.name) AS note
+               format('adds the counterpart of foreign key %I, which is checked for rows written from now on; holds the lock for a moment, after short attempts to acquire it', f.name) AS note
         WHERE f.shadow IS NULL
       UNION ALL
         SELECT 2, format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(f.relation), f.shadow_name),

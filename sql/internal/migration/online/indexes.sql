@@ -9,11 +9,11 @@ AS $function$
     WITH shadow AS MATERIALIZED (
         SELECT s.relation, s.attribute, s.shadow_name, s.shadow
         FROM snowflake_internal.migration_shadows(target, column_name) AS s
-    ), meant AS MATERIALIZED (
+    ), narrow_index AS MATERIALIZED (
         SELECT i.*, c.relname, c.relnamespace, c.relam, c.reltablespace, c.reloptions,
                snowflake_internal.migration_shadow_name(text 'index', c.relname) AS shadow_name
         FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
-        -- What CREATE INDEX CONCURRENTLY has left behind is of no use to anybody.
+        -- Invalid indexes, left by CREATE INDEX CONCURRENTLY, are not used and not copied.
         WHERE i.indisvalid AND i.indislive
           AND EXISTS (SELECT FROM shadow AS s WHERE s.relation = i.indrelid AND s.attribute = ANY (i.indkey::smallint[]))
     ), part AS (
@@ -24,7 +24,7 @@ AS $function$
                    coalesce((SELECT format(' COLLATE %I.%I', n.nspname, l.collname)
                              FROM pg_collation AS l JOIN pg_namespace AS n ON n.oid = l.collnamespace
                              WHERE l.oid = o.collation_oid AND l.oid IS DISTINCT FROM t.attcollation), '')
-                   -- That of a shadow is the one that bigint has for this method.
+                   -- A shadow column gets bigint's default operator class of the access method.
                    || CASE WHEN s.attribute IS NOT NULL THEN '' ELSE
                        coalesce((SELECT format(' %I.%I', n.nspname, c.opcname)
                                  FROM pg_opclass AS c JOIN pg_namespace AS n ON n.oid = c.opcnamespace
@@ -35,7 +35,7 @@ AS $function$
                        THEN CASE WHEN o.option & 1 <> 0 THEN ' DESC' ELSE '' END
                             || CASE WHEN o.option & 3 = 2 THEN ' NULLS FIRST' WHEN o.option & 3 = 1 THEN ' NULLS LAST' ELSE '' END
                        ELSE '' END END AS text
-        FROM meant AS m
+        FROM narrow_index AS m
         CROSS JOIN LATERAL unnest(m.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
         LEFT JOIN LATERAL ROWS FROM (unnest(m.indclass::oid[]), unnest(m.indcollation::oid[]), unnest(m.indoption::smallint[]))
             WITH ORDINALITY AS o (opclass, collation_oid, option, place) ON o.place = k.place
@@ -44,7 +44,7 @@ AS $function$
         LEFT JOIN shadow AS s ON s.relation = m.indrelid AND s.attribute = k.attribute
     ), mapped AS (
         SELECT m.*, p.keys, p.included, p.attributes
-        FROM meant AS m
+        FROM narrow_index AS m
         JOIN (SELECT p.indexrelid, array_agg(p.attribute ORDER BY p.place) AS attributes,
                      string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place <= i.indnkeyatts) AS keys,
                      string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place > i.indnkeyatts) AS included
@@ -70,8 +70,8 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_shadow_indexes(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: the indexes of the narrow columns, and those of their shadows';
 
--- The statements that build them. One that was interrupted has left an index
--- that is not valid, which has to go first.
+-- The statements that build the indexes. An interrupted build leaves an invalid
+-- index, which has to be dropped first.
 CREATE FUNCTION snowflake_internal.migration_index_steps(target regclass, column_name name)
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -84,7 +84,7 @@ AS $function$
         WHERE i.shadow IS NOT NULL
       UNION ALL
         SELECT 2, i.definition,
-               format('like index %s, which has %s now: needs as much disk space and WAL', i.index, pg_size_pretty(pg_relation_size(i.index)))
+               format('builds the counterpart of index %s; needs as much disk space as that index (%s now), and as much WAL', i.index, pg_size_pretty(pg_relation_size(i.index)))
     ) AS step
     WHERE NOT i.is_ready
     ORDER BY i.relation = target DESC, i.relation::text, i.index::text, step.place

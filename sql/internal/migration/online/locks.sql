@@ -1,36 +1,36 @@
--- Widening a key while its table is in use: shadow columns beside the narrow
--- ones, kept in step by a trigger, filled batch by batch, given indexes and
--- foreign keys, and put in the narrow ones' place by one statement.
+-- Widening a key while its table is in use. Shadow columns are added beside the
+-- narrow ones and kept up to date by a trigger. They are filled batch by batch,
+-- and get indexes and foreign keys. One statement replaces the narrow columns.
 --
--- Nothing is remembered of how far it is but what the catalog shows; the names
--- of what is added follow from the names of what is there, so that the whole
--- plan can be written down before its first step.
+-- The state of a migration is what the catalog shows; nothing else is recorded.
+-- The names of added objects follow from those of existing ones. So the whole
+-- plan can be generated before its first step.
 --
--- Here: taking a lock without making others wait.
+-- This file: acquiring a lock without blocking other sessions for long.
 
--- How long a step tries to get its locks before it fails.
-CREATE FUNCTION snowflake_internal.migration_patience()
+-- How long a step tries to acquire its locks before it fails.
+CREATE FUNCTION snowflake_internal.migration_lock_time_limit()
 RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT interval '10 minutes'
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_patience() IS
+COMMENT ON FUNCTION snowflake_internal.migration_lock_time_limit() IS
     'Used by snowflake_internal.migration_lock: how long a step of an online migration waits for locks';
 
--- What is to be said when a lock on one of these did not come in time: nothing
--- at first, then who holds it, and in the end an error. Gives back when
--- something was last said.
+-- Called when a lock on one of these tables was not acquired in time. It reports
+-- the holders at intervals, and fails after the time limit. It returns the time
+-- of the last report.
 CREATE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz)
 RETURNS timestamptz LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    patience CONSTANT interval := snowflake_internal.migration_patience();
+    time_limit CONSTANT interval := snowflake_internal.migration_lock_time_limit();
     wanted text;
     holders text;
 BEGIN
-    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= patience THEN
+    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
         RETURN told;
     END IF;
     SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
@@ -40,8 +40,8 @@ BEGIN
     WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid <> pg_backend_pid()
       AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
       AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
-    IF clock_timestamp() - begun > patience THEN
-        RAISE EXCEPTION 'could not lock % within %', wanted, patience
+    IF clock_timestamp() - begun > time_limit THEN
+        RAISE EXCEPTION 'could not lock % within %', wanted, time_limit
             USING ERRCODE = 'lock_not_available',
                   DETAIL = coalesce('Held by processes ' || holders || '.', 'Other transactions kept locking it.'),
                   HINT = 'See pg_stat_activity for what they are doing. Run it again when they have ended.';
@@ -54,18 +54,18 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz) IS
     'Used by snowflake_internal.migration_lock: reports who holds the lock, and fails after a time limit';
 
--- Locks tables, all or none. Whoever waits for a strong lock makes everybody
--- wait who comes after it; so it waits for a moment only, lets the others pass,
--- and tries again. What is locked afterwards in the transaction is waited for
--- no longer either.
+-- Locks tables, all or none. A session that waits for a strong lock blocks all
+-- sessions queued behind it. So each attempt is short, and is repeated after a
+-- pause in which the others continue. The short lock_timeout also holds for the
+-- rest of the transaction.
 CREATE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    -- How long others are made to wait at a time, milliseconds, for all the
-    -- tables together. Before a deadlock would be looked for: it would be found
-    -- at the cost of somebody else's transaction.
+    -- The longest time of one attempt for all tables together, in milliseconds.
+    -- It is shorter than deadlock_timeout, because resolving a deadlock could
+    -- cancel another session's transaction.
     longest_wait CONSTANT integer := (
         SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
                                                       ELSE nullif(s.setting::integer, 0) END)))
@@ -74,16 +74,16 @@ DECLARE
         SELECT r.relation
         FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
         ORDER BY r.relation::oid);
-    begun CONSTANT timestamptz := clock_timestamp();
-    told timestamptz := begun;
-    tried timestamptz;
+    started_at CONSTANT timestamptz := clock_timestamp();
+    last_notice_at timestamptz := started_at;
+    attempt_started_at timestamptz;
     pause double precision := 0.25;
-    one regclass;
+    table_to_lock regclass;
 BEGIN
     IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
         RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
     ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-        -- What is looked at under the lock has to be what is there then.
+        -- The checks under the lock have to see the present state.
         RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
             USING ERRCODE = 'object_not_in_prerequisite_state',
                   DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
@@ -91,18 +91,18 @@ BEGIN
     END IF;
     LOOP
         BEGIN
-            tried := clock_timestamp();
-            FOREACH one IN ARRAY wanted LOOP
+            attempt_started_at := clock_timestamp();
+            FOREACH table_to_lock IN ARRAY wanted LOOP
                 PERFORM set_config('lock_timeout', greatest(1,
-                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - tried)))::integer::text, true);
-                PERFORM snowflake_internal.migration_lock_table(one, mode);
+                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - attempt_started_at)))::integer::text, true);
+                PERFORM snowflake_internal.migration_lock_table(table_to_lock, mode);
             END LOOP;
             PERFORM set_config('lock_timeout', longest_wait::text, true);
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             NULL;
         END;
-        told := snowflake_internal.migration_lock_missed(relations, mode, begun, told);
+        last_notice_at := snowflake_internal.migration_lock_missed(relations, mode, started_at, last_notice_at);
         PERFORM pg_sleep(pause * (0.5 + random()));
         pause := least(pause * 1.5, 2);
     END LOOP;

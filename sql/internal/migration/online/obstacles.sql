@@ -1,6 +1,6 @@
--- What an online migration cannot do beyond what stands in the way of any.
+-- Obstacles to an online migration, in addition to those of every migration.
 
--- What an UPDATE of every row would set off.
+-- Triggers and rules that an UPDATE of every row would fire.
 CREATE FUNCTION snowflake_internal.migration_update_obstacles(relation regclass)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -28,7 +28,7 @@ CREATE FUNCTION snowflake_internal.migration_online_obstacles(target regclass, c
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH meant AS MATERIALIZED (
+    WITH narrow_column AS MATERIALIZED (
         SELECT s.*, c.relkind, c.relispartition, c.relpersistence, c.relforcerowsecurity, c.relreplident, c.relnamespace, c.relname,
                c.relowner, a.attidentity
         FROM snowflake_internal.migration_shadows(target, column_name) AS s
@@ -36,46 +36,46 @@ AS $function$
         JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
     ), indexed AS MATERIALIZED (
         SELECT DISTINCT m.relation, m.narrow, m.attribute, i.indexrelid, i.indkey, i.indpred
-        FROM meant AS m
+        FROM narrow_column AS m
         JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
                            AND d.refobjid = m.relation AND d.refobjsubid = m.attribute
         JOIN pg_index AS i ON i.indexrelid = d.objid AND i.indrelid = m.relation AND i.indisvalid
       UNION
-        -- Those of constraints depend on the constraint.
+        -- Indexes of constraints depend on the constraint.
         SELECT m.relation, m.narrow, m.attribute, i.indexrelid, i.indkey, i.indpred
-        FROM meant AS m
+        FROM narrow_column AS m
         JOIN pg_constraint AS k ON k.conrelid = m.relation AND m.attribute = ANY (k.conkey) AND k.contype IN ('p', 'u', 'x')
         JOIN pg_index AS i ON i.indexrelid = k.conindid
     ), found (rank, obstacle, remedy, code) AS (
         SELECT DISTINCT 1, format('%s is %s', m.relation, CASE WHEN m.relkind = 'p' THEN 'a partitioned table' ELSE 'a partition' END),
                'PostgreSQL can neither build indexes of partitioned tables concurrently nor turn an existing index into their primary key: use the plan for a maintenance window (online => false).', '55000'
-        FROM meant AS m WHERE m.relkind = 'p' OR m.relispartition
+        FROM narrow_column AS m WHERE m.relkind = 'p' OR m.relispartition
       UNION ALL
         SELECT DISTINCT 1, format('partitioned table %s references the key', f.relation),
                'A foreign key of a partitioned table cannot be added NOT VALID: use the plan for a maintenance window (online => false).', '55000'
         FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
         JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'p'
-        WHERE NOT EXISTS (SELECT FROM meant AS m WHERE m.relation = f.relation)
+        WHERE NOT EXISTS (SELECT FROM narrow_column AS m WHERE m.relation = f.relation)
       UNION ALL
         SELECT DISTINCT 2, format('%s has inheritance children or parents', m.relation),
                'Their columns can only be replaced together: use the plan for a maintenance window (online => false).', '55000'
-        FROM meant AS m
+        FROM narrow_column AS m
         WHERE m.relkind <> 'p' AND NOT m.relispartition
           AND EXISTS (SELECT FROM pg_inherits AS i WHERE m.relation IN (i.inhparent, i.inhrelid))
       UNION ALL
         SELECT DISTINCT 3, format('%s is a temporary table', m.relation),
                'No other session uses it: use the plan for a maintenance window (online => false).', '55000'
-        FROM meant AS m WHERE m.relpersistence = 't'
+        FROM narrow_column AS m WHERE m.relpersistence = 't'
       UNION ALL
         SELECT 4, format('column %I of %s is an identity column that references another one', m.narrow, m.relation),
-               'Its sequence cannot be moved to another column: ALTER COLUMN ... DROP IDENTITY, or use the plan for a maintenance window (online => false).', '55000'
-        FROM meant AS m WHERE m.attidentity <> '' AND (m.relation <> target OR m.narrow <> column_name)
+               'The identity sequence cannot be moved to another column: ALTER COLUMN ... DROP IDENTITY, or use the plan for a maintenance window (online => false).', '55000'
+        FROM narrow_column AS m WHERE m.attidentity <> '' AND (m.relation <> target OR m.narrow <> column_name)
       UNION ALL
-        SELECT 5, format('row-level security is forced on the owner of %s, which has to see every row', m.relation),
+        SELECT 5, format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
                format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
-        FROM meant AS m WHERE m.relforcerowsecurity AND m.relation <> target
+        FROM narrow_column AS m WHERE m.relforcerowsecurity AND m.relation <> target
       UNION ALL
-        SELECT 6, format('index %s has column %I of %s in an expression or in its WHERE', i.indexrelid::regclass, i.narrow, i.relation),
+        SELECT 6, format('index %s uses column %I of %s in an expression or in its WHERE clause', i.indexrelid::regclass, i.narrow, i.relation),
                'Drop it, and create it again (CONCURRENTLY) afterwards.', '55000'
         FROM indexed AS i
         WHERE i.attribute <> ALL (i.indkey::smallint[]) OR i.indpred::text ~ format(' :varattno %s ', i.attribute)
@@ -95,13 +95,13 @@ AS $function$
                                   k.conname, m.relation, m.narrow),
                CASE k.contype WHEN 'x' THEN 'An existing index cannot become such a constraint: drop it, or use the plan for a maintenance window (online => false).'
                     ELSE 'Drop it, and add it again afterwards (NOT VALID, then VALIDATE CONSTRAINT).' END, '55000'
-        FROM meant AS m
+        FROM narrow_column AS m
         JOIN pg_constraint AS k ON k.conrelid = m.relation AND k.contype IN ('c', 'x') AND m.attribute = ANY (k.conkey)
-        WHERE NOT EXISTS (SELECT FROM meant AS own WHERE own.check_oid = k.oid)
+        WHERE NOT EXISTS (SELECT FROM narrow_column AS own WHERE own.check_oid = k.oid)
       UNION ALL
         SELECT DISTINCT 7, format('constraint %I of %s is WITHOUT OVERLAPS or has a PERIOD', k.conname, k.conrelid::regclass),
                'An existing index cannot become such a constraint: drop it, or use the plan for a maintenance window (online => false).', '55000'
-        FROM meant AS m
+        FROM narrow_column AS m
         JOIN pg_constraint AS k ON k.conrelid = m.relation AND m.attribute = ANY (k.conkey) OR k.confrelid = m.relation AND m.attribute = ANY (k.confkey)
         WHERE k.contype IN ('p', 'u', 'f') AND (to_jsonb(k) ->> 'conperiod')::boolean
       UNION ALL
@@ -112,12 +112,12 @@ AS $function$
       UNION ALL
         SELECT 8, format('not-null constraint %I of %s is not valid', k.conname, m.relation),
                format('ALTER TABLE %s VALIDATE CONSTRAINT %I.', m.relation, k.conname), '55000'
-        FROM meant AS m
+        FROM narrow_column AS m
         JOIN pg_constraint AS k ON k.conrelid = m.relation AND k.contype = 'n' AND k.conkey = ARRAY[m.attribute] AND NOT k.convalidated
       UNION ALL
         SELECT 9, format('statistics object %s uses column %I of %s', format('%I.%I', n.nspname, x.stxname), m.narrow, m.relation),
                'Drop it, and create it again afterwards.', '55000'
-        FROM meant AS m
+        FROM narrow_column AS m
         JOIN pg_depend AS d ON d.classid = 'pg_statistic_ext'::regclass AND d.refclassid = 'pg_class'::regclass
                            AND d.refobjid = m.relation AND d.refobjsubid = m.attribute
         JOIN pg_statistic_ext AS x ON x.oid = d.objid
@@ -125,7 +125,7 @@ AS $function$
       UNION ALL
         SELECT DISTINCT 10, format('trigger %I of %s fires after the one that keeps the new column up to date', t.tgname, m.relation),
                'Triggers fire in the order of their names: rename it.', '55000'
-        FROM meant AS m
+        FROM narrow_column AS m
         JOIN pg_trigger AS t ON t.tgrelid = m.relation AND NOT t.tgisinternal AND t.tgname > m.trigger_name
                             AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
         -- BEFORE, each row, INSERT or UPDATE.
@@ -133,36 +133,36 @@ AS $function$
       UNION ALL
         SELECT DISTINCT 11, format('%s is published, and its replica identity is FULL', m.relation),
                'Subscribers could not find rows while the column exists only on their side: give the table another replica identity while it is migrated.', '55000'
-        FROM meant AS m
+        FROM narrow_column AS m
         WHERE m.relreplident = 'f' AND snowflake_internal.migration_publications(m.relation, m.narrow) IS NOT NULL
       UNION ALL
-        SELECT DISTINCT 12, format('%s is subscribed to, and has neither a primary key nor an index as its replica identity', m.relation),
-               'Rows are found by all columns, and the publisher does not have the new one: give the table a primary key.', '55000'
-        FROM meant AS m
+        SELECT DISTINCT 12, format('%s is the target of a subscription, and has neither a primary key nor an index as its replica identity', m.relation),
+               'Subscriptions find its rows by all columns, and the publisher does not have the new one: give the table a primary key.', '55000'
+        FROM narrow_column AS m
         WHERE EXISTS (SELECT FROM pg_subscription_rel AS r WHERE r.srrelid = m.relation)
           AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = m.relation AND (i.indisprimary OR i.indisreplident))
       UNION ALL
         SELECT DISTINCT 13, format('another column of %s is being migrated', m.relation),
                'Finish that migration first, or cancel it with snowflake_migrate_revert().', '55000'
-        FROM meant AS m
+        FROM narrow_column AS m
         JOIN pg_trigger AS t ON t.tgrelid = m.relation AND t.tgfoid = 'snowflake_internal.shadow()'::regprocedure
-        WHERE NOT EXISTS (SELECT FROM meant AS own WHERE own.relation = t.tgrelid AND own.trigger_name = t.tgname)
+        WHERE NOT EXISTS (SELECT FROM narrow_column AS own WHERE own.relation = t.tgrelid AND own.trigger_name = t.tgname)
       UNION ALL
-        -- Names of this kind are nobody else's, unless something was left or undone by hand.
+        -- Only migrations use such names. Objects may have been left behind or changed by hand.
         SELECT 14, format('the trigger that copies column %3$I of %2$s to column %1$I has been changed', m.shadow_name, m.relation, m.narrow),
                CASE WHEN num_nonnulls(m.shadow, m.trigger_oid, m.check_oid) = 3
-                    -- The constraint has seen to it that nothing went wrong meanwhile.
+                    -- The constraint has rejected wrong values in the meantime.
                     THEN format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I.', m.relation, m.trigger_name)
                     ELSE 'Cancel the migration with snowflake_migrate_revert(), drop the remaining objects of these names, and start again.' END, '55000'
-        FROM meant AS m
+        FROM narrow_column AS m
         WHERE NOT m.is_kept
           AND (EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = m.relation AND a.attname = m.shadow_name)
                OR EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgrelid = m.relation AND t.tgname = m.trigger_name)
                OR EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = m.relation AND k.conname = m.check_name))
       UNION ALL
-        SELECT 14, format('NOT NULL of column %I of %s has been changed since its migration began', m.narrow, m.relation),
+        SELECT 14, format('the NOT NULL property of column %I of %s has changed since its migration began', m.narrow, m.relation),
                'Cancel the migration with snowflake_migrate_revert(), and start again.', '55000'
-        FROM meant AS m
+        FROM narrow_column AS m
         WHERE m.check_oid IS NOT NULL AND (pg_get_constraintdef(m.check_oid) ~ 'IS NOT NULL') <> m.is_required
       UNION ALL
         SELECT 15, format('%s has a name that the migration needs', c.oid::regclass), 'Rename or drop it.', '55000'
@@ -179,7 +179,7 @@ AS $function$
       UNION ALL
         SELECT DISTINCT 16, format('permission denied for table %s, which column %I of %s references', f.referenced, m.narrow, m.relation),
                format('GRANT REFERENCES, UPDATE ON %s TO %I.', f.referenced, current_user), '42501'
-        FROM meant AS m
+        FROM narrow_column AS m
         JOIN snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f ON f.relation = m.relation
         WHERE NOT (has_table_privilege(f.referenced, 'REFERENCES') AND has_table_privilege(f.referenced, 'UPDATE, DELETE, TRUNCATE'))
       UNION ALL
@@ -187,27 +187,27 @@ AS $function$
                format('Its foreign key %I has to be created again: run it as a member of %I, or as a superuser.', f.name, pg_get_userbyid(c.relowner)), '42501'
         FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
         JOIN pg_class AS c ON c.oid = f.relation AND NOT pg_has_role(c.relowner, 'USAGE')
-        WHERE NOT EXISTS (SELECT FROM meant AS m WHERE m.relation = f.relation)
+        WHERE NOT EXISTS (SELECT FROM narrow_column AS m WHERE m.relation = f.relation)
       UNION ALL
-        -- For building an index and renaming it; a rewrite does without.
+        -- Building and renaming an index requires CREATE; a rewrite does not.
         SELECT DISTINCT 17, format('permission denied for schema %I', n.nspname),
                format('GRANT CREATE ON SCHEMA %I TO %I.', n.nspname, r.rolname), '42501'
-        FROM meant AS m
+        FROM narrow_column AS m
         JOIN pg_namespace AS n ON n.oid = m.relnamespace
-        -- Whoever runs the plan builds it, and the table's owner renames it.
+        -- The role that runs the plan builds it, and the table's owner renames it.
         JOIN pg_roles AS r ON (r.rolname = current_user OR r.oid = m.relowner) AND NOT has_schema_privilege(r.oid, n.oid, 'CREATE')
     )
     SELECT f.obstacle, f.remedy, f.code FROM found AS f
   UNION ALL
     SELECT o.obstacle, o.remedy, o.sqlstate_code
-    FROM (SELECT DISTINCT m.relation FROM meant AS m) AS r
+    FROM (SELECT DISTINCT m.relation FROM narrow_column AS m) AS r
     CROSS JOIN LATERAL snowflake_internal.migration_update_obstacles(r.relation) AS o
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_online_obstacles(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: obstacles to an online migration, and the alternative';
+    'Used by snowflake_migration_plan: obstacles to an online migration, and how to remove them';
 
--- What stands in the way of one of the two ways.
-CREATE FUNCTION snowflake_internal.migration_way_obstacles(target regclass, column_name name, online boolean)
+-- Obstacles to one of the two kinds of plan.
+CREATE FUNCTION snowflake_internal.migration_plan_kind_obstacles(target regclass, column_name name, online boolean)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -223,5 +223,5 @@ BEGIN
     END IF;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_way_obstacles(target regclass, column_name name, online boolean) IS
+COMMENT ON FUNCTION snowflake_internal.migration_plan_kind_obstacles(target regclass, column_name name, online boolean) IS
     'Used by snowflake_migration_plan: obstacles to one of the two kinds of plan';

@@ -1,8 +1,8 @@
--- How far the copying of rows is, and what comes next.
+-- The progress of copying rows, and the next step.
 
--- Notes that a table's rows are to be copied. One that is through begins anew:
--- then somebody has reason to ask again. One that was interrupted goes on.
-CREATE FUNCTION snowflake_internal.migration_begin(target regclass, column_name name, relation regclass)
+-- Records that a table's rows are to be copied. An interrupted copy resumes. A
+-- finished one starts again, because the caller requested another pass.
+CREATE FUNCTION snowflake_internal.migration_record_backfill(target regclass, column_name name, relation regclass)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -21,7 +21,7 @@ BEGIN
         step.blocks_total := ceil(pg_relation_size(relation, 'main')::numeric / current_setting('block_size')::bigint);
         step.skipped := '{}';
         step.rows_done := 0;
-        -- The table has grown by what the first time has written.
+        -- A former estimate is kept, because the first pass has enlarged the table.
         step.rows_total := coalesce(step.rows_total, snowflake_internal.migration_row_estimate(relation));
     END IF;
     step.batch_blocks := NULL;
@@ -31,11 +31,11 @@ BEGIN
     PERFORM snowflake_internal.migration_keep_progress(step);
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_begin(target regclass, column_name name, relation regclass) IS
+COMMENT ON FUNCTION snowflake_internal.migration_record_backfill(target regclass, column_name name, relation regclass) IS
     'A step of snowflake_migration_plan: records that the rows of a table are to be copied';
 
--- Notes what a batch has done. Called in its transaction.
-CREATE FUNCTION snowflake_internal.migration_note(step snowflake_internal.progress)
+-- Records the progress of a batch, in the transaction of the batch.
+CREATE FUNCTION snowflake_internal.migration_record_progress(step snowflake_internal.progress)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -44,17 +44,17 @@ BEGIN
     PERFORM snowflake_internal.migration_keep_progress(step);
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_note(step snowflake_internal.progress) IS
+COMMENT ON FUNCTION snowflake_internal.migration_record_progress(step snowflake_internal.progress) IS
     'Used by snowflake_migrate_backfill: records the progress of a batch';
 
--- How many rows a table has, as the planner guesses from its present size.
+-- The planner's estimate of the number of rows, from the table's present size.
 CREATE FUNCTION snowflake_internal.migration_row_estimate(relation regclass)
 RETURNS bigint LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT CASE WHEN c.reltuples >= 0 AND c.relpages > 0
                 THEN round(c.reltuples / c.relpages * size.blocks)
-                -- Not analyzed yet: as the planner, from the width of a row.
+                -- Not analyzed yet: estimated from the width of a row, as the planner does.
                 ELSE round(size.blocks * ((size.block - 24) / (28 + size.width)::double precision)) END::bigint
     FROM pg_class AS c
     CROSS JOIN LATERAL (
@@ -68,7 +68,7 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_row_estimate(relation regclass) IS
     'Used by snowflake_migrations: the planner''s estimate of the number of rows';
 
--- What comes next.
+-- The next step.
 CREATE FUNCTION snowflake_internal.migration_online_step(target regclass, column_name name)
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp

@@ -1,8 +1,8 @@
--- The shadow columns, and the triggers that keep them in step.
+-- The shadow columns, and the triggers that keep them up to date.
 
--- The name of what is added beside something, for good: the same in each plan,
--- and in a restored database. Names are cut at 63 bytes, so the part that
--- tells them apart comes first.
+-- The name of an object added beside another one. It is the same in each plan and
+-- in a restored database. Names are truncated at 63 bytes, so the distinguishing
+-- part comes first.
 CREATE FUNCTION snowflake_internal.migration_shadow_name(kind text, original name)
 RETURNS name LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -13,9 +13,10 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_shadow_name(kind text, original name) IS
     'Used by snowflake_migration_plan: the name of an object added beside a column, an index or a constraint';
 
--- The narrow columns that hold the same IDs, and what is there of their
--- shadows: the column, the trigger that fills it, and the constraint that
--- shows when all rows have it. The trigger's name sorts after others.
+-- The narrow columns that hold the same IDs, and the existing objects of their
+-- shadows: the column, the trigger that fills it, and the constraint whose
+-- validation proves that all rows have the value. The trigger's name sorts last,
+-- because triggers fire in the order of their names.
 CREATE FUNCTION snowflake_internal.migration_shadows(target regclass, column_name name)
 RETURNS TABLE (
     relation regclass, attribute smallint, narrow name, is_required boolean,
@@ -27,7 +28,7 @@ AS $function$
     SELECT r.relation, r.attribute, a.attname, a.attnotnull, n.shadow_name, n.trigger_name, n.check_name,
            s.attnum, t.oid, k.oid, coalesce(s.attnum IS NOT NULL AND t.tgenabled = 'A' AND k.oid IS NOT NULL, false),
            coalesce(k.convalidated, false)
-    FROM snowflake_internal.migration_reach(target, column_name) AS r
+    FROM snowflake_internal.migration_linked_columns(target, column_name) AS r
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     CROSS JOIN LATERAL (
         SELECT snowflake_internal.migration_shadow_name(text 'column', a.attname) AS shadow_name,
@@ -44,8 +45,8 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_shadows(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: the narrow columns that hold the same IDs, and their shadows as far as they exist';
 
--- Fails unless all rows of some tables have their shadow values: foreign keys
--- would refuse what is right.
+-- Fails unless all rows have their shadow values. Without them, foreign keys would
+-- reject valid rows.
 CREATE FUNCTION snowflake_internal.migration_require_filled(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -66,16 +67,16 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_require_filled(target regclass, column_name name) IS
     'A step of snowflake_migration_plan: fails unless all rows have their shadow values';
 
--- The statements that add shadows: one for each table, which is locked for it
+-- The statements that add shadows: one for each table, so that it is locked only
 -- once.
 CREATE FUNCTION snowflake_internal.migration_shadow_steps(target regclass, column_name name)
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT snowflake_internal.migration_block(
+    SELECT snowflake_internal.migration_do_block(
                format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n',
-                      ARRAY[named.relation])
-               || format(E'    ALTER TABLE %s\n        %s;\n', named.relation,
+                      ARRAY[quoted_name.relation])
+               || format(E'    ALTER TABLE %s\n        %s;\n', quoted_name.relation,
                          string_agg(concat_ws(E',\n        ',
                              format('ADD COLUMN %I bigint', s.shadow_name),
                              format(CASE WHEN s.is_required
@@ -84,32 +85,32 @@ AS $function$
                                     s.check_name, s.shadow_name, s.narrow)), E',\n        ' ORDER BY s.attribute))
                || string_agg(
                       CASE WHEN a.attstattarget >= 0
-                           THEN format(E'    ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s;\n', named.relation, s.shadow_name, a.attstattarget) ELSE '' END
+                           THEN format(E'    ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s;\n', quoted_name.relation, s.shadow_name, a.attstattarget) ELSE '' END
                       || CASE WHEN a.attoptions IS NOT NULL
-                              THEN format(E'    ALTER TABLE %s ALTER COLUMN %I SET (%s);\n', named.relation, s.shadow_name,
+                              THEN format(E'    ALTER TABLE %s ALTER COLUMN %I SET (%s);\n', quoted_name.relation, s.shadow_name,
                                           array_to_string(a.attoptions, ', ')) ELSE '' END
                       || format(E'    CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s\n        FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow(%L, %L);\n',
-                                s.trigger_name, named.relation, s.narrow, s.shadow_name)
-                      || format(E'    ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;\n', named.relation, s.trigger_name), '' ORDER BY s.attribute)
-               || format(E'    PERFORM snowflake_internal.migration_begin(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.regclass);\n',
-                         snowflake_internal.migration_name(target), column_name, named.relation)),
+                                s.trigger_name, quoted_name.relation, s.narrow, s.shadow_name)
+                      || format(E'    ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;\n', quoted_name.relation, s.trigger_name), '' ORDER BY s.attribute)
+               || format(E'    PERFORM snowflake_internal.migration_record_backfill(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.regclass);\n',
+                         snowflake_internal.migration_name(target), column_name, quoted_name.relation)),
            'ACCESS EXCLUSIVE', true,
-           format('adds a bigint column beside %s, and the trigger that keeps it up to date, also for replicated rows; holds the lock for a moment, after short attempts to get it',
+           format('adds a bigint column beside %s, and the trigger that keeps it up to date, also for replicated rows; holds the lock for a moment, after short attempts to acquire it',
                   string_agg(quote_ident(s.narrow), ', ' ORDER BY s.attribute))
-           || coalesce('. Published by ' || pubs.names || format(': first at the subscribers, ALTER TABLE %s %s', named.relation,
+           || coalesce('. Published by ' || pubs.names || format(': first at the subscribers, ALTER TABLE %s %s', quoted_name.relation,
                               string_agg(format('ADD COLUMN %I bigint', s.shadow_name), ', ' ORDER BY s.attribute)), '')
     FROM snowflake_internal.migration_shadows(target, column_name) AS s
     JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
-    CROSS JOIN LATERAL (SELECT snowflake_internal.migration_name(s.relation) AS relation) AS named
+    CROSS JOIN LATERAL (SELECT snowflake_internal.migration_name(s.relation) AS relation) AS quoted_name
     CROSS JOIN LATERAL (SELECT snowflake_internal.migration_publications(s.relation, s.narrow) AS names) AS pubs
     WHERE s.shadow IS NULL
-    GROUP BY s.relation, named.relation, pubs.names
+    GROUP BY s.relation, quoted_name.relation, pubs.names
     ORDER BY s.relation = target DESC, s.relation::text
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_shadow_steps(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: the statements that add shadow columns';
 
--- Takes all of it away again.
+-- Drops the shadow columns, and all objects that belong to them.
 CREATE FUNCTION snowflake_internal.migration_drop_shadows(target regclass, column_name name)
 RETURNS boolean LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -134,9 +135,9 @@ BEGIN
         RETURN false;
     END IF;
     PERFORM snowflake_internal.migration_lock(relations, text 'ACCESS EXCLUSIVE');
-    -- A column's indexes and constraints go with it; what references it does not.
+    -- Dropping a column drops its indexes and constraints, but not foreign keys that reference it.
     WITH shadow AS MATERIALIZED (
-        SELECT s.*, snowflake_internal.migration_name(s.relation) AS named
+        SELECT s.*, snowflake_internal.migration_name(s.relation) AS quoted_name
         FROM snowflake_internal.migration_shadows(target, column_name) AS s
         WHERE s.shadow IS NOT NULL AND num_nonnulls(s.trigger_oid, s.check_oid) > 0
     ), statement (place, relation, text) AS (
@@ -144,9 +145,9 @@ BEGIN
                format('ALTER TABLE %s DROP CONSTRAINT %I', snowflake_internal.migration_name(k.conrelid::regclass), k.conname)
         FROM shadow AS s JOIN pg_constraint AS k ON k.contype = 'f' AND k.confrelid = s.relation AND s.shadow = ANY (k.confkey)
       UNION ALL
-        SELECT 2, s.relation, format('DROP TRIGGER %I ON %s', s.trigger_name, s.named) FROM shadow AS s WHERE s.trigger_oid IS NOT NULL
+        SELECT 2, s.relation, format('DROP TRIGGER %I ON %s', s.trigger_name, s.quoted_name) FROM shadow AS s WHERE s.trigger_oid IS NOT NULL
       UNION ALL
-        SELECT 3, s.relation, format('ALTER TABLE %s DROP COLUMN %I', s.named, s.shadow_name) FROM shadow AS s
+        SELECT 3, s.relation, format('ALTER TABLE %s DROP COLUMN %I', s.quoted_name, s.shadow_name) FROM shadow AS s
     )
     SELECT array_agg(s.relation ORDER BY s.place, s.text), array_agg(s.text ORDER BY s.place, s.text)
     INTO altered, statements

@@ -1,5 +1,5 @@
--- Putting the shadow columns in the place of the narrow ones: all of them, in
--- one statement, by changes to the catalog alone.
+-- Replacing all narrow columns by their shadow columns, in one statement that
+-- only changes the catalog.
 
 -- The tables that are changed, and those at the other end of foreign keys.
 CREATE FUNCTION snowflake_internal.migration_swap_relations(target regclass, column_name name)
@@ -18,7 +18,7 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_swap_relations(target regclass, column_name name) IS
     'Used by snowflake_internal.migration_swap: the tables that are locked';
 
--- The sequences that go with the columns: by themselves, or as identities.
+-- The sequences that the columns own, or use as identity columns.
 CREATE FUNCTION snowflake_internal.migration_swap_sequences(target regclass, column_name name)
 RETURNS regclass[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -33,7 +33,7 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_swap_sequences(target regclass, column_name name) IS
     'Used by snowflake_internal.migration_swap: the sequences that are altered';
 
--- What is not ready yet, each with what is missing.
+-- Obstacles to the swap: missing or invalid shadow objects, and all others.
 CREATE FUNCTION snowflake_internal.migration_swap_obstacles(target regclass, column_name name)
 RETURNS TABLE (obstacle text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -61,21 +61,20 @@ AS $function$
     SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_online_obstacles(target, column_name) AS o
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_swap_obstacles(target regclass, column_name name) IS
-    'Used by snowflake_internal.migration_swap: what is missing';
+    'Used by snowflake_internal.migration_swap: obstacles to the swap';
 
--- The statements of the swap, in their order, each with the table that it
--- alters.
+-- The statements of the swap in order, each with the table that it alters.
 CREATE FUNCTION snowflake_internal.migration_swap_commands(
     target regclass, column_name name, OUT relations regclass[], OUT statements text[]
 ) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
-        SELECT s.*, snowflake_internal.migration_name(s.relation) AS named,
+        SELECT s.*, snowflake_internal.migration_name(s.relation) AS quoted_name,
                s.relation = target AND s.narrow = migration_swap_commands.column_name AS is_target
         FROM snowflake_internal.migration_shadows(target, column_name) AS s
     ), indexed AS MATERIALIZED (
-        SELECT x.index, x.shadow, x.shadow_name, x.relation, snowflake_internal.migration_name(x.relation) AS named,
+        SELECT x.index, x.shadow, x.shadow_name, x.relation, snowflake_internal.migration_name(x.relation) AS quoted_name,
                c.relname AS name, n.nspname AS schema, k.oid AS constraint_oid, k.contype, k.condeferrable, k.condeferred,
                i.indisreplident, i.indisclustered
         FROM snowflake_internal.migration_shadow_indexes(target, column_name) AS x
@@ -84,49 +83,49 @@ AS $function$
         JOIN pg_namespace AS n ON n.oid = c.relnamespace
         LEFT JOIN pg_constraint AS k ON k.conindid = x.index AND k.conrelid = x.relation AND k.contype IN ('p', 'u')
     ), referencing AS MATERIALIZED (
-        SELECT f.*, snowflake_internal.migration_name(f.relation) AS named
+        SELECT f.*, snowflake_internal.migration_name(f.relation) AS quoted_name
         FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
     ), owned AS MATERIALIZED (
-        -- Sequences that go with the columns would go for good.
-        SELECT s.relation, s.named, s.narrow, snowflake_internal.migration_name(d.objid::regclass) AS sequence
+        -- Sequences that the columns own would be dropped with the columns.
+        SELECT s.relation, s.quoted_name, s.narrow, snowflake_internal.migration_name(d.objid::regclass) AS sequence
         FROM shadow AS s
         JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
                            AND d.refobjid = s.relation AND d.refobjsubid = s.attribute AND d.deptype = 'a'
         JOIN pg_class AS q ON q.oid = d.objid AND q.relkind = 'S'
     ), statement (place, relation, text) AS (
-        SELECT 1, f.relation, format('ALTER TABLE %s DROP CONSTRAINT %I', f.named, f.name) FROM referencing AS f
+        SELECT 1, f.relation, format('ALTER TABLE %s DROP CONSTRAINT %I', f.quoted_name, f.name) FROM referencing AS f
       UNION ALL
         SELECT 2, o.relation, format('ALTER SEQUENCE %s OWNED BY NONE', o.sequence) FROM owned AS o
       UNION ALL
-        SELECT 3, s.relation, format('DROP TRIGGER %I ON %s', s.trigger_name, s.named) FROM shadow AS s
+        SELECT 3, s.relation, format('DROP TRIGGER %I ON %s', s.trigger_name, s.quoted_name) FROM shadow AS s
       UNION ALL
-        -- The constraint that was validated spares the scan.
-        SELECT 4, s.relation, format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', s.named, s.shadow_name) FROM shadow AS s WHERE s.is_required
+        -- The validated constraint makes a scan unnecessary.
+        SELECT 4, s.relation, format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', s.quoted_name, s.shadow_name) FROM shadow AS s WHERE s.is_required
       UNION ALL
-        SELECT 5, s.relation, format('ALTER TABLE %s DROP CONSTRAINT %I', s.named, s.check_name) FROM shadow AS s
+        SELECT 5, s.relation, format('ALTER TABLE %s DROP CONSTRAINT %I', s.quoted_name, s.check_name) FROM shadow AS s
       UNION ALL
-        -- Its indexes and constraints go with it.
-        SELECT 6, s.relation, format('ALTER TABLE %s DROP COLUMN %I', s.named, s.narrow) FROM shadow AS s
+        -- This drops its indexes and constraints too.
+        SELECT 6, s.relation, format('ALTER TABLE %s DROP COLUMN %I', s.quoted_name, s.narrow) FROM shadow AS s
       UNION ALL
-        SELECT 7, s.relation, format('ALTER TABLE %s RENAME COLUMN %I TO %I', s.named, s.shadow_name, s.narrow) FROM shadow AS s
+        SELECT 7, s.relation, format('ALTER TABLE %s RENAME COLUMN %I TO %I', s.quoted_name, s.shadow_name, s.narrow) FROM shadow AS s
       UNION ALL
         SELECT 8, i.relation, format('ALTER INDEX %I.%I RENAME TO %I', i.schema, i.shadow_name, i.name) FROM indexed AS i
       UNION ALL
-        -- Its columns have names of their own, which do not follow the table's.
+        -- An index's columns have their own names, which do not follow the table's.
         SELECT 9, i.relation, format('ALTER TABLE %I.%I RENAME COLUMN %I TO %I', i.schema, i.name, b.attname, a.attname)
         FROM indexed AS i
         JOIN pg_attribute AS a ON a.attrelid = i.index AND a.attnum > 0
         JOIN pg_attribute AS b ON b.attrelid = i.shadow AND b.attnum = a.attnum AND b.attname <> a.attname
       UNION ALL
-        SELECT 10, i.relation, format('ALTER TABLE %s ADD CONSTRAINT %I %s USING INDEX %I%s%s', i.named, i.name,
+        SELECT 10, i.relation, format('ALTER TABLE %s ADD CONSTRAINT %I %s USING INDEX %I%s%s', i.quoted_name, i.name,
                          CASE i.contype WHEN 'p' THEN 'PRIMARY KEY' ELSE 'UNIQUE' END, i.name,
                          CASE WHEN i.condeferrable THEN ' DEFERRABLE' ELSE '' END, CASE WHEN i.condeferred THEN ' INITIALLY DEFERRED' ELSE '' END)
         FROM indexed AS i WHERE i.constraint_oid IS NOT NULL
       UNION ALL
-        SELECT 11, f.relation, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', f.named, f.shadow_name, f.name) FROM referencing AS f
+        SELECT 11, f.relation, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', f.quoted_name, f.shadow_name, f.name) FROM referencing AS f
       UNION ALL
-        -- What ANALYZE does with the column, where that was changed meanwhile.
-        SELECT c.place, s.relation, format('ALTER TABLE %s ALTER COLUMN %I %s', s.named, s.narrow, c.action)
+        -- The column's statistics settings, if they were changed in the meantime.
+        SELECT c.place, s.relation, format('ALTER TABLE %s ALTER COLUMN %I %s', s.quoted_name, s.narrow, c.action)
         FROM shadow AS s
         JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
         JOIN pg_attribute AS b ON b.attrelid = s.relation AND b.attnum = s.shadow
@@ -141,44 +140,44 @@ AS $function$
             WHERE a.attoptions IS NOT NULL AND a.attoptions IS DISTINCT FROM b.attoptions
         ) AS c
       UNION ALL
-        SELECT 12, s.relation, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', s.named, s.narrow, pg_get_expr(d.adbin, d.adrelid))
+        SELECT 12, s.relation, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', s.quoted_name, s.narrow, pg_get_expr(d.adbin, d.adrelid))
         FROM shadow AS s JOIN pg_attrdef AS d ON d.adrelid = s.relation AND d.adnum = s.attribute
         WHERE NOT s.is_target
       UNION ALL
         SELECT 12, target, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()',
                           snowflake_internal.migration_name(target), migration_swap_commands.column_name, '@extschema@')
       UNION ALL
-        SELECT 13, o.relation, format('ALTER SEQUENCE %s OWNED BY %s.%I', o.sequence, o.named, o.narrow) FROM owned AS o
+        SELECT 13, o.relation, format('ALTER SEQUENCE %s OWNED BY %s.%I', o.sequence, o.quoted_name, o.narrow) FROM owned AS o
       UNION ALL
-        SELECT 14, i.relation, format('ALTER TABLE %s REPLICA IDENTITY USING INDEX %I', i.named, i.name) FROM indexed AS i
-        -- A primary key is that by default.
+        SELECT 14, i.relation, format('ALTER TABLE %s REPLICA IDENTITY USING INDEX %I', i.quoted_name, i.name) FROM indexed AS i
+        -- By default, the primary key is the replica identity.
         WHERE i.indisreplident
       UNION ALL
-        SELECT 14, i.relation, format('ALTER TABLE %s CLUSTER ON %I', i.named, i.name) FROM indexed AS i WHERE i.indisclustered
+        SELECT 14, i.relation, format('ALTER TABLE %s CLUSTER ON %I', i.quoted_name, i.name) FROM indexed AS i WHERE i.indisclustered
       UNION ALL
         SELECT 14, i.relation, format('ALTER INDEX %I.%I ALTER COLUMN %s SET STATISTICS %s', i.schema, i.name, a.attnum, a.attstattarget)
         FROM indexed AS i JOIN pg_attribute AS a ON a.attrelid = i.index AND a.attnum > 0 AND a.attstattarget >= 0
       UNION ALL
-        SELECT 15, s.relation, format('GRANT %s (%I) ON %s TO %s%s', g.privilege_type, s.narrow, s.named,
+        SELECT 15, s.relation, format('GRANT %s (%I) ON %s TO %s%s', g.privilege_type, s.narrow, s.quoted_name,
                           CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END,
                           CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
         FROM shadow AS s
         JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
         CROSS JOIN LATERAL aclexplode(a.attacl) AS g
       UNION ALL
-        SELECT 16, s.relation, format('COMMENT ON COLUMN %s.%I IS %L', s.named, s.narrow, col_description(s.relation, s.attribute))
+        SELECT 16, s.relation, format('COMMENT ON COLUMN %s.%I IS %L', s.quoted_name, s.narrow, col_description(s.relation, s.attribute))
         FROM shadow AS s WHERE col_description(s.relation, s.attribute) IS NOT NULL
       UNION ALL
         SELECT 16, i.relation, format('COMMENT ON INDEX %I.%I IS %L', i.schema, i.name, obj_description(i.index, 'pg_class'))
         FROM indexed AS i WHERE obj_description(i.index, 'pg_class') IS NOT NULL
       UNION ALL
-        SELECT 16, i.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', i.name, i.named, obj_description(i.constraint_oid, 'pg_constraint'))
+        SELECT 16, i.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', i.name, i.quoted_name, obj_description(i.constraint_oid, 'pg_constraint'))
         FROM indexed AS i WHERE obj_description(i.constraint_oid, 'pg_constraint') IS NOT NULL
       UNION ALL
-        SELECT 16, f.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', f.name, f.named, obj_description(f.foreign_key, 'pg_constraint'))
+        SELECT 16, f.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', f.name, f.quoted_name, obj_description(f.foreign_key, 'pg_constraint'))
         FROM referencing AS f WHERE obj_description(f.foreign_key, 'pg_constraint') IS NOT NULL
       UNION ALL
-        SELECT 16, s.relation, format('SECURITY LABEL FOR %I ON COLUMN %s.%I IS %L', l.provider, s.named, s.narrow, l.label)
+        SELECT 16, s.relation, format('SECURITY LABEL FOR %I ON COLUMN %s.%I IS %L', l.provider, s.quoted_name, s.narrow, l.label)
         FROM shadow AS s JOIN pg_seclabel AS l ON l.classoid = 'pg_class'::regclass AND l.objoid = s.relation AND l.objsubid = s.attribute
     )
     SELECT array_agg(s.relation ORDER BY s.place, s.text), array_agg(s.text ORDER BY s.place, s.text) FROM statement AS s
@@ -186,8 +185,8 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_swap_commands(target regclass, column_name name) IS
     'Used by snowflake_internal.migration_swap: the DDL that it runs, and the table that each statement alters';
 
--- The not-null constraints that tables have since PostgreSQL 18: their names,
--- and what to call them once the columns are swapped.
+-- The not-null constraints that tables have since PostgreSQL 18. Their names and
+-- comments are restored after the swap.
 CREATE FUNCTION snowflake_internal.migration_not_null_names(target regclass, column_name name)
 RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -201,14 +200,14 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_not_null_names(target regclass, column_name name) IS
     'Used by snowflake_internal.migration_swap: the not-null constraints that tables have since PostgreSQL 18';
 
--- Where the catalog's rows on some tables are, and which transactions wrote
--- them: as long as it is the same, so is what was read there.
+-- The places of the catalog's rows on some tables, and the transactions that
+-- wrote them. While these are unchanged, so is the content.
 CREATE FUNCTION snowflake_internal.migration_fingerprint(relations regclass[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT concat(string_agg(format('%s %s %s', r.tableoid::oid, r.ctid, r.xmin), ', ' ORDER BY r.tableoid, r.ctid),
-                  -- And what is remembered, of which the caller sees what is his.
+                  -- And the records of migrations, as far as the caller may see them.
                   (SELECT string_agg(o::text, ', ' ORDER BY a.attrelid, a.attnum)
                    FROM pg_attribute AS a
                    CROSS JOIN LATERAL snowflake_internal.migration_origin(a.attrelid::regclass, a.attname) AS o
@@ -231,7 +230,7 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_fingerprint(relations regclass[]) IS
     'Used by snowflake_internal.migration_swap: changes when the catalog''s rows on these tables do';
 
--- Fails unless everything is there for the swap.
+-- Fails unless everything is ready for the swap.
 CREATE FUNCTION snowflake_internal.migration_require_ready(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -242,8 +241,8 @@ BEGIN
     IF NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(target, column_name)) THEN
         missing := 'No column is too narrow.';
     ELSIF NOT snowflake_internal.migration_is_switched(target, column_name)
-          AND NOT snowflake_internal.migration_is_remembered(target, column_name) THEN
-        missing := 'What feeds the column is not remembered yet.';
+          AND NOT snowflake_internal.migration_is_recorded(target, column_name) THEN
+        missing := 'The sequence of the column is not recorded yet.';
     ELSE
         SELECT string_agg(o.obstacle, E'\n') INTO missing
         FROM snowflake_internal.migration_swap_obstacles(target, column_name) AS o;
@@ -259,10 +258,10 @@ COMMENT ON FUNCTION snowflake_internal.migration_require_ready(target regclass, 
     'Used by snowflake_internal.migration_swap: fails unless everything is ready';
 
 -- Transactions whose snapshot may be older than the proof that all rows have
--- their shadows: after the swap they would read rows as they were before they
--- had, with nothing in the key. The proof's age is that of the constraint's row,
--- which VALIDATE CONSTRAINT has written. Of standbys those are known that send
--- hot_standby_feedback.
+-- shadow values. After the swap they would read old versions of rows, with NULL
+-- in the key. The age of the proof is that of the constraint's catalog row, which
+-- VALIDATE CONSTRAINT has written. Transactions on a standby are known only if it
+-- sends hot_standby_feedback.
 CREATE FUNCTION snowflake_internal.migration_old_snapshots(target regclass, column_name name)
 RETURNS TABLE (holder text, virtual_transaction text) LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
@@ -278,41 +277,41 @@ AS $function$
     JOIN pg_stat_activity AS a ON age(a.backend_xmin) >= proof.age
     LEFT JOIN pg_locks AS l ON l.locktype = 'virtualxid' AND l.pid = a.pid AND l.granted AND l.virtualxid = l.virtualtransaction
     WHERE a.pid <> pg_backend_pid()
-      -- Not autovacuum, which reads rows for nobody.
+      -- Not autovacuum, which returns rows to no session.
       AND a.usesysid IS NOT NULL AND (a.datname = current_database() OR a.datname IS NULL)
   UNION ALL
     SELECT format('replication slot %s', r.slot_name), NULL
     FROM proof JOIN pg_replication_slots AS r ON age(r.xmin) >= proof.age
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_old_snapshots(target regclass, column_name name) IS
-    'Used by snowflake_internal.migration_swap: whose snapshots are older than the proof that all rows are copied';
+    'Used by snowflake_internal.migration_swap: transactions whose snapshots are older than the proof that all rows are copied';
 
 CREATE FUNCTION snowflake_internal.migration_await_snapshots(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    patience CONSTANT interval := snowflake_internal.migration_patience();
-    begun CONSTANT timestamptz := clock_timestamp();
-    told timestamptz := begun;
-    -- Those that are there now: later ones have new snapshots, whatever old
-    -- transaction it is that these look older by.
-    first CONSTANT text[] := ARRAY(SELECT o.virtual_transaction FROM snowflake_internal.migration_old_snapshots(target, column_name) AS o);
+    time_limit CONSTANT interval := snowflake_internal.migration_lock_time_limit();
+    started_at CONSTANT timestamptz := clock_timestamp();
+    last_notice_at timestamptz := started_at;
+    -- Only the present transactions matter. Later ones have new snapshots, even
+    -- if an old transaction still running makes them look older.
+    initial_holders CONSTANT text[] := ARRAY(SELECT o.virtual_transaction FROM snowflake_internal.migration_old_snapshots(target, column_name) AS o);
     holders text;
 BEGIN
     LOOP
         PERFORM pg_stat_clear_snapshot();
         SELECT string_agg(o.holder, ', ') INTO holders
         FROM snowflake_internal.migration_old_snapshots(target, column_name) AS o
-        WHERE o.virtual_transaction IS NULL OR o.virtual_transaction = ANY (first);
+        WHERE o.virtual_transaction IS NULL OR o.virtual_transaction = ANY (initial_holders);
         IF holders IS NULL THEN
             RETURN;
-        ELSIF clock_timestamp() - begun > patience THEN
-            RAISE EXCEPTION 'transactions that started before all rows of column "%" of % were copied have not ended within %', column_name, target, patience
+        ELSIF clock_timestamp() - started_at > time_limit THEN
+            RAISE EXCEPTION 'transactions that started before all rows of column "%" of % were copied have not ended within %', column_name, target, time_limit
                 USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = format('They belong to: %s.', holders),
                       HINT = 'They would read rows without a key. Nothing was changed by this statement. Run it again when they have ended.';
-        ELSIF clock_timestamp() - told > interval '5 seconds' THEN
-            told := clock_timestamp();
+        ELSIF clock_timestamp() - last_notice_at > interval '5 seconds' THEN
+            last_notice_at := clock_timestamp();
             RAISE NOTICE 'waiting for transactions that started before all rows were copied'
                 USING DETAIL = format('They belong to: %s.', holders);
         END IF;
@@ -323,8 +322,8 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_await_snapshots(target regclass, column_name name) IS
     'Used by snowflake_internal.migration_swap: waits until no session has such a snapshot';
 
--- Locks the tables and swaps. Its arguments are what was read before it; where
--- nothing has changed until the lock is there, nothing has to be looked at again.
+-- Locks the tables and swaps. The arguments were read before the lock. If nothing
+-- has changed when the lock is acquired, nothing has to be checked again.
 CREATE FUNCTION snowflake_internal.migration_swap_locked(
     target regclass, column_name name, relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb)
 RETURNS void LANGUAGE plpgsql
@@ -332,13 +331,13 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     missing text;
-    it record;
+    not_null record;
 BEGIN
     PERFORM snowflake_internal.migration_lock(relations, text 'ACCESS EXCLUSIVE');
     IF snowflake_internal.migration_fingerprint(relations) IS DISTINCT FROM before THEN
         IF NOT snowflake_internal.migration_swap_relations(target, column_name) <@ relations THEN
             RAISE EXCEPTION 'column "%" of % is not ready to be swapped', column_name, target
-                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'A foreign key has been added since.',
+                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'A foreign key was added in the meantime.',
                       HINT = 'Nothing was changed by this statement. Request the plan again, and run its statements in order.';
         END IF;
         PERFORM snowflake_internal.migration_require_ready(target, column_name);
@@ -346,27 +345,27 @@ BEGIN
         FROM snowflake_internal.migration_swap_commands(target, column_name) AS s;
         not_nulls := snowflake_internal.migration_not_null_names(target, column_name);
     END IF;
-    -- The sequence has gone on since it was remembered.
-    PERFORM snowflake_internal.migration_remember(target, column_name);
+    -- The sequence has advanced since it was recorded.
+    PERFORM snowflake_internal.migration_record_origin(target, column_name);
     PERFORM snowflake_internal.migration_run_all(altered, statements);
-    FOR it IN
+    FOR not_null IN
         SELECT e ->> 'name' AS former, e ->> 'comment' AS comment, (e ->> 'is_inherited')::boolean AS is_inherited, k.conname AS present,
-               k.conrelid::regclass AS relation, snowflake_internal.migration_name(k.conrelid::regclass) AS named
+               k.conrelid::regclass AS relation, snowflake_internal.migration_name(k.conrelid::regclass) AS quoted_name
         FROM jsonb_array_elements(not_nulls) AS e
         JOIN pg_attribute AS a ON a.attrelid = (e ->> 'relation')::oid AND a.attname = e ->> 'column'
         JOIN pg_constraint AS k ON k.conrelid = a.attrelid AND k.contype = 'n' AND k.conkey = ARRAY[a.attnum]
     LOOP
-        IF it.present <> it.former THEN
-            PERFORM snowflake_internal.migration_run(it.relation, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', it.named, it.present, it.former));
+        IF not_null.present <> not_null.former THEN
+            PERFORM snowflake_internal.migration_run(not_null.relation, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', not_null.quoted_name, not_null.present, not_null.former));
         END IF;
-        IF NOT it.is_inherited THEN
-            PERFORM snowflake_internal.migration_run(it.relation, format('ALTER TABLE %s ALTER CONSTRAINT %I NO INHERIT', it.named, it.former));
+        IF NOT not_null.is_inherited THEN
+            PERFORM snowflake_internal.migration_run(not_null.relation, format('ALTER TABLE %s ALTER CONSTRAINT %I NO INHERIT', not_null.quoted_name, not_null.former));
         END IF;
-        IF it.comment IS NOT NULL THEN
-            PERFORM snowflake_internal.migration_run(it.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', it.former, it.named, it.comment));
+        IF not_null.comment IS NOT NULL THEN
+            PERFORM snowflake_internal.migration_run(not_null.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', not_null.former, not_null.quoted_name, not_null.comment));
         END IF;
     END LOOP;
-    -- Of a layout whose first IDs an integer holds. Others need no look.
+    -- Only needed for a layout whose first IDs fit into an integer.
     IF snowflake_internal.migration_first_id() <= 2147483647 THEN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO missing
         FROM snowflake_internal.migration_row_obstacles(target, column_name) AS o;
@@ -382,8 +381,8 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_swap_locked(target regclass, column_name name, relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb) IS
     'Used by snowflake_internal.migration_swap: one try';
 
--- The swap. What can be looked at and written down before is, so that the lock
--- is held for the changes alone.
+-- The swap. As much as possible is checked and prepared before the lock, which is
+-- held only for the changes.
 CREATE FUNCTION snowflake_internal.migration_swap(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -395,8 +394,8 @@ DECLARE
     altered regclass[];
     statements text[];
     not_nulls jsonb;
-    begun timestamptz;
-    told timestamptz;
+    started_at timestamptz;
+    last_notice_at timestamptz;
     pause double precision := 0.25;
 BEGIN
     PERFORM snowflake_internal.migration_require_owner(target);
@@ -405,18 +404,18 @@ BEGIN
     SELECT s.relations, s.statements INTO altered, statements
     FROM snowflake_internal.migration_swap_commands(target, column_name) AS s;
     not_nulls := snowflake_internal.migration_not_null_names(target, column_name);
-    begun := clock_timestamp();
-    told := begun;
+    started_at := clock_timestamp();
+    last_notice_at := started_at;
     LOOP
         BEGIN
             PERFORM snowflake_internal.migration_swap_locked(target, column_name, relations, before, altered, statements, not_nulls);
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-            -- Whoever called nextval() has a lock on the sequence until the end of
-            -- the transaction, and may want to write to the table before that:
-            -- so the locks on the tables are let go of. Only what alters a sequence
-            -- can lock it, LOCK TABLE can't.
-            told := snowflake_internal.migration_lock_missed(relations || sequences, text 'ACCESS EXCLUSIVE', begun, told);
+            -- A transaction that called nextval() holds a lock on the sequence until
+            -- it ends, and may write to the table before that. So the locks on the
+            -- tables are released. A sequence cannot be locked in advance: only
+            -- statements that alter it lock it, not LOCK TABLE.
+            last_notice_at := snowflake_internal.migration_lock_missed(relations || sequences, text 'ACCESS EXCLUSIVE', started_at, last_notice_at);
         END;
         PERFORM pg_sleep(pause * (0.5 + random()));
         pause := least(pause * 1.5, 2);
@@ -426,7 +425,7 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_swap(target regclass, column_name name) IS
     'A step of snowflake_migration_plan with online => true: replaces the narrow columns by their shadow columns';
 
--- All of it that is left to do before the swap, and the swap.
+-- The remaining statements before the swap, and the swap.
 CREATE FUNCTION snowflake_internal.migration_online_steps(target regclass, column_name name)
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -436,8 +435,8 @@ BEGIN
     RETURN QUERY SELECT s.* FROM snowflake_internal.migration_backfill_steps(target, column_name) AS s;
     RETURN QUERY SELECT s.* FROM snowflake_internal.migration_index_steps(target, column_name) AS s;
     RETURN QUERY SELECT s.* FROM snowflake_internal.migration_foreign_key_steps(target, column_name) AS s;
-    -- Also of wide columns that have none: they are among those that are looked
-    -- at after a migration.
+    -- Wide columns without statistics are included, because the check after a
+    -- migration includes them.
     RETURN QUERY
         SELECT format('ANALYZE %s (%s)', snowflake_internal.migration_name(c.relation), string_agg(quote_ident(c.name), ', ' ORDER BY c.attribute)),
                'SHARE UPDATE EXCLUSIVE', true, 'collects statistics for the planner'
@@ -446,14 +445,14 @@ BEGIN
               WHERE NOT s.is_kept OR NOT s.is_filled OR snowflake_internal.migration_lacks_statistics(s.relation, s.shadow_name)
             UNION ALL
               SELECT r.relation, r.attribute, a.attname
-              FROM snowflake_internal.migration_reach(target, column_name) AS r
+              FROM snowflake_internal.migration_linked_columns(target, column_name) AS r
               JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
               JOIN pg_class AS o ON o.oid = r.relation AND pg_has_role(o.relowner, 'USAGE')
               WHERE NOT r.is_narrow AND snowflake_internal.migration_lacks_statistics(r.relation, a.attname)) AS c
         GROUP BY c.relation
         ORDER BY c.relation = target DESC, c.relation::text;
     RETURN QUERY
-        SELECT snowflake_internal.migration_block(
+        SELECT snowflake_internal.migration_do_block(
                    format(E'    PERFORM snowflake_internal.migration_swap(%L::pg_catalog.regclass, %L::pg_catalog.name);\n',
                           snowflake_internal.migration_name(target), column_name)),
                'ACCESS EXCLUSIVE', true,
