@@ -33,7 +33,7 @@ impl Step {
 
     /// Whether it puts the wide columns in the place of the narrow ones.
     pub fn is_swap(&self) -> bool {
-        self.statement.contains("snowflake_migration_swap")
+        self.statement.contains("snowflake_internal.migration_swap")
     }
 
     /// Its beginning, for a person to read.

@@ -58,7 +58,7 @@ fn snowflake_migration_origin(
 CREATE FUNCTION snowflake_internal.migration_keep_origin(origin snowflake_internal.origins) RETURNS void
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.migration_keep_origin(origin snowflake_internal.origins) IS
-    'Used by snowflake_internal.migration_remember: writes a row of snowflake_internal.origins, for the owner of its table';
+    'Used by snowflake_internal.migration_record_origin: writes a row of snowflake_internal.origins, for the owner of its table';
 "#)]
 fn snowflake_migration_keep_origin(origin: Composite<'_>, call: Call<'_>) {
     or_report(keep(call.function(), ORIGINS, origin));

@@ -18,7 +18,7 @@ CREATE FUNCTION snowflake_internal.migration_sequence_state(
     sequence regclass, on_behalf_of regclass, OUT last_value bigint, OUT is_called boolean
 ) RETURNS SETOF record STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.migration_sequence_state(sequence regclass, on_behalf_of regclass) IS
-    'Used by snowflake_internal.migration_remember: the state of a sequence; NULL if the owner of the table may not read it';
+    'Used by snowflake_internal.migration_record_origin: the state of a sequence; NULL if the owner of the table may not read it';
 "#
 )]
 fn snowflake_migration_sequence_state(

@@ -140,7 +140,7 @@ mod tests {
             assert!(details.insert(detail.clone()), "{layout}: {detail} again");
         }
         assert!(
-            details.contains("the fields take 73 bits; an ID has 63"),
+            details.contains("The fields take 73 bits; an ID has 63."),
             "{details:?}"
         );
     }
@@ -444,7 +444,7 @@ mod tests {
                 "from_text('06XHDF0910U00')",
                 [
                     "22P02",
-                    "invalid text of a snowflake ID: \"06XHDF0910U00\"",
+                    "invalid input syntax for snowflake ID: \"06XHDF0910U00\"",
                     "Character \"U\" at position 11 is not a base32 digit.",
                     "",
                 ],
@@ -453,7 +453,7 @@ mod tests {
                 "from_text('06XHDF', 'base32')",
                 [
                     "22P02",
-                    "invalid text of a snowflake ID: \"06XHDF\"",
+                    "invalid input syntax for snowflake ID: \"06XHDF\"",
                     "It has 6 characters; a base32 ID has 13.",
                     "",
                 ],
@@ -462,7 +462,7 @@ mod tests {
                 "from_text('0IP86iEVn-A', 'base62')",
                 [
                     "22P02",
-                    "invalid text of a snowflake ID: \"0IP86iEVn-A\"",
+                    "invalid input syntax for snowflake ID: \"0IP86iEVn-A\"",
                     "Character \"-\" at position 10 is not a base62 digit.",
                     "",
                 ],
@@ -471,7 +471,7 @@ mod tests {
                 "from_text(E'000000000000\\n')",
                 [
                     "22P02",
-                    "invalid text of a snowflake ID: \"000000000000\n\"",
+                    "invalid input syntax for snowflake ID: \"000000000000\n\"",
                     "Character \"\\n\" at position 13 is not a base32 digit.",
                     "",
                 ],
@@ -498,9 +498,9 @@ mod tests {
                 "to_text(1, 'base64')",
                 [
                     "22023",
-                    "invalid encoding of snowflake IDs: \"base64\"",
+                    "unrecognized encoding: \"base64\"",
                     "",
-                    "Write \"base32\" or \"base62\".",
+                    "Use \"base32\" or \"base62\".",
                 ],
             ),
             (

@@ -12,9 +12,9 @@ mod tests {
         Spi::run(
             "CREATE TABLE kept (a integer, b smallint, wide_a bigint, wide_b bigint, note text);
              CREATE TRIGGER keep_a BEFORE INSERT OR UPDATE ON kept
-                 FOR EACH ROW EXECUTE FUNCTION snowflake_shadow('a', 'wide_a');
+                 FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow('a', 'wide_a');
              CREATE TRIGGER keep_b BEFORE INSERT OR UPDATE ON kept
-                 FOR EACH ROW EXECUTE FUNCTION snowflake_shadow('b', 'wide_b')",
+                 FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow('b', 'wide_b')",
         )
         .expect("a superuser may");
     }
@@ -61,39 +61,39 @@ mod tests {
         Spi::run("CREATE TABLE refused (a integer, t text, wide bigint)").expect("a table");
         for (trigger, state, message) in [
             (
-                "AFTER INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_shadow('a', 'wide')",
+                "AFTER INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow('a', 'wide')",
                 "39P01",
-                "trigger \"it\" has to fire before rows are inserted or updated",
+                "trigger \"it\" must fire before INSERT or UPDATE for each row",
             ),
             (
-                "BEFORE INSERT ON refused FOR EACH STATEMENT EXECUTE FUNCTION snowflake_shadow('a', 'wide')",
+                "BEFORE INSERT ON refused FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.shadow('a', 'wide')",
                 "39P01",
-                "trigger \"it\" has to fire before rows are inserted or updated",
+                "trigger \"it\" must fire before INSERT or UPDATE for each row",
             ),
             (
-                "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_shadow('a')",
+                "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow('a')",
                 "22023",
-                "trigger \"it\" has to name two columns",
+                "trigger \"it\" must name two columns",
             ),
             (
-                "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_shadow('b', 'wide')",
+                "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow('b', 'wide')",
                 "42703",
-                "column \"b\" of \"refused\" does not exist",
+                "column \"b\" of relation \"refused\" does not exist",
             ),
             (
-                "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_shadow('ctid', 'wide')",
+                "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow('ctid', 'wide')",
                 "42703",
-                "column \"ctid\" of \"refused\" does not exist",
+                "column \"ctid\" of relation \"refused\" does not exist",
             ),
             (
-                "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_shadow('t', 'wide')",
+                "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow('t', 'wide')",
                 "42804",
-                "column \"t\" is of the wrong type for a migration",
+                "column \"t\" has the wrong type for a migration",
             ),
             (
-                "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_shadow('a', 't')",
+                "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow('a', 't')",
                 "42804",
-                "column \"t\" is of the wrong type for a migration",
+                "column \"t\" has the wrong type for a migration",
             ),
         ] {
             Spi::run(&format!("CREATE TRIGGER it {trigger}")).expect("a trigger");

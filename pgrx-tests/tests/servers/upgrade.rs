@@ -166,7 +166,7 @@ fn earlier_in_use() -> Result<(Cluster, Client, Client)> {
 }
 
 const GRANTED: &str =
-    "GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app; GRANT SELECT ON snowflake_mark TO app;
+    "GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app; GRANT SELECT ON snowflake_internal.mark TO app;
      CREATE SCHEMA own AUTHORIZATION app";
 
 #[test]

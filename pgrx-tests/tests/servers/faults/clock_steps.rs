@@ -203,7 +203,7 @@ fn step_twice(cluster: &Cluster, step: Duration, times: &Times, check: bool) -> 
         lines(cluster, "snowflake: the clock was set back by")?,
         lines(cluster, "snowflake: the clock was set forward by")?,
     );
-    let half_speed = lines(cluster, "time for IDs goes on at half speed")?;
+    let half_speed = lines(cluster, "ID timestamps advance at half speed")?;
     let caught_up = lines(cluster, "snowflake: the clock has caught up")?;
     println!(
         "clock_steps: {}: log lines: {steps_back} back, {steps_forward} forward, {half_speed} half speed, {caught_up} caught up",
@@ -610,9 +610,9 @@ fn ahead_for_a_while(cluster: &Cluster, demand: &Demand, step: Duration) -> Resu
 fn take_over(cluster: &mut Cluster, mut received: Vec<i64>) -> Result<Vec<i64>> {
     cluster.set_conf("snowflake.node_id", 2)?;
     let bound = ((ids::now_us() - DEFAULT.epoch * 1_000_000) / DEFAULT.tick_us) << 22;
-    cluster
-        .connect()?
-        .batch_execute(&format!("SELECT setval('snowflake_mark', {bound})"))?;
+    cluster.connect()?.batch_execute(&format!(
+        "SELECT setval('snowflake_internal.mark', {bound})"
+    ))?;
     cluster.restart()?;
     let demand = demand(cluster)?;
     demand.wait_for(1_000)?;

@@ -195,7 +195,7 @@ fn no_id_repeats_across_databases_in_a_base_backup() -> Result<()> {
     // row there, so what its mark says is the judge.
     let bound: i64 = copy
         .connect_to("busy")?
-        .query_one("SELECT last_value FROM snowflake_mark", &[])?
+        .query_one("SELECT last_value FROM snowflake_internal.mark", &[])?
         .get(0);
     let known: Vec<i64> = busy.into_iter().filter(|&id| id < bound).collect();
     ensure!(!known.is_empty(), "the copy knows none of the IDs");
@@ -258,7 +258,7 @@ fn a_floor_that_cannot_be_read_changes_nothing() -> Result<()> {
             ["busy", "idle"]
                 .iter()
                 .map(|database| {
-                    let sql = "SELECT last_value FROM snowflake_mark";
+                    let sql = "SELECT last_value FROM snowflake_internal.mark";
                     Ok(server.connect_to(database)?.query_one(sql, &[])?.get(0))
                 })
                 .collect()
@@ -364,7 +364,7 @@ fn a_database_of_the_same_number_has_its_own_mark() -> Result<()> {
         for _ in 0..200 {
             let id = ids::one(&mut again)?;
             let mark: i64 = again
-                .query_one("SELECT last_value FROM snowflake_mark", &[])?
+                .query_one("SELECT last_value FROM snowflake_internal.mark", &[])?
                 .get(0);
             checked += 1;
             above += usize::from(id >= mark);

@@ -531,8 +531,13 @@ fn accept_the_mark(target: &Cluster, database: &str) -> Result<()> {
     let mut client = target.connect_to(database)?;
     let refused = refusal(&mut client, "SELECT snowflake_nextval()")?;
     assert_eq!(refused.sqlstate, "58000", "{refused}");
-    assert!(refused.message.contains("snowflake_mark"), "{refused}");
-    client.batch_execute("SELECT snowflake_start_after(last_value - 1) FROM snowflake_mark")?;
+    assert!(
+        refused.message.contains("snowflake_internal.mark"),
+        "{refused}"
+    );
+    client.batch_execute(
+        "SELECT snowflake_start_after(last_value - 1) FROM snowflake_internal.mark",
+    )?;
     Ok(())
 }
 
@@ -676,9 +681,9 @@ fn an_owner_restores_all_but_the_mark() -> Result<()> {
         "the mark was not set, and nobody was told"
     );
     for denied in [
-        "sequence snowflake_mark",
-        "table snowflake_origins",
-        "table snowflake_accepted_layout",
+        "sequence snowflake_internal.mark",
+        "table snowflake_internal.origins",
+        "table snowflake_internal.accepted_layout",
     ] {
         assert!(
             said.contains(&format!("permission denied for {denied}")),

@@ -110,7 +110,7 @@ pub(crate) fn with_and_without_the_mark(
 }
 
 fn last_value(client: &mut Client) -> Result<i64> {
-    let value = text(client, "SELECT last_value FROM snowflake_mark")?;
+    let value = text(client, "SELECT last_value FROM snowflake_internal.mark")?;
     Ok(value.context("no mark")?.parse()?)
 }
 
@@ -229,7 +229,7 @@ fn a_blocked_move_of_the_mark_can_be_cancelled() -> Result<()> {
         received.extend(ids::nextval(&mut cancelled, 1_000)?);
         received.extend(ids::nextval(&mut timed_out, 1_000)?);
 
-        blocker.batch_execute("BEGIN; ALTER SEQUENCE snowflake_mark CACHE 1")?;
+        blocker.batch_execute("BEGIN; ALTER SEQUENCE snowflake_internal.mark CACHE 1")?;
         let token = cancelled.cancel_token();
         let pid = ids::backend_pid(&mut cancelled)?;
         let mut watcher = cluster.connect()?;
@@ -563,13 +563,15 @@ fn a_mark_that_was_set_moves_no_other_database() -> Result<()> {
     let mut furthest = i64::MIN;
     let mut refusals = Vec::new();
     for set_to in [raised, too_far, raised] {
-        client.batch_execute(&format!("SELECT setval('snowflake_mark', {set_to})"))?;
+        client.batch_execute(&format!(
+            "SELECT setval('snowflake_internal.mark', {set_to})"
+        ))?;
         // The page is looked at when the mark is moved: within the lease.
         let mut before = Vec::new();
         let refused = until_refused(&mut other, &mut before)?;
         assert_eq!(refused.sqlstate, "58000", "{refused}");
         assert!(
-            refused.message.contains("snowflake_mark") || set_to == too_far,
+            refused.message.contains("snowflake_internal.mark") || set_to == too_far,
             "{refused}"
         );
         refusals.push(refused.message);
@@ -589,7 +591,9 @@ fn a_mark_that_was_set_moves_no_other_database() -> Result<()> {
     // A little ahead, again and again: it does not add up either.
     for _ in 0..20 {
         let ahead = "snowflake_max_id(clock_timestamp() + interval '1.9 s')";
-        client.batch_execute(&format!("SELECT setval('snowflake_mark', {ahead})"))?;
+        client.batch_execute(&format!(
+            "SELECT setval('snowflake_internal.mark', {ahead})"
+        ))?;
         let mut fresh = cluster.connect()?;
         // Has it looked at: one that has just come, and one that has to reserve.
         fresh.batch_execute("SET snowflake.max_wait = '10s'")?;
@@ -602,8 +606,12 @@ fn a_mark_that_was_set_moves_no_other_database() -> Result<()> {
     assert!(furthest <= USUAL_LEAD_MS, "{furthest} ms ahead");
 
     // It is right, a superuser says.
-    client.batch_execute(&format!("SELECT setval('snowflake_mark', {raised})"))?;
-    client.batch_execute("SELECT snowflake_start_after(last_value - 1) FROM snowflake_mark")?;
+    client.batch_execute(&format!(
+        "SELECT setval('snowflake_internal.mark', {raised})"
+    ))?;
+    client.batch_execute(
+        "SELECT snowflake_start_after(last_value - 1) FROM snowflake_internal.mark",
+    )?;
     for _ in 0..4 {
         let ids = ids::nextval(&mut cluster.connect()?, 1_000)?;
         assert!(ids[0] > raised, "{} is not above {raised}", ids[0]);
@@ -619,9 +627,9 @@ fn a_mark_that_was_set_moves_no_other_database() -> Result<()> {
     client.batch_execute("CREATE ROLE somebody LOGIN")?;
     let mut somebody = cluster.connect_as("somebody", "postgres")?;
     for sql in [
-        "SELECT setval('snowflake_mark', 1)",
-        "SELECT nextval('snowflake_mark')",
-        "ALTER SEQUENCE snowflake_mark RESTART",
+        "SELECT setval('snowflake_internal.mark', 1)",
+        "SELECT nextval('snowflake_internal.mark')",
+        "ALTER SEQUENCE snowflake_internal.mark RESTART",
     ] {
         assert_eq!(
             snowflake_tests::outcome::refusal(&mut somebody, sql)?.sqlstate,
@@ -807,7 +815,7 @@ fn waits_are_counted_and_logged_once() -> Result<()> {
     let (waits, wait_time): (i64, f64) = (row.get(0), row.get(1));
     let log = cluster.log()?;
     let lines = log
-        .matches("IDs are asked for faster than they can be made")
+        .matches("IDs are requested faster than they can be generated")
         .count();
     let tally = harvest.tally();
     println!(

@@ -129,7 +129,7 @@ fn nothing_is_left(client: &mut Client, what: &str) -> Result<()> {
     assert_eq!(tally.duplicates, 0, "{what}: afterwards: {tally}");
     assert_no_copy_default(client, what)?;
     client.batch_execute("DROP TABLE afterwards, alike")?;
-    let refused = refusal(client, "SELECT snowflake_copy_nextval()")?;
+    let refused = refusal(client, "SELECT snowflake_internal.copy_nextval()")?;
     assert_eq!(refused.sqlstate, "0A000", "{what}: {refused}");
     Ok(())
 }
@@ -681,7 +681,7 @@ fn nothing_is_left_after_a_copy_that_fails() -> Result<()> {
         };
         next_statements(client, what, fail)?;
         fail(client)?;
-        let refused = refusal(client, "SELECT snowflake_copy_nextval()")?;
+        let refused = refusal(client, "SELECT snowflake_internal.copy_nextval()")?;
         assert_eq!(refused.sqlstate, "0A000", "{what}: {refused}");
 
         // In a subtransaction that is rolled back, between two that are kept.
@@ -848,17 +848,19 @@ fn a_refusal_names_the_function_that_was_written() -> Result<()> {
     };
     load(How::Batched, "a role that is not the owner")?;
 
-    owner.batch_execute("REVOKE EXECUTE ON FUNCTION snowflake_copy_nextval() FROM PUBLIC")?;
+    owner.batch_execute(
+        "REVOKE EXECUTE ON FUNCTION snowflake_internal.copy_nextval() FROM PUBLIC",
+    )?;
     load(How::OneByOne, "a role that may not execute copy_nextval")?;
-    owner.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_copy_nextval() TO loader")?;
+    owner.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_internal.copy_nextval() TO loader")?;
     load(How::Batched, "a role that may execute copy_nextval again")?;
 
     owner.batch_execute("REVOKE EXECUTE ON FUNCTION snowflake_nextval() FROM PUBLIC")?;
     let message = "permission denied for function snowflake_nextval";
     let mut refusals = 0;
     for grants in [
-        "GRANT EXECUTE ON FUNCTION snowflake_copy_nextval() TO loader",
-        "REVOKE EXECUTE ON FUNCTION snowflake_copy_nextval() FROM loader",
+        "GRANT EXECUTE ON FUNCTION snowflake_internal.copy_nextval() TO loader",
+        "REVOKE EXECUTE ON FUNCTION snowflake_internal.copy_nextval() FROM loader",
     ] {
         owner.batch_execute(grants)?;
         let refused = refused_copy(&mut loader()?, COPY, "1\n")?;
@@ -1095,27 +1097,27 @@ fn only_copy_may_call_the_function_it_calls() -> Result<()> {
     let client = &mut cluster.connect()?;
     client.batch_execute(&format!(
         "{TABLES};
-         CREATE TABLE wrong (id bigint DEFAULT snowflake_copy_nextval(), v int);
+         CREATE TABLE wrong (id bigint DEFAULT snowflake_internal.copy_nextval(), v int);
          CREATE FUNCTION wrong_sql() RETURNS bigint LANGUAGE sql AS
-             'SELECT snowflake_copy_nextval()';
+             'SELECT snowflake_internal.copy_nextval()';
          CREATE FUNCTION wrong_plpgsql() RETURNS bigint LANGUAGE plpgsql AS
-             'BEGIN RETURN snowflake_copy_nextval(); END';
-         PREPARE wrong AS SELECT snowflake_copy_nextval()"
+             'BEGIN RETURN snowflake_internal.copy_nextval(); END';
+         PREPARE wrong AS SELECT snowflake_internal.copy_nextval()"
     ))?;
     let statements = [
-        "SELECT snowflake_copy_nextval()",
-        "SELECT snowflake_copy_nextval() FROM generate_series(1, 3)",
-        "VALUES (snowflake_copy_nextval())",
+        "SELECT snowflake_internal.copy_nextval()",
+        "SELECT snowflake_internal.copy_nextval() FROM generate_series(1, 3)",
+        "VALUES (snowflake_internal.copy_nextval())",
         "INSERT INTO wrong (v) VALUES (1)",
-        "INSERT INTO t VALUES (snowflake_copy_nextval(), 1)",
+        "INSERT INTO t VALUES (snowflake_internal.copy_nextval(), 1)",
         "SELECT wrong_sql()",
         "SELECT wrong_plpgsql()",
-        "DO 'BEGIN PERFORM snowflake_copy_nextval(); END'",
+        "DO 'BEGIN PERFORM snowflake_internal.copy_nextval(); END'",
         "EXECUTE wrong",
-        "CREATE TABLE made AS SELECT snowflake_copy_nextval()",
-        "ALTER TABLE t ADD COLUMN w bigint DEFAULT snowflake_copy_nextval()",
-        "COPY (SELECT snowflake_copy_nextval()) TO STDOUT",
-        "COPY (SELECT 1 WHERE snowflake_copy_nextval() > 0) TO PROGRAM 'cat > /dev/null'",
+        "CREATE TABLE made AS SELECT snowflake_internal.copy_nextval()",
+        "ALTER TABLE t ADD COLUMN w bigint DEFAULT snowflake_internal.copy_nextval()",
+        "COPY (SELECT snowflake_internal.copy_nextval()) TO STDOUT",
+        "COPY (SELECT 1 WHERE snowflake_internal.copy_nextval() > 0) TO PROGRAM 'cat > /dev/null'",
     ];
     client.batch_execute("INSERT INTO t (v) VALUES (1)")?;
     for statement in statements {
@@ -1129,7 +1131,7 @@ fn only_copy_may_call_the_function_it_calls() -> Result<()> {
         };
         assert_eq!(refused.sqlstate, "0A000", "{statement}: {refused}");
         assert_eq!(
-            refused.message, "snowflake_copy_nextval is called by COPY only",
+            refused.message, "function \"snowflake_internal.copy_nextval\" was not called by COPY",
             "{statement}"
         );
         assert_eq!(refused.hint, "Call snowflake_nextval.", "{statement}");
@@ -1138,7 +1140,7 @@ fn only_copy_may_call_the_function_it_calls() -> Result<()> {
     client.batch_execute(
         "CREATE FUNCTION create_in_copy() RETURNS trigger LANGUAGE plpgsql AS
              $$ BEGIN
-                 CREATE TEMP TABLE made AS SELECT snowflake_copy_nextval();
+                 CREATE TEMP TABLE made AS SELECT snowflake_internal.copy_nextval();
                  RETURN NEW;
              END $$;
          CREATE TRIGGER act AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION create_in_copy()",
@@ -1204,8 +1206,8 @@ fn copy_works_in_any_schema_and_is_refused_without_preload() -> Result<()> {
     }
     // Without that function the one of the default is called.
     client.batch_execute(
-        "ALTER EXTENSION snowflake DROP FUNCTION s.snowflake_copy_nextval();
-         DROP FUNCTION s.snowflake_copy_nextval()",
+        "ALTER EXTENSION snowflake DROP FUNCTION s.snowflake_internal.copy_nextval();
+         DROP FUNCTION s.snowflake_internal.copy_nextval()",
     )?;
     let from = here(client)?;
     send(client, COPY, 0..500)?;

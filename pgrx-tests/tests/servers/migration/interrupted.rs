@@ -179,7 +179,10 @@ fn an_interrupted_call_changes_nothing() -> Result<()> {
     assert_eq!(plan(&mut client, "'t'")?, before.plan);
     assert_unchanged(&cluster, &before.schema, "interrupted")?;
     assert_eq!(
-        number(&mut client, "SELECT count(*) FROM snowflake_origins")?,
+        number(
+            &mut client,
+            "SELECT count(*) FROM snowflake_internal.origins"
+        )?,
         0
     );
     Ok(())
@@ -373,7 +376,7 @@ fn records_follow_changes_by_hand_and_dropped_tables() -> Result<()> {
     // What is recorded is no longer the column's state.
     client.batch_execute(
         "CREATE TABLE f (id int GENERATED ALWAYS AS IDENTITY); CREATE SEQUENCE own START 77;
-         SELECT snowflake_migration_remember('f', 'id'); ALTER TABLE f ALTER id DROP IDENTITY; ALTER TABLE f ALTER id SET DEFAULT nextval('own');
+         SELECT snowflake_internal.migration_record_origin('f', 'id'); ALTER TABLE f ALTER id DROP IDENTITY; ALTER TABLE f ALTER id SET DEFAULT nextval('own');
          CALL snowflake_migrate('f'); INSERT INTO f VALUES (DEFAULT); CALL snowflake_migrate_revert('f')",
     )?;
     assert_eq!(
@@ -388,7 +391,7 @@ fn records_follow_changes_by_hand_and_dropped_tables() -> Result<()> {
         dumped.contains("public.f\tid\t") && !dumped.contains("public.g\t"),
         "{dumped}"
     );
-    let stale = "SELECT count(*) FROM snowflake_origins AS o WHERE NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = o.target)";
+    let stale = "SELECT count(*) FROM snowflake_internal.origins AS o WHERE NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = o.target)";
     assert_eq!(number(client, stale)?, 1);
     client.batch_execute("CALL snowflake_migrate('f')")?;
     assert_eq!(number(client, stale)?, 0);

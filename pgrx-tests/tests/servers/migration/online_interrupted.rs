@@ -104,7 +104,10 @@ fn finish(cluster: &Cluster, before: &Before) -> Result<()> {
     ] {
         refused(client, violation, "23503")?;
     }
-    let last = number(client, "SELECT sequence_last_value FROM snowflake_origins")?;
+    let last = number(
+        client,
+        "SELECT sequence_last_value FROM snowflake_internal.origins",
+    )?;
     client.batch_execute("CALL snowflake_migrate_revert('t')")?;
     let next = number(client, insert)?;
     // Recovery leaves up to 32 numbers out.

@@ -423,10 +423,10 @@ fn a_swap_is_refused_when_its_preparation_was_damaged() -> Result<()> {
     let cases = [
         ["the shadow's index was dropped", &drop_index, "", ""],
         ["it is invalid", &invalidate, "", ""],
-        ["the trigger is disabled", &disable, "not as it was made", &enable],
-        ["the trigger fires for replicas only", &replica_only, "not as it was made", &enable],
-        ["the trigger was dropped", &drop_trigger, "not as it was made", clear],
-        ["the check was dropped", &drop_check, "not as it was made", "CALL snowflake_migrate_revert('t')"],
+        ["the trigger is disabled", &disable, "has been changed", &enable],
+        ["the trigger fires for replicas only", &replica_only, "has been changed", &enable],
+        ["the trigger was dropped", &drop_trigger, "has been changed", clear],
+        ["the check was dropped", &drop_check, "has been changed", "CALL snowflake_migrate_revert('t')"],
         ["the foreign key was dropped", &drop_key, "", ""],
     ];
     for case in cases {
@@ -701,8 +701,8 @@ const OBSTACLES: &[(&str, &str, &str)] = &[
      "column t_id of o.numbered is an identity column that references another one", "ALTER TABLE o.numbered ALTER t_id DROP IDENTITY"),
     ("CREATE TABLE hidden (t_id int REFERENCES t); ALTER TABLE hidden FORCE ROW LEVEL SECURITY",
      "row-level security is forced on the owner of o.hidden", "ALTER TABLE o.hidden NO FORCE ROW LEVEL SECURITY"),
-    ("CREATE INDEX odd ON t ((id % 10))", "index o.odd has column id of o.t in an expression", "DROP INDEX o.odd"),
-    ("CREATE INDEX few ON t (n) WHERE id > 7", "index o.few has column id of o.t in an expression or in its WHERE", "DROP INDEX o.few"),
+    ("CREATE INDEX odd ON t ((id % 10))", "index o.odd uses column id of o.t in an expression", "DROP INDEX o.odd"),
+    ("CREATE INDEX few ON t (n) WHERE id > 7", "index o.few uses column id of o.t in an expression or in its WHERE clause", "DROP INDEX o.few"),
     ("ALTER TABLE t ADD CONSTRAINT positive CHECK (id > 0)", "check constraint positive of o.t uses column id", "ALTER TABLE o.t DROP CONSTRAINT positive"),
     ("ALTER TABLE t ADD CONSTRAINT alone EXCLUDE USING btree (id WITH =)", "exclusion constraint alone of o.t uses column id", "ALTER TABLE o.t DROP CONSTRAINT alone"),
     ("CREATE TABLE def (t_id int DEFAULT 1 REFERENCES t ON DELETE SET DEFAULT)", "sets a default", "DROP TABLE o.def"),
@@ -710,7 +710,7 @@ const OBSTACLES: &[(&str, &str, &str)] = &[
     ("CREATE FUNCTION g() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END'; CREATE TRIGGER \"~~~\" BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION g()",
      "trigger \"~~~\" of o.t fires after the one", "ALTER TRIGGER \"~~~\" ON o.t RENAME TO a"),
     ("CREATE FUNCTION g() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END'; CREATE TRIGGER every AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION g(); ALTER TABLE t ENABLE ALWAYS TRIGGER every",
-     "trigger every of o.t fires on each UPDATE, for replicated rows too", "DROP TRIGGER every ON o.t"),
+     "trigger every of o.t fires on each UPDATE, also of replicated rows", "DROP TRIGGER every ON o.t"),
     ("CREATE RULE same AS ON UPDATE TO t WHERE old.n = 7 DO ALSO NOTHING", "rule same of o.t", "DROP RULE same ON o.t"),
     ("CREATE PUBLICATION all_of_t FOR TABLE t; ALTER TABLE t REPLICA IDENTITY FULL", "o.t is published, and its replica identity is FULL", "ALTER TABLE o.t REPLICA IDENTITY DEFAULT"),
 ];

@@ -35,7 +35,7 @@ const REFUSED: &[(&str, &[&str])] = &[
             "check constraint positive of a31.t uses column id",
             "exclusion constraint alone of a31.t uses column id",
             "statistics object a31.both_of uses column id of a31.t",
-            "index a31.partial has column id of a31.t in an expression or in its WHERE",
+            "index a31.partial uses column id of a31.t in an expression or in its WHERE clause",
         ],
     ),
 ];

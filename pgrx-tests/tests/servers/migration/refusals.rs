@@ -41,9 +41,9 @@ const OBSTACLES: &[Obstacle] = &[
     Obstacle { schema: "o07", setup: "CREATE FUNCTION g() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
                                       CREATE TRIGGER named BEFORE UPDATE OF id ON t FOR EACH ROW EXECUTE FUNCTION g();
                                       CREATE TRIGGER when_id BEFORE UPDATE ON t FOR EACH ROW WHEN (new.id > 5) EXECUTE FUNCTION g()", arguments: "'o07.t'",
-               parts: &["trigger named of o07.t names column id", "trigger when_id of o07.t names column id", "Drop it"], remedy: "DROP TRIGGER named ON o07.t; DROP TRIGGER when_id ON o07.t" },
+               parts: &["trigger named of o07.t uses column id", "trigger when_id of o07.t uses column id", "Drop it"], remedy: "DROP TRIGGER named ON o07.t; DROP TRIGGER when_id ON o07.t" },
     Obstacle { schema: "o08", setup: "CREATE PUBLICATION o08 FOR TABLE t WHERE (id > 7)", arguments: "'o08.t'",
-               parts: &["publication o08 has a WHERE that uses column id of o08.t", "ALTER PUBLICATION"], remedy: "ALTER PUBLICATION o08 SET TABLE o08.t" },
+               parts: &["publication o08 has a WHERE clause that uses column id of o08.t", "ALTER PUBLICATION"], remedy: "ALTER PUBLICATION o08 SET TABLE o08.t" },
     Obstacle { schema: "o09", setup: "CREATE PUBLICATION o09 FOR TABLE t (id)", arguments: "'o09.t'",
                parts: &["publication o09 has a column list that uses column id of o09.t", "ALTER PUBLICATION"], remedy: "DROP PUBLICATION o09" },
     Obstacle { schema: "o10", setup: "CREATE TABLE p (id serial PRIMARY KEY) PARTITION BY RANGE (id)", arguments: "'o10.p'",
@@ -55,7 +55,7 @@ const OBSTACLES: &[Obstacle] = &[
     Obstacle { schema: "o13", setup: "CREATE TYPE kind AS (id int, n int); CREATE TABLE typed OF kind (PRIMARY KEY (id)); CREATE SEQUENCE s OWNED BY typed.id; ALTER TABLE typed ALTER id SET DEFAULT nextval('o13.s')", arguments: "'o13.typed'",
                parts: &["o13.typed is a typed table", "ALTER TABLE o13.typed NOT OF"], remedy: "ALTER TABLE o13.typed NOT OF" },
     Obstacle { schema: "o14", setup: "CREATE TABLE p (id serial, n int) PARTITION BY LIST (n); CREATE FOREIGN TABLE away PARTITION OF p FOR VALUES IN (1) SERVER elsewhere", arguments: "'o14.p'",
-               parts: &["o14.away is a foreign table", "detach it"], remedy: "ALTER TABLE o14.p DETACH PARTITION o14.away" },
+               parts: &["o14.away is a foreign table", "Detach the table"], remedy: "ALTER TABLE o14.p DETACH PARTITION o14.away" },
     Obstacle { schema: "o15", setup: "CREATE DOMAIN small AS int; CREATE SEQUENCE s; CREATE TABLE d (id small PRIMARY KEY DEFAULT nextval('o15.s'))", arguments: "'o15.d'",
                parts: &["column id of o15.d is of the domain o15.small", "base type"], remedy: "ALTER TABLE o15.d ALTER id TYPE int" },
     Obstacle { schema: "o16", setup: "CREATE DOMAIN inner_small AS int; CREATE DOMAIN small AS inner_small; CREATE TABLE r (t_id small REFERENCES t)", arguments: "'o16.t'",
@@ -65,21 +65,21 @@ const OBSTACLES: &[Obstacle] = &[
     Obstacle { schema: "o18", setup: "ALTER TABLE t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; CREATE POLICY few ON t USING (n = 1)", arguments: "'o18.t'",
                parts: &["row-level security is forced on the owner of o18.t", "NO FORCE ROW LEVEL SECURITY"], remedy: "ALTER TABLE o18.t NO FORCE ROW LEVEL SECURITY" },
     Obstacle { schema: "o19", setup: "CREATE TABLE p (id serial, n int) PARTITION BY LIST (n); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1)", arguments: "'o19.p1', 'id'",
-               parts: &["column id of o19.p1 is inherited", "Migrate the table that it is inherited from"], remedy: "" },
+               parts: &["column id of o19.p1 is inherited", "Migrate the table it is inherited from"], remedy: "" },
     Obstacle { schema: "o20", setup: "CREATE TABLE u (x t[]); CREATE DOMAIN rows_of_t AS t; CREATE TYPE deep AS (y rows_of_t); CREATE TABLE v (z deep)", arguments: "'o20.t'",
                parts: &["column x of o20.u uses the row type of o20.t", "column z of o20.v uses the row type of o20.t", "until the column is widened"], remedy: "DROP TABLE o20.u, o20.v" },
     Obstacle { schema: "o21", setup: "CREATE INDEX blooming ON t USING brin (n, id int4_bloom_ops)", arguments: "'o21.t'",
-               parts: &["index o21.blooming has the operator class int4_bloom_ops", "after the column is widened"], remedy: "DROP INDEX o21.blooming" },
+               parts: &["index o21.blooming uses operator class int4_bloom_ops", "after the column is widened"], remedy: "DROP INDEX o21.blooming" },
     Obstacle { schema: "o22", setup: "CREATE TABLE a (id serial); CREATE TABLE b (id int); CREATE TABLE c () INHERITS (a, b)", arguments: "'o22.a'",
                parts: &["column id of o22.c is inherited from several tables", "NO INHERIT"], remedy: "ALTER TABLE o22.c NO INHERIT o22.b" },
     Obstacle { schema: "o23", setup: "CREATE TABLE a (id serial NOT NULL); CREATE TABLE c () INHERITS (a); ALTER TABLE c ALTER id DROP DEFAULT; ALTER TABLE c ALTER id ADD GENERATED ALWAYS AS IDENTITY", arguments: "'o23.a'",
-               parts: &["column id of o23.c is an identity column of its own", "DROP IDENTITY"], remedy: "ALTER TABLE o23.c ALTER id DROP IDENTITY" },
+               parts: &["column id of o23.c is an identity column with its own sequence", "DROP IDENTITY"], remedy: "ALTER TABLE o23.c ALTER id DROP IDENTITY" },
     Obstacle { schema: "o24", setup: "CREATE TABLE i (id int GENERATED ALWAYS AS IDENTITY); CREATE TABLE j (id int DEFAULT nextval('o24.i_id_seq'))", arguments: "'o24.i'",
                parts: &["default value for column id of table o24.j depends on sequence o24.i_id_seq", "a sequence of its own"], remedy: "DROP TABLE o24.j" },
     Obstacle { schema: "o25", setup: "CREATE TABLE p (id serial, n int NOT NULL, PRIMARY KEY (n, id)) PARTITION BY LIST (n); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1); ALTER TABLE p1 REPLICA IDENTITY USING INDEX p1_pkey", arguments: "'o25.p'",
                parts: &["the replica identity of partition o25.p1 is index o25.p1_pkey with column id", "REPLICA IDENTITY FULL"], remedy: "ALTER TABLE o25.p1 REPLICA IDENTITY FULL" },
     Obstacle { schema: "o26", setup: "CREATE TABLE b (id bigserial PRIMARY KEY); INSERT INTO b VALUES (1), (9223372036854775807)", arguments: "'o26.b'",
-               parts: &["rows of o26.b have IDs that are not below the first snowflake ID", "9223372036854775807", "smaller IDs"], remedy: "DELETE FROM o26.b WHERE id > 1" },
+               parts: &["o26.b has IDs that are not below the first snowflake ID", "9223372036854775807", "smaller IDs"], remedy: "DELETE FROM o26.b WHERE id > 1" },
     Obstacle { schema: "o27", setup: "CREATE TABLE x (id numeric PRIMARY KEY, code text, half bigint GENERATED ALWAYS AS (1) STORED)", arguments: "'o27.x', 'id'",
                parts: &["column id of o27.x is of type numeric", "only smallint, integer and bigint"], remedy: "ALTER TABLE o27.x ALTER id TYPE bigint" },
     Obstacle { schema: "o28", setup: "CREATE TABLE x (id int, half int GENERATED ALWAYS AS (id / 2) STORED)", arguments: "'o28.x', 'half'",
@@ -87,14 +87,14 @@ const OBSTACLES: &[Obstacle] = &[
     Obstacle { schema: "o29", setup: "CREATE TABLE p (id serial, n int) PARTITION BY LIST (n); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1);
                                       CREATE FUNCTION g() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
                                       CREATE TRIGGER every BEFORE UPDATE OF id ON p FOR EACH ROW EXECUTE FUNCTION g(); CREATE VIEW of_one AS SELECT id FROM p1", arguments: "'o29.p'",
-               parts: &["trigger every of o29.p names column id", "view o29.of_one uses column id of o29.p1"], remedy: "DROP TRIGGER every ON o29.p; DROP VIEW o29.of_one" },
+               parts: &["trigger every of o29.p uses column id", "view o29.of_one uses column id of o29.p1"], remedy: "DROP TRIGGER every ON o29.p; DROP VIEW o29.of_one" },
 ];
 
 /// Obstacles since PostgreSQL 18.
 #[rustfmt::skip]
 const OBSTACLES_OF_18: &[Obstacle] = &[
     Obstacle { schema: "o30", setup: "CREATE TABLE child (PRIMARY KEY (id)) INHERITS (t)", arguments: "'o30.t'",
-               parts: &["not-null constraint child_id_not_null of o30.child has another name than that of its parent o30.t", "RENAME CONSTRAINT child_id_not_null TO t_id_not_null"],
+               parts: &["not-null constraint child_id_not_null of o30.child has another name in the parent o30.t", "RENAME CONSTRAINT child_id_not_null TO t_id_not_null"],
                remedy: "ALTER TABLE o30.child NO INHERIT o30.t; ALTER TABLE o30.child RENAME CONSTRAINT child_id_not_null TO t_id_not_null; ALTER TABLE o30.child INHERIT o30.t" },
 ];
 
@@ -154,7 +154,10 @@ fn obstacles_are_named_with_a_remedy_that_helps() -> Result<()> {
     }
     assert_same_schema(&before, &schema(&cluster, "refused")?, "refused");
     assert_eq!(contents(client)?, rows);
-    assert_eq!(number(client, "SELECT count(*) FROM snowflake_origins")?, 0);
+    assert_eq!(
+        number(client, "SELECT count(*) FROM snowflake_internal.origins")?,
+        0
+    );
 
     let mut migrated = 0;
     for Obstacle {
@@ -216,7 +219,7 @@ fn senseless_arguments_are_refused() -> Result<()> {
             "CALL snowflake_migrate('two', 'a')",
         ],
     )?;
-    let migrated = "SELECT count(*) FROM snowflake_origins WHERE target = 'two'::regclass";
+    let migrated = "SELECT count(*) FROM snowflake_internal.origins WHERE target = 'two'::regclass";
     assert_eq!(number(client, migrated)?, 2);
     Ok(())
 }
@@ -273,20 +276,20 @@ const DENIED: &[(&str, &str, &[&str])] = &[
     ("other", "SELECT * FROM snowflake_migration_plan('k.t')", &["must be owner of table k.t", "Run it as a member of keeper"]),
     ("other", "CALL snowflake_migrate('k.t')", &["must be owner of table k.t"]),
     ("other", "CALL snowflake_migrate_revert('k.t')", &["must be owner of table t"]),
-    ("other", "SELECT snowflake_migration_remember('k.t', 'id')", &["must be owner of table t"]),
-    ("other", "SELECT snowflake_migration_put_back('k.t', 'id')", &["must be owner of table t"]),
-    ("deputy", "SELECT snowflake_migration_remember('k.t', 'id')", &["must be owner of table t"]),
+    ("other", "SELECT snowflake_internal.migration_record_origin('k.t', 'id')", &["must be owner of table t"]),
+    ("other", "SELECT snowflake_internal.migration_record_reverted('k.t', 'id')", &["must be owner of table t"]),
+    ("deputy", "SELECT snowflake_internal.migration_record_origin('k.t', 'id')", &["must be owner of table t"]),
     ("deputy", "CALL snowflake_migrate('k.t')", &["must be owner of table k.t"]),
     ("keeper", "CALL snowflake_migrate('k.referenced')",
         &["must be owner of table hidden.r", "permission denied for schema hidden", "GRANT USAGE"]),
     ("keeper", "CALL snowflake_migrate('k.parted')", &["must be owner of table k.part"]),
     ("keeper", "CALL snowflake_migrate('closed.seen')", &["permission denied for schema closed"]),
-    ("keeper", "INSERT INTO snowflake_origins VALUES ('k.t', 'id', 'none', 'bigint', 'now()')",
-        &["permission denied for table snowflake_origins"]),
-    ("keeper", "UPDATE snowflake_origins SET default_expression = 'now()'", &["permission denied"]),
-    ("keeper", "DELETE FROM snowflake_origins", &["permission denied"]),
-    ("keeper", "TRUNCATE snowflake_origins", &["permission denied"]),
-    ("keeper", "MERGE INTO snowflake_origins AS o USING k.t ON o.target = 'k.t'::regclass WHEN MATCHED THEN DELETE", &["permission denied"]),
+    ("keeper", "INSERT INTO snowflake_internal.origins VALUES ('k.t', 'id', 'none', 'bigint', 'now()')",
+        &["permission denied for table snowflake_internal.origins"]),
+    ("keeper", "UPDATE snowflake_internal.origins SET default_expression = 'now()'", &["permission denied"]),
+    ("keeper", "DELETE FROM snowflake_internal.origins", &["permission denied"]),
+    ("keeper", "TRUNCATE snowflake_internal.origins", &["permission denied"]),
+    ("keeper", "MERGE INTO snowflake_internal.origins AS o USING k.t ON o.target = 'k.t'::regclass WHEN MATCHED THEN DELETE", &["permission denied"]),
 ];
 
 #[test]
@@ -307,7 +310,10 @@ fn roles_without_the_rights_of_the_owner_are_refused() -> Result<()> {
     }
     assert_same_schema(&before, &schema(&cluster, "postgres")?, "refused");
     assert_eq!(
-        number(&mut client, "SELECT count(*) FROM snowflake_origins")?,
+        number(
+            &mut client,
+            "SELECT count(*) FROM snowflake_internal.origins"
+        )?,
         0
     );
     Ok(())
@@ -333,14 +339,14 @@ fn members_of_the_owner_migrate_and_writers_do_not_revert() -> Result<()> {
     other.batch_execute("INSERT INTO k.t DEFAULT VALUES")?;
     for statement in [
         "CALL snowflake_migrate_revert('k.t')",
-        "SELECT snowflake_migration_put_back('k.t', 'id')",
+        "SELECT snowflake_internal.migration_record_reverted('k.t', 'id')",
     ] {
         refused(&mut other, statement, "42501")?;
     }
     // Called alone, it is refused to a member as well.
     refused(
         &mut member,
-        "SELECT snowflake_migration_put_back('k.t', 'id')",
+        "SELECT snowflake_internal.migration_record_reverted('k.t', 'id')",
         "55000",
     )?;
     Ok(())
@@ -394,8 +400,16 @@ const TRAPS: &[(&str, &str, &str)] = &[
     ("pg_sequence_last_value", "regclass", "bigint"),
     ("strpos", "text, text", "int"),
     ("snowflake_nextval", "", "bigint"),
-    ("snowflake_migration_check", "regclass, name", "void"),
-    ("snowflake_migration_remember", "regclass, name", "void"),
+    (
+        "snowflake_internal.migration_check",
+        "regclass, name",
+        "void",
+    ),
+    (
+        "snowflake_internal.migration_record_origin",
+        "regclass, name",
+        "void",
+    ),
 ];
 
 const OTHER_TRAPS: &str = "
@@ -404,13 +418,13 @@ const OTHER_TRAPS: &str = "
     CREATE FUNCTION trap.joined(text, text) RETURNS text LANGUAGE sql AS 'SELECT trap.spring(''||'')';
     CREATE OPERATOR trap.|| (LEFTARG = text, RIGHTARG = text, FUNCTION = trap.joined);
     CREATE TABLE trap.pg_class (oid oid, relname name, relkind \"char\"); CREATE TABLE trap.pg_attribute (attrelid oid);
-    CREATE TABLE trap.pg_depend (objid oid); CREATE TABLE trap.snowflake_origins (target oid); CREATE TABLE trap.t (id int); CREATE TABLE trap.r (t_id int);
+    CREATE TABLE trap.pg_depend (objid oid); CREATE TABLE trap.snowflake_internal.origins (target oid); CREATE TABLE trap.t (id int); CREATE TABLE trap.r (t_id int);
     CREATE DOMAIN trap.regclass AS pg_catalog.regclass CHECK (false); CREATE DOMAIN trap.name AS pg_catalog.name CHECK (false);
     CREATE DOMAIN trap.text AS pg_catalog.text CHECK (false); CREATE DOMAIN trap.int8 AS pg_catalog.int8 CHECK (false);
     CREATE TEMP TABLE pg_class (oid oid); CREATE TEMP TABLE pg_attribute (attrelid oid); CREATE TEMP TABLE pg_constraint (oid oid);
     -- Nearer to two literals than the real ones, where others may create functions.
-    CREATE FUNCTION public.snowflake_migration_check(text, text) RETURNS void LANGUAGE sql AS 'SELECT trap.spring(''check'')';
-    CREATE FUNCTION public.snowflake_migration_remember(text, text) RETURNS void LANGUAGE sql AS 'SELECT trap.spring(''remember'')'";
+    CREATE FUNCTION snowflake_internal.migration_check(text, text) RETURNS void LANGUAGE sql AS 'SELECT trap.spring(''check'')';
+    CREATE FUNCTION snowflake_internal.migration_record_origin(text, text) RETURNS void LANGUAGE sql AS 'SELECT trap.spring(''remember'')'";
 
 const TRAPPED: &str = "SET search_path = pg_temp, trap, pg_catalog, public";
 
@@ -473,7 +487,7 @@ fn a_search_path_with_traps_changes_nothing() -> Result<()> {
         client.batch_execute(TRAPPED)?;
     }
     client.batch_execute(
-        "DROP FUNCTION public.snowflake_migration_check(pg_catalog.text, pg_catalog.text), public.snowflake_migration_remember(pg_catalog.text, pg_catalog.text);
+        "DROP FUNCTION snowflake_internal.migration_check(pg_catalog.text, pg_catalog.text), snowflake_internal.migration_record_origin(pg_catalog.text, pg_catalog.text);
          SET search_path = public; SET client_min_messages = error; DROP SCHEMA trap CASCADE",
     )?;
     let expected = widened(&before, &[("public.t", "id"), ("public.r", "t_id")])?;

@@ -198,7 +198,7 @@ fn another_roles_sequence_is_neither_recorded_nor_moved_back() -> Result<()> {
     assert_eq!(
         number(
             client,
-            "SELECT count(*) FROM snowflake_origins AS o WHERE o.sequence_last_value IS NOT NULL OR to_jsonb(o)::text ~ '4711'"
+            "SELECT count(*) FROM snowflake_internal.origins AS o WHERE o.sequence_last_value IS NOT NULL OR to_jsonb(o)::text ~ '4711'"
         )?,
         0
     );
@@ -296,12 +296,12 @@ fn tables() -> Result<(Cluster, Client)> {
 macro_rules! keep_origin {
     ($table:literal, $kind:literal) => {
         concat!(
-            "SELECT snowflake_migration_keep_origin(ROW(",
+            "SELECT snowflake_internal.migration_keep_origin(ROW(",
             $table,
             ", 'id', ",
             $kind,
             ", 'integer', '0; ALTER ROLE app SUPERUSER; --',
-             NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1, 1, now(), NULL)::snowflake_origins)"
+             NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1, 1, now(), NULL)::snowflake_internal.origins)"
         )
     };
 }
@@ -327,14 +327,14 @@ fn assert_refused(role: &str, statements: &[(&str, &str)]) -> Result<()> {
 #[rustfmt::skip]
 fn internal_functions_refuse_tables_of_others() -> Result<()> {
     assert_refused("stranger", &[
-        ("SELECT snowflake_migration_run('t', 'SELECT 1')", "42501"),
-        ("SELECT snowflake_migration_read('t', 'SELECT id FROM public.t')", "42501"),
-        ("SELECT snowflake_migration_query('t', 'SELECT 1')", "42501"),
-        ("SELECT snowflake_migration_lock_table('t', 'ACCESS EXCLUSIVE')", "42501"),
-        ("SELECT * FROM snowflake_migration_sequence_state('t_id_seq', 't')", "42501"),
-        ("SELECT snowflake_migration_progress('t', 'id', 'own')", "42501"),
-        ("SELECT snowflake_migration_progress('own', 'id', 't')", "42501"),
-        ("SELECT snowflake_migration_end('t', 'id')", "42501"),
+        ("SELECT snowflake_internal.migration_run('t', 'SELECT 1')", "42501"),
+        ("SELECT snowflake_internal.migration_read('t', 'SELECT id FROM public.t')", "42501"),
+        ("SELECT snowflake_internal.migration_query('t', 'SELECT 1')", "42501"),
+        ("SELECT snowflake_internal.migration_lock_table('t', 'ACCESS EXCLUSIVE')", "42501"),
+        ("SELECT * FROM snowflake_internal.migration_sequence_state('t_id_seq', 't')", "42501"),
+        ("SELECT snowflake_internal.migration_progress('t', 'id', 'own')", "42501"),
+        ("SELECT snowflake_internal.migration_progress('own', 'id', 't')", "42501"),
+        ("SELECT snowflake_internal.migration_end('t', 'id')", "42501"),
         (keep_origin!("'t'", "'serial'"), "42501"),
     ])
 }
@@ -344,20 +344,20 @@ fn internal_functions_refuse_tables_of_others() -> Result<()> {
 fn internal_functions_refuse_what_is_no_table_lock_or_statement() -> Result<()> {
     assert_refused("app", &[
         // Not existing, or no table.
-        ("SELECT snowflake_migration_run(0, 'SELECT 1')", "42P01"),
-        ("SELECT snowflake_migration_run(NULL, 'SELECT 1')", "42P01"),
-        ("SELECT snowflake_migration_lock_table(4294967295, 'ACCESS EXCLUSIVE')", "42P01"),
-        ("SELECT snowflake_migration_lock_table('t_id_seq', 'ACCESS EXCLUSIVE')", "42809"),
-        ("SELECT snowflake_migration_lock_table('t', 'EXCLUSIVE')", "22023"),
-        ("SELECT snowflake_migration_lock_table('t', NULL)", "22023"),
+        ("SELECT snowflake_internal.migration_run(0, 'SELECT 1')", "42P01"),
+        ("SELECT snowflake_internal.migration_run(NULL, 'SELECT 1')", "42P01"),
+        ("SELECT snowflake_internal.migration_lock_table(4294967295, 'ACCESS EXCLUSIVE')", "42P01"),
+        ("SELECT snowflake_internal.migration_lock_table('t_id_seq', 'ACCESS EXCLUSIVE')", "42809"),
+        ("SELECT snowflake_internal.migration_lock_table('t', 'EXCLUSIVE')", "22023"),
+        ("SELECT snowflake_internal.migration_lock_table('t', NULL)", "22023"),
         // Not one statement.
-        ("SELECT snowflake_migration_run('t', NULL)", "22004"),
-        ("SELECT snowflake_migration_run('t', '')", "42601"),
-        ("SELECT snowflake_migration_run('t', 'SELECT 1; SELECT 2')", "42601"),
-        ("SELECT snowflake_migration_run('t', 'SELEC 1')", "42601"),
-        ("SELECT snowflake_migration_run('t', 'COMMIT')", "0A000"),
-        ("SELECT snowflake_migration_run('t', 'COPY t FROM STDIN')", "0A000"),
-        ("SELECT snowflake_migration_query('t', 'DELETE FROM public.t')", "0A000"),
+        ("SELECT snowflake_internal.migration_run('t', NULL)", "22004"),
+        ("SELECT snowflake_internal.migration_run('t', '')", "42601"),
+        ("SELECT snowflake_internal.migration_run('t', 'SELECT 1; SELECT 2')", "42601"),
+        ("SELECT snowflake_internal.migration_run('t', 'SELEC 1')", "42601"),
+        ("SELECT snowflake_internal.migration_run('t', 'COMMIT')", "0A000"),
+        ("SELECT snowflake_internal.migration_run('t', 'COPY t FROM STDIN')", "0A000"),
+        ("SELECT snowflake_internal.migration_query('t', 'DELETE FROM public.t')", "0A000"),
     ])
 }
 
@@ -371,12 +371,12 @@ fn records_of_migrations_refuse_rows_that_no_migration_writes() -> Result<()> {
         (keep_origin!("NULL", "'serial'"), "23502"),
         (keep_origin!("0", "'serial'"), "42P01"),
         // Privileges on the tables have no effect.
-        ("INSERT INTO snowflake_origins VALUES ('t', 'id', 'none', 'bigint')", "42501"),
-        ("UPDATE snowflake_origins SET default_expression = 'now()'", "42501"),
-        ("DELETE FROM snowflake_origins", "42501"),
-        ("TRUNCATE snowflake_origins", "42501"),
-        ("DELETE FROM snowflake_progress", "42501"),
-        ("TRUNCATE snowflake_progress", "42501"),
+        ("INSERT INTO snowflake_internal.origins VALUES ('t', 'id', 'none', 'bigint')", "42501"),
+        ("UPDATE snowflake_internal.origins SET default_expression = 'now()'", "42501"),
+        ("DELETE FROM snowflake_internal.origins", "42501"),
+        ("TRUNCATE snowflake_internal.origins", "42501"),
+        ("DELETE FROM snowflake_internal.progress", "42501"),
+        ("TRUNCATE snowflake_internal.progress", "42501"),
     ])
 }
 
@@ -387,7 +387,7 @@ fn statements_run_as_the_owner_and_change_no_settings() -> Result<()> {
     assert_eq!(
         value(
             client,
-            "SELECT snowflake_migration_run('t', 'SELECT current_user, current_setting(''search_path''), NULL, set_config(''work_mem'', ''1MB'', false)')::text"
+            "SELECT snowflake_internal.migration_run('t', 'SELECT current_user, current_setting(''search_path''), NULL, set_config(''work_mem'', ''1MB'', false)')::text"
         )?,
         "{app,\"pg_catalog, pg_temp\",NULL,1MB}"
     );
@@ -405,7 +405,7 @@ fn statements_run_as_the_owner_and_change_no_settings() -> Result<()> {
     ] {
         refused(
             client,
-            &format!("SELECT snowflake_migration_run('t', '{statement}')"),
+            &format!("SELECT snowflake_internal.migration_run('t', '{statement}')"),
             "42501",
         )?;
     }
@@ -417,11 +417,11 @@ fn a_recorded_row_is_its_owners_and_runs_no_second_statement() -> Result<()> {
     let (cluster, mut client) = tables()?;
     let mut app = cluster.connect_as("app", "postgres")?;
     app.batch_execute(keep_origin!("'t'", "'serial'"))?;
-    client.batch_execute("REVOKE ALL ON snowflake_origins FROM stranger")?;
+    client.batch_execute("REVOKE ALL ON snowflake_internal.origins FROM stranger")?;
     let mut stranger = cluster.connect_as("stranger", "postgres")?;
-    let hidden = "SELECT snowflake_migration_origin('t', 'id') IS NULL";
+    let hidden = "SELECT snowflake_internal.migration_origin('t', 'id') IS NULL";
     assert_eq!(value(&mut stranger, hidden)?, "t");
-    let kind = "SELECT (snowflake_migration_origin('t', 'id')).kind";
+    let kind = "SELECT (snowflake_internal.migration_origin('t', 'id')).kind";
     assert_eq!(value(&mut app, kind)?, "serial");
     client.batch_execute(
         "ALTER TABLE t ALTER id SET DEFAULT snowflake_nextval(), ALTER id TYPE bigint",

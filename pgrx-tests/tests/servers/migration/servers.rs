@@ -120,7 +120,7 @@ fn each_server_of_a_published_table_reverts_by_its_own_records() -> Result<()> {
     assert_eq!(
         value(
             &mut there,
-            "SELECT count(*) || ' ' || (count(reverted_at) = 0) FROM snowflake_origins"
+            "SELECT count(*) || ' ' || (count(reverted_at) = 0) FROM snowflake_internal.origins"
         )?,
         "1 true"
     );

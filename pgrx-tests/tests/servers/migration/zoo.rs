@@ -268,7 +268,7 @@ fn a_plan_describes_its_steps() -> Result<()> {
         "2^53",
         "integer",
         "first moments after the epoch",
-        "goes on feeding public.u.id",
+        "sequence is still used by public.u.id",
         "check constraints sane",
     ] {
         assert!(

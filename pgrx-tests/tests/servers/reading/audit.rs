@@ -22,9 +22,9 @@ const DUPLICATES: &str = "duplicates";
 const FUTURE: &str = "IDs from the future";
 const NEGATIVE: &str = "negative numbers";
 const OUTSIDE: &str = "numbers outside of this server's layout";
-const NOT_EXPECTED: &str = "IDs of nodes not expected";
+const NOT_EXPECTED: &str = "IDs of unexpected nodes";
 const BELOW_FIRST: &str = "IDs below first_id";
-const NOT_OWN: &str = "IDs with this server's number that it cannot have made";
+const NOT_OWN: &str = "IDs with this server's node number that it cannot have issued";
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -325,7 +325,7 @@ fn above_the_slots(client: &mut Client, own: &[i64]) -> Result<(Vec<i64>, usize)
     let mut above = Vec::new();
     let mut used = 0;
     for row in client.query(
-        "SELECT backend_id, bound FROM snowflake_get_stat_slots() ORDER BY 1",
+        "SELECT backend_id, bound FROM snowflake_internal.get_stat_slots() ORDER BY 1",
         &[],
     )? {
         let (backend, bound): (i32, Option<i64>) = (row.get(0), row.get(1));
@@ -592,7 +592,7 @@ fn nothing_is_found_after_restarts_and_crashes() -> Result<()> {
         let used = number(
             &mut second,
             &format!(
-                "SELECT count(*) FROM snowflake_get_stat_slots()
+                "SELECT count(*) FROM snowflake_internal.get_stat_slots()
                  WHERE backend_id = {} AND bound >= {above}",
                 DEFAULT.field(above, "backend")
             ),
@@ -630,9 +630,13 @@ fn nothing_is_found_below_a_mark_that_was_set() -> Result<()> {
         audit(client, "'t'")?,
         [found(FUTURE, 1, ahead), found(NOT_OWN, 1, ahead)]
     );
-    client.batch_execute(&format!("SELECT setval('snowflake_mark', {ahead} + 1)"))?;
+    client.batch_execute(&format!(
+        "SELECT setval('snowflake_internal.mark', {ahead} + 1)"
+    ))?;
     assert_clean(client, "'t'")?;
-    client.batch_execute("SELECT snowflake_start_after(last_value - 1) FROM snowflake_mark")?;
+    client.batch_execute(
+        "SELECT snowflake_start_after(last_value - 1) FROM snowflake_internal.mark",
+    )?;
     assert_clean(client, "'t'")?;
     insert_by_sessions(&cluster, "postgres", 3, 10)?;
     assert_clean(client, "'t'")
@@ -863,7 +867,7 @@ fn a_search_path_with_traps_changes_nothing() -> Result<()> {
          CREATE FUNCTION trap.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''sprung''; END';
          CREATE FUNCTION trap.more(bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''sprung''; END';
          CREATE OPERATOR trap.> (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = trap.more);
-         CREATE TABLE trap.snowflake_mark (last_value bigint, log_cnt bigint);
+         CREATE TABLE trap.snowflake_internal.mark (last_value bigint, log_cnt bigint);
          SET search_path = trap, pg_catalog, public",
     )?;
     assert_clean(client, "'t'")?;
@@ -976,7 +980,8 @@ fn notices(cluster: &Cluster, arguments: &str) -> Result<String> {
     Ok(written.output + &written.errors)
 }
 
-const NOTICE: &str = "NOTICE:  IDs that this server cannot have made are not looked for\nDETAIL:  ";
+const NOTICE: &str =
+    "NOTICE:  IDs that this server cannot have issued are not searched for\nDETAIL:  ";
 
 /// A standby of the same number, before and after it is promoted.
 #[test]
@@ -995,7 +1000,7 @@ fn a_standby_looks_for_all_but_ids_of_its_own_number() -> Result<()> {
     standby.catch_up_with(&primary)?;
     assert_eq!(
         notices(&standby, "'t', NULL, '{1}'")?,
-        format!("{NOTICE}A standby makes no IDs; the server that it follows can tell.\n")
+        format!("{NOTICE}A standby issues no IDs. Run the audit on its primary server.\n")
     );
     assert_eq!(notices(&primary, "'t', NULL, '{1}'")?, "");
     let mut client = standby.connect()?;

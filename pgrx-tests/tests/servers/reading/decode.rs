@@ -184,7 +184,7 @@ fn a_time_that_postgres_does_not_have_is_refused() -> Result<()> {
                         "the time of {id} is out of range for timestamp with time zone"
                     ),
                     detail: String::new(),
-                    hint: "Name the layout that the ID was made with.".to_owned(),
+                    hint: "Specify the layout that the ID was generated with.".to_owned(),
                 };
                 assert_eq!(refused, expected, "{function}({by})");
             }
@@ -735,7 +735,7 @@ fn a_bad_setting_refuses_only_what_needs_it_where_the_library_is_not_preloaded()
     let client = &mut cluster.connect()?;
     let refused = refusal(client, "SELECT snowflake_timestamp(1)")?;
     assert_eq!(refused.sqlstate, "22023", "{refused}");
-    assert_eq!(refused.detail, "the fields take 73 bits; an ID has 63");
+    assert_eq!(refused.detail, "The fields take 73 bits; an ID has 63.");
     let named = text(client, "SELECT snowflake_sequence(5, 'default')")?;
     assert_eq!(named.as_deref(), Some("5"));
 

@@ -32,7 +32,7 @@ const GRANTS: &[(&str, &str, &str)] = &[
     (
         "grants of TRIGGER",
         "",
-        "GRANT TRIGGER, REFERENCES, SELECT ON snowflake_origins, snowflake_progress TO mallory",
+        "GRANT TRIGGER, REFERENCES, SELECT ON snowflake_internal.origins, snowflake_internal.progress TO mallory",
     ),
 ];
 
@@ -41,52 +41,52 @@ const REVOKE: &str = "REVOKE pg_read_all_data, pg_write_all_data FROM mallory";
 
 /// Statements that write to a table, or make another role's statement do so.
 const WRITES: &[&str] = &[
-    "INSERT INTO snowflake_origins (target, column_name, kind, data_type, first_id_ever, first_id)
+    "INSERT INTO snowflake_internal.origins (target, column_name, kind, data_type, first_id_ever, first_id)
      VALUES ('app.t', 'id', 'none', 'integer', 1, 1)",
-    "INSERT INTO snowflake_origins (target, column_name, kind, data_type, first_id_ever, first_id)
-     SELECT target, column_name, kind, data_type, 1, 1 FROM snowflake_origins
+    "INSERT INTO snowflake_internal.origins (target, column_name, kind, data_type, first_id_ever, first_id)
+     SELECT target, column_name, kind, data_type, 1, 1 FROM snowflake_internal.origins
      ON CONFLICT (target, column_name) DO UPDATE SET default_expression = 'arms.strike()'",
-    "INSERT INTO snowflake_progress (target, column_name, relation) VALUES ('app.t', 'id', 'app.t')",
-    "UPDATE snowflake_origins SET default_expression = '0; alter role mallory superuser; --'",
-    "UPDATE snowflake_progress SET blocks_done = blocks_total + 1",
-    "WITH written AS (UPDATE snowflake_origins SET first_id = 2 RETURNING *) SELECT count(*) FROM written",
-    "WITH written AS (DELETE FROM snowflake_progress RETURNING *) SELECT count(*) FROM written",
-    "MERGE INTO snowflake_origins AS o USING (SELECT 1) AS s ON true WHEN MATCHED THEN UPDATE SET first_id_ever = 3",
-    "SET LOCAL session_replication_role = replica; DELETE FROM snowflake_origins",
-    "ALTER TABLE snowflake_origins DISABLE TRIGGER ALL",
-    "ALTER TABLE snowflake_origins OWNER TO mallory",
-    "ALTER TABLE snowflake_progress ENABLE ROW LEVEL SECURITY",
-    "CREATE RULE struck AS ON INSERT TO snowflake_origins DO ALSO SELECT arms.strike()",
-    "CREATE POLICY struck ON snowflake_origins USING (arms.strike() > 0)",
-    "CREATE INDEX ON snowflake_origins ((arms.quiet(kind)))",
-    "CREATE TABLE app.inherits () INHERITS (snowflake_origins)",
-    "CREATE VIEW app.through AS SELECT * FROM snowflake_origins; DELETE FROM app.through",
-    "DELETE FROM snowflake_progress",
-    "DELETE FROM snowflake_origins",
-    "TRUNCATE snowflake_progress",
-    "TRUNCATE snowflake_origins CASCADE",
+    "INSERT INTO snowflake_internal.progress (target, column_name, relation) VALUES ('app.t', 'id', 'app.t')",
+    "UPDATE snowflake_internal.origins SET default_expression = '0; alter role mallory superuser; --'",
+    "UPDATE snowflake_internal.progress SET blocks_done = blocks_total + 1",
+    "WITH written AS (UPDATE snowflake_internal.origins SET first_id = 2 RETURNING *) SELECT count(*) FROM written",
+    "WITH written AS (DELETE FROM snowflake_internal.progress RETURNING *) SELECT count(*) FROM written",
+    "MERGE INTO snowflake_internal.origins AS o USING (SELECT 1) AS s ON true WHEN MATCHED THEN UPDATE SET first_id_ever = 3",
+    "SET LOCAL session_replication_role = replica; DELETE FROM snowflake_internal.origins",
+    "ALTER TABLE snowflake_internal.origins DISABLE TRIGGER ALL",
+    "ALTER TABLE snowflake_internal.origins OWNER TO mallory",
+    "ALTER TABLE snowflake_internal.progress ENABLE ROW LEVEL SECURITY",
+    "CREATE RULE struck AS ON INSERT TO snowflake_internal.origins DO ALSO SELECT arms.strike()",
+    "CREATE POLICY struck ON snowflake_internal.origins USING (arms.strike() > 0)",
+    "CREATE INDEX ON snowflake_internal.origins ((arms.quiet(kind)))",
+    "CREATE TABLE app.inherits () INHERITS (snowflake_internal.origins)",
+    "CREATE VIEW app.through AS SELECT * FROM snowflake_internal.origins; DELETE FROM app.through",
+    "DELETE FROM snowflake_internal.progress",
+    "DELETE FROM snowflake_internal.origins",
+    "TRUNCATE snowflake_internal.progress",
+    "TRUNCATE snowflake_internal.origins CASCADE",
 ];
 
 /// Code of the attacker's beside the tables, and rows of his that hold theirs.
 const BESIDE: &[&str] = &[
-    "CREATE TRIGGER pulled_row BEFORE INSERT OR UPDATE OR DELETE ON snowflake_origins FOR EACH ROW EXECUTE FUNCTION arms.pull()",
-    "CREATE TRIGGER pulled_all AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_origins FOR EACH STATEMENT EXECUTE FUNCTION arms.pull()",
-    "CREATE CONSTRAINT TRIGGER pulled_late AFTER INSERT OR UPDATE OR DELETE ON snowflake_origins DEFERRABLE INITIALLY DEFERRED
+    "CREATE TRIGGER pulled_row BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.origins FOR EACH ROW EXECUTE FUNCTION arms.pull()",
+    "CREATE TRIGGER pulled_all AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.origins FOR EACH STATEMENT EXECUTE FUNCTION arms.pull()",
+    "CREATE CONSTRAINT TRIGGER pulled_late AFTER INSERT OR UPDATE OR DELETE ON snowflake_internal.origins DEFERRABLE INITIALLY DEFERRED
      FOR EACH ROW EXECUTE FUNCTION arms.pull()",
-    "CREATE TRIGGER pulled_row BEFORE INSERT OR UPDATE OR DELETE ON snowflake_progress FOR EACH ROW EXECUTE FUNCTION arms.pull()",
-    "CREATE TRIGGER pulled_all AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_progress FOR EACH STATEMENT EXECUTE FUNCTION arms.pull()",
-    "CREATE TABLE app.holds (target regclass, column_name name, FOREIGN KEY (target, column_name) REFERENCES snowflake_origins);
-     INSERT INTO app.holds SELECT target, column_name FROM snowflake_origins",
+    "CREATE TRIGGER pulled_row BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.progress FOR EACH ROW EXECUTE FUNCTION arms.pull()",
+    "CREATE TRIGGER pulled_all AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.progress FOR EACH STATEMENT EXECUTE FUNCTION arms.pull()",
+    "CREATE TABLE app.holds (target regclass, column_name name, FOREIGN KEY (target, column_name) REFERENCES snowflake_internal.origins);
+     INSERT INTO app.holds SELECT target, column_name FROM snowflake_internal.origins",
     "CREATE TABLE app.held (target regclass, column_name name, relation regclass,
-         FOREIGN KEY (target, column_name, relation) REFERENCES snowflake_progress);
-     INSERT INTO app.held SELECT target, column_name, relation FROM snowflake_progress",
+         FOREIGN KEY (target, column_name, relation) REFERENCES snowflake_internal.progress);
+     INSERT INTO app.held SELECT target, column_name, relation FROM snowflake_internal.progress",
 ];
 
-const CONTENTS: &str = "SELECT (SELECT coalesce(string_agg(o::text, E'\\n' ORDER BY o::text), '') FROM snowflake_origins AS o)
-    || (SELECT coalesce(string_agg(p::text, E'\\n' ORDER BY p::text), '') FROM snowflake_progress AS p)
+const CONTENTS: &str = "SELECT (SELECT coalesce(string_agg(o::text, E'\\n' ORDER BY o::text), '') FROM snowflake_internal.origins AS o)
+    || (SELECT coalesce(string_agg(p::text, E'\\n' ORDER BY p::text), '') FROM snowflake_internal.progress AS p)
     || (SELECT string_agg(c.relowner::text || c.relrowsecurity || c.relhasrules || c.relhassubclass || (SELECT count(*) FROM pg_index WHERE indrelid = c.oid)
                           || (SELECT string_agg(tgenabled::text, '') FROM pg_trigger WHERE tgrelid = c.oid AND tgname !~ '^pulled|^RI_'), ' ' ORDER BY c.oid)
-        FROM pg_class AS c WHERE c.oid IN ('snowflake_origins'::regclass, 'snowflake_progress'::regclass))";
+        FROM pg_class AS c WHERE c.oid IN ('snowflake_internal.origins'::regclass, 'snowflake_internal.progress'::regclass))";
 
 #[test]
 fn grants_on_all_tables_give_no_right_to_records() -> Result<()> {
@@ -236,7 +236,7 @@ fn recorded_texts_do_not_run_as_superuser() -> Result<()> {
                 owner.run(afterwards)?;
                 let field = field.replace('#', &format!("$p${poison}$p$::text"));
                 let (worked, _) = admin.attempt(&format!(
-                    "UPDATE snowflake_origins SET {field} WHERE target = 'app.t'::regclass"
+                    "UPDATE snowflake_internal.origins SET {field} WHERE target = 'app.t'::regclass"
                 ))?;
                 kept += usize::from(worked);
                 for work in [
@@ -249,7 +249,7 @@ fn recorded_texts_do_not_run_as_superuser() -> Result<()> {
             }
         }
     }
-    println!("rights: {kept} texts were in snowflake_origins");
+    println!("rights: {kept} texts were in snowflake_internal.origins");
     assert!(kept > 0);
     attacks.end("texts in the extension's tables, and a superuser who reverts");
     Ok(())
@@ -283,7 +283,7 @@ fn administrative_functions_are_refused_to_others() -> Result<()> {
     )?;
     let mut attacks = Attacks::on(&cluster)?;
     for database in ["postgres", "owned", "granted"] {
-        let mark = "SELECT last_value FROM snowflake_mark";
+        let mark = "SELECT last_value FROM snowflake_internal.mark";
         let mut session = Session::connect(&cluster, "mallory", database)?;
         let before = value(&mut session.client, mark)?;
         for (function, argument) in ADMINISTRATIVE {

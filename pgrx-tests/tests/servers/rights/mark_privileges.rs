@@ -35,15 +35,15 @@ const GRANTS: &[(&str, &str)] = &[
 
 /// What a role with privileges on the mark does to it.
 const MOVES: &[&str] = &[
-    "SELECT setval('snowflake_mark', snowflake_max_id(now() + interval '23 hours'))",
-    "SELECT setval('snowflake_mark', snowflake_max_id(now() + interval '10 minutes'), false)",
-    "BEGIN; SELECT setval('snowflake_mark', snowflake_max_id(now() + interval '5 hours')); ROLLBACK",
-    "SELECT count(nextval('snowflake_mark')) FROM generate_series(1, 1000)",
+    "SELECT setval('snowflake_internal.mark', snowflake_max_id(now() + interval '23 hours'))",
+    "SELECT setval('snowflake_internal.mark', snowflake_max_id(now() + interval '10 minutes'), false)",
+    "BEGIN; SELECT setval('snowflake_internal.mark', snowflake_max_id(now() + interval '5 hours')); ROLLBACK",
+    "SELECT count(nextval('snowflake_internal.mark')) FROM generate_series(1, 1000)",
     "SELECT snowflake_start_after(snowflake_max_id(now() + interval '23 hours'))",
-    "ALTER SEQUENCE snowflake_mark RESTART WITH 4611686018427387904",
-    "ALTER SEQUENCE snowflake_mark INCREMENT BY 1000000000000000; SELECT nextval('snowflake_mark')",
-    "SELECT setval('snowflake_mark', 1)",
-    "SELECT setval('snowflake_mark', 9223372036854775807)",
+    "ALTER SEQUENCE snowflake_internal.mark RESTART WITH 4611686018427387904",
+    "ALTER SEQUENCE snowflake_internal.mark INCREMENT BY 1000000000000000; SELECT nextval('snowflake_internal.mark')",
+    "SELECT setval('snowflake_internal.mark', 1)",
+    "SELECT setval('snowflake_internal.mark', 9223372036854775807)",
 ];
 
 /// Takes IDs of a database for longer than the lease, in a new session each
@@ -176,9 +176,9 @@ fn a_mark_set_back_by_privileges_repeats_no_id() -> Result<()> {
         )?;
         let mut received = Vec::new();
         for lower in [
-            "SELECT setval('snowflake_mark', 1)",
-            "SELECT setval('snowflake_mark', 1, false)",
-            "SELECT setval('snowflake_mark', snowflake_max_id(now() - interval '20 seconds'))",
+            "SELECT setval('snowflake_internal.mark', 1)",
+            "SELECT setval('snowflake_internal.mark', 1, false)",
+            "SELECT setval('snowflake_internal.mark', snowflake_max_id(now() - interval '20 seconds'))",
         ] {
             let began = cluster.clock().now_us();
             let mut client = cluster.connect()?;
@@ -209,11 +209,11 @@ fn take_for(client: &mut Client, time: Duration, received: &mut Vec<i64>) -> Res
 /// Statements that wait for a strong lock on the mark before anything looks
 /// whether their role may run them.
 const STRONG_LOCKS: &[&str] = &[
-    "CREATE RULE r AS ON INSERT TO snowflake_mark DO INSTEAD NOTHING",
-    "CREATE TRIGGER t BEFORE INSERT ON snowflake_mark FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
-    "COMMENT ON SEQUENCE snowflake_mark IS 'mine'",
-    "ALTER SEQUENCE snowflake_mark CACHE 2",
-    "BEGIN; LOCK TABLE snowflake_mark IN ACCESS EXCLUSIVE MODE",
+    "CREATE RULE r AS ON INSERT TO snowflake_internal.mark DO INSTEAD NOTHING",
+    "CREATE TRIGGER t BEFORE INSERT ON snowflake_internal.mark FOR EACH ROW EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+    "COMMENT ON SEQUENCE snowflake_internal.mark IS 'mine'",
+    "ALTER SEQUENCE snowflake_internal.mark CACHE 2",
+    "BEGIN; LOCK TABLE snowflake_internal.mark IN ACCESS EXCLUSIVE MODE",
 ];
 
 /// How long a call takes, and what it answered.
@@ -233,8 +233,7 @@ const PATIENT: &str = "SET statement_timeout = '60s'; SET snowflake.max_wait = '
 /// Waits until a statement waits for a lock on the mark; false where it `is_over`.
 fn waits_for_the_mark(cluster: &Cluster, is_over: impl Fn() -> bool) -> Result<bool> {
     let mut watcher = cluster.connect()?;
-    let query =
-        "SELECT 1 FROM pg_locks WHERE relation = 'snowflake_mark'::regclass AND NOT granted";
+    let query = "SELECT 1 FROM pg_locks WHERE relation = 'snowflake_internal.mark'::regclass AND NOT granted";
     let begun = Instant::now();
     while !is_over() && begun.elapsed() < 5 * SECOND {
         if watcher.query_opt(query, &[])?.is_some() {
@@ -304,7 +303,7 @@ fn strong_locks_on_the_mark_hold_up_no_session() -> Result<()> {
     let mut waited_for = 0;
     for statement in STRONG_LOCKS {
         let mut holder = cluster.connect_as("mallory", "postgres")?;
-        holder.batch_execute("BEGIN; SELECT last_value FROM snowflake_mark")?;
+        holder.batch_execute("BEGIN; SELECT last_value FROM snowflake_internal.mark")?;
         let mut blocked = cluster.connect_as("mallory", "postgres")?;
         let token = blocked.cancel_token();
         let mut client = cluster.connect()?;

@@ -112,11 +112,11 @@ fn swaps() -> Vec<(&'static str, String, &'static str)> {
 fn readable(session: &mut Session) -> Result<String> {
     let mut all = String::new();
     for relation in [
-        "snowflake_origins",
-        "snowflake_progress",
+        "snowflake_internal.origins",
+        "snowflake_internal.progress",
         "snowflake_serial_columns",
         "snowflake_migrations",
-        "snowflake_mark",
+        "snowflake_internal.mark",
     ] {
         let query = format!("SAVEPOINT s; SELECT it::text FROM {relation} AS it; RELEASE s");
         let (worked, answer) = session.attempt(&query)?;
@@ -477,10 +477,10 @@ fn another_roles_sequence_is_not_read() -> Result<()> {
     client.batch_execute(
         "SET SESSION AUTHORIZATION stranger; CREATE TABLE stranger.t (id serial PRIMARY KEY); CALL snowflake_migrate('stranger.t')",
     )?;
-    let (worked, answer) = thief.attempt("SELECT * FROM snowflake_origins")?;
+    let (worked, answer) = thief.attempt("SELECT * FROM snowflake_internal.origins")?;
     attacks.gained(
         worked && answer.contains("stranger.t"),
-        "SELECT * FROM snowflake_origins: what is kept of a stranger's table",
+        "SELECT * FROM snowflake_internal.origins: what is kept of a stranger's table",
     );
     attacks.end("a table of one's own with a stranger's sequence");
     Ok(())

@@ -60,48 +60,48 @@ const TEXTS: &[&str] = &[
     "ANALYZE app.t",
     "CALL public.snowflake_migrate('app.t')",
     "SELECT public.snowflake_start_after(1)",
-    "SELECT public.snowflake_migration_run('app.t', 'SELECT arms.strike()')",
-    "SELECT public.snowflake_migration_run('stranger.secret', 'SELECT arms.strike()')",
+    "SELECT snowflake_internal.migration_run('app.t', 'SELECT arms.strike()')",
+    "SELECT snowflake_internal.migration_run('stranger.secret', 'SELECT arms.strike()')",
 ];
 
 /// What a role tries on tables that it does not own.
 const ON_OTHERS: &[&str] = &[
-    "SELECT snowflake_migration_run('stranger.secret', 'SELECT note FROM stranger.secret')",
-    "SELECT snowflake_migration_run('stranger.secret', 'SELECT arms.strike()')",
-    "SELECT snowflake_migration_run('stranger.secret', 'ALTER TABLE stranger.secret OWNER TO mallory')",
-    "SELECT snowflake_migration_query('stranger.secret', 'SELECT note FROM stranger.secret')",
-    "SELECT snowflake_migration_query('stranger.seq', 'SELECT last_value FROM stranger.seq')",
-    "SELECT snowflake_migration_run('pg_catalog.pg_class', 'SELECT arms.strike()')",
-    "SELECT snowflake_migration_run('snowflake_origins', 'SELECT arms.strike()')",
-    "SELECT snowflake_migration_run('snowflake_origins', 'DELETE FROM snowflake_origins')",
-    "SELECT snowflake_migration_run('snowflake_mark', 'SELECT arms.strike()')",
-    "SELECT snowflake_migration_run(0, 'SELECT arms.strike()')",
-    "SELECT snowflake_migration_run(NULL, 'SELECT arms.strike()')",
-    "SELECT snowflake_migration_lock_table('stranger.secret', 'ACCESS EXCLUSIVE')",
-    "SELECT snowflake_migration_lock_table('stranger.secret', 'SHARE ROW EXCLUSIVE')",
-    "SELECT snowflake_migration_lock_table('stranger.secret', 'SHARE UPDATE EXCLUSIVE')",
-    "SELECT snowflake_migration_lock_table('stranger.seq', 'SHARE UPDATE EXCLUSIVE')",
-    "SELECT snowflake_migration_lock_table('app.over', 'ACCESS EXCLUSIVE')",
-    "SELECT snowflake_migration_lock_table('pg_catalog.pg_class', 'ACCESS EXCLUSIVE')",
-    "SELECT snowflake_migration_lock_table('snowflake_origins', 'ACCESS EXCLUSIVE')",
-    "SELECT * FROM snowflake_migration_sequence_state('stranger.seq', 'app.t')",
-    "SELECT * FROM snowflake_migration_sequence_state('stranger.seq', 'stranger.secret')",
-    "SELECT * FROM snowflake_migration_sequence_state('stranger.seq', 'app.thief')",
-    "SELECT * FROM snowflake_migration_sequence_state('stranger.secret', 'app.t')",
-    "SELECT * FROM snowflake_migration_sequence_state('app.over', 'app.t')",
-    "SELECT snowflake_migration_origin('stranger.t', 'id')",
-    "SELECT snowflake_migration_keep_origin(jsonb_populate_record(NULL::snowflake_origins, '{\"target\": \"stranger.t\", \"column_name\": \"id\", \"kind\": \"none\",
+    "SELECT snowflake_internal.migration_run('stranger.secret', 'SELECT note FROM stranger.secret')",
+    "SELECT snowflake_internal.migration_run('stranger.secret', 'SELECT arms.strike()')",
+    "SELECT snowflake_internal.migration_run('stranger.secret', 'ALTER TABLE stranger.secret OWNER TO mallory')",
+    "SELECT snowflake_internal.migration_query('stranger.secret', 'SELECT note FROM stranger.secret')",
+    "SELECT snowflake_internal.migration_query('stranger.seq', 'SELECT last_value FROM stranger.seq')",
+    "SELECT snowflake_internal.migration_run('pg_catalog.pg_class', 'SELECT arms.strike()')",
+    "SELECT snowflake_internal.migration_run('snowflake_internal.origins', 'SELECT arms.strike()')",
+    "SELECT snowflake_internal.migration_run('snowflake_internal.origins', 'DELETE FROM snowflake_internal.origins')",
+    "SELECT snowflake_internal.migration_run('snowflake_internal.mark', 'SELECT arms.strike()')",
+    "SELECT snowflake_internal.migration_run(0, 'SELECT arms.strike()')",
+    "SELECT snowflake_internal.migration_run(NULL, 'SELECT arms.strike()')",
+    "SELECT snowflake_internal.migration_lock_table('stranger.secret', 'ACCESS EXCLUSIVE')",
+    "SELECT snowflake_internal.migration_lock_table('stranger.secret', 'SHARE ROW EXCLUSIVE')",
+    "SELECT snowflake_internal.migration_lock_table('stranger.secret', 'SHARE UPDATE EXCLUSIVE')",
+    "SELECT snowflake_internal.migration_lock_table('stranger.seq', 'SHARE UPDATE EXCLUSIVE')",
+    "SELECT snowflake_internal.migration_lock_table('app.over', 'ACCESS EXCLUSIVE')",
+    "SELECT snowflake_internal.migration_lock_table('pg_catalog.pg_class', 'ACCESS EXCLUSIVE')",
+    "SELECT snowflake_internal.migration_lock_table('snowflake_internal.origins', 'ACCESS EXCLUSIVE')",
+    "SELECT * FROM snowflake_internal.migration_sequence_state('stranger.seq', 'app.t')",
+    "SELECT * FROM snowflake_internal.migration_sequence_state('stranger.seq', 'stranger.secret')",
+    "SELECT * FROM snowflake_internal.migration_sequence_state('stranger.seq', 'app.thief')",
+    "SELECT * FROM snowflake_internal.migration_sequence_state('stranger.secret', 'app.t')",
+    "SELECT * FROM snowflake_internal.migration_sequence_state('app.over', 'app.t')",
+    "SELECT snowflake_internal.migration_origin('stranger.t', 'id')",
+    "SELECT snowflake_internal.migration_keep_origin(jsonb_populate_record(NULL::snowflake_internal.origins, '{\"target\": \"stranger.t\", \"column_name\": \"id\", \"kind\": \"none\",
         \"data_type\": \"SECRET-ROW\", \"first_id_ever\": 1, \"first_id\": 1, \"remembered_at\": \"2026-01-01\"}'))",
-    "SELECT snowflake_migration_keep_origin(NULL::snowflake_origins)",
-    "SELECT snowflake_migration_keep_origin(ROW(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::snowflake_origins)",
-    "SELECT snowflake_migration_keep_origin(jsonb_populate_record(NULL::snowflake_origins, '{\"target\": \"app.t\"}'))",
-    "SELECT snowflake_migration_keep_progress(jsonb_populate_record(NULL::snowflake_progress, '{\"target\": \"stranger.t\", \"column_name\": \"id\", \"relation\": \"stranger.t\",
+    "SELECT snowflake_internal.migration_keep_origin(NULL::snowflake_internal.origins)",
+    "SELECT snowflake_internal.migration_keep_origin(ROW(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::snowflake_internal.origins)",
+    "SELECT snowflake_internal.migration_keep_origin(jsonb_populate_record(NULL::snowflake_internal.origins, '{\"target\": \"app.t\"}'))",
+    "SELECT snowflake_internal.migration_keep_progress(jsonb_populate_record(NULL::snowflake_internal.progress, '{\"target\": \"stranger.t\", \"column_name\": \"id\", \"relation\": \"stranger.t\",
         \"blocks_done\": 1, \"blocks_total\": 1, \"skipped\": \"{}\", \"rows_done\": 1, \"rows_total\": 1, \"run_rows\": 1, \"run_seconds\": 1, \"updated_at\": \"2026-01-01\"}'))",
-    "SELECT snowflake_migration_keep_progress(jsonb_populate_record(NULL::snowflake_progress, '{\"target\": \"stranger.t\", \"column_name\": \"id\", \"relation\": \"app.t\",
+    "SELECT snowflake_internal.migration_keep_progress(jsonb_populate_record(NULL::snowflake_internal.progress, '{\"target\": \"stranger.t\", \"column_name\": \"id\", \"relation\": \"app.t\",
         \"blocks_done\": 1, \"blocks_total\": 1, \"skipped\": \"{}\", \"rows_done\": 1, \"rows_total\": 1, \"run_rows\": 1, \"run_seconds\": 1, \"updated_at\": \"2026-01-01\"}'))",
-    "SELECT snowflake_migration_keep_progress(jsonb_populate_record(NULL::snowflake_progress, '{\"target\": \"app.t\", \"column_name\": \"id\"}'))",
-    "SELECT snowflake_migration_end('stranger.t', 'id')",
-    "SELECT snowflake_migration_progress('stranger.t', 'id', 'stranger.t')",
+    "SELECT snowflake_internal.migration_keep_progress(jsonb_populate_record(NULL::snowflake_internal.progress, '{\"target\": \"app.t\", \"column_name\": \"id\"}'))",
+    "SELECT snowflake_internal.migration_end('stranger.t', 'id')",
+    "SELECT snowflake_internal.migration_progress('stranger.t', 'id', 'stranger.t')",
     "CALL snowflake_migrate('stranger.t')",
     "CALL snowflake_migrate_revert('stranger.t')",
     "CALL snowflake_migrate_backfill('stranger.t')",
@@ -130,8 +130,8 @@ fn internal_routines_touch_no_table_of_another_role() -> Result<()> {
     let mut stranger = Session::connect(&cluster, "stranger", "postgres")?;
     stranger.run("CREATE TABLE stranger.t (id serial PRIMARY KEY)")?;
     stranger.run("CALL snowflake_migrate('stranger.t')")?;
-    let contents = "SELECT (SELECT string_agg(o::text, E'\\n' ORDER BY o::text) FROM snowflake_origins AS o WHERE o.target = 'stranger.t'::regclass)
-            || (SELECT count(*) FROM snowflake_progress WHERE target = 'stranger.t'::regclass OR relation = 'stranger.t'::regclass)
+    let contents = "SELECT (SELECT string_agg(o::text, E'\\n' ORDER BY o::text) FROM snowflake_internal.origins AS o WHERE o.target = 'stranger.t'::regclass)
+            || (SELECT count(*) FROM snowflake_internal.progress WHERE target = 'stranger.t'::regclass OR relation = 'stranger.t'::regclass)
             || (SELECT relowner::regrole::text FROM pg_class WHERE oid = 'stranger.t'::regclass)
             || (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'stranger.t'::regclass)";
     let before = admin.run(contents)?;
@@ -157,7 +157,10 @@ fn internal_routines_touch_no_table_of_another_role() -> Result<()> {
     let state = "SELECT concat_ws(' ', current_user, session_user, current_setting('role'), current_setting('search_path'), current_setting('session_replication_role'),
         current_setting('default_transaction_read_only'), current_setting('is_superuser'), current_setting('session_preload_libraries'))";
     let mut missing = Vec::new();
-    for routine in ["snowflake_migration_run", "snowflake_migration_query"] {
+    for routine in [
+        "snowflake_internal.migration_run",
+        "snowflake_internal.migration_query",
+    ] {
         for text in TEXTS {
             for block in [false, true] {
                 let mut session = Session::connect(&cluster, "postgres", "postgres")?;

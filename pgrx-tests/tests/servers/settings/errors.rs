@@ -236,13 +236,13 @@ fn administrative_functions_need_their_rights() -> Result<()> {
         // A mark that is too low lets IDs repeat; one that is too high
         // stops everything. Only a superuser may say where it is.
         for statement in [
-            "SELECT setval('snowflake_mark', 1)",
-            "SELECT setval('snowflake_mark', 9223372036854775807)",
-            "SELECT nextval('snowflake_mark')",
-            "ALTER SEQUENCE snowflake_mark RESTART",
-            "ALTER SEQUENCE snowflake_mark SET UNLOGGED",
-            "DROP SEQUENCE snowflake_mark",
-            "UPDATE snowflake_mark SET last_value = 1",
+            "SELECT setval('snowflake_internal.mark', 1)",
+            "SELECT setval('snowflake_internal.mark', 9223372036854775807)",
+            "SELECT nextval('snowflake_internal.mark')",
+            "ALTER SEQUENCE snowflake_internal.mark RESTART",
+            "ALTER SEQUENCE snowflake_internal.mark SET UNLOGGED",
+            "DROP SEQUENCE snowflake_internal.mark",
+            "UPDATE snowflake_internal.mark SET last_value = 1",
         ] {
             let refused = refusal(client, statement)?;
             // The schema is maker's, who may drop what is in it: there it is
@@ -256,7 +256,7 @@ fn administrative_functions_need_their_rights() -> Result<()> {
     let mut superuser = cluster.connect_to("shop")?;
     mistake(
         &mut superuser,
-        "DROP SEQUENCE ids.snowflake_mark",
+        "DROP SEQUENCE ids.snowflake_internal.mark",
         "2BP01",
         &[],
     )?;
@@ -300,8 +300,8 @@ fn no_mistake_is_an_internal_error() -> Result<()> {
         "CREATE TABLE t (id int DEFAULT snowflake_nextval()); INSERT INTO t DEFAULT VALUES",
         "CREATE TABLE g (id bigint GENERATED ALWAYS AS (snowflake_nextval()) STORED)",
         "CREATE INDEX ON pg_class ((snowflake_nextval()))",
-        "SELECT nextval('snowflake_mark')",
-        "SELECT setval('snowflake_mark', 0)",
+        "SELECT nextval('snowflake_internal.mark')",
+        "SELECT setval('snowflake_internal.mark', 0)",
         "SELECT snowflake_nextval() FROM generate_series(1, 10) ORDER BY 1 / (snowflake_nextval() - snowflake_nextval() + 1 - 1) LIMIT 0",
         "BEGIN; SELECT 1/0; SELECT snowflake_nextval(); ROLLBACK",
         "ALTER EXTENSION snowflake SET SCHEMA pg_temp",
@@ -376,7 +376,9 @@ fn an_odd_mark_is_no_internal_error() -> Result<()> {
         let mut cluster = Cluster::with_extension()?;
         let mut client = cluster.connect()?;
         let mut before = ids::nextval(&mut client, 100)?;
-        client.batch_execute(&format!("SELECT setval('snowflake_mark', {value})"))?;
+        client.batch_execute(&format!(
+            "SELECT setval('snowflake_internal.mark', {value})"
+        ))?;
         cluster.restart()?;
         let mut client = cluster.connect()?;
         match client.simple_query("SELECT snowflake_nextval()") {
@@ -412,7 +414,7 @@ fn no_answer_or_log_has_a_backtrace() -> Result<()> {
     // which another session's lock holds up.
     let cluster = builder().start_with_extension()?;
     let mut blocker = cluster.connect()?;
-    blocker.batch_execute("BEGIN; ALTER SEQUENCE snowflake_mark CACHE 1")?;
+    blocker.batch_execute("BEGIN; ALTER SEQUENCE snowflake_internal.mark CACHE 1")?;
     let mut client = cluster.connect()?;
     let (pid, token) = (ids::backend_pid(&mut client)?, client.cancel_token());
     let call = std::thread::spawn(move || refusal(&mut client, "SELECT snowflake_nextval()"));

@@ -64,7 +64,7 @@ fn change_to(cluster: &mut Cluster, layout: &str) -> Result<()> {
 
 fn mark(client: &mut Client) -> Result<i64> {
     Ok(client
-        .query_one("SELECT last_value FROM snowflake_mark", &[])?
+        .query_one("SELECT last_value FROM snowflake_internal.mark", &[])?
         .get(0))
 }
 
@@ -336,7 +336,7 @@ fn no_id_repeats_after_a_layout_change_is_able_to_fail() -> Result<()> {
 fn another_layout_is_reported_until_it_is_accepted() -> Result<()> {
     const STATUS: &str = "SELECT database_layout IS NOT DISTINCT FROM layout FROM snowflake_status";
     const READ: &str = "SELECT snowflake_timestamp(id) FROM rows ORDER BY id LIMIT 1";
-    const LINE: &str = "IDs of this database were made with another layout";
+    const LINE: &str = "IDs of this database were generated with another layout";
     let same = |cluster: &Cluster| text(&mut cluster.connect()?, STATUS);
     let mut cluster = Cluster::with_extension()?;
     let mut client = cluster.connect()?;
