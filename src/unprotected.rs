@@ -7,7 +7,6 @@
 //! | `mark`                  | the mark raises no slot after a start          |
 //! | `clock`                 | IDs follow the wall clock wherever it goes     |
 
-use std::sync::OnceLock;
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -18,8 +17,8 @@ use crate::settings;
 
 /// Whether this protection was taken away.
 pub fn is(what: &str) -> bool {
-    static TAKEN: OnceLock<String> = OnceLock::new();
-    TAKEN.get_or_init(settings::unprotected) == what
+    static TAKEN: Mutex<Option<String>> = Mutex::new(None);
+    TAKEN.lock().get_or_insert_with(settings::unprotected) == what
 }
 
 /// Whether [`slot`] has one: the session then goes to no other.

@@ -3,8 +3,8 @@
 
 use std::ffi::{c_char, c_int, c_void};
 use std::marker::PhantomData;
-use std::sync::OnceLock;
 
+use parking_lot::Mutex;
 use pgrx::{is_a, pg_guard, pg_sys};
 
 /// Calls `callback` at each event of a transaction's end, from now on.
@@ -135,8 +135,8 @@ pub trait WatchStatements {
     fn after(running: Self::Running);
 }
 
-/// The hook that was installed before this one.
-static NEXT: OnceLock<pg_sys::ProcessUtility_hook_type> = OnceLock::new();
+/// The hook that was installed before this one; `None` before this one is.
+static NEXT: Mutex<Option<pg_sys::ProcessUtility_hook_type>> = Mutex::new(None);
 
 unsafe extern "C-unwind" {
     // Not pgrx's, which catches errors and raises them again.
@@ -161,10 +161,11 @@ pub fn watch_statements<W: WatchStatements>() {
     assert!(super::is_preloading(), "hooks are set in the postmaster");
     // SAFETY: the postmaster has one thread, and no other process exists yet.
     unsafe {
-        let before = pg_sys::ProcessUtility_hook;
-        if NEXT.set(before).is_ok() {
+        NEXT.lock().get_or_insert_with(|| {
+            let before = pg_sys::ProcessUtility_hook;
             pg_sys::ProcessUtility_hook = Some(process_utility::<W>);
-        }
+            before
+        });
     }
 }
 
@@ -184,10 +185,8 @@ unsafe extern "C-unwind" fn process_utility<W: WatchStatements>(
     // this one, or Postgres itself, is passed what this one was passed.
     unsafe {
         let running = before::<W>((*statement).utilityStmt);
-        let next = match NEXT.get() {
-            Some(Some(next)) => *next,
-            _ => standard_ProcessUtility,
-        };
+        let next = *NEXT.lock();
+        let next = next.flatten().unwrap_or(standard_ProcessUtility);
         next(
             statement,
             query,
