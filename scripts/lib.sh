@@ -59,6 +59,8 @@ unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS
 PATH=$SNOWFLAKE_CACHE/tools/bin:$PATH
 # pgrx's test framework asks for USER, which a container may not set.
 USER=${USER:-$(id -un)}
+# Where rustup puts cargo, for shells whose PATH lacks it.
+command -v cargo >/dev/null || PATH=$PATH:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin
 export PATH USER
 
 # installed_version PACKAGE: its version, or nothing.
