@@ -16,10 +16,13 @@ SET snowflake.node_id = 2;
 SET snowflake.max_borrow = 0;
 SET snowflake.max_clock_step = 0;
 SET snowflake.lease = '1s';
+\set VERBOSITY sqlstate
+-- Versions print the range differently.
 SET snowflake.max_wait = -1;
+ALTER SYSTEM SET snowflake.lease = '2h';
+\set VERBOSITY default
 SET snowflake.max_wait = 'long';
 SET snowflake.maxwait = 1;
-ALTER SYSTEM SET snowflake.lease = '2h';
 ALTER SYSTEM SET snowflake.node_id = -2;
 ALTER SYSTEM SET snowflake.layout = 'timestamp:41 node:6 backend:4';
 ALTER SYSTEM SET snowflake.layout = 'timestamp:64 sequence:9';
