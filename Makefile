@@ -8,26 +8,44 @@ export PG_CONFIG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop test install soak online-load bench clean clean-cache
+.PHONY: help demo demo-stop check test installcheck install uninstall soak online-load bench clean clean-cache
 
+# What follows `##` is a target's line here; a line `#: ` below it is one more.
 help: ## this list
-	@echo "snowflake: primary keys for PostgreSQL that never come twice"
+	@echo "Snowflake IDs for PostgreSQL. What there is to do, and how long it takes on two cores:"
 	@echo
-	@sed -nE 's/^([a-z-]+): ## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -nE -e 's/^([a-z-]+): ## (.*)/  make \1\t\2/p' -e 's/^#: (.*) -- (.*)/    \1\t\2/p' $(MAKEFILE_LIST) | expand -t 36
 	@echo
 	@echo "  PG_CONFIG=/path/to/pg_config chooses another server than Debian's PostgreSQL 15."
+	@echo "  The first run also installs what is needed and compiles everything, for some minutes."
 
-demo: ## see it work: a throwaway server, 8 clients, a kill -9, no duplicate
+demo: ## see it work: a throwaway server, 8 clients, a kill -9, no duplicate (a minute)
 	@scripts/demo start
 
 demo-stop: ## end the demo's server
 	@scripts/demo stop
 
-test: ## every check and test, on private copies of the server (from nothing: about 20 minutes on two cores)
+check: ## formatting, clippy, scripts, spelling, the crates' tests (seconds, once compiled)
+	@scripts/check
+
+test: ## every check and test, on private copies of the server (20 minutes)
+#: test ONLY=mark:: -- the tests of servers in the module mark, or with that name (a minute)
+#: test ONLY=sql::compose -- the tests inside a server with that name; ONLY=sql for all (a minute)
+#: test ONLY=crates -- the tests of the crates (half a minute)
 	@scripts/test
 
-install: ## install into a real server: make install PG_CONFIG=/path/to/pg_config
+installcheck: ## compare what a throwaway server answers with test/regress/expected (15 seconds)
+#: installcheck TESTS='text copy' -- these files only
+#: installcheck ACCEPT=1 -- make the answers the expected output; then read git diff
+#: installcheck RUNNING=1 -- on the server that PGHOST and PGPORT lead to
+	@scripts/installcheck
+
+install: ## install into the server of PG_CONFIG, with sudo where needed (2 minutes)
+#: install DESTDIR=/path -- below that directory, for packages
 	@scripts/install
+
+uninstall: ## remove it from the server of PG_CONFIG
+	@scripts/install --uninstall
 
 soak: ## faults of all kinds against 8 sessions: make soak SECONDS=600 SEED=1
 	@scripts/soak $(SECONDS) $(SEED)
@@ -35,7 +53,7 @@ soak: ## faults of all kinds against 8 sessions: make soak SECONDS=600 SEED=1
 online-load: ## online migrations beside pgbench: make online-load SCALE=20 ORDERS=1000000
 	@scripts/online-load $(SCALE) $(ORDERS)
 
-bench: ## measure beside other ways to make IDs, with PostgreSQL 15 and 18: docs/benchmarks.md (an hour and a half; OPTIONS=--quick)
+bench: ## measure beside other ways to generate IDs, with PostgreSQL 15 and 18: docs/benchmarks.md (an hour and a half; OPTIONS=--quick)
 	@scripts/bench $(OPTIONS)
 
 clean: ## delete what was built in the checkout

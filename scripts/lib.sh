@@ -59,6 +59,8 @@ unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS
 PATH=$SNOWFLAKE_CACHE/tools/bin:$PATH
 # pgrx's test framework asks for USER, which a container may not set.
 USER=${USER:-$(id -un)}
+# Where rustup puts cargo, for shells whose PATH lacks it.
+command -v cargo >/dev/null || PATH=$PATH:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin
 export PATH USER
 
 # installed_version PACKAGE: its version, or nothing.
@@ -156,8 +158,11 @@ use_server() {
     fi
 }
 
-# install_into PG_CONFIG [FEATURE]: a release build of the extension.
+# install_into PG_CONFIG [FEATURE]: builds the extension and installs it into
+# that tree; PROFILE=dev builds it as cargo does for tests, many times as fast.
 install_into() {
-    (cd "$ROOT" && cargo-pgrx pgrx install --release --pg-config "$1" \
+    local profile=(--release)
+    if [ "${PROFILE:-release}" = dev ]; then profile=(); fi
+    (cd "$ROOT" && cargo-pgrx pgrx install ${profile[@]+"${profile[@]}"} --pg-config "$1" \
         --no-default-features --features "$FEATURE${2:+ $2}")
 }

@@ -1,0 +1,21 @@
+-- The views, and what they show of a server that has generated IDs.
+SET TimeZone = 'UTC';
+SET DateStyle = 'ISO';
+\set SHOW_CONTEXT never
+SELECT c.relname AS view, a.attname AS column, format_type(a.atttypid, a.atttypmod) AS type
+FROM pg_attribute AS a
+JOIN pg_class AS c ON c.oid = a.attrelid
+WHERE c.oid IN ('snowflake_status'::regclass, 'snowflake_stat_slots'::regclass, 'snowflake_layouts'::regclass,
+                'snowflake_serial_columns'::regclass, 'snowflake_migrations'::regclass)
+  AND a.attnum > 0
+ORDER BY c.relname COLLATE "C", a.attnum;
+SELECT snowflake_stat_reset();
+SELECT count(*) FROM snowflake_nextvals(1000);
+SELECT ids >= 1000 AS counts_ids, waits >= 0 AS counts_waits, preloaded, last_id_at IS NOT NULL AS has_last_id,
+       reserved_until > last_id_at AS reserves_ahead, clock_behind, node_id = current_setting('snowflake.node_id')::int AS node,
+       layout, database_layout IS NOT DISTINCT FROM layout AS same_layout, expires_at
+FROM snowflake_status;
+SELECT count(*) AS slots, min(backend_id), max(backend_id), sum(ids) >= 1000 AS counts_ids FROM snowflake_stat_slots;
+SELECT count(*) AS own_slot FROM snowflake_stat_slots WHERE pg_backend_pid() = ANY (pids);
+SELECT name, layout, expires_at, ids_per_second, nodes, backends FROM snowflake_layouts ORDER BY name COLLATE "C";
+SELECT * FROM snowflake_migrations;

@@ -1,0 +1,45 @@
+-- What an ordinary role may do.
+SET TimeZone = 'UTC';
+SET DateStyle = 'ISO';
+\set SHOW_CONTEXT never
+SET client_min_messages = warning;
+CREATE ROLE regress_snowflake_owner;
+CREATE ROLE regress_snowflake_user;
+GRANT CREATE ON SCHEMA public TO regress_snowflake_user;
+CREATE TABLE others (id serial PRIMARY KEY);
+ALTER TABLE others OWNER TO regress_snowflake_owner;
+SET ROLE regress_snowflake_user;
+-- IDs, reading them, and the views.
+SELECT snowflake_nextval() > 0 AS generated;
+SELECT snowflake_node_id(snowflake_currval()) = current_setting('snowflake.node_id')::int AS own_node;
+SELECT count(*) FROM snowflake_status;
+SELECT count(*) > 0 AS has_slots FROM snowflake_stat_slots;
+-- Its own table, and no other.
+CREATE TABLE own (id serial PRIMARY KEY);
+CALL snowflake_migrate('own');
+INSERT INTO own DEFAULT VALUES RETURNING id > 1000 AS is_snowflake;
+CALL snowflake_migrate_revert('own');
+CALL snowflake_migrate('others');
+CALL snowflake_migrate_revert('others');
+-- What administrators do.
+SELECT snowflake_stat_reset();
+SELECT snowflake_start_after(1);
+SELECT snowflake_accept_clock('2026-11-20 00:00+00');
+SELECT snowflake_accept_layout();
+RESET ROLE;
+-- Only the first may be granted.
+GRANT EXECUTE ON FUNCTION snowflake_stat_reset(), snowflake_start_after(bigint) TO regress_snowflake_user;
+SET ROLE regress_snowflake_user;
+SELECT snowflake_stat_reset();
+SELECT snowflake_start_after(1);
+RESET ROLE;
+-- A superuser.
+SELECT snowflake_start_after(1);
+\set VERBOSITY terse
+SELECT snowflake_accept_clock('2020-01-01 00:00+00');
+\set VERBOSITY default
+SELECT snowflake_accept_layout();
+REVOKE EXECUTE ON FUNCTION snowflake_stat_reset(), snowflake_start_after(bigint) FROM regress_snowflake_user;
+DROP TABLE own, others;
+REVOKE CREATE ON SCHEMA public FROM regress_snowflake_user;
+DROP ROLE regress_snowflake_user, regress_snowflake_owner;
