@@ -75,8 +75,8 @@ impl Identity {
     }
 }
 
-/// A function of its own, with the numbers by value: a message at the place of the check would keep the numbers in
-/// memory there, and stores before the next ID's compare-and-swap delay it.
+/// This is a function of its own, with the numbers by value. A message at the place of the check would keep the numbers
+/// in memory there, and stores before the next ID's compare-and-swap delay it.
 #[cold]
 #[inline(never)]
 fn outside_the_layout(tick: Tick, number: u32) -> ! {
