@@ -28,8 +28,8 @@ pub struct Session {
     pub tick_micros: u32,
 }
 
-/// Not an `AtomicPtr`: the fields of a static have fixed addresses, so the fast
-/// path has one load less.
+/// Not an `AtomicPtr`: to read that needs `unsafe`, and the fast path would load the
+/// fields only after the pointer. Those of a static are at fixed addresses.
 static SESSION: OnceLock<Session> = OnceLock::new();
 
 /// What changes, for the way to an ID. A process has one thread, so these are

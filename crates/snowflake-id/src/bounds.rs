@@ -1,7 +1,7 @@
 //! The bounds of the IDs that a server may have issued: one for each layout and node number that it has had.
 //!
-//! After a start, a server issues IDs above those that it issued before, in any database and with any layout. Earlier node
-//! numbers matter only with another layout: IDs of the same layout and another node number are different numbers.
+//! After a start, a server issues IDs above those that it issued before, in any database and with any layout. Earlier
+//! node numbers matter only with another layout: IDs of the same layout and another node number are different numbers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -48,8 +48,8 @@ impl Bounds {
             .unwrap_or(SnowflakeId::ZERO)
     }
 
-    /// Raises the bound of one layout and node number. It is never lowered. If there are too many bounds, the lowest of the
-    /// others is dropped: it is the furthest behind the clock.
+    /// Raises the bound of one layout and node number. It is never lowered. If there are too many bounds, the lowest of
+    /// the others is dropped: it is the furthest behind the clock.
     pub fn raise(&mut self, new: Bound) {
         let is_same = |it: &Bound| it.layout == new.layout && it.node == new.node;
         match self.0.iter_mut().find(|it| is_same(it)) {

@@ -108,8 +108,8 @@ impl Layout {
         self.backend.max() as u32
     }
 
-    /// Whether a greater backend number makes a greater ID within one tick and node. It does not if the sequence is above
-    /// the backend number, or if the layout has no backend number.
+    /// Whether a greater backend number makes a greater ID within one tick and node. It does not if the sequence is
+    /// above the backend number, or if the layout has no backend number.
     pub const fn backend_is_above_sequence(&self) -> bool {
         self.backend.bits > 0 && self.backend.shift > self.sequence.shift
     }
@@ -136,8 +136,8 @@ impl Layout {
         )
     }
 
-    /// The fields that the layout has, from the most significant bit down. The timestamp is the first, no bits lie between
-    /// two fields, and the lowest bit of the last one is bit 0.
+    /// The fields that the layout has, from the most significant bit down. The timestamp is the first, no bits lie
+    /// between two fields, and the lowest bit of the last one is bit 0.
     pub fn fields(&self) -> impl Iterator<Item = FieldBits> + use<> {
         let mut fields = [
             ("timestamp", self.timestamp),
@@ -189,8 +189,8 @@ impl Layout {
         tick.map_or_else(|| self.tick_at_slow(time), Ok)
     }
 
-    /// The tick that many microseconds after the epoch, for a caller that keeps time in 64 bits. `None` past the last tick
-    /// and past 146,000 years: then [`tick_at`](Self::tick_at) has the answer.
+    /// The tick that many microseconds after the epoch, for a caller that keeps time in 64 bits. `None` past the last
+    /// tick and past 146,000 years: then [`tick_at`](Self::tick_at) has the answer.
     #[inline]
     pub fn tick_after(&self, micros: u64) -> Option<Tick> {
         if micros >= TickLength::END {
@@ -303,8 +303,8 @@ impl Layout {
         self.max_id(Time::from_unix_micros(time.unix_micros().saturating_sub(1)))
     }
 
-    /// The smallest ID of `tick`, all other fields 0. [`SnowflakeId::MAX`] for a tick past the last one whose smallest ID
-    /// would be greater than that.
+    /// The smallest ID of `tick`, all other fields 0. [`SnowflakeId::MAX`] for a tick past the last one whose smallest
+    /// ID would be greater than that.
     pub fn first_id_of(&self, tick: Tick) -> SnowflakeId {
         if tick.get() > SnowflakeId::MAX.bits() >> self.timestamp.shift {
             return SnowflakeId::MAX;

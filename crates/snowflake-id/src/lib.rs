@@ -9,8 +9,8 @@
 //! - [`SlewedClock`]: what time it is after the wall clock was set back.
 //! - [`Encoding`]: an ID as text of fixed width that sorts as the IDs do, and back.
 //!
-//! The caller provides the time and does the waiting. A slot never sleeps and never reads a clock: it is given the time, and
-//! answers with sequence numbers, with the time until which to wait, or with the tick that has to be
+//! The caller provides the time and does the waiting. A slot never sleeps and never reads a clock: it is given the
+//! time, and answers with sequence numbers, with the time until which to wait, or with the tick that has to be
 //! [reserved](Allowance::reserved) first. So all of it can be tested by arithmetic, and model-checked with loom.
 //!
 //! ```
@@ -46,10 +46,10 @@
 //! # What keeps IDs apart
 //!
 //! Two IDs of the same slot differ because the slot's word only grows ([`Slot`] has the table). Two IDs of different
-//! slots differ in their backend number, two of different servers in their node number. A slot is lost with its memory. So a
-//! server that issues IDs across restarts keeps a bound on disk and never passes an [`Allowance::reserved`] above it
-//! ([`Layout::first_id_of`], [`Layout::tick_of`]). At the start it raises the slots to that bound ([`Slot::raise_to`],
-//! [`Layout::tick_above`]).
+//! slots differ in their backend number, two of different servers in their node number. A slot is lost with its memory.
+//! So a server that issues IDs across restarts keeps a bound on disk and never passes an [`Allowance::reserved`] above
+//! it ([`Layout::first_id_of`], [`Layout::tick_of`]). At the start it raises the slots to that bound
+//! ([`Slot::raise_to`], [`Layout::tick_above`]).
 
 #![forbid(unsafe_code)]
 

@@ -1,13 +1,13 @@
 //! The time that IDs are generated with when the wall clock cannot be trusted.
 //!
-//! After a restart, IDs begin above a bound that may lie a little ahead of the clock. After a clock step back, the clock
-//! stays behind the issued IDs for as long as the step was. [`SlewedClock`] holds the highest time known to have been
-//! reached. While the wall clock is below it, time continues from there half as fast as a clock that cannot step, as
-//! `adjtime` slews a clock, until the wall clock has caught up. So no rate of IDs runs dry during a long step, and no ID's
-//! time is off by more than the step.
+//! After a restart, IDs begin above a bound that may lie a little ahead of the clock. After a clock step back, the
+//! clock stays behind the issued IDs for as long as the step was. [`SlewedClock`] holds the highest time known to have
+//! been reached. While the wall clock is below it, time continues from there half as fast as a clock that cannot step,
+//! as `adjtime` slews a clock, until the wall clock has caught up. So no rate of IDs runs dry during a long step, and
+//! no ID's time is off by more than the step.
 //!
-//! A clock that jumps ahead would take the IDs with it, for good: it is trusted up to a limit only, measured against the
-//! clock that cannot step.
+//! A clock that jumps ahead would take the IDs with it, for good: it is trusted up to a limit only, measured against
+//! the clock that cannot step.
 //!
 //! Like everything in this crate it reads no clock: both clocks are arguments.
 
@@ -15,10 +15,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::time::{BootTime, ClockOffset, WallTime};
 
-/// The highest time reached and the offset of the wall clock that is trusted, shared by all processes that generate IDs.
+/// The highest time reached and the offset of the wall clock that is trusted, shared by all processes that generate
+/// IDs.
 ///
-/// All-zero bytes are a valid value; [`SlewedClock::trust`] gives it a clock to trust. The first two words only grow, each
-/// by an atomic maximum, so they need no lock; the third is whatever was trusted last:
+/// All-zero bytes are a valid value; [`SlewedClock::trust`] gives it a clock to trust. The first two words only grow,
+/// each by an atomic maximum, so they need no lock; the third is whatever was trusted last:
 ///
 /// | word      | holds                                                                 |
 /// |-----------|-----------------------------------------------------------------------|
@@ -62,7 +63,8 @@ pub struct Limits {
     /// A clock step forward up to this many microseconds is trusted even if `max_step` is less: up to there time is
     /// reserved, and no process compares the clocks.
     pub unseen: i64,
-    /// No time before this can be right: a clock that showed such a time before it jumped ahead was wrong then, not now.
+    /// No time before this can be right: a clock that showed such a time before it jumped ahead was wrong then, not
+    /// now.
     pub earliest: WallTime,
 }
 
@@ -113,8 +115,8 @@ impl SlewedClock {
 
     /// Accepts a clock step that [`SlewedClock::now`] did not refuse. `true` for the first of several callers.
     ///
-    /// `before` is an [`offset`](SlewedClock::offset) that was read before the clocks were. So a late caller, with clocks
-    /// that were read before the step, finds that the offset has changed, and does not revert it.
+    /// `before` is an [`offset`](SlewedClock::offset) that was read before the clocks were. So a late caller, with
+    /// clocks that were read before the step, finds that the offset has changed, and does not revert it.
     pub fn accept_step(&self, before: ClockOffset, after: ClockOffset) -> bool {
         self.offset
             .compare_exchange(

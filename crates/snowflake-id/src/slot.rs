@@ -35,22 +35,22 @@ pub struct Slot {
     /// | any whose next tick is not reserved | the same | `Reserve` |
     /// | any, `raise_to(t)` | max of it and (t - 1, sequence used up) | |
     ///
-    /// `start` continues from the last sequence number within the lowest sixteenth of the range. If it were always 0, IDs
-    /// issued at a low rate would all end in the same bits, and `id % n` would not spread them. It is 0 if the sequence
-    /// has fewer than 4 bits.
+    /// `start` continues from the last sequence number within the lowest sixteenth of the range. If it were always 0,
+    /// IDs issued at a low rate would all end in the same bits, and `id % n` would not spread them. It is 0 if the
+    /// sequence has fewer than 4 bits.
     ///
-    /// In the rows without `tick < now`, the word after is `word + 1`: if the sequence is used up, that carries into the
-    /// tick and leaves a sequence of 0. So the word only ever grows, whatever `now` does.
+    /// In the rows without `tick < now`, the word after is `word + 1`: if the sequence is used up, that carries into
+    /// the tick and leaves a sequence of 0. So the word only ever grows, whatever `now` does.
     ///
     /// # Memory ordering
     ///
-    /// `Relaxed` throughout. No word may be issued twice, nor after a higher one. Both follow from the one modification order that every atomic has by itself: a
-    /// compare-and-swap succeeds only against the newest word and only replaces it by a greater one, `fetch_max` never
-    /// lowers it, and a stale first load merely makes the swap fail. Stronger orderings order *other* memory
-    /// relative to the word, and no other memory is published through it: `now` and `reserved` are arguments, and using an
-    /// older `reserved` is safe because that bound only grows. A caller that announces raised slots uses a flag of its own,
-    /// written with `Release` after [`Slot::raise_to`] and read with `Acquire`. What happened before then stays before in
-    /// this word's order too (coherence).
+    /// `Relaxed` throughout. No word may be issued twice, nor after a higher one. Both follow from the one modification
+    /// order that every atomic has by itself: a compare-and-swap succeeds only against the newest word and only
+    /// replaces it by a greater one, `fetch_max` never lowers it, and a stale first load merely makes the swap fail.
+    /// Stronger orderings order *other* memory relative to the word, and no other memory is published through it: `now`
+    /// and `reserved` are arguments, and using an older `reserved` is safe because that bound only grows. A caller that
+    /// announces raised slots uses a flag of its own, written with `Release` after [`Slot::raise_to`] and read with
+    /// `Acquire`. What happened before then stays before in this word's order too (coherence).
     state: AtomicU64,
 }
 
@@ -61,8 +61,8 @@ pub struct Allowance {
     pub now: Tick,
     /// How many ticks ahead of `now` a slot may borrow.
     pub max_borrow: u64,
-    /// The first tick that is not reserved: no ID of it or of a later tick is issued. At most one past the layout's last
-    /// tick, so that no ID is later than that.
+    /// The first tick that is not reserved: no ID of it or of a later tick is issued. At most one past the layout's
+    /// last tick, so that no ID is later than that.
     pub reserved: Tick,
 }
 
@@ -117,18 +117,19 @@ impl Slot {
     ///
     /// # Cost
     ///
-    /// Inlined on x86-64, 34 instructions within a tick, 46 with [`Identity::id`](crate::Identity::id) (callgrind over the group
-    /// `given_time` of benches/one_id). Most of the time goes into one of them, the locked compare-and-swap: it waits
-    /// for everything before it, stores too, and what follows waits for it. So what can be wrong with a tick is found by
-    /// branches that are predicted, before the swap, and nothing is stored there. A caller that reads the system's clock for
-    /// every ID pays about ten times as much for that as for all of the rest (the groups `clock_alone` and `clock_1us`).
+    /// Inlined on x86-64, 34 instructions within a tick, 46 with [`Identity::id`](crate::Identity::id) (callgrind over
+    /// the group `given_time` of benches/one_id). Most of the time goes into one of them, the locked compare-and-swap:
+    /// it waits for everything before it, stores too, and what follows waits for it. So what can be wrong with a tick
+    /// is found by branches that are predicted, before the swap, and nothing is stored there. A caller that reads the
+    /// system's clock for every ID pays about ten times as much for that as for all of the rest (the groups
+    /// `clock_alone` and `clock_1us`).
     #[inline]
     pub fn next(&self, sequence_bits: u32, allowance: Allowance) -> Answer {
         self.advance(sequence_bits, allowance, true, |_left| 1)
     }
 
-    /// The same without borrowing a further tick: if the sequence is used up, the answer is to wait for the following tick. A session with
-    /// other slots tries those first ([`SlotWalk`](crate::SlotWalk)).
+    /// The same without borrowing a further tick: if the sequence is used up, the answer is to wait for the following
+    /// tick. A session with other slots tries those first ([`SlotWalk`](crate::SlotWalk)).
     #[inline]
     pub fn next_within(&self, sequence_bits: u32, allowance: Allowance) -> Answer {
         self.advance(sequence_bits, allowance, false, |_left| 1)
@@ -176,8 +177,8 @@ impl Slot {
             let mut first = following;
             let mut tick = following >> sequence_bits;
             if tick < now {
-                // Not rare, but a branch that is predicted well. The compiler prefers conditional moves: then every swap
-                // waits for all of this, and an ID takes a quarter more time (benches/one_id).
+                // Not rare, but a branch that is predicted well. The compiler prefers conditional moves: then every
+                // swap waits for all of this, and an ID takes a quarter more time (benches/one_id).
                 cold_path();
                 let start = now << sequence_bits;
                 if start >> sequence_bits != now {
@@ -220,8 +221,8 @@ impl Slot {
         self.state.fetch_max(before, Relaxed);
     }
 
-    /// The last tick and sequence number that were issued, or what [`Slot::raise_to`] left; (0, 0) if the slot was never
-    /// used.
+    /// The last tick and sequence number that were issued, or what [`Slot::raise_to`] left; (0, 0) if the slot was
+    /// never used.
     pub fn last(&self, sequence_bits: u32) -> (Tick, u32) {
         let state = self.state.load(Relaxed);
         (

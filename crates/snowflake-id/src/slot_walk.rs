@@ -6,8 +6,8 @@ use crate::layout::Layout;
 use crate::slot::{Allowance, Answer, Run, Slot};
 use crate::time::Tick;
 
-/// The shared slot. Within a tick, IDs of all other slots are greater, so a session that comes from one of them starts here
-/// in the following tick.
+/// The shared slot. Within a tick, IDs of all other slots are greater, so a session that comes from one of them starts
+/// here in the following tick.
 const SHARED: u32 = 0;
 
 /// The number, within a tick, of the ID with which a session starts to generate in bulk.
@@ -23,15 +23,15 @@ const AGAIN: u64 = 16;
 ///
 /// A session generates single IDs in its own slot. With its fourth ID within a tick it starts to generate **in bulk**,
 /// and moves to slot 0, the shared slot of all such sessions. There they get their numbers in the order in which they
-/// call, as from a sequence, so that the rows of several writers enter an index at its end. In slots of their own, each writer's
-/// rows of a tick would enter below those of writers with a greater backend number, and split full pages.
+/// call, as from a sequence, so that the rows of several writers enter an index at its end. In slots of their own, each
+/// writer's rows of a tick would enter below those of writers with a greater backend number, and split full pages.
 ///
 /// The backend number is above the sequence, so an ID of slot 0 is greater than those of other slots from the following
-/// tick on. If that tick has not come yet, it is borrowed. When a tick of the shared slot is used up, a session continues
-/// in its own slot **in the same tick**, and tries the shared one again a little later. So many writers on many
-/// processors share one slot only for the numbers of one slot. From its own slot it continues in those above it, and
-/// when none of them has anything left, in the following tick. Only when nothing more may be borrowed does it wait. After
-/// ten ticks without an ID it returns to its own slot.
+/// tick on. If that tick has not come yet, it is borrowed. When a tick of the shared slot is used up, a session
+/// continues in its own slot **in the same tick**, and tries the shared one again a little later. So many writers on
+/// many processors share one slot only for the numbers of one slot. From its own slot it continues in those above it,
+/// and when none of them has anything left, in the following tick. Only when nothing more may be borrowed does it wait.
+/// After ten ticks without an ID it returns to its own slot.
 ///
 /// If the layout has no backend numbers, or has them below the sequence (where a greater number is no greater ID), a
 /// session stays in its slot.
@@ -380,7 +380,8 @@ mod tests {
         (0..count).map(|_| Slot::new()).collect()
     }
 
-    /// A session that generates as in the extension: in its slot as long as it may stay, then by [`SlotWalk::next_run`].
+    /// A session that generates as in the extension: in its slot as long as it may stay, then by
+    /// [`SlotWalk::next_run`].
     struct Session<'a> {
         walk: SlotWalk<'a>,
         position: Position,

@@ -10,10 +10,10 @@ use crate::id::SnowflakeId;
 /// How an ID is written as text: one width for all IDs, and the order of the texts, byte by byte (the collation `C`),
 /// is the order of the IDs.
 ///
-/// `Base32` is Douglas Crockford's (<https://www.crockford.com/base32.html>) without hyphens and check symbol: no letter
-/// looks like a digit, and upper and lower case are read alike. It also sorts right in collations that have digits before
-/// letters and the letters in alphabetical order. `Base62` is shorter by two characters; upper and lower case differ, and
-/// it sorts right in `C` only.
+/// `Base32` is Douglas Crockford's (<https://www.crockford.com/base32.html>) without hyphens and check symbol: no
+/// letter looks like a digit, and upper and lower case are read alike. It also sorts right in collations that have
+/// digits before letters and the letters in alphabetical order. `Base62` is shorter by two characters; upper and lower
+/// case differ, and it sorts right in `C` only.
 ///
 /// ```
 /// use snowflake_id::{Encoding, SnowflakeId};

@@ -144,7 +144,8 @@ impl BootTime {
     }
 }
 
-/// By how many microseconds a wall clock is ahead of a clock that cannot be set. It changes only when the wall clock steps.
+/// By how many microseconds a wall clock is ahead of a clock that cannot be set. It changes only when the wall clock
+/// steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct ClockOffset(i64);
@@ -168,7 +169,8 @@ impl ClockOffset {
         self.0
     }
 
-    /// By how many microseconds the wall clock has stepped since it had the offset `earlier`: forward, or, negative, back.
+    /// By how many microseconds the wall clock has stepped since it had the offset `earlier`: forward, or, negative,
+    /// back.
     #[inline]
     pub const fn step_since(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0)

@@ -8,19 +8,20 @@
 //!         C × slots
 //! ```
 //!
-//! All pointer arithmetic on the block is here, without Postgres, so that it can be tested by an ordinary program, under
-//! a sanitizer, and under Miri. The extension defines what the parts mean (`src/shared.rs`).
+//! All pointer arithmetic on the block is here, without Postgres, so that it can be tested by an ordinary program,
+//! under a sanitizer, and under Miri. The extension defines what the parts mean (`src/shared.rs`).
 //!
 //! # Provenance
 //!
-//! A pointer may be used only within the memory that it was created for. A pointer that is derived from a reference to the
-//! header is valid within the header only. So the block keeps the pointer to the whole memory, and each part's pointer is
-//! derived from that one; no reference is ever turned back into a pointer.
+//! A pointer may be used only within the memory that it was created for. A pointer that is derived from a reference to
+//! the header is valid within the header only. So the block keeps the pointer to the whole memory, and each part's
+//! pointer is derived from that one; no reference is ever turned back into a pointer.
 //!
 //! Miri checks this rule, if the toolchain has it (`cargo miri test -p snowflake-shmem`). Only two expressions create a
-//! pointer: `base` in [`Block::attach`] (the caller's pointer plus its padding) and `part` (that pointer plus an offset that
-//! [`Layout::extend`] has computed). The tests fill memory that has exactly the requested size, which AddressSanitizer
-//! checks (`RUSTFLAGS=-Zsanitizer=address cargo +nightly test -p snowflake-shmem --lib --target x86_64-unknown-linux-gnu`).
+//! pointer: `base` in [`Block::attach`] (the caller's pointer plus its padding) and `part` (that pointer plus an offset
+//! that [`Layout::extend`] has computed). The tests fill memory that has exactly the requested size, which
+//! AddressSanitizer checks (`RUSTFLAGS=-Zsanitizer=address cargo +nightly test -p snowflake-shmem --lib --target
+//! x86_64-unknown-linux-gnu`).
 #![allow(unsafe_code)] // pointers into shared memory
 
 use std::alloc::Layout;
@@ -131,8 +132,8 @@ where
     /// The header.
     #[must_use]
     pub fn header(self) -> &'static H {
-        // SAFETY: `part` is valid for one `H`, zeroed at first, never moved or freed, and only shared references to it are
-        // created.
+        // SAFETY: `part` is valid for one `H`, zeroed at first, never moved or freed, and only shared references to it
+        // are created.
         unsafe { self.part::<H>(0).as_ref() }
     }
 
@@ -210,7 +211,8 @@ mod tests {
     type Plain = Block<Wide, Line, Line, Line, ENTRIES>;
     type Uneven = Block<Odd, Line, Odd, Wide, ENTRIES>;
 
-    /// Memory of exactly this size, `off` bytes after the beginning of a cache line. A sanitizer reports a byte beyond it.
+    /// Memory of exactly this size, `off` bytes after the beginning of a cache line. A sanitizer reports a byte beyond
+    /// it.
     fn with_memory(size: usize, off: usize, test: impl FnOnce(NonNull<u8>)) {
         let layout = Layout::from_size_align(size + off, 64).expect("a layout");
         // SAFETY: the size is not 0; freed below, when nothing refers to it any more.
@@ -227,8 +229,8 @@ mod tests {
         (range.start.addr(), range.end.addr())
     }
 
-    /// Writes to every part through the references, as the extension does, and checks that no part overlaps another, leaves
-    /// the memory or is not aligned.
+    /// Writes to every part through the references, as the extension does, and checks that no part overlaps another,
+    /// leaves the memory or is not aligned.
     macro_rules! checks_a_block {
         ($block:ty, $slots:expr, $off:expr) => {
             with_memory(<$block>::size($slots), $off, |start| {

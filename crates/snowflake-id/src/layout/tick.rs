@@ -1,11 +1,12 @@
 //! The length of a tick.
 
-/// The length of a tick in microseconds, with the reciprocal for dividing by it. Every ID needs that division, between the
-/// clock and the compare-and-swap, and a multiplication takes a fraction of its time.
+/// The length of a tick in microseconds, with the reciprocal for dividing by it. Every ID needs that division, between
+/// the clock and the compare-and-swap, and a multiplication takes a fraction of its time.
 ///
 /// With `d` microseconds and `s = floor(log2 d)`, the reciprocal is `m = ceil(2^(63+s) / d)`, and
-/// `floor(n / d) = floor(2n × m / 2^(64+s))` for all `n` below 2^62: `m` is too large by less than 1, so `n × m / 2^(63+s)`
-/// is too large by less than `n / 2^(63+s)`, and that is less than `1/d`, because `d` is less than `2^(s+1)`.
+/// `floor(n / d) = floor(2n × m / 2^(64+s))` for all `n` below 2^62. The reason: `m` is too large by less than 1, so
+/// `n × m / 2^(63+s)` is too large by less than `n / 2^(63+s)`. That is less than `1/d`, because `d` is less than
+/// `2^(s+1)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct TickLength {
     /// At most 2^63.
