@@ -93,8 +93,3 @@ fn read(clock: clockid_t) -> i64 {
 pub fn time(wall: WallTime) -> Time {
     wall.into()
 }
-
-/// Microseconds since 1970 as a time.
-pub fn unix_time(unix_micros: i64) -> Time {
-    Time::from_unix_micros(unix_micros.into())
-}

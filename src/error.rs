@@ -7,9 +7,9 @@
 
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_id::{FieldError, Layout, LayoutError, TextError, Time, presets};
+use snowflake_id::{FieldError, Layout, LayoutError, TextError, Time, WallTime, presets};
 
-use crate::clock::unix_time as time;
+use crate::clock::time;
 
 /// Why a call fails.
 #[derive(Debug)]
@@ -34,10 +34,10 @@ pub enum Error {
     },
     /// The mark was set by more than a lease ahead of the clock.
     MarkSetAhead {
-        /// The wall clock, microseconds since 1970.
-        wall: i64,
-        /// The mark's time, microseconds since 1970.
-        set_to: i64,
+        /// The wall clock.
+        wall: WallTime,
+        /// The mark's time.
+        set_to: WallTime,
     },
     /// The contents of the floor's file are not valid.
     FloorDamaged(String),
@@ -50,31 +50,31 @@ pub enum Error {
     },
     /// The clock is behind by more than `snowflake.max_clock_step`.
     ClockBehind {
-        /// The wall clock, microseconds since 1970.
-        wall: i64,
-        /// The time up to which IDs may have been issued, microseconds since 1970.
-        reached: i64,
+        /// The wall clock.
+        wall: WallTime,
+        /// The time up to which IDs may have been issued.
+        reached: WallTime,
     },
     /// The clock has jumped forward by more than `snowflake.max_clock_step`.
     ClockAhead {
-        /// The wall clock, microseconds since 1970.
-        wall: i64,
-        /// The time without the jump, microseconds since 1970.
-        expected: i64,
+        /// The wall clock.
+        wall: WallTime,
+        /// The time without the jump.
+        expected: WallTime,
     },
     /// The time passed to `snowflake_accept_clock` is not the clock's.
     ClockNotAsExpected {
-        /// The wall clock, microseconds since 1970.
-        wall: i64,
-        /// The time that was passed, microseconds since 1970.
-        expected: i64,
+        /// The wall clock.
+        wall: WallTime,
+        /// The time that was passed.
+        expected: WallTime,
     },
     /// `snowflake_start_after` would move IDs too far ahead of the clock.
     StartTooFarAhead {
         /// The ID.
         id: i64,
-        /// The wall clock, microseconds since 1970.
-        wall: i64,
+        /// The wall clock.
+        wall: WallTime,
         /// The time at which IDs would start.
         start: Time,
     },
@@ -82,10 +82,10 @@ pub enum Error {
     NotSuperuser(&'static str),
     /// The wait for an ID would be longer than `snowflake.max_wait`.
     WaitTooLong {
-        /// The wall clock, microseconds since 1970.
-        wall: i64,
-        /// The time of the next available ID, microseconds since 1970.
-        next: i64,
+        /// The wall clock.
+        wall: WallTime,
+        /// The time of the next available ID.
+        next: WallTime,
         /// The length of the wait, milliseconds.
         needed_ms: i64,
         /// `snowflake.max_wait`, milliseconds.

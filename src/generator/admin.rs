@@ -40,7 +40,7 @@ pub fn start_after(function: pg_sys::Oid, id: i64) -> Result<(), Error> {
         if tick > highest.min(layout.last_tick()) {
             return Err(Error::StartTooFarAhead {
                 id,
-                wall: clocks.wall.unix_micros(),
+                wall: clocks.wall,
                 start: layout.time_of(tick),
             });
         }
@@ -69,16 +69,16 @@ pub fn accept_clock(expected: WallTime) -> Result<(), Error> {
     let clocks = Clocks::read();
     if clocks.wall.micros_since(expected).unsigned_abs() > CLOSE {
         return Err(Error::ClockNotAsExpected {
-            wall: clocks.wall.unix_micros(),
-            expected: expected.unix_micros(),
+            wall: clocks.wall,
+            expected,
         });
     }
     let reached = shared.slewed_clock().reached();
     let behind = reached.micros_since(clocks.wall);
     if settings::max_clock_step_micros().is_some_and(|max| behind > max) {
         return Err(Error::ClockBehind {
-            wall: clocks.wall.unix_micros(),
-            reached: reached.unix_micros(),
+            wall: clocks.wall,
+            reached,
         });
     }
     shared.slewed_clock().trust(clocks.offset());

@@ -7,7 +7,7 @@
 use std::num::NonZeroU32;
 
 use pgrx::pg_sys;
-use snowflake_id::{Allowance, Answer, Tick, WallTime};
+use snowflake_id::{Allowance, Answer, Tick};
 
 use crate::clock::Clocks;
 use crate::error::Error;
@@ -90,8 +90,8 @@ fn wait_until(
     budget.wait(
         i64::try_from(needed).unwrap_or(i64::MAX),
         |needed_ms, max_wait_ms| Error::WaitTooLong {
-            wall: clocks.wall.unix_micros(),
-            next: WallTime::from(session.layout().time_of(next)).unix_micros(),
+            wall: clocks.wall,
+            next: session.layout().time_of(next).into(),
             needed_ms,
             max_wait_ms,
         },

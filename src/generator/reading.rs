@@ -52,8 +52,8 @@ impl Reading {
             Now::Behind { .. } => return Ok(None),
             Now::Ahead { expected } => {
                 return Err(Error::ClockAhead {
-                    wall: clocks.wall.unix_micros(),
-                    expected: expected.unix_micros(),
+                    wall: clocks.wall,
+                    expected,
                 });
             }
         };

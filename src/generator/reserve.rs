@@ -257,10 +257,7 @@ pub fn wait_for(
         NotReserved::SetAhead(bound) => {
             let set_to = time_of(bound);
             let needed = set_to.minus_micros(lease_micros()).micros_since(wall);
-            budget.wait(needed, |_, _| Error::MarkSetAhead {
-                wall: wall.unix_micros(),
-                set_to: set_to.unix_micros(),
-            })
+            budget.wait(needed, |_, _| Error::MarkSetAhead { wall, set_to })
         }
         // Waits for the clock to come near to the mark.
         NotReserved::TooFarAhead(bound) => {

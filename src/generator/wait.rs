@@ -106,10 +106,7 @@ impl WaitBudget {
         let needed = reached
             .micros_since(wall)
             .saturating_sub(max_step.unwrap_or(0));
-        self.wait(needed, |_, _| Error::ClockBehind {
-            wall: wall.unix_micros(),
-            reached: reached.unix_micros(),
-        })
+        self.wait(needed, |_, _| Error::ClockBehind { wall, reached })
     }
 }
 
