@@ -1,6 +1,6 @@
 //! What one ID costs, beside the other crates that keep IDs unique across threads.
 //!
-//! `cargo bench -p snowflake-id --bench one_id`, about a minute; `make bench` runs it several times, because what a machine
+//! `cargo bench -p snowflake-bench --no-default-features`, about a minute; `make bench` runs it several times, because what a machine
 //! does beside it changes from minute to minute. The peers, what each does and which were left out: `peers.rs`.
 //!
 //! # What is compared

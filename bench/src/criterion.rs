@@ -1,5 +1,5 @@
 //! The algorithm crate beside other crates: what criterion measured in this run
-//! (`crates/snowflake-id/benches`, whose header says what is compared and why).
+//! (`bench/benches/one_id`, whose header says what is compared and why).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -73,7 +73,7 @@ pub fn section(directory: &Path) -> Result<Section> {
         "Nanoseconds an ID in the crate `snowflake-id`, without Postgres, beside the crates that keep IDs unique across threads; \
          criterion's medians in rounds of their own, in each of which every function took its turn. With several threads it is \
          the wall clock's time divided by the IDs of all. What is compared, with which clock, and which crates were left out and why: \
-         [crates/snowflake-id/benches](../../crates/snowflake-id/benches)."
+         [bench/benches/one_id](../../bench/benches/one_id)."
             .to_owned(),
     )];
     let mut charts = Vec::new();
