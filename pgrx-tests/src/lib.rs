@@ -44,11 +44,13 @@ pub mod online;
 pub mod online_load;
 pub mod outcome;
 pub mod processes;
+pub mod query;
 pub mod replica;
 pub mod scratch;
 pub mod server;
 pub mod soak;
 pub mod threads;
+pub mod wait;
 pub mod watchdog;
 pub mod zoo;
 

@@ -29,9 +29,9 @@ use postgres::{Client, Config, NoTls, Row, SimpleQueryMessage, Statement};
 
 use crate::cluster::{Cluster, ClusterBuilder};
 use crate::ids::grouped;
-use crate::migration::number;
 use crate::online;
 use crate::outcome::Refusal;
+use crate::query::number;
 use crate::scratch::Scratch;
 use crate::server::Server;
 
