@@ -1,19 +1,19 @@
-//! What the run was made on, as `/proc` tells it.
+//! The machine of the run, as `/proc` describes it.
 
 use std::fs;
 use std::process::Command;
 
-/// Pairs of a name and what the machine says.
+/// Pairs of a name and a value.
 pub type Facts = Vec<(&'static str, String)>;
 
-/// The machine and what the code was built from.
+/// The machine, the compiler and the commit.
 pub fn describe() -> Facts {
     vec![
         ("processor", processor()),
         ("memory", memory()),
         ("system", system()),
         ("load when the run began", load()),
-        ("rustc", said("rustc", &["--version"])),
+        ("rustc", output_of("rustc", &["--version"])),
         ("commit", commit()),
     ]
 }
@@ -40,7 +40,7 @@ fn processor() -> String {
     format!("{model}, {cores} cores{guest}")
 }
 
-/// Of the whole machine, in KiB; 0 where it is not known.
+/// The memory of the machine, in KiB; 0 if it is not known.
 pub fn memory_kib() -> u64 {
     memory_of("MemTotal")
 }
@@ -75,8 +75,8 @@ fn load() -> String {
     format!("{} (1, 5, 15 minutes)", numbers.join(", "))
 }
 
-/// What a program prints, or that it could not be asked.
-fn said(program: &str, arguments: &[&str]) -> String {
+/// What a program prints, or "unknown" if it fails.
+fn output_of(program: &str, arguments: &[&str]) -> String {
     match Command::new(program).args(arguments).output() {
         Ok(output) if output.status.success() => {
             String::from_utf8_lossy(&output.stdout).trim().to_owned()
@@ -85,12 +85,12 @@ fn said(program: &str, arguments: &[&str]) -> String {
     }
 }
 
-/// The commit, and whether the sources are those of the commit. What the last
-/// run wrote doesn't count.
+/// The commit, and whether the sources differ from it. The documents of the last
+/// run are ignored.
 fn commit() -> String {
     let git = |arguments: &[&str]| {
         let here = ["-C", env!("CARGO_MANIFEST_DIR")];
-        said("git", &[&here, arguments].concat())
+        output_of("git", &[&here, arguments].concat())
     };
     let changed = git(&[
         "status",

@@ -1,39 +1,28 @@
-//! `make bench`: what an ID costs, beside the other ways to make one.
+//! `make bench`: what an ID costs, compared with the other ways to generate one.
 //!
-//! All contenders run in one server, in one run, in turn, so that whatever else
-//! the machine does meets all alike. What comes out is a document and its plots;
-//! no figure in them is typed in by hand, and none fails the run.
+//! All contenders run on one server, in one run, in turn, so that other work on the
+//! machine affects all of them. The result is a document with plots. The run writes
+//! all figures, and no figure makes it fail.
 //!
-//! - [`machine`]: what it ran on
-//! - [`peers`]: the contenders, and how each makes an ID in SQL
-//! - [`measure`]: taking turns; medians, spreads, ratios
+//! - [`machine`]: the facts about the machine
+//! - [`peers`]: the contenders, and how each generates an ID in SQL
+//! - [`measure`]: rounds, medians, ranges, ratios
 //! - [`pgbench`]: many clients
-//! - [`run`]: the server, how much is measured, and how far it is
-//! - [`calls`], [`clients`], [`contention`], [`inserts`], [`copy`], [`wal`],
-//!   [`index`], [`latency`], [`reading`], [`steady`]: a section of the document each
-//! - [`scale`]: large tables, a document of their own
-//! - [`criterion`]: the section on the algorithm crate, from what criterion left
-//! - [`report`]: the document; [`plot`]: its pictures
+//! - [`processors`]: processor time of the server
+//! - [`run`]: the server, and how much is measured; [`progress`]: how far a run is
+//! - [`sections`]: the sections of the documents
+//! - [`report`]: the documents; [`plot`]: their pictures
 
-mod calls;
-mod clients;
-mod contention;
-mod copy;
-mod criterion;
-mod index;
-mod inserts;
-mod latency;
 mod machine;
 mod measure;
 mod peers;
 mod pgbench;
 mod plot;
-mod reading;
+mod processors;
+mod progress;
 mod report;
 mod run;
-mod scale;
-mod steady;
-mod wal;
+mod sections;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -43,32 +32,36 @@ use clap::Parser;
 
 use report::Section;
 use run::{Run, Scale};
+use sections::{
+    algorithm, calls, clients, contention, copy, index, inserts, large_tables, latency, reading,
+    steady, wal,
+};
 
 /// Measures the extension beside the other ways to make an ID.
 #[derive(Parser)]
 struct Arguments {
-    /// A few minutes with few rounds: to try it, not to quote it.
+    /// Takes a few minutes, with few rounds. The figures are not to be quoted.
     #[arg(long)]
     quick: bool,
 
-    /// Only these sections (several times, or with commas); the document has no others then.
+    /// Only these sections (several times, or with commas). The document contains no others.
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     only: Vec<String>,
 
-    /// How often each contender that the document judges takes its turn.
+    /// The rounds of the contenders that the goals are about.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: Option<u16>,
 
-    /// Where the first page `benchmarks.md` and the directory `benchmarks` go.
+    /// The directory for the first page `benchmarks.md` and the directory `benchmarks`.
     #[arg(long, value_name = "DIR", default_value = "docs")]
     out: PathBuf,
 
-    /// Where criterion has left its measurements of the algorithm crate.
+    /// The directory of criterion's measurements of the algorithm crate.
     #[arg(long, value_name = "DIR")]
     criterion: Option<PathBuf>,
 
-    /// What became of looking for other extensions: a line each, the source,
-    /// the name and the outcome with tabs between.
+    /// The result of the search for other extensions. Each line has a source, a name
+    /// and a result, separated by tabs.
     #[arg(long, value_name = "FILE")]
     searched: Option<PathBuf>,
 }
@@ -81,7 +74,8 @@ struct Part {
     measure: fn(&Run) -> Result<Section>,
 }
 
-/// In the order of the document. WAL comes from what the parts before it saw.
+/// In the order of the document. The part on WAL uses what the parts before it
+/// recorded.
 const PARTS: &[Part] = &[
     Part {
         name: "call",
@@ -140,11 +134,11 @@ const PARTS: &[Part] = &[
     },
 ];
 
-/// What is measured only when it is asked for, and alone.
+/// Measured only on request, and alone.
 const LARGE: Part = Part {
     name: "scale",
-    expected: scale::expected,
-    measure: scale::section,
+    expected: large_tables::expected,
+    measure: large_tables::section,
 };
 
 fn main() -> Result<()> {
@@ -157,7 +151,7 @@ fn main() -> Result<()> {
     {
         let names: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
         bail!(
-            "there is no section {unknown:?}; there are {}, and alone {}",
+            "there is no section {unknown:?}; the sections are {}, and {}, which runs alone",
             names.join(", "),
             LARGE.name
         );
@@ -170,11 +164,11 @@ fn main() -> Result<()> {
     if let Some(rounds) = arguments.rounds {
         scale.rounds = rounds.into();
     }
-    // Read before the run, so that a wrong path is no surprise at its end.
+    // Read before the run, so that a wrong path is reported at once.
     let algorithm = arguments
         .criterion
         .as_deref()
-        .map(criterion::section)
+        .map(algorithm::section)
         .transpose()?;
     let searched = arguments
         .searched

@@ -1,13 +1,13 @@
-//! Taking turns, and what to say of several measurements of one thing.
+//! Rounds of measurements, and their medians, ranges and ratios.
 
 use anyhow::Result;
 
-/// Measurements of one thing, one a round, in the order of the rounds.
+/// The measurements of one quantity, one for each round, in order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Samples(Vec<f64>);
 
 impl Samples {
-    /// One more round's.
+    /// Adds the measurement of a round.
     pub fn push(&mut self, value: f64) {
         self.0.push(value);
     }
@@ -17,7 +17,7 @@ impl Samples {
         self.0.len()
     }
 
-    /// The one in the middle; of an even number, the mean of both. NaN of none.
+    /// The median; of an even number, the mean of the middle two. NaN if there is none.
     pub fn median(&self) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -38,19 +38,19 @@ impl Samples {
         self.0.iter().copied().fold(f64::NAN, f64::max)
     }
 
-    /// Each measurement changed alike: another unit.
+    /// The measurements in another unit.
     pub fn map(&self, change: impl Fn(f64) -> f64) -> Self {
         Self(self.0.iter().copied().map(change).collect())
     }
 
-    /// These and the others', as one.
+    /// Adds other measurements.
     pub fn extend(&mut self, other: &Self) {
         self.0.extend_from_slice(&other.0);
     }
 
-    /// Round by round, this divided by the other: what one round has in common
-    /// (the machine's other work, its temperature) cancels out. Of rounds in
-    /// which only one took part there is no ratio.
+    /// This divided by the other, round by round. What affects a whole round (other
+    /// work on the machine, its temperature) cancels out. A round without one of them
+    /// has no ratio.
     pub fn ratio_to(&self, other: &Self) -> Self {
         let pairs = self.0.iter().zip(&other.0);
         Self(pairs.map(|(this, other)| this / other).collect())
@@ -63,15 +63,15 @@ impl FromIterator<f64> for Samples {
     }
 }
 
-/// Measures every contender under every condition, round after round. Within a
-/// round all contenders take their turn under one condition before the next
-/// condition comes, so what is compared is close in time; and each round begins
-/// with another contender, so none always follows the same one.
+/// Measures every contender under every condition, in rounds. Within a round, all
+/// contenders are measured under one condition before the next, so that compared
+/// measurements are close in time. Each round starts with another contender, so that
+/// none always follows the same one.
 ///
-/// `rounds` says how many rounds a contender takes part in, from the first on.
-/// What `measure` answers in `warm_ups` is thrown away; it is told whether it
-/// counts. NaN is no measurement and is not kept. The answer has a row a
-/// condition and a column a contender.
+/// `rounds` returns how many rounds a contender takes part in, from the first on.
+/// The results of `warm_ups` are discarded; `measure` can see which those are. NaN is
+/// no measurement and is not kept. The result has a row for each condition and a
+/// column for each contender.
 pub fn in_turn<K: Copy, C: Copy>(
     conditions: &[K],
     contenders: &[C],
@@ -106,13 +106,13 @@ pub fn in_turn<K: Copy, C: Copy>(
 /// Which round it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// From 1 on; 0 while warming up.
+    /// From 1 on; 0 for a warm-up.
     round: usize,
     of: usize,
 }
 
 impl Turn {
-    /// Whether what is measured is kept.
+    /// Whether the measurement is kept.
     pub fn counts(self) -> bool {
         self.round > 0
     }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_are_rotated_and_warming_up_does_not_count() {
+    fn rounds_start_with_another_contender_and_warm_ups_do_not_count() {
         let mut seen = Vec::new();
         let rounds = |contender| if contender == 'c' { 1 } else { 2 };
         let measured = in_turn(&[1, 2], &['a', 'b', 'c'], 1, rounds, |key, who, turn| {

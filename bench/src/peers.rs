@@ -1,13 +1,13 @@
-//! The contenders: how each makes an ID in SQL, and a table of them.
+//! The contenders: how each generates an ID in SQL, and tables with them.
 
 use anyhow::Result;
 use plotters::style::RGBColor;
 use postgres::Client;
 
-/// A way to have the server make an ID.
+/// A way to generate an ID on the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Peer {
-    /// No ID at all: what any call costs.
+    /// No ID: the cost of any call.
     Constant,
     Snowflake,
     Sequence,
@@ -20,9 +20,9 @@ pub enum Peer {
 
 use Peer::{CachedSequence, Constant, OsspUuid, PlPgSql, RandomUuid, Sequence, Snowflake, UuidV7};
 
-/// A snowflake of the kind found in articles: 41 bits of milliseconds, 10 of a
-/// number of the server, 12 of a sequence. (With 10 bits of sequence, as in most
-/// of them, 16 writers repeat IDs and the table's key refuses them.)
+/// A snowflake function as published in articles: 41 bits of milliseconds, 10 of
+/// the server's number, 12 of a sequence. (Most have a sequence of 10 bits, with
+/// which 16 writers repeat IDs, so that the table's key rejects them.)
 const IN_PLPGSQL: &str = "
     CREATE SEQUENCE plpgsql_sequence;
     CREATE FUNCTION plpgsql_snowflake() RETURNS bigint LANGUAGE plpgsql AS $$
@@ -38,7 +38,7 @@ const IN_PLPGSQL: &str = "
 /// The table that measurements insert into.
 pub const TABLE: &str = "t";
 
-/// A statement that inserts so many rows.
+/// A statement that inserts that many rows.
 pub fn insert(batch: u64) -> String {
     match batch {
         1 => format!("INSERT INTO {TABLE} (v) VALUES (1)"),
@@ -64,7 +64,7 @@ impl Key {
 }
 
 impl Peer {
-    /// Those that make IDs and that this server has, ours first. Creates what
+    /// Those that generate IDs and exist on this server, ours first. Creates what
     /// they need in the database.
     pub fn set_up(client: &mut Client) -> Result<Vec<Self>> {
         client.batch_execute("CREATE SEQUENCE plain; CREATE SEQUENCE cached CACHE 1000")?;
@@ -90,7 +90,7 @@ impl Peer {
         Ok(peers)
     }
 
-    /// The expression that makes one.
+    /// The expression that generates one.
     pub fn call(self) -> &'static str {
         match self {
             Constant => "pg_backend_pid()",
@@ -118,14 +118,14 @@ impl Peer {
         }
     }
 
-    /// What it is.
+    /// Its description.
     pub fn describe(self) -> &'static str {
         match self {
-            Constant => "`pg_backend_pid()`: what calling any C function costs",
-            Snowflake => "this extension, default layout and settings",
-            Sequence => "a plain sequence, as `bigserial` and identity columns have it",
+            Constant => "`pg_backend_pid()`: the cost of calling any C function",
+            Snowflake => "this extension, with the default layout and settings",
+            Sequence => "a plain sequence, as of `bigserial` and identity columns",
             CachedSequence => {
-                "a sequence with `CACHE 1000`: each session takes 1,000 numbers at a time, so IDs don't ascend across sessions"
+                "a sequence with `CACHE 1000`: each session fetches 1,000 numbers at a time, so IDs do not ascend across sessions"
             }
             RandomUuid => "core's UUID version 4: random order",
             UuidV7 => "core's UUID version 7 (PostgreSQL 18)",
@@ -133,7 +133,7 @@ impl Peer {
                 "UUID version 4 of contrib's extension `uuid-ossp`, by the system's library; in the tables only, because it would make the plots' other bars too short to compare"
             }
             PlPgSql => {
-                "the function found in articles: clock, a server's number, and a sequence modulo 4,096. Nothing keeps it from repeating an ID"
+                "a function as published in articles: the clock, a server's number, and a sequence modulo 4,096. It does not prevent repeated IDs"
             }
         }
     }
@@ -156,19 +156,18 @@ impl Peer {
         }
     }
 
-    /// Whether it is on the first page: what people choose from.
+    /// Whether it is on the first page, with the usual choices.
     pub fn is_usual(self) -> bool {
         matches!(self, Snowflake | Sequence | RandomUuid | UuidV7)
     }
 
-    /// Whether it is in plots with bars: one that takes many times as long as all
-    /// others leaves nothing to see of them.
+    /// Whether it is in plots with bars. Beside one that takes many times as long,
+    /// the others' bars would be too short to compare.
     pub fn is_drawn(self) -> bool {
         self != OsspUuid
     }
 
-    /// The same in every plot; a set that people who see few colours can tell
-    /// apart (Okabe and Ito).
+    /// The same in every plot, from a set for colour-blind readers (Okabe and Ito).
     pub fn colour(self) -> RGBColor {
         match self {
             Constant => RGBColor(0x60, 0x60, 0x60),
@@ -182,8 +181,8 @@ impl Peer {
         }
     }
 
-    /// A new and empty [`TABLE`] of two columns, the ID and an integer, with all
-    /// that was written before on disk: no measurement pays for another's.
+    /// Creates an empty [`TABLE`] of two columns, the ID and an integer. A checkpoint
+    /// ensures that no measurement writes the data of another.
     pub fn new_table(self, client: &mut Client, key: Key) -> Result<()> {
         let primary = match key {
             Key::None => "",
@@ -191,7 +190,7 @@ impl Peer {
         };
         client.batch_execute(&format!("DROP TABLE IF EXISTS {TABLE}"))?;
         match self {
-            // As people write it, with a sequence of its own.
+            // As usual, with a sequence of its own.
             Sequence => client.batch_execute(&format!(
                 "CREATE TABLE {TABLE} (id bigserial {primary}, v int)"
             ))?,

@@ -13,10 +13,10 @@ use crate::report::{
 };
 use crate::run::Run;
 
-/// What a pgbench run takes beside its seconds.
+/// The seconds that a run of pgbench takes in addition to its duration.
 pub const AROUND: f64 = 0.25;
 
-/// Where the promise is made.
+/// The number of clients that the goals are about.
 const JUDGED: usize = 8;
 
 /// Calls in a statement of the first kind.
@@ -73,11 +73,11 @@ pub fn section(run: &Run) -> Result<Section> {
     let contenders = contenders(run);
     let mut client = run.connect()?;
     let mut blocks = vec![Block::Text(format!(
-        "`pgbench` with prepared statements, {} s each; it runs on the same processors. First in loops of {} calls a \
-         statement (`SELECT count(…) FROM generate_series(1, {LOOP})`), then with one call a statement (`SELECT …`), each a \
-         transaction of its own with the server's default of `synchronous_commit`: every 32nd `nextval()` waits for a flush. \
-         Before each, the clock is let catch up with the IDs: a slot makes 4,096 IDs a millisecond in the long run, and one \
-         client in a loop asks for more ([below](#without-a-pause)).",
+        "`pgbench` runs prepared statements for {} s each, on the server's processors. The first table is about loops of {} calls \
+         a statement (`SELECT count(…) FROM generate_series(1, {LOOP})`), the second about one call a statement (`SELECT …`). Each \
+         statement is a transaction with the default `synchronous_commit`, so every 32nd `nextval()` waits for a flush. Before each \
+         measurement the clock catches up with the IDs: in the long run a slot issues 4,096 IDs a millisecond, and one client in a \
+         loop generates more ([below](#without-a-pause)).",
         scale.call_seconds,
         three(LOOP.into())
     ))];
@@ -136,14 +136,14 @@ pub fn section(run: &Run) -> Result<Section> {
 fn verdict(statement: Statement, rates: &[Samples]) -> crate::report::Verdict {
     let (what, limit, why) = match statement {
         Statement::Loop => (
-            format!("calls a second of {JUDGED} clients in loops, of `nextval()`'s"),
+            format!("calls a second of {JUDGED} clients in loops, relative to `nextval()`"),
             2.5,
-            "the processors, not the IDs, are what the clients wait for: the series and the count take as long for both",
+            "the clients wait for the processors, not for IDs: the series and the count take the same time with both",
         ),
         Statement::Single => (
-            format!("calls a second of {JUDGED} clients one by one, of `nextval()`'s"),
+            format!("calls a second of {JUDGED} clients one by one, relative to `nextval()`"),
             1.3,
-            "a statement costs many times what a call does, so what is left to win is the flush of every 32nd `nextval()`, which is quick on this disk",
+            "a statement takes many times the time of a call, so the only possible gain is the flush of every 32nd `nextval()`, which is fast on this disk",
         ),
     };
     Goal {
@@ -154,8 +154,8 @@ fn verdict(statement: Statement, rates: &[Samples]) -> crate::report::Verdict {
     .judge(&rates[0].ratio_to(&rates[1]))
 }
 
-/// A row for each number of clients: rates, and ours to the plain sequence's.
-/// Our contender is the first and the sequence the second.
+/// A row for each number of clients, with rates and the ratio of the first
+/// contender, which is ours, to the second, a plain sequence.
 pub fn table(clients: &[usize], contenders: &[Peer], rates: &[Vec<Samples>]) -> Table {
     let mut head = vec!["clients".to_owned()];
     head.extend(contenders.iter().map(|peer| peer.name().to_owned()));
@@ -174,7 +174,7 @@ pub fn table(clients: &[usize], contenders: &[Peer], rates: &[Vec<Samples>]) -> 
     table
 }
 
-/// Rates by clients.
+/// Rates by the number of clients.
 pub fn chart(
     title: &str,
     unit: &'static str,
@@ -200,7 +200,7 @@ pub fn chart(
     })
 }
 
-/// The worst of several ratios, and what it was measured with.
+/// The lowest of several ratios, and where it was measured.
 pub fn worst<'a>(
     ratios: impl Iterator<Item = (String, Samples)> + 'a,
 ) -> Option<(String, Samples)> {

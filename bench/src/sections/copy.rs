@@ -9,14 +9,14 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 
 use crate::measure::{Samples, in_turn};
-use crate::peers::{Key, TABLE};
+use crate::peers::{Key, Peer, TABLE};
 use crate::plot::{Bar, Bars, Chart};
 use crate::report::{
-    Block, Figure, Goal, Highlight, Limit, Section, Table, per_second, ratio, ratio_cell, spread,
-    three,
+    Block, Figure, Goal, Highlight, Limit, Section, Table, Verdict, per_second, ratio, ratio_cell,
+    spread, three,
 };
 use crate::run::Run;
-use crate::wal::Way;
+use crate::sections::wal::Way;
 
 const KEYS: [Key; 2] = [Key::None, Key::Primary];
 
@@ -30,7 +30,7 @@ pub fn expected(run: &Run) -> Duration {
     Duration::from_secs_f64((2 * turns) as f64 * (0.3 + f64::from(run.scale().rows) * 1.6e-6))
 }
 
-/// A file of narrow rows, one integer each, which the server can read.
+/// A file of rows with one integer each, which the server can read.
 pub fn file_of_rows(run: &Run, rows: u32) -> Result<PathBuf> {
     let directory = run
         .cluster()
@@ -53,7 +53,7 @@ pub fn statement(file: &std::path::Path) -> String {
     format!("COPY {TABLE} (v) FROM '{}'", file.display())
 }
 
-/// The seconds that a COPY took, which must have taken all rows.
+/// The seconds of a COPY, which must have copied all rows.
 pub fn timed(client: &mut Client, copy: &str, rows: u32) -> Result<f64> {
     let begun = Instant::now();
     let copied = client.execute(copy, &[])?;
@@ -62,15 +62,14 @@ pub fn timed(client: &mut Client, copy: &str, rows: u32) -> Result<f64> {
     Ok(took)
 }
 
-/// The section.
-pub fn section(run: &Run) -> Result<Section> {
+/// Seconds of the COPY, by key and contender.
+fn measure(run: &Run) -> Result<Vec<Vec<Samples>>> {
     let scale = run.scale();
-    let contenders = run.peers();
     let copy = statement(&file_of_rows(run, scale.rows)?);
     let mut client = run.connect()?;
-    let times = in_turn(
+    in_turn(
         &KEYS,
-        contenders,
+        run.peers(),
         1,
         |peer| run.rounds_or(peer, run.scale().copy_rounds),
         |key, peer, turn| {
@@ -88,17 +87,34 @@ pub fn section(run: &Run) -> Result<Section> {
             }
             Ok(took)
         },
-    )?;
+    )
+}
 
+fn milliseconds(samples: &Samples) -> Samples {
+    samples.map(|seconds| seconds * 1e3)
+}
+
+/// Bars of the contenders that fulfil a condition.
+fn bars(contenders: &[Peer], times: &[Samples], is_wanted: fn(Peer) -> bool) -> Vec<Bar> {
+    let pairs = contenders.iter().zip(times);
+    pairs
+        .filter(|(peer, _)| is_wanted(**peer))
+        .map(|(peer, samples)| Bar::new(peer.name(), peer.colour(), &milliseconds(samples)))
+        .collect()
+}
+
+/// The section.
+pub fn section(run: &Run) -> Result<Section> {
+    let contenders = run.peers();
+    let times = measure(run)?;
     let mut table = Table::new(&[
         "",
         "no index: ms",
-        "to `bigserial`",
+        "ratio to `bigserial`",
         "primary key: ms",
-        "to `bigserial`",
+        "ratio to `bigserial`",
         "rounds",
     ]);
-    let milliseconds = |samples: &Samples| samples.map(|seconds| seconds * 1e3);
     for (column, peer) in contenders.iter().enumerate() {
         let [without, with] = [&times[0][column], &times[1][column]];
         table.row(&[
@@ -111,33 +127,40 @@ pub fn section(run: &Run) -> Result<Section> {
         ]);
     }
     let groups = KEYS.iter().zip(&times).map(|(key, row)| {
-        let bars = contenders
-            .iter()
-            .zip(row)
-            .filter(|(peer, _)| peer.is_drawn());
-        let bars = bars
-            .map(|(peer, samples)| Bar::new(peer.name(), peer.colour(), &milliseconds(samples)));
-        (key.describe().to_owned(), bars.collect())
+        let bars = bars(contenders, row, Peer::is_drawn);
+        (key.describe().to_owned(), bars)
     });
-    let rows = per_second(scale.rows.into());
-    let chart = Chart::Bars(Bars {
-        title: format!("COPY of {rows} narrow rows"),
-        unit: "milliseconds; the line is the range of the rounds",
-        one_scale: true,
-        groups: groups.collect(),
-    });
+    let rows = per_second(run.scale().rows.into());
+    Ok(Section {
+        title: "COPY",
+        blocks: vec![
+            Block::Text(format!(
+                "One session runs `COPY {TABLE} (v) FROM` a file of {rows} rows of one integer, into a new table of two columns. \
+                 COPY inserts in batches with `nextval()` and `snowflake_nextval()`, and row by row with other volatile defaults."
+            )),
+            Block::Table(table),
+            Block::Figure(Figure {
+                file: "copy",
+                about: "Milliseconds of a COPY with and without a primary key, for each contender",
+                chart: Chart::Bars(Bars {
+                    title: format!("COPY of {rows} narrow rows"),
+                    unit: "milliseconds; the line is the range of the rounds",
+                    one_scale: true,
+                    groups: groups.collect(),
+                }),
+            }),
+        ],
+        verdicts: verdicts(&times),
+        highlight: Some(highlight(&rows, contenders, &times)),
+    })
+}
 
-    let usual = contenders
-        .iter()
-        .zip(&times[1])
-        .filter(|(peer, _)| peer.is_usual())
-        .map(|(peer, samples)| Bar::new(peer.name(), peer.colour(), &milliseconds(samples)))
-        .collect();
-    let highlight = Highlight {
+fn highlight(rows: &str, contenders: &[Peer], times: &[Vec<Samples>]) -> Highlight {
+    Highlight {
         question: "How long does it take to load rows?",
         answer: format!(
             "COPY of {rows} narrow rows takes {} of `bigserial`'s time into a table with a primary key, and {} without the key. COPY \
-             inserts in batches with these two defaults, and row by row with other volatile ones such as `uuidv7()`.",
+             inserts in batches with these two defaults, and row by row with other volatile defaults such as `uuidv7()`.",
             ratio(times[1][0].ratio_to(&times[1][1]).median()),
             ratio(times[0][0].ratio_to(&times[0][1]).median())
         ),
@@ -148,43 +171,28 @@ pub fn section(run: &Run) -> Result<Section> {
                 title: format!("COPY of {rows} rows with a primary key"),
                 unit: "milliseconds; shorter is better",
                 one_scale: true,
-                groups: vec![(String::new(), usual)],
+                groups: vec![(String::new(), bars(contenders, &times[1], Peer::is_usual))],
             }),
         },
-    };
+    }
+}
 
-    // What is the same for both, an ID in a batch being nearly free.
-    let saved = |row: &[Samples]| ratio(row[2].ratio_to(&row[1]).median());
-    Ok(Section {
-        title: "COPY",
-        blocks: vec![
-            Block::Text(format!(
-                "`COPY {TABLE} (v) FROM` a file of {rows} rows of one integer into a new table of two columns, in one session. \
-                 COPY inserts in batches with `nextval()` and `snowflake_nextval()`, and row by row with other volatile defaults."
-            )),
-            Block::Table(table),
-            Block::Figure(Figure {
-                file: "copy",
-                about: "Milliseconds of a COPY with and without a primary key, for each contender",
-                chart,
-            }),
-        ],
-        verdicts: KEYS
-            .iter()
-            .zip(&times)
-            .zip([0.60, 0.85])
-            .map(|((key, row), limit)| {
-                Goal {
-                    what: format!("COPY {}, of `bigserial`'s time", key.describe()),
-                    limit: Limit::AtMost(limit),
-                    why: format!(
-                        "a sequence with `CACHE 1000`, whose numbers cost next to nothing, takes {} of that time",
-                        saved(row)
-                    ),
-                }
-                .judge(&row[0].ratio_to(&row[1]))
-            })
-            .collect(),
-        highlight: Some(highlight),
-    })
+fn verdicts(times: &[Vec<Samples>]) -> Vec<Verdict> {
+    // The numbers of a cached sequence are almost free, so the rest of its time is
+    // the same for all.
+    let with_cache = |row: &[Samples]| ratio(row[2].ratio_to(&row[1]).median());
+    let goals = KEYS.iter().zip(times).zip([0.60, 0.85]);
+    goals
+        .map(|((key, row), limit)| {
+            Goal {
+                what: format!("COPY {}: time relative to `bigserial`", key.describe()),
+                limit: Limit::AtMost(limit),
+                why: format!(
+                    "a sequence with `CACHE 1000`, whose numbers cost almost nothing, takes {} of that time",
+                    with_cache(row)
+                ),
+            }
+            .judge(&row[0].ratio_to(&row[1]))
+        })
+        .collect()
 }

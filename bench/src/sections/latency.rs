@@ -1,4 +1,4 @@
-//! How long single calls take, those that take longest above all.
+//! How long single calls take, in particular the slowest.
 
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::plot::{Bar, Bars, Chart};
 use crate::report::{Block, Figure, Section, Table, spread, three};
 use crate::run::Run;
 
-/// About what a call takes with its way there and back.
+/// About the time of a call with its round trip, in seconds.
 const ROUND_TRIP: f64 = 40e-6;
 
 fn contenders(run: &Run) -> Vec<Peer> {
@@ -62,7 +62,7 @@ pub fn section(run: &Run) -> Result<Section> {
     )?
     .remove(0);
 
-    let mut table = Table::new(&["", "median, µs", "99 %", "99.9 %", "the longest"]);
+    let mut table = Table::new(&["", "median, µs", "99 %", "99.9 %", "maximum"]);
     let mut bars = Vec::new();
     for ((peer, slowest), others) in contenders.iter().zip(&slowest).zip(others.borrow().iter()) {
         let [median, most, longest] = others
@@ -81,10 +81,9 @@ pub fn section(run: &Run) -> Result<Section> {
         title: "The slowest calls",
         blocks: vec![
             Block::Text(format!(
-                "Each of {} calls by prepared statements in one session, timed by the client, way there and back included. In \
-                 the columns: what half of a round's calls, 99 %, 99.9 % of them stay within, and its longest one; the median of \
-                 the rounds and their range. Every 32nd `nextval()` waits for its transaction's flush, 3 % of calls; a call of \
-                 `snowflake_nextval()` waits about once a second.",
+                "The client times each of {} calls of a prepared statement in one session, including the round trip. The columns are \
+                 the median, the 99th and 99.9th percentile and the maximum of a round's calls. Every 32nd `nextval()` waits for its \
+                 transaction's flush, which is 3 % of the calls. A call of `snowflake_nextval()` waits about once a second.",
                 three(scale.timed_calls as f64)
             )),
             Block::Table(table),
@@ -93,7 +92,7 @@ pub fn section(run: &Run) -> Result<Section> {
                 about: "The 99.9th percentile of a single call's time, for each contender",
                 chart: Chart::Bars(Bars {
                     title: "99.9 % of single calls take at most".to_owned(),
-                    unit: "microseconds, way there and back included; the line is the range of the rounds",
+                    unit: "microseconds, including the round trip; the line is the range of the rounds",
                     one_scale: true,
                     groups: vec![(String::new(), bars)],
                 }),

@@ -4,24 +4,26 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
-use crate::clients::{AROUND, chart, table, worst};
 use crate::measure::{Samples, in_turn};
 use crate::peers::{Key, Peer, TABLE, insert};
-use crate::pgbench::{Pinned, Repeats, Until, connection_time, pgbench, processor_time};
+use crate::pgbench::{Repeats, Until, pgbench};
 use crate::plot::{Bar, Bars, Chart};
+use crate::processors::{Pinned, connection_time, processor_time};
 use crate::report::{
     Block, Figure, Goal, Limit, Section, Table, Verdict, ratio, ratio_cell, spread, three,
 };
 use crate::run::Run;
-use crate::wal::Way;
+use crate::sections::clients::{AROUND, chart, table, worst};
+use crate::sections::wal::Way;
 
-/// How far below `bigserial`'s rate ours may be.
+/// How high our rate must be, relative to `bigserial`.
 const TOLERANCE: f64 = 0.98;
 
-/// How much of its processor time ours may take.
+/// How much processor time ours may take, relative to `bigserial`.
 const PROCESSOR: f64 = 1.02;
 
-/// One with a flush for each commit, and one in which what the default costs shows.
+/// With a flush for each commit, and without, so that the cost of the column's
+/// default is visible.
 const COMMITS: [(&str, &str, &str); 2] = [
     (
         "off",
@@ -44,7 +46,7 @@ fn contenders(run: &Run, commit: &str) -> Vec<Peer> {
         Peer::UuidV7,
         Peer::PlPgSql,
     ];
-    // Where each commit waits for the disk, all others come out the same.
+    // If each commit waits for the disk, all others have the same rate.
     run.peers_of(if commit == "on" { &all[..2] } else { &all })
 }
 
@@ -60,25 +62,25 @@ pub fn expected(run: &Run) -> Duration {
     Duration::from_secs_f64(one * (scale.clients.len() * turns) as f64)
 }
 
-/// Ours divided by `bigserial`'s with so many clients.
+/// Ours relative to `bigserial`, for one number of clients and one
+/// `synchronous_commit`.
 struct Place {
     what: String,
     rate: Samples,
-    /// What the server's processes took for a row.
+    /// The processor time of a row.
     processor: Samples,
 }
 
 /// The section on single rows.
 pub fn single_rows(run: &Run) -> Result<Section> {
     let scale = run.scale();
-    let mut client = run.connect()?;
     let pinned = Pinned::apart(run.cluster())?;
     let a_connection = connection_time(run.cluster())?;
     let mut blocks = vec![Block::Text(format!(
-        "`INSERT INTO {TABLE} (v) VALUES (1)` into a new table with a primary key, `pgbench` with prepared statements, {} s \
-         each, {} rounds for ours and `bigserial`. With `synchronous_commit = off`, so that what the default costs is not hidden behind \
-         the disk, and with `on`, as it is by default. {} Processor time is that of the server's processes for clients, in user and \
-         kernel mode, as Linux counts it, without what a connection takes ({} ms): it does not depend on who else was at work.",
+        "`pgbench` runs `INSERT INTO {TABLE} (v) VALUES (1)` as a prepared statement, into a new table with a primary key, for {} s each, \
+         with {} rounds for ours and `bigserial`. With `synchronous_commit = off` the disk does not hide the cost of the column's default; \
+         `on` is the server's default. {} Processor time is what Linux counts for the server's processes of clients, in user and kernel \
+         mode, without that of a connection ({} ms). It does not depend on other programs on the machine.",
         scale.insert_seconds,
         scale.insert_rounds,
         pinned.describe(),
@@ -88,81 +90,24 @@ pub fn single_rows(run: &Run) -> Result<Section> {
     let repeats = Repeats::default();
     for (commit, file, about) in COMMITS {
         let contenders = contenders(run, commit);
-        let mut processor = vec![[Samples::default(), Samples::default()]; scale.clients.len()];
-        let rates = in_turn(
-            scale.clients,
-            &contenders,
-            0,
-            |peer| run.rounds_or(peer, run.scale().insert_rounds),
-            |clients, peer, turn| {
-                run.progress().step(format_args!(
-                    "single rows, synchronous_commit {commit}, {clients} clients, {}, {turn}",
-                    peer.name()
-                ));
-                peer.new_table(&mut client, Key::Primary)?;
-                run.settle(&mut client)?;
-                let before = processor_time(run.cluster())?;
-                let (outcome, wal) = run.wal.during(&mut client, || {
-                    let outcome = pgbench(
-                        run.cluster(),
-                        &insert(1),
-                        clients,
-                        Until::Seconds(scale.insert_seconds),
-                        &[("synchronous_commit", commit)],
-                    );
-                    repeats.sieve(peer, outcome)
-                })?;
-                let Some(outcome) = outcome else {
-                    return Ok(f64::NAN);
-                };
-                let connections = (clients + 1) as f64 * a_connection;
-                let used = processor_time(run.cluster())? - before - connections;
-                let rows = outcome.transactions as f64;
-                run.wal.record(Way::SingleRows, peer, wal as f64 / rows);
-                let place = scale.clients.iter().position(|&other| other == clients);
-                let column = contenders[..2].iter().position(|&other| other == peer);
-                if let (Some(place), Some(column)) = (place, column) {
-                    processor[place][column].push(used / rows);
-                }
-                Ok(outcome.rate)
-            },
-        )?;
-        let title = format!("`synchronous_commit = {commit}`");
-        blocks.push(Block::Text(format!("**{title}**")));
-        blocks.push(Block::Table(table(scale.clients, &contenders, &rates)));
-        blocks.push(Block::Figure(Figure {
-            file,
-            about,
-            chart: chart(
-                &format!("Single-row INSERTs, synchronous_commit = {commit}"),
-                "transactions a second",
-                scale.clients,
-                &contenders,
-                &rates,
-            ),
-        }));
-        let mut used = Table::new(&[
-            "clients",
-            "processor time a row, µs",
-            "`bigserial`'s",
-            "ratio",
+        let measured = measure(run, commit, &contenders, a_connection, &repeats)?;
+        blocks.extend([
+            Block::Text(format!("**`synchronous_commit = {commit}`**")),
+            Block::Table(table(scale.clients, &contenders, &measured.rates)),
+            Block::Figure(Figure {
+                file,
+                about,
+                chart: chart(
+                    &format!("Single-row INSERTs, synchronous_commit = {commit}"),
+                    "transactions a second",
+                    scale.clients,
+                    &contenders,
+                    &measured.rates,
+                ),
+            }),
+            Block::Table(measured.processor_table(scale.clients)),
         ]);
-        for ((clients, rates), [ours, theirs]) in scale.clients.iter().zip(&rates).zip(&processor) {
-            let micros = |samples: &Samples| spread(&samples.map(|seconds| seconds * 1e6), three);
-            let processor = ours.ratio_to(theirs);
-            used.row(&[
-                clients.to_string(),
-                micros(ours),
-                micros(theirs),
-                spread(&processor, ratio),
-            ]);
-            places.push(Place {
-                what: format!("{clients} clients, synchronous_commit {commit}"),
-                rate: rates[0].ratio_to(&rates[1]),
-                processor,
-            });
-        }
-        blocks.push(Block::Table(used));
+        places.extend(measured.places(scale.clients, commit));
     }
     drop(pinned);
     blocks.extend(repeats.describe().map(Block::Text));
@@ -174,7 +119,97 @@ pub fn single_rows(run: &Run) -> Result<Section> {
     })
 }
 
-/// Of all rounds together, and of the place that does worst.
+/// What was measured with one `synchronous_commit`, by number of clients.
+struct Measured {
+    /// Rows a second of each contender.
+    rates: Vec<Vec<Samples>>,
+    /// Processor seconds a row of ours and `bigserial`.
+    processor: Vec<[Samples; 2]>,
+}
+
+fn measure(
+    run: &Run,
+    commit: &str,
+    contenders: &[Peer],
+    a_connection: f64,
+    repeats: &Repeats,
+) -> Result<Measured> {
+    let scale = run.scale();
+    let mut client = run.connect()?;
+    let mut processor = vec![[Samples::default(), Samples::default()]; scale.clients.len()];
+    let rates = in_turn(
+        scale.clients,
+        contenders,
+        0,
+        |peer| run.rounds_or(peer, scale.insert_rounds),
+        |clients, peer, turn| {
+            run.progress().step(format_args!(
+                "single rows, synchronous_commit {commit}, {clients} clients, {}, {turn}",
+                peer.name()
+            ));
+            peer.new_table(&mut client, Key::Primary)?;
+            run.settle(&mut client)?;
+            let before = processor_time(run.cluster())?;
+            let (outcome, wal) = run.wal.during(&mut client, || {
+                let outcome = pgbench(
+                    run.cluster(),
+                    &insert(1),
+                    clients,
+                    Until::Seconds(scale.insert_seconds),
+                    &[("synchronous_commit", commit)],
+                );
+                repeats.sieve(peer, outcome)
+            })?;
+            let Some(outcome) = outcome else {
+                return Ok(f64::NAN);
+            };
+            let connections = (clients + 1) as f64 * a_connection;
+            let used = processor_time(run.cluster())? - before - connections;
+            let rows = outcome.transactions as f64;
+            run.wal.record(Way::SingleRows, peer, wal as f64 / rows);
+            let place = scale.clients.iter().position(|&other| other == clients);
+            let column = contenders[..2].iter().position(|&other| other == peer);
+            if let (Some(place), Some(column)) = (place, column) {
+                processor[place][column].push(used / rows);
+            }
+            Ok(outcome.rate)
+        },
+    )?;
+    Ok(Measured { rates, processor })
+}
+
+impl Measured {
+    fn processor_table(&self, clients: &[usize]) -> Table {
+        let mut table = Table::new(&[
+            "clients",
+            "processor time a row, µs",
+            "`bigserial`'s",
+            "ratio",
+        ]);
+        let micros = |samples: &Samples| spread(&samples.map(|seconds| seconds * 1e6), three);
+        for (clients, [ours, theirs]) in clients.iter().zip(&self.processor) {
+            table.row(&[
+                clients.to_string(),
+                micros(ours),
+                micros(theirs),
+                spread(&ours.ratio_to(theirs), ratio),
+            ]);
+        }
+        table
+    }
+
+    fn places(&self, clients: &[usize], commit: &str) -> Vec<Place> {
+        let rows = clients.iter().zip(&self.rates).zip(&self.processor);
+        rows.map(|((clients, rates), [ours, theirs])| Place {
+            what: format!("{clients} clients, synchronous_commit {commit}"),
+            rate: rates[0].ratio_to(&rates[1]),
+            processor: ours.ratio_to(theirs),
+        })
+        .collect()
+    }
+}
+
+/// Over all rounds together, and for the combination with the lowest rate.
 fn verdicts(places: &[Place]) -> Vec<Verdict> {
     let count = places.len();
     let (mut rates, mut processor) = (Samples::default(), Samples::default());
@@ -189,7 +224,7 @@ fn verdicts(places: &[Place]) -> Vec<Verdict> {
     );
     let mut verdicts = vec![
         Goal {
-            what: format!("single-row INSERTs a second, of `bigserial`'s; all rounds of {count} places"),
+            what: format!("single-row INSERTs a second, relative to `bigserial`; all rounds of {count} combinations"),
             limit: Limit::AtLeast(TOLERANCE),
             why: format!(
                 "the server's processes take {} of `bigserial`'s processor time a row",
@@ -198,9 +233,9 @@ fn verdicts(places: &[Place]) -> Vec<Verdict> {
         }
         .judge(&rates),
         Goal {
-            what: format!("processor time of a single-row INSERT, of `bigserial`'s; all rounds of {count} places"),
+            what: format!("processor time of a single-row INSERT, relative to `bigserial`; all rounds of {count} combinations"),
             limit: Limit::AtMost(PROCESSOR),
-            why: "the way to an ID is shorter, so what is more is somewhere else".to_owned(),
+            why: "an ID takes less processor time, so the difference has another cause".to_owned(),
         }
         .judge(&processor),
     ];
@@ -213,12 +248,12 @@ fn verdicts(places: &[Place]) -> Vec<Verdict> {
         let processor = there.map_or_else(String::new, |place| ratio(place.processor.median()));
         Goal {
             what: format!(
-                "single-row INSERTs a second, of `bigserial`'s; the lowest of {count} places ({what})"
+                "single-row INSERTs a second, relative to `bigserial`; the lowest of {count} combinations ({what})"
             ),
             limit: Limit::AtLeast(TOLERANCE),
             why: format!(
-                "{below} of {count} are below it. There the server's processes take {processor} of `bigserial`'s processor time \
-                 a row: what differs is when they and the clients get the processors"
+                "{below} of {count} are below it. In this combination the server's processes take {processor} of `bigserial`'s \
+                 processor time a row, so the difference is when they and the clients run"
             ),
         }
         .judge(&rate)
@@ -269,7 +304,7 @@ pub fn from_select(run: &Run) -> Result<Section> {
         },
     )?
     .remove(0);
-    let mut table = Table::new(&["", "ms", "to `bigserial`", "rounds"]);
+    let mut table = Table::new(&["", "ms", "ratio to `bigserial`", "rounds"]);
     let mut bars = Vec::new();
     for (peer, samples) in contenders.iter().zip(&times) {
         let milliseconds = samples.map(|seconds| seconds * 1e3);
@@ -287,7 +322,7 @@ pub fn from_select(run: &Run) -> Result<Section> {
         title: "INSERT … SELECT",
         blocks: vec![
             Block::Text(format!(
-                "`{insert}` into a new table with a primary key, in one session."
+                "One session runs `{insert}`, into a new table with a primary key."
             )),
             Block::Table(table),
             Block::Figure(Figure {

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use anyhow::{Result, ensure};
 use postgres::Client;
 
-use crate::clients::worst;
 use crate::measure::Samples;
 use crate::peers::Peer;
 use crate::plot::{Bar, Bars, Chart};
 use crate::report::{Block, Figure, Goal, Limit, Section, Table, ratio_cell, spread, three};
 use crate::run::Run;
+use crate::sections::clients::worst;
 
-/// How rows came in.
+/// How rows were inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
     /// Whether with a primary key.
@@ -33,12 +33,12 @@ impl Way {
     }
 }
 
-/// Bytes a row, by how rows came in and who made the IDs.
+/// Bytes a row, by how rows were inserted and how IDs were generated.
 #[derive(Debug, Default)]
 pub struct Usage(RefCell<BTreeMap<Way, BTreeMap<Peer, Samples>>>);
 
 impl Usage {
-    /// Does something and says how many bytes of WAL were written meanwhile.
+    /// Does something. Returns also how many bytes of WAL were written during it.
     pub fn during<T>(
         &self,
         client: &mut Client,
@@ -53,7 +53,7 @@ impl Usage {
         Ok((answer, position()? - before))
     }
 
-    /// Keeps a measurement.
+    /// Records a measurement.
     pub fn record(&self, way: Way, peer: Peer, bytes_a_row: f64) {
         let mut ways = self.0.borrow_mut();
         ways.entry(way)
@@ -64,12 +64,12 @@ impl Usage {
     }
 }
 
-/// The section, of what was recorded.
+/// The section, from what was recorded.
 pub fn section(run: &Run) -> Result<Section> {
     let ways = run.wal.0.borrow();
     ensure!(
         !ways.is_empty(),
-        "no section that inserts was measured: choose one of inserts, select and copy beside wal"
+        "no section with inserts was measured: choose inserts, select or copy in addition to wal"
     );
     let mut head = vec![String::new()];
     head.extend(ways.keys().map(|way| way.describe().to_owned()));
@@ -105,15 +105,15 @@ pub fn section(run: &Run) -> Result<Section> {
     });
     let ratios = ways.keys().map(|way| {
         let ratio = of(way, Peer::Snowflake).ratio_to(&of(way, Peer::Sequence));
-        // The worst is the largest here.
+        // Negative, because here the worst is the highest.
         (way.describe().to_owned(), ratio.map(|ratio| -ratio))
     });
     let verdict = worst(ratios).map(|(way, negative)| {
         Goal {
-            what: format!("WAL bytes a row, of `bigserial`'s; the most of {} ({way})", ways.len()),
+            what: format!("WAL bytes a row, relative to `bigserial`; the highest of {} ({way})", ways.len()),
             limit: Limit::AtMost(1.0),
-            why: "IDs of concurrent sessions do not come at the index's end in their order, which splits pages that `bigserial`'s \
-                  numbers fill; and the mark's record is written about once a second, however few rows there are"
+            why: "IDs of concurrent sessions do not reach the end of the index in their order, which splits pages that `bigserial` \
+                  fills. The mark's record is written about once a second, however few rows are inserted"
                 .to_owned(),
         }
         .judge(&negative.map(|ratio| -ratio))
@@ -122,15 +122,15 @@ pub fn section(run: &Run) -> Result<Section> {
         title: "WAL bytes a row",
         blocks: vec![
             Block::Text(
-                "What the server wrote to the write-ahead log during the measurements above, by \
-                 `pg_current_wal_insert_lsn()`, divided by the rows. The single rows are those of all numbers of clients, \
-                 commit records included."
+                "The bytes that the server wrote to the write-ahead log during the measurements above, by \
+                 `pg_current_wal_insert_lsn()`, divided by the rows. The figures of single rows cover all numbers of clients, \
+                 and include commit records."
                     .to_owned(),
             ),
             Block::Table(table),
             Block::Figure(Figure {
                 file: "wal",
-                about: "Bytes of write-ahead log a row, by how rows come in",
+                about: "Bytes of write-ahead log a row, by how rows are inserted",
                 chart,
             }),
         ],

@@ -1,11 +1,10 @@
-//! The primary key's index after many writers at once.
+//! The primary key's index after many concurrent writers.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 
-use crate::copy;
 use crate::measure::{Samples, in_turn};
 use crate::peers::{Key, Peer, TABLE, insert};
 use crate::pgbench::{Outcome, Repeats, Until, pgbench, pgbench_at_once};
@@ -15,19 +14,20 @@ use crate::report::{
     spread, three,
 };
 use crate::run::Run;
+use crate::sections::copy;
 
-/// The writers of the mixes that all contenders take part in.
+/// The writers in the measurements with all contenders.
 const WRITERS: u64 = 16;
 
-/// Rows of one transaction. How IDs of sessions that work at the same time come
-/// into the index depends on it.
+/// Rows of one transaction. The order in which concurrent sessions insert their
+/// IDs into the index depends on it.
 const BATCHES: [u64; 2] = [100, 1];
 
-/// How large the index may be, of `bigserial`'s.
+/// How large the index may be, relative to `bigserial`.
 const BATCHES_LIMIT: f64 = 1.01;
 const LIMIT: f64 = 1.02;
 
-/// Other mixes, ours and `bigserial` only.
+/// Other mixes, of ours and `bigserial` only.
 const MIXES: &[Mix] = &[
     Mix::inserts(4, 10),
     Mix::inserts(16, 10),
@@ -50,7 +50,7 @@ const MIXES: &[Mix] = &[
     },
 ];
 
-/// Writers at once.
+/// Concurrent writers.
 #[derive(Debug, Clone, Copy)]
 struct Mix {
     what: What,
@@ -59,7 +59,7 @@ struct Mix {
 
 #[derive(Debug, Clone, Copy)]
 enum What {
-    /// So many rows a transaction, beside so many writers of single rows.
+    /// Transactions of that many rows, beside that many writers of single rows.
     Inserts { batch: u64, single_writers: u64 },
     /// A COPY each.
     Copy,
@@ -95,7 +95,7 @@ impl Mix {
         }
     }
 
-    /// Fills the table; how many rows it has then, and how long it took.
+    /// Fills the table. Returns the number of rows, and how long it took.
     fn write(self, run: &Run) -> Result<(u64, f64)> {
         let total = run.scale().mix_rows;
         match self.what {
@@ -114,7 +114,7 @@ impl Mix {
                 let mut rows = transactions * batch * self.writers;
                 let mut parts = vec![(many.as_str(), self.writers, transactions)];
                 let one = insert(1);
-                // About as long as the batches take.
+                // This takes about as long as the batches.
                 if let Some(singles) = (total / 100).checked_div(single_writers) {
                     rows += singles * single_writers;
                     parts.push((one.as_str(), single_writers, singles));
@@ -149,7 +149,7 @@ fn contenders(run: &Run) -> Vec<Peer> {
     ])
 }
 
-/// Indexes come out nearly alike each time; the others take part once.
+/// An index has almost the same size each time, so the others take part once.
 fn rounds_of(run: &Run, peer: Peer) -> usize {
     match peer {
         Peer::Snowflake | Peer::Sequence => run.scale().rounds,
@@ -157,7 +157,7 @@ fn rounds_of(run: &Run, peer: Peer) -> usize {
     }
 }
 
-/// How many transactions of each writer.
+/// How many transactions each writer runs.
 fn transactions(run: &Run, batch: u64) -> u64 {
     let rows = match batch {
         1 => run.scale().index_single_rows,
@@ -179,7 +179,7 @@ pub fn expected(run: &Run) -> Duration {
     Duration::from_secs_f64(turns as f64 * one + mixes as f64 * mix)
 }
 
-/// What an index is like beside its size.
+/// The properties of an index, except for its size.
 #[derive(Default, Clone)]
 struct Shape {
     density: Samples,
@@ -188,8 +188,8 @@ struct Shape {
 }
 
 impl Shape {
-    /// Adds the index as it is; returns its size in bytes.
-    fn look(&mut self, client: &mut Client, rows: u64) -> Result<f64> {
+    /// Adds the properties of the index. Returns its size in bytes.
+    fn record(&mut self, client: &mut Client, rows: u64) -> Result<f64> {
         let row = client.query_one(
             &format!(
                 "SELECT index_size, avg_leaf_density, leaf_fragmentation, (SELECT count(*) FROM {TABLE})
@@ -208,7 +208,7 @@ impl Shape {
     }
 }
 
-/// Writers at once.
+/// Runs concurrent writers.
 fn write(run: &Run, script: &str, writers: u64, transactions: u64) -> Result<Outcome> {
     pgbench(
         run.cluster(),
@@ -234,9 +234,9 @@ pub fn section(run: &Run) -> Result<Section> {
     let mut section = Section {
         title: "The index after many writers",
         blocks: vec![Block::Text(
-            "`pgbench` clients at once insert into a table with a primary key, with `synchronous_commit = off`. Then \
-             `pgstatindex` of contrib's `pgstattuple`: fragmentation is the share of leaf pages whose next one in order comes \
-             before them in the file."
+            "Concurrent `pgbench` clients insert into a table with a primary key, with `synchronous_commit = off`. Then \
+             `pgstatindex` of the contrib extension `pgstattuple` examines the index. Fragmentation is the share of leaf pages \
+             whose successor is before them in the file."
                 .to_owned(),
         )],
         ..Section::default()
@@ -248,24 +248,19 @@ pub fn section(run: &Run) -> Result<Section> {
     Ok(section)
 }
 
-/// An index filled by 16 writers with so many rows a transaction.
-fn filled(run: &Run, client: &mut Client, batch: u64, section: &mut Section) -> Result<()> {
+/// An index that 16 writers have filled.
+struct Filled {
+    contenders: Vec<Peer>,
+    sizes: Vec<Samples>,
+    shapes: Vec<Shape>,
+    repeats: Repeats,
+}
+
+/// Fills indexes with that many rows a transaction.
+fn fill(run: &Run, client: &mut Client, batch: u64) -> Result<Filled> {
     let contenders = contenders(run);
     let transactions = transactions(run, batch);
-    let rows = transactions * batch * WRITERS;
     let insert = insert(batch);
-    let (file, about, limit) = match batch {
-        1 => (
-            "index-single-rows",
-            "Size of the primary key's index after writers of single rows, for each contender",
-            LIMIT,
-        ),
-        _ => (
-            "index-batches",
-            "Size of the primary key's index after writers of batches, for each contender",
-            BATCHES_LIMIT,
-        ),
-    };
     let repeats = Repeats::default();
     let mut shapes = vec![Shape::default(); contenders.len()];
     let sizes = in_turn(
@@ -287,111 +282,145 @@ fn filled(run: &Run, client: &mut Client, batch: u64, section: &mut Section) -> 
             let column = contenders.iter().position(|&other| other == peer);
             let shape = &mut shapes[column.context("a contender")?];
             shape.rate.push(outcome.rate * batch as f64);
-            shape.look(client, rows)
+            shape.record(client, transactions * batch * WRITERS)
         },
     )?
     .remove(0);
+    Ok(Filled {
+        contenders,
+        sizes,
+        shapes,
+        repeats,
+    })
+}
 
-    let mut table = Table::new(&[
-        "",
-        "index, MiB",
-        "to `bigserial`",
-        "leaf density",
-        "fragmentation",
-        "rows a second",
-        "rounds",
-    ]);
-    let (mut bars, mut usual) = (Vec::new(), Vec::new());
-    for ((peer, size), shape) in contenders.iter().zip(&sizes).zip(&shapes) {
-        table.row(&[
-            peer.name().to_owned(),
-            spread(&size.map(mib), three),
-            ratio_cell(size, &sizes[1]),
-            spread(&shape.density, percent),
-            spread(&shape.fragmentation, percent),
-            spread(&shape.rate, per_second),
-            size.len().to_string(),
+impl Filled {
+    fn table(&self) -> Table {
+        let mut table = Table::new(&[
+            "",
+            "index, MiB",
+            "ratio to `bigserial`",
+            "leaf density",
+            "fragmentation",
+            "rows a second",
+            "rounds",
         ]);
-        if size.len() > 0 {
-            let bar = Bar::new(peer.name(), peer.colour(), &size.map(mib));
-            if peer.is_usual() {
-                usual.push(bar.clone());
-            }
-            bars.push(bar);
+        let rows = self.contenders.iter().zip(&self.sizes).zip(&self.shapes);
+        for ((peer, size), shape) in rows {
+            table.row(&[
+                peer.name().to_owned(),
+                spread(&size.map(mib), three),
+                ratio_cell(size, &self.sizes[1]),
+                spread(&shape.density, percent),
+                spread(&shape.fragmentation, percent),
+                spread(&shape.rate, per_second),
+                size.len().to_string(),
+            ]);
         }
+        table
     }
-    let rows = per_second(rows as f64);
+
+    /// Bars of the contenders that were measured and fulfil a condition.
+    fn bars(&self, is_wanted: fn(Peer) -> bool) -> Vec<Bar> {
+        let pairs = self.contenders.iter().zip(&self.sizes);
+        pairs
+            .filter(|(peer, size)| is_wanted(**peer) && size.len() > 0)
+            .map(|(peer, size)| Bar::new(peer.name(), peer.colour(), &size.map(mib)))
+            .collect()
+    }
+
+    fn to_bigserial(&self) -> Samples {
+        self.sizes[0].ratio_to(&self.sizes[1])
+    }
+}
+
+/// An index that 16 writers fill with that many rows a transaction.
+fn filled(run: &Run, client: &mut Client, batch: u64, section: &mut Section) -> Result<()> {
+    let (file, about) = match batch {
+        1 => (
+            "index-single-rows",
+            "Size of the primary key's index after writers of single rows, for each contender",
+        ),
+        _ => (
+            "index-batches",
+            "Size of the primary key's index after writers of batches, for each contender",
+        ),
+    };
+    let filled = fill(run, client, batch)?;
+    let rows = per_second((transactions(run, batch) * batch * WRITERS) as f64);
     let a_transaction = match batch {
         1 => "a row a transaction".to_owned(),
         _ => format!("{batch} rows a transaction"),
     };
-    let chart = |bars| {
-        Chart::Bars(Bars {
+    let figure = |bars| Figure {
+        file,
+        about,
+        chart: Chart::Bars(Bars {
             title: format!("Index of {rows} rows of {WRITERS} writers, {a_transaction}"),
             unit: "MiB; the line is the range of the rounds",
             one_scale: true,
             groups: vec![(String::new(), bars)],
-        })
+        }),
     };
     section.blocks.extend([
         Block::Text(format!(
-            "**{WRITERS} writers, {rows} rows, {a_transaction}** (`{insert}`)"
+            "**{WRITERS} writers, {rows} rows, {a_transaction}** (`{}`)",
+            insert(batch)
         )),
-        Block::Table(table),
-        Block::Figure(Figure {
-            file,
-            about,
-            chart: chart(bars),
-        }),
+        Block::Table(filled.table()),
+        Block::Figure(figure(filled.bars(|_| true))),
     ]);
-    section.blocks.extend(repeats.describe().map(Block::Text));
-    let to_bigserial = sizes[0].ratio_to(&sizes[1]);
+    section
+        .blocks
+        .extend(filled.repeats.describe().map(Block::Text));
     if batch > 1 {
         section.highlight = Some(Highlight {
             question: "How large is the index?",
             answer: format!(
                 "After {WRITERS} concurrent writers with {batch} rows a transaction it is {} of `bigserial`'s size, and its leaf pages \
-                 are {} full. Sessions that insert batches get their IDs from one shared slot, in the order in which they call.",
-                ratio(to_bigserial.median()),
-                percent(shapes[0].density.median())
+                 are {} full. Sessions that insert batches get their IDs from one shared slot, in the order of their calls.",
+                ratio(filled.to_bigserial().median()),
+                percent(filled.shapes[0].density.median())
             ),
-            figure: Figure {
-                file,
-                about,
-                chart: chart(usual),
-            },
+            figure: figure(filled.bars(Peer::is_usual)),
         });
     }
-    section.verdicts.push(
+    section
+        .verdicts
+        .extend(verdicts(&filled, batch, &a_transaction));
+    Ok(())
+}
+
+fn verdicts(filled: &Filled, batch: u64, a_transaction: &str) -> Vec<Verdict> {
+    let [ours, theirs] = [&filled.shapes[0].density, &filled.shapes[1].density];
+    let limit = if batch > 1 { BATCHES_LIMIT } else { LIMIT };
+    let mut verdicts = vec![
         Goal {
             what: format!(
-                "index after {WRITERS} writers at once, {a_transaction}, of `bigserial`'s size"
+                "index after {WRITERS} concurrent writers, {a_transaction}: size relative to `bigserial`"
             ),
             limit: Limit::AtMost(limit),
             why: format!(
                 "leaf pages are filled to {} with ours and to {} with `bigserial`",
-                percent(shapes[0].density.median()),
-                percent(shapes[1].density.median())
+                percent(ours.median()),
+                percent(theirs.median())
             ),
         }
-        .judge(&to_bigserial),
-    );
+        .judge(&filled.to_bigserial()),
+    ];
     if batch > 1 {
-        section.verdicts.push(
+        verdicts.push(
             Goal {
                 what: format!(
-                    "density of its leaf pages, {WRITERS} writers, {a_transaction}, of 100 %"
+                    "density of its leaf pages, {WRITERS} writers, {a_transaction}, relative to 100 %"
                 ),
                 limit: Limit::AtLeast(0.89),
-                why: format!(
-                    "`bigserial`'s are filled to {}",
-                    percent(shapes[1].density.median())
-                ),
+                why: format!("`bigserial`'s are filled to {}", percent(theirs.median())),
             }
-            .judge(&shapes[0].density.map(|percent| percent / 100.0)),
+            .judge(&ours.map(|percent| percent / 100.0)),
         );
     }
-    Ok(())
+    verdicts
 }
 
 /// Other mixes of writers.
@@ -415,15 +444,15 @@ fn mixes(run: &Run, client: &mut Client, section: &mut Section) -> Result<()> {
             let (rows, seconds) = MIXES[mix].write(run)?;
             let shape = &mut shapes[mix][usize::from(peer == Peer::Sequence)];
             shape.rate.push(rows as f64 / seconds);
-            shape.look(client, rows)
+            shape.record(client, rows)
         },
     )?;
     let mut table = Table::new(&[
         "",
-        "index, to `bigserial`'s",
+        "index, ratio to `bigserial`",
         "leaf density",
         "`bigserial`'s",
-        "rows a second, to `bigserial`'s",
+        "rows a second, ratio to `bigserial`",
     ]);
     let mut worst: Option<(String, Samples)> = None;
     for ((mix, sizes), [ours, theirs]) in MIXES.iter().zip(&sizes).zip(&shapes) {
@@ -450,18 +479,18 @@ fn mixes(run: &Run, client: &mut Client, section: &mut Section) -> Result<()> {
         Block::Table(table),
     ]);
     let (what, worst) = worst.context("there are mixes")?;
-    section.verdicts.push(verdict(what, &worst));
+    section.verdicts.push(mixes_verdict(what, &worst));
     Ok(())
 }
 
-fn verdict(what: String, worst: &Samples) -> Verdict {
+fn mixes_verdict(what: String, worst: &Samples) -> Verdict {
     Goal {
         what: format!(
-            "index after other mixes of writers, of `bigserial`'s size; the most of {} ({what})",
+            "index after other mixes of writers: size relative to `bigserial`; the highest of {} ({what})",
             MIXES.len()
         ),
         limit: Limit::AtMost(LIMIT),
-        why: "IDs of concurrent sessions do not all enter at the end of the index".to_owned(),
+        why: "not all IDs of concurrent sessions are inserted at the end of the index".to_owned(),
     }
     .judge(worst)
 }

@@ -1,4 +1,4 @@
-//! What it costs that sessions in bulk share a slot, which is one cache line.
+//! The cost of sharing a slot, which is one cache line, among sessions in bulk.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use anyhow::Result;
 use postgres::Client;
 use snowflake_tests::Cluster;
 
-use crate::clients::AROUND;
 use crate::measure::{Samples, in_turn};
 use crate::peers::{Key, Peer, insert};
 use crate::pgbench::{Until, pgbench};
 use crate::report::{Block, Section, Table, per_second, ratio, spread, three};
 use crate::run::Run;
+use crate::sections::clients::AROUND;
 
-/// Few, many, and more than anybody should have.
+/// Few, many, and more than a server should have.
 const CLIENTS: [usize; 3] = [2, 16, 64];
 
-/// In this layout each session stays in its own slot: a greater backend number
-/// is no greater ID there.
+/// With this layout each session stays in its own slot, because a greater backend
+/// number does not make a greater ID.
 const APART: &str = "timestamp:41 node:6 sequence:12 backend:4";
 
 const CALLS: u32 = 10_000;
@@ -26,13 +26,13 @@ const BATCH: u64 = 100;
 /// What the sessions do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
-    /// Nothing but calls: the worst case.
+    /// Only calls: the worst case.
     Calls,
-    /// Rows of a table with a primary key: the real one.
+    /// Rows of a table with a primary key: the usual case.
     Rows,
 }
 
-/// Who makes the IDs.
+/// How the IDs are generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Maker {
     Together,
@@ -46,7 +46,7 @@ impl Maker {
     fn describe(self) -> &'static str {
         match self {
             Self::Together => "snowflake_nextval()",
-            Self::Apart => "the same, slots of their own",
+            Self::Apart => "the same, own slots",
             Self::Sequence => "nextval(), cache 1",
         }
     }
@@ -72,9 +72,9 @@ pub fn section(run: &Run) -> Result<Section> {
     let mut here = run.connect()?;
     let mut there = apart.connect()?;
     let mut blocks = vec![Block::Text(format!(
-        "Sessions that generate in bulk share slot 0 until its 4,096 IDs of a millisecond are used up, then continue in their own. For \
-         comparison: another server with the layout `{APART}`, in which each session stays in its own slot, and a plain sequence. First loops of \
-         {} calls, then rows in batches of {BATCH} into a table with a primary key and `synchronous_commit = off`.",
+        "Sessions that generate in bulk share slot 0 until its 4,096 IDs of a millisecond are used up, then continue in their own. They are \
+         compared with another server, on which the layout `{APART}` keeps each session in its own slot, and with a plain sequence. The first \
+         table is about loops of {} calls, the second about rows in batches of {BATCH} into a table with a primary key and `synchronous_commit = off`.",
         three(CALLS.into())
     ))];
     for work in [Work::Calls, Work::Rows] {
@@ -145,8 +145,8 @@ fn table(work: Work, rates: &[Vec<Samples>]) -> Table {
     };
     let mut head = vec![what.to_owned()];
     head.extend(MAKERS.iter().map(|maker| maker.describe().to_owned()));
-    head.push("shared, of slots of their own".to_owned());
-    head.push("shared, of `nextval()`".to_owned());
+    head.push("shared, ratio to own slots".to_owned());
+    head.push("shared, ratio to `nextval()`".to_owned());
     let mut table = Table::of(head);
     for (clients, row) in CLIENTS.iter().zip(rates) {
         let [together, apart, sequence] = [&row[0], &row[1], &row[2]];

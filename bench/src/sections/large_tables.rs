@@ -1,5 +1,5 @@
-//! Large tables: loading, the index's depth, looking rows up, a slice of time,
-//! VACUUM. It takes long, and is measured only when it is asked for.
+//! Large tables: loading, the depth of the index, lookups, a slice of time, VACUUM.
+//! This takes long, and is measured only on request.
 
 use std::time::{Duration, Instant};
 
@@ -18,14 +18,14 @@ const LOADERS: u64 = 2;
 /// Rows of one of their transactions.
 const BATCH: u64 = 100_000;
 
-/// Of how many slices of the load's time one is read.
+/// One of that many slices of the loading time is read.
 const SLICES: u64 = 30;
 
 /// Rows that are looked up one by one.
 const LOOKUPS: u64 = 20_000;
 
-/// Beyond this number of rows there are no UUIDs: random keys take hours on a disk, and those of version 7 differ from
-/// ours in size only.
+/// Above this number of rows UUIDs are not measured. Random keys take hours on a disk, and those of version 7 differ
+/// from ours in size only.
 const UUID_UP_TO: u64 = 10_000_000;
 
 /// A way to key the table.
@@ -34,9 +34,9 @@ struct Keyed {
     name: &'static str,
     peer: Peer,
     columns: &'static str,
-    /// An index beside the key's.
+    /// The column of another index.
     index: Option<&'static str>,
-    /// Of the rows between `$1` and `$2`; none where the key does not tell.
+    /// The condition for rows between the times `$1` and `$2`, if there is one.
     slice: Option<&'static str>,
 }
 
@@ -71,7 +71,7 @@ const KEYED: [Keyed; 4] = [
     },
 ];
 
-/// What was seen of one table.
+/// What was measured of one table.
 struct Seen {
     keyed: Keyed,
     rows_a_second: f64,
@@ -88,7 +88,7 @@ struct Seen {
 /// Rows that were looked up by their key.
 struct Lookups {
     micros: f64,
-    /// Blocks that were not among the shared buffers, each time.
+    /// Blocks that were not in the shared buffers, for each lookup.
     read: f64,
 }
 
@@ -118,9 +118,9 @@ pub fn section(run: &Run) -> Result<Section> {
         title: "Large tables",
         blocks: vec![Block::Text(format!(
             "{LOADERS} sessions load each table at the same time by `INSERT … SELECT`, {} rows a transaction. Then {} rows are looked up by \
-             keys drawn at random, and as many among the hundredth that came last; one of {SLICES} slices of the time of loading is read by \
-             `SELECT count(v)`; every tenth row is deleted and the table vacuumed. Blocks read are those that were not in the shared \
-             buffers, whether or not the system's cache had them. One round.",
+             random keys, and as many among the last hundredth of the rows. `SELECT count(v)` reads one of {SLICES} slices of the loading \
+             time. Every tenth row is deleted, and the table is vacuumed. Blocks read are those that were not in the shared buffers, \
+             whether or not the system's cache contained them. There is one round.",
             per_second(BATCH as f64),
             three(LOOKUPS as f64)
         ))],
@@ -197,7 +197,7 @@ fn measure(run: &Run, client: &mut Client, keyed: Keyed, rows: u64) -> Result<Se
     })
 }
 
-/// What a load was like.
+/// What was measured of a load.
 struct Load {
     seconds: f64,
     /// The server's time at the beginning and the end of a slice, as text.
@@ -223,7 +223,7 @@ fn load(run: &Run, client: &mut Client, rows: u64) -> Result<Load> {
                 })
             })
             .collect();
-        // The middle slice, by how much has come in.
+        // The slice in the middle, by the size of the table.
         let mut wait_for = |part: f64| -> Result<String> {
             loop {
                 let row = client.query_one(
@@ -231,8 +231,8 @@ fn load(run: &Run, client: &mut Client, rows: u64) -> Result<Load> {
                     &[],
                 )?;
                 let (bytes, now): (f64, String) = (row.get(0), row.get(1));
-                // A row takes some 40 bytes; where the slice lies does not
-                // matter, only that it is the same share of all tables.
+                // A row takes some 40 bytes. The position of the slice does not
+                // matter if it is the same share of all tables.
                 if bytes >= part * 40.0 || loaders.iter().all(|loader| loader.is_finished()) {
                     return Ok(now);
                 }
@@ -282,7 +282,7 @@ fn lookups(client: &mut Client, condition: &str, share: f64) -> Result<Lookups> 
     })
 }
 
-/// The milliseconds it takes to read a slice, and its rows.
+/// The milliseconds of reading a slice, and its rows.
 fn slice(client: &mut Client, condition: &str, load: &Load) -> Result<(f64, i64)> {
     let [begin, end] = &load.slice;
     let condition = condition
@@ -300,7 +300,7 @@ fn table(seen: &[Seen]) -> Table {
     let mut table = Table::new(&[
         "",
         "rows a second",
-        "to ours",
+        "ratio to ours",
         "table, GiB",
         "indexes, GiB",
         "levels above the leaves",

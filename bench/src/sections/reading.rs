@@ -1,4 +1,4 @@
-//! Reading IDs: what they are made of, and ranges of time.
+//! Reading IDs: their fields, and ranges of time.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, ensure};
 use postgres::Client;
 
-use crate::measure::in_turn;
+use crate::measure::{Samples, in_turn};
 use crate::peers::Peer;
 use crate::plot::{Bar, Bars, Chart};
 use crate::report::{
@@ -14,15 +14,15 @@ use crate::report::{
 };
 use crate::run::Run;
 
-/// Over how many days the rows are spread; a range is one of them.
+/// The days over which the rows are spread. A range is one of them.
 const DAYS: u32 = 30;
 
-/// Something that is asked of each row of a table of IDs.
+/// A call for each row of a table of IDs.
 #[derive(Debug, Clone, Copy)]
 struct Call {
     name: &'static str,
     expression: &'static str,
-    /// Beside the table.
+    /// What follows the table in FROM.
     from: &'static str,
 }
 
@@ -80,7 +80,7 @@ const CALLS: &[Call] = &[
     },
 ];
 
-/// The two ways to ask for the rows of a day.
+/// The two ways to select the rows of a day.
 #[derive(Debug, Clone, Copy)]
 struct Range {
     name: &'static str,
@@ -110,12 +110,61 @@ pub fn expected(run: &Run) -> Duration {
 
 /// The section.
 pub fn section(run: &Run) -> Result<Section> {
-    let scale = run.scale();
+    let rows = run.scale().read_rows;
     let mut client = run.connect()?;
     run.progress().step("filling tables");
-    tables(&mut client, scale.read_rows)?;
+    tables(&mut client, rows)?;
+    let calls = measure_calls(run, &mut client)?;
+    let ranges = measure_ranges(run, &mut client)?;
+    client.batch_execute("DROP TABLE by_id, by_column")?;
+    let day = rows / DAYS;
+    Ok(Section {
+        title: "Reading",
+        blocks: vec![
+            Block::Text(format!(
+                "One session runs `SELECT count(…)` over a table of {} rows in memory. Comparable functions of core show the cost of \
+                 reading the column, of building a row, and of a function in FROM.",
+                per_second(rows.into())
+            )),
+            Block::Table(calls_table(&calls, rows)),
+            Block::Text(format!(
+                "`SELECT count(v)` of the rows of one day of {DAYS} ({day} rows), in two tables with the same rows:"
+            )),
+            Block::Table(ranges.table()),
+            Block::Figure(ranges.figure(rows)),
+        ],
+        verdicts: vec![
+            Goal {
+                what: format!(
+                    "{}: time relative to a constant function",
+                    CALLS[TIMESTAMP].name
+                ),
+                limit: Limit::AtMost(1.5),
+                why: format!(
+                    "core's `int8abs(id)` takes {} of it, because both read the column",
+                    ratio_cell(&calls[ABS], &calls[CONSTANT])
+                ),
+            }
+            .judge(&calls[TIMESTAMP].ratio_to(&calls[CONSTANT])),
+        ],
+        highlight: Some(Highlight {
+            question: "What do time-ordered keys save?",
+            answer: format!(
+                "The key is an index on time, so no `created_at` column with an index is needed for that. The primary key finds the \
+                 {day} rows of one day of {DAYS} in {} ms. `bigserial` with an index on `created_at` takes {} ms, and {} % more space.",
+                three(ranges.times[0].median() * 1e3),
+                three(ranges.times[1].median() * 1e3),
+                three((ranges.sizes[1] / ranges.sizes[0] - 1.0) * 100.0)
+            ),
+            figure: ranges.figure(rows),
+        }),
+    })
+}
 
-    let calls = in_turn(
+/// Seconds of each of [`CALLS`] over all rows.
+fn measure_calls(run: &Run, client: &mut Client) -> Result<Vec<Samples>> {
+    let scale = run.scale();
+    let mut times = in_turn(
         &[()],
         CALLS,
         1,
@@ -132,34 +181,47 @@ pub fn section(run: &Run) -> Result<Section> {
             );
             Ok(took)
         },
-    )?
-    .remove(0);
-    let mut accessors = Table::new(&[
+    )?;
+    Ok(times.remove(0))
+}
+
+fn calls_table(calls: &[Samples], rows: u32) -> Table {
+    let mut table = Table::new(&[
         "",
-        "ns a row, the query's part included",
-        "to a constant function",
+        "ns a row, including the query",
+        "ratio to a constant function",
     ]);
-    for (call, samples) in CALLS.iter().zip(&calls) {
-        let nanoseconds = samples.map(|seconds| seconds * 1e9 / f64::from(scale.read_rows));
-        accessors.row(&[
+    for (call, samples) in CALLS.iter().zip(calls) {
+        let nanoseconds = samples.map(|seconds| seconds * 1e9 / f64::from(rows));
+        table.row(&[
             call.name.to_owned(),
             spread(&nanoseconds, three),
             ratio_cell(samples, &calls[CONSTANT]),
         ]);
     }
+    table
+}
 
-    let day = format!("{}", scale.read_rows / DAYS);
+/// What [`RANGES`] measured.
+struct Ranges {
+    /// Seconds.
+    times: Vec<Samples>,
+    /// Tables with their indexes, in MiB.
+    sizes: Vec<f64>,
+}
+
+fn measure_ranges(run: &Run, client: &mut Client) -> Result<Ranges> {
     let found = Cell::new(None);
-    let ranges = in_turn(
+    let times = in_turn(
         &[()],
         &RANGES,
         1,
-        |_| scale.read_rounds,
+        |_| run.scale().read_rounds,
         |(), range, turn| {
             run.progress()
                 .step(format_args!("a range of time, {}, {turn}", range.table));
-            let (rows, took) = rows_of_a_day(&mut client, range)?;
-            // Both must find the same rows, or they answer different questions.
+            let (rows, took) = rows_of_a_day(client, range)?;
+            // Both must find the same rows. Otherwise the ranges differ.
             let before = found.replace(Some(rows)).unwrap_or(rows);
             ensure!(
                 rows == before,
@@ -170,95 +232,64 @@ pub fn section(run: &Run) -> Result<Section> {
         },
     )?
     .remove(0);
-    let mut table = Table::new(&[
-        "",
-        "ms for a day's rows",
-        "to ours",
-        "table and indexes, MiB",
-    ]);
-    let mut bars = Vec::new();
     let mut sizes = Vec::new();
-    let colours = [Peer::Snowflake, Peer::Sequence].map(Peer::colour);
-    for ((range, samples), colour) in RANGES.iter().zip(&ranges).zip(colours) {
-        let size: i64 = client
-            .query_one(
-                &format!("SELECT pg_total_relation_size('{}')", range.table),
-                &[],
-            )?
-            .get(0);
-        let milliseconds = samples.map(|seconds| seconds * 1e3);
-        table.row(&[
-            range.name.to_owned(),
-            spread(&milliseconds, three),
-            ratio_cell(samples, &ranges[0]),
-            three(size as f64 / f64::from(1 << 20)),
-        ]);
-        sizes.push(size as f64 / f64::from(1 << 20));
-        let size = [size as f64 / f64::from(1 << 20)].into_iter().collect();
-        let name = ["one index on the ID", "and one on created_at"][bars.len()];
-        bars.push(Bar::new(name, colour, &size));
+    for range in RANGES {
+        let query = format!("SELECT pg_total_relation_size('{}')", range.table);
+        let bytes: i64 = client.query_one(&query, &[])?.get(0);
+        sizes.push(bytes as f64 / f64::from(1 << 20));
     }
-    client.batch_execute("DROP TABLE by_id, by_column")?;
-    let chart = |bars| {
-        Chart::Bars(Bars {
-            title: format!(
-                "Size of {} rows that are found by time",
-                per_second(scale.read_rows.into())
-            ),
-            unit: "MiB, indexes included",
-            one_scale: true,
-            groups: vec![(String::new(), bars)],
-        })
-    };
-    let highlight = Highlight {
-        question: "What do I get?",
-        answer: format!(
-            "The key is an index on time, so a `created_at` column and its index are not needed for that. The primary key finds the \
-             {day} rows of one day of {DAYS} in {} ms. `bigserial` with an index on `created_at` takes {} ms, and {} % more space.",
-            three(ranges[0].median() * 1e3),
-            three(ranges[1].median() * 1e3),
-            three((sizes[1] / sizes[0] - 1.0) * 100.0)
-        ),
-        figure: Figure {
-            file: "size-with-time",
-            about: "Size of a table whose rows are to be found by time, with its indexes",
-            chart: chart(bars.clone()),
-        },
-    };
-    let timestamp = Goal {
-        what: format!("{}, of a constant function's time", CALLS[TIMESTAMP].name),
-        limit: Limit::AtMost(1.5),
-        why: format!(
-            "core's `int8abs(id)` takes {} of it, because both read the column",
-            ratio_cell(&calls[ABS], &calls[CONSTANT])
-        ),
-    }
-    .judge(&calls[TIMESTAMP].ratio_to(&calls[CONSTANT]));
-    Ok(Section {
-        title: "Reading",
-        blocks: vec![
-            Block::Text(format!(
-                "`SELECT count(…)` over a table of {} rows in memory, in one session. Core's functions of the same kind show \
-                 the cost of reading the column, of building a row, and of a function in FROM.",
-                per_second(scale.read_rows.into())
-            )),
-            Block::Table(accessors),
-            Block::Text(format!(
-                "The rows of one day of {DAYS} ({day} rows), `SELECT count(v)`, in two tables of the same rows:"
-            )),
-            Block::Table(table),
-            Block::Figure(Figure {
-                file: "size-with-time",
-                about: "Size of a table whose rows are to be found by time, with its indexes",
-                chart: chart(bars),
-            }),
-        ],
-        verdicts: vec![timestamp],
-        highlight: Some(highlight),
-    })
+    Ok(Ranges { times, sizes })
 }
 
-/// The same rows twice, spread evenly over the days before today.
+impl Ranges {
+    fn table(&self) -> Table {
+        let mut table = Table::new(&[
+            "",
+            "ms for a day's rows",
+            "ratio to ours",
+            "table and indexes, MiB",
+        ]);
+        for ((range, samples), &size) in RANGES.iter().zip(&self.times).zip(&self.sizes) {
+            table.row(&[
+                range.name.to_owned(),
+                spread(&samples.map(|seconds| seconds * 1e3), three),
+                ratio_cell(samples, &self.times[0]),
+                three(size),
+            ]);
+        }
+        table
+    }
+
+    fn figure(&self, rows: u32) -> Figure {
+        let contenders = [
+            ("one index on the ID", Peer::Snowflake),
+            ("and one on created_at", Peer::Sequence),
+        ];
+        let bars = contenders
+            .iter()
+            .zip(&self.sizes)
+            .map(|((name, peer), &size)| {
+                let size = [size].into_iter().collect();
+                Bar::new(name, peer.colour(), &size)
+            });
+        Figure {
+            file: "size-with-time",
+            about: "Size of a table whose rows are to be found by time, with its indexes",
+            chart: Chart::Bars(Bars {
+                title: format!(
+                    "Size of {} rows that are found by time",
+                    per_second(rows.into())
+                ),
+                unit: "MiB, indexes included",
+                one_scale: true,
+                groups: vec![(String::new(), bars.collect())],
+            }),
+        }
+    }
+}
+
+/// Creates two tables with the same rows, spread evenly over the days before
+/// today.
 fn tables(client: &mut Client, rows: u32) -> Result<()> {
     client.batch_execute(&format!(
         "CREATE TABLE by_id (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), v int, t text);
@@ -276,12 +307,12 @@ fn tables(client: &mut Client, rows: u32) -> Result<()> {
     Ok(())
 }
 
-/// The rows of a day in the middle, and the seconds it took to count them.
+/// The rows of a day in the middle, and the seconds of counting them.
 fn rows_of_a_day(client: &mut Client, range: Range) -> Result<(i64, f64)> {
     let Range {
         table, condition, ..
     } = range;
-    // Values, as a prepared statement of an application has them.
+    // As values, like the parameters of an application's prepared statement.
     let days = format!("date_trunc('day', now()) - interval '{} days'", DAYS / 2);
     let condition = condition
         .replace("day.since", &format!("({days})"))

@@ -1,40 +1,40 @@
-//! One session that asks without a pause, second by second: whether what slots
-//! make in the long run is what holds it up.
+//! One session that generates IDs without a pause, second by second: whether the
+//! rate of the slots limits it.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use postgres::Client;
 
-use crate::copy;
 use crate::measure::Samples;
 use crate::peers::{Key, Peer, TABLE};
 use crate::plot::{Chart, Line, Lines};
 use crate::report::{Block, Figure, Section, Table, per_second, three};
 use crate::run::Run;
+use crate::sections::copy;
 
 /// Calls of one statement.
 const CALLS: u32 = 10_000;
 
-/// After so many COPYs the table is emptied.
+/// The table is emptied after that many COPYs.
 const COPIES: usize = 5;
 
-/// The end of the run that is looked at by itself, seconds.
+/// The seconds at the end that are shown separately.
 const END: usize = 10;
 
-/// Of the time, from which on waiting is what limits a session.
+/// The share of time from which waiting is considered to limit a session.
 const BINDS: f64 = 0.01;
 
 const CONTENDERS: [Peer; 2] = [Peer::Snowflake, Peer::Sequence];
 
-/// What one session asks for without a pause.
+/// What a session does without a pause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
     Calls,
     Copy,
 }
 
-/// What a session was like in one second.
+/// What was measured of a session in one second.
 #[derive(Debug, Clone, Copy, Default)]
 struct Second {
     ids: f64,
@@ -55,9 +55,9 @@ pub fn expected(run: &Run) -> Duration {
 pub fn section(run: &Run) -> Result<Section> {
     let scale = run.scale();
     let mut blocks = vec![Block::Text(format!(
-        "One session for {} s ({} s with `bigserial`, whose rate does not depend on time): statements of {} calls, then \
-         COPY of {} narrow rows into a table without an index, emptied after every {COPIES}. One slot has 4,096 IDs a \
-         millisecond, {} a second; a session that generates more continues in the slots above. The counters of the slots \
+        "One session runs for {} s (for {} s with `bigserial`, whose rate does not depend on time). It runs statements of {} calls, \
+         then COPY of {} narrow rows into a table without an index, which is emptied after every {COPIES}. One slot has 4,096 IDs a \
+         millisecond, {} a second. A session that generates more continues in the slots above. The counters of the slots \
          (`snowflake_stat_slots`) are read once a second.",
         scale.steady_seconds,
         scale.steady_peer_seconds,
@@ -65,90 +65,105 @@ pub fn section(run: &Run) -> Result<Section> {
         per_second(scale.rows.into()),
         per_second(4_096_000.0),
     ))];
-    for (work, title, file, about) in [
-        (
-            Work::Calls,
-            "Calls",
-            "steady-calls",
-            "Calls a second of one session without a pause, second by second",
-        ),
-        (
-            Work::Copy,
-            "COPY",
-            "steady-copy",
-            "Rows a second of one session that copies without a pause, second by second",
-        ),
-    ] {
-        let mut table = Table::new(&[
-            "",
-            "a second: all",
-            "the first second",
-            &format!("the last {END} s"),
-            "ahead at the end, ms",
-            &format!("time spent waiting, the last {END} s"),
-            "the longest statement, ms",
-        ]);
-        let mut lines = Vec::new();
-        let mut text = String::new();
-        for peer in CONTENDERS {
-            let length = match peer {
-                Peer::Snowflake => scale.steady_seconds,
-                _ => scale.steady_peer_seconds,
-            };
-            let seconds = measure(run, peer, work, length)?;
-            let end = &seconds[seconds.len().saturating_sub(END)..];
-            let waiting = share_waited(end);
-            let is_ours = peer == Peer::Snowflake;
-            let of_ours = |text: String| if is_ours { text } else { "–".to_owned() };
-            let longest = seconds
-                .iter()
-                .map(|second| second.longest)
-                .fold(0.0, f64::max);
-            table.row(&[
-                peer.name().to_owned(),
-                per_second(rate(&seconds)),
-                per_second(rate(&seconds[..1])),
-                per_second(rate(end)),
-                of_ours(three(end.last().map_or(0.0, |second| second.ahead))),
-                of_ours(format!("{:.1} %", waiting * 100.0)),
-                three(longest * 1e3),
-            ]);
-            if is_ours {
-                text = verdict(work, waiting, end);
-            }
-            let points = seconds.iter().enumerate().map(|(number, second)| {
-                let rate: Samples = [second.ids / second.seconds].into_iter().collect();
-                ((number + 1) as f64, rate)
-            });
-            lines.push(Line {
-                name: peer.name().to_owned(),
-                colour: peer.colour(),
-                points: points.collect(),
-            });
-        }
-        blocks.push(Block::Text(format!("**{title}**")));
-        blocks.push(Block::Table(table));
-        blocks.push(Block::Text(text));
-        blocks.push(Block::Figure(Figure {
-            file,
-            about,
-            chart: Chart::Lines(Lines {
-                title: about.to_owned(),
-                x: "seconds",
-                y: match work {
-                    Work::Calls => "calls a second",
-                    Work::Copy => "rows a second",
-                },
-                doubling: false,
-                lines,
-            }),
-        }));
+    for work in [Work::Calls, Work::Copy] {
+        blocks.extend(blocks_of(run, work)?);
     }
     Ok(Section {
         title: "Without a pause",
         blocks,
         ..Section::default()
     })
+}
+
+/// The table, the verdict and the plot of one kind of work.
+fn blocks_of(run: &Run, work: Work) -> Result<[Block; 4]> {
+    let scale = run.scale();
+    let (title, y, file, about) = match work {
+        Work::Calls => (
+            "Calls",
+            "calls a second",
+            "steady-calls",
+            "Calls a second of one session without a pause, second by second",
+        ),
+        Work::Copy => (
+            "COPY",
+            "rows a second",
+            "steady-copy",
+            "Rows a second of one session that copies without a pause, second by second",
+        ),
+    };
+    let mut table = Table::new(&[
+        "",
+        "a second: overall",
+        "first second",
+        &format!("last {END} s"),
+        "ahead at the end, ms",
+        &format!("time spent waiting, last {END} s"),
+        "longest statement, ms",
+    ]);
+    let mut lines = Vec::new();
+    let mut text = String::new();
+    for peer in CONTENDERS {
+        let is_ours = peer == Peer::Snowflake;
+        let length = if is_ours {
+            scale.steady_seconds
+        } else {
+            scale.steady_peer_seconds
+        };
+        let seconds = measure(run, peer, work, length)?;
+        table.row(&row(peer, &seconds));
+        if is_ours {
+            text = verdict(work, last(&seconds));
+        }
+        let points = seconds.iter().enumerate().map(|(number, second)| {
+            let rate: Samples = [second.ids / second.seconds].into_iter().collect();
+            ((number + 1) as f64, rate)
+        });
+        lines.push(Line {
+            name: peer.name().to_owned(),
+            colour: peer.colour(),
+            points: points.collect(),
+        });
+    }
+    Ok([
+        Block::Text(format!("**{title}**")),
+        Block::Table(table),
+        Block::Text(text),
+        Block::Figure(Figure {
+            file,
+            about,
+            chart: Chart::Lines(Lines {
+                title: about.to_owned(),
+                x: "seconds",
+                y,
+                doubling: false,
+                lines,
+            }),
+        }),
+    ])
+}
+
+/// The last seconds of a session.
+fn last(seconds: &[Second]) -> &[Second] {
+    &seconds[seconds.len().saturating_sub(END)..]
+}
+
+fn row(peer: Peer, seconds: &[Second]) -> [String; 7] {
+    let end = last(seconds);
+    let of_ours = |text: String| match peer {
+        Peer::Snowflake => text,
+        _ => "–".to_owned(),
+    };
+    let longest = seconds.iter().map(|second| second.longest);
+    [
+        peer.name().to_owned(),
+        per_second(rate(seconds)),
+        per_second(rate(&seconds[..1])),
+        per_second(rate(end)),
+        of_ours(three(end.last().map_or(0.0, |second| second.ahead))),
+        of_ours(format!("{:.1} %", share_waited(end) * 100.0)),
+        three(longest.fold(0.0, f64::max) * 1e3),
+    ]
 }
 
 fn rate(seconds: &[Second]) -> f64 {
@@ -161,31 +176,30 @@ fn share_waited(seconds: &[Second]) -> f64 {
     waited / seconds.iter().map(|second| second.seconds).sum::<f64>()
 }
 
-/// Whether the slots' rate is the limit.
-fn verdict(work: Work, waiting: f64, end: &[Second]) -> String {
-    let what = match work {
-        Work::Calls => "A session that does nothing but make IDs",
-        Work::Copy => "A session that copies narrow rows without a pause",
+/// Whether the rate of the slots is the limit at the end.
+fn verdict(work: Work, end: &[Second]) -> String {
+    let session = match work {
+        Work::Calls => "session that only generates IDs",
+        Work::Copy => "session that copies narrow rows without a pause",
     };
-    let ids: f64 = end.iter().map(|second| second.ids).sum();
-    let waited: f64 = end.iter().map(|second| second.waited).sum();
-    if waiting > BINDS {
+    let share = share_waited(end);
+    let percent = share * 100.0;
+    if share > BINDS {
+        let ids: f64 = end.iter().map(|second| second.ids).sum();
+        let waited: f64 = end.iter().map(|second| second.waited).sum();
         format!(
-            "The slots' rate binds: {what} spends {:.1} % of its time waiting for time to catch up at the end, {} ns for \
-             each ID on average.",
-            waiting * 100.0,
+            "The rate of the slots is the limit: at the end a {session} spends {percent:.1} % of its time waiting for the clock to \
+             catch up, {} ns for each ID on average.",
             three(waited * 1e9 / ids)
         )
-        .replacen("binds: A", "binds: a", 1)
     } else {
         format!(
-            "The slots' rate does not bind. {what} spends {:.1} % of its time waiting at the end.",
-            waiting * 100.0
+            "The rate of the slots is not the limit. At the end a {session} spends {percent:.1} % of its time waiting."
         )
     }
 }
 
-/// One session's seconds.
+/// The seconds of one session.
 fn measure(run: &Run, peer: Peer, work: Work, length: u64) -> Result<Vec<Second>> {
     let rows = run.scale().rows;
     let file = copy::file_of_rows(run, rows)?;
@@ -212,7 +226,7 @@ fn measure(run: &Run, peer: Peer, work: Work, length: u64) -> Result<Vec<Second>
         ));
         let mut second = Second::default();
         let since = Instant::now();
-        // At least one statement, whole ones, and about a second of them.
+        // Whole statements, for about a second, and at least one.
         while second.seconds < 1.0 {
             let at = Instant::now();
             second.ids += match work {
@@ -240,9 +254,9 @@ fn measure(run: &Run, peer: Peer, work: Work, length: u64) -> Result<Vec<Second>
     Ok(seconds)
 }
 
-/// How far the slots are ahead of the clock, in milliseconds (ticks of the
-/// default layout), and the seconds that calls have waited so far. This session
-/// is the only one that makes IDs, in whichever slot.
+/// How far the slots are ahead of the clock, in milliseconds (ticks of the default
+/// layout), and the seconds that calls have waited so far. No other session
+/// generates IDs.
 fn slots(client: &mut Client) -> Result<(f64, f64)> {
     let row = client.query_one(
         "SELECT max(borrowed_ticks)::float8, sum(wait_time) FROM snowflake_stat_slots",

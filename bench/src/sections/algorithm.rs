@@ -1,5 +1,5 @@
-//! The algorithm crate beside other crates: what criterion measured in this run
-//! (`bench/benches/one_id`, whose header says what is compared and why).
+//! The algorithm crate compared with other crates, as criterion measured them in
+//! this run. The header of `bench/benches/one_id` describes the comparison.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,14 +16,14 @@ use crate::report::{Block, Figure, Goal, Limit, Section, Table, ratio_cell, spre
 /// Our function in each group.
 const OURS: &str = "snowflake-id";
 
-/// What takes so many times as long as the fastest of its group is not drawn:
-/// the others' bars would be too short to compare.
+/// A function that takes this many times the time of the fastest in its group is
+/// not drawn, because the others' bars would be too short to compare.
 const TOO_LONG: f64 = 10.0;
 
 /// Colour of the other crates.
 const OTHERS: Peer = Peer::PlPgSql;
 
-/// What a group's name stands for, in the order of the document.
+/// The groups and their meanings, in the order of the document.
 const GROUPS: &[(&str, &str)] = &[
     ("given_time", "the time is given: the generator alone"),
     ("clock_1us", "the system's clock, ticks of 1 µs"),
@@ -37,7 +37,7 @@ const GROUPS: &[(&str, &str)] = &[
     ),
     (
         "coarse_clock_1ms",
-        "the cheapest clock a peer brings, ticks of 1 ms",
+        "the cheapest clock of a peer, ticks of 1 ms",
     ),
     (
         "own_clock_1ms",
@@ -47,19 +47,19 @@ const GROUPS: &[(&str, &str)] = &[
         "own_clock_1ms_2_threads",
         "the same, 2 threads that share a generator",
     ),
-    ("own_slots", "threads with a slot each, as backends have"),
-    ("clock_alone", "the clock alone, for reading the others"),
+    ("own_slots", "threads with a slot each, as sessions have"),
+    ("clock_alone", "the clock alone, for comparison"),
 ];
 
-/// What criterion calls a round's measurements, followed by its number:
+/// The prefix of a round's baseline, which its number follows:
 /// `cargo bench -- --save-baseline round-1`.
 const ROUND: &str = "round-";
 
-/// Groups, and in each what a function took: nanoseconds an ID, criterion's
-/// median in each round.
+/// The nanoseconds an ID of each function in each group: criterion's median in
+/// each round.
 type Groups = BTreeMap<String, BTreeMap<String, Samples>>;
 
-/// The section, of criterion's directory (`target/criterion`).
+/// The section, from criterion's directory (`target/criterion`).
 pub fn section(directory: &Path) -> Result<Section> {
     let groups = read(directory)?;
     let place = |name: &str| {
@@ -70,10 +70,10 @@ pub fn section(directory: &Path) -> Result<Section> {
     names.sort_by_key(|name| place(name));
 
     let mut blocks = vec![Block::Text(
-        "Nanoseconds an ID in the crate `snowflake-id`, without Postgres, beside the crates that keep IDs unique across threads; \
-         criterion's medians in rounds of their own, in each of which every function took its turn. With several threads it is \
-         the wall clock's time divided by the IDs of all. What is compared, with which clock, and which crates were left out and why: \
-         [bench/benches/one_id](../../bench/benches/one_id)."
+        "Nanoseconds an ID in the crate `snowflake-id`, without Postgres, compared with crates that also keep IDs unique across \
+         threads. The figures are criterion's medians, in rounds in which every function took its turn. With several threads, the \
+         elapsed time is divided by the IDs of all threads. [bench/benches/one_id](../../bench/benches/one_id) describes the \
+         comparison, the clocks, and the crates that were left out."
             .to_owned(),
     )];
     let mut charts = Vec::new();
@@ -87,7 +87,7 @@ pub fn section(directory: &Path) -> Result<Section> {
         let ours = functions.get(OURS);
         let mut sorted: Vec<(&String, &Samples)> = functions.iter().collect();
         sorted.sort_by(|a, b| a.1.median().total_cmp(&b.1.median()));
-        let mut table = Table::new(&["", "ns an ID", "to ours"]);
+        let mut table = Table::new(&["", "ns an ID", "ratio to ours"]);
         let mut bars = Vec::new();
         for &(function, samples) in &sorted {
             let to_ours = ours.map_or_else(String::new, |ours| ratio_cell(samples, ours));
@@ -133,13 +133,13 @@ pub fn section(directory: &Path) -> Result<Section> {
     let (what, worst) = worst.context("criterion measured no group with ours and another crate")?;
     let verdict = Goal {
         what: format!(
-            "the algorithm crate: an ID, of the fastest peer's time; the most of {} groups ({what})",
+            "the algorithm crate: time of an ID relative to the fastest peer; the highest of {} groups ({what})",
             ratios.len()
         ),
         limit: Limit::AtMost(1.0),
         why: format!(
-            "{above} of {} groups are above it. Unlike the peers, ours checks the reservation, the limit of what is borrowed and the \
-             clock for steps back, and its layout is a setting that the compiler does not know",
+            "{above} of {} groups are above it. Unlike the peers, ours checks the reservation, the limit of borrowing and backward \
+             clock steps, and its layout is a setting that the compiler does not know",
             ratios.len()
         ),
     }
@@ -158,8 +158,8 @@ fn read(directory: &Path) -> Result<Groups> {
     let mut groups = Groups::new();
     for group in subdirectories(directory)? {
         for function in subdirectories(&group)? {
-            // A tenth round would come before the second; a median does not mind,
-            // and the functions of a round stay together.
+            // The tenth round is sorted before the second. That does not change a
+            // median, and it is the same for all functions.
             for round in subdirectories(&function)? {
                 let is_round = round
                     .file_name()
@@ -193,7 +193,7 @@ fn read(directory: &Path) -> Result<Groups> {
     }
     ensure!(
         !groups.is_empty(),
-        "criterion has left nothing in {}",
+        "no measurements of criterion in {}",
         directory.display()
     );
     Ok(groups)
@@ -201,7 +201,7 @@ fn read(directory: &Path) -> Result<Groups> {
 
 fn subdirectories(directory: &Path) -> Result<Vec<std::path::PathBuf>> {
     let entries =
-        fs::read_dir(directory).with_context(|| format!("looking into {}", directory.display()))?;
+        fs::read_dir(directory).with_context(|| format!("reading {}", directory.display()))?;
     let mut found = Vec::new();
     for entry in entries {
         let path = entry?.path();
