@@ -1,8 +1,8 @@
-//! The operating-system account that servers run as.
+//! The OS user that servers run as.
 //!
-//! `initdb` and `postgres` refuse to run as root. Run as root (a container,
-//! CI), everything that touches a data directory is run as the `postgres`
-//! user that the Debian package made; otherwise as the caller.
+//! `initdb` and `postgres` refuse to run as root. If root runs the tests (in a
+//! container, in CI), everything that accesses a data directory runs as the user
+//! `postgres`, which the Debian package creates. Otherwise it runs as the caller.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
@@ -12,15 +12,15 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use nix::unistd::{Uid, User, chown};
 
-/// Who owns data directories and runs servers.
+/// The user that owns data directories and runs servers.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// `None`: the caller's own account, nothing to change.
+    /// `None`: the caller.
     switch_to: Option<User>,
 }
 
 impl Account {
-    /// The caller's account, or `postgres` when the caller is root.
+    /// The caller, or `postgres` if the caller is root.
     pub fn for_servers() -> Result<Self> {
         if !Uid::effective().is_root() {
             return Ok(Self { switch_to: None });
@@ -33,8 +33,8 @@ impl Account {
         })
     }
 
-    /// A command that runs as this account in `directory`, without the `PG*`
-    /// variables of whoever runs the tests: those could name a real server.
+    /// A command that runs as this user in `directory`. It does not inherit the
+    /// `PG*` variables, which could name a real server.
     pub fn command(&self, program: impl AsRef<OsStr>, directory: &Path) -> Command {
         let mut command = Command::new(program);
         command.current_dir(directory);
@@ -43,7 +43,7 @@ impl Account {
                 command.env_remove(name);
             }
         }
-        // Server messages in English, whatever the caller's locale: tests read them.
+        // Messages of servers in English, because tests read them.
         command.env("LC_ALL", "C.UTF-8").env_remove("LANGUAGE");
         if let Some(user) = &self.switch_to {
             // With the uid, std also drops root's supplementary groups.
@@ -56,7 +56,7 @@ impl Account {
         command
     }
 
-    /// Makes `path` this account's.
+    /// Makes this user the owner of `path`.
     pub fn own(&self, path: &Path) -> Result<()> {
         match &self.switch_to {
             None => Ok(()),

@@ -1,10 +1,9 @@
-//! Roles that try to gain rights: their weapons, and the count of what they
-//! tried.
+//! Roles that try to gain privileges.
 //!
-//! The weapon is a function of the attacker's that notices when it runs with
-//! another role's rights, says so in the server's log (which no rollback takes
-//! back), and makes the attacker a superuser. An attack is anything that could
-//! make another role run it.
+//! The attacker has a function that detects when it runs with another role's
+//! privileges. It then writes to the server's log, which no rollback undoes, and
+//! makes the attacker a superuser. An attack is anything that could make another
+//! role run it.
 
 use std::fmt::Display;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,9 +13,9 @@ use postgres::{Client, NoTls, SimpleQueryMessage};
 
 use crate::server::Server;
 
-/// An ordinary role with weapons in a schema of its own, and a stranger whose
-/// table and sequence no other role may read. To be run by a superuser in a
-/// database; the roles must exist.
+/// Creates an ordinary role's functions in a schema of its own, and a table and a
+/// sequence of another role that no other role may read. A superuser runs it in a
+/// database. The roles must exist.
 pub const WEAPONS: &str = "
     DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO mallory', current_database()); END $$;
     CREATE SCHEMA arms AUTHORIZATION mallory;
@@ -34,7 +33,7 @@ pub const WEAPONS: &str = "
             RAISE LOG 'ATTACK: code of mallory runs as %', current_user;
             EXECUTE 'ALTER ROLE mallory SUPERUSER';
         ELSIF session_user <> 'mallory' THEN
-            -- Called by another one with mallory's rights: are they left as easily?
+            -- Called by another role with mallory's privileges: can it leave them?
             EXECUTE 'RESET SESSION AUTHORIZATION';
             EXECUTE 'RESET ROLE';
             IF current_user <> 'mallory' THEN
@@ -56,10 +55,11 @@ pub const WEAPONS: &str = "
 /// The roles of [`WEAPONS`].
 pub const ROLES: &str = "CREATE ROLE mallory LOGIN; CREATE ROLE stranger LOGIN;";
 
-/// What only the stranger may see, as a text that is found wherever it leaks.
+/// The contents of the table and the sequence, in the forms in which they would
+/// leak.
 pub const SECRETS: [&str; 2] = ["424242424242", "SECRET-ROW"];
 
-/// Attacks on one server, counted.
+/// Counts attacks on one server.
 pub struct Attacks<'a> {
     server: &'a Server,
     admin: Client,
@@ -69,7 +69,7 @@ pub struct Attacks<'a> {
 }
 
 impl<'a> Attacks<'a> {
-    /// Begins to count.
+    /// Starts to count.
     pub fn on(server: &'a Server) -> Result<Self> {
         Ok(Self {
             server,
@@ -80,8 +80,8 @@ impl<'a> Attacks<'a> {
         })
     }
 
-    /// Counts an attack that was just tried, and looks whether the attacker's
-    /// code ran with the rights of another role, or a role is a superuser now.
+    /// Counts an attack that was just tried. It succeeded if the attacker's code
+    /// ran with the privileges of another role, or a role is a superuser now.
     pub fn tried(&mut self, what: impl Display) -> Result<()> {
         let log = self.server.log()?;
         let new = log[self.log_seen.min(log.len())..].to_owned();
@@ -106,7 +106,7 @@ impl<'a> Attacks<'a> {
         Ok(())
     }
 
-    /// Counts an attack whose success the test itself has determined.
+    /// Counts an attack whose success the test has determined.
     pub fn gained(&mut self, success: bool, what: impl Display) {
         self.tried += 1;
         if success {
@@ -114,20 +114,20 @@ impl<'a> Attacks<'a> {
         }
     }
 
-    /// Counts answers in which a secret must not be.
+    /// Counts an attack that succeeded if a secret is in the answers.
     pub fn heard(&mut self, answers: &str, what: impl Display) {
         let leaks = SECRETS.iter().any(|secret| answers.contains(secret));
-        self.gained(leaks, format!("{what}: what only the stranger may read"));
+        self.gained(leaks, format!("{what}: the answer contains a secret"));
     }
 
-    /// Fails with all attacks that succeeded.
+    /// Fails if an attack succeeded, and lists those.
     pub fn end(self, title: &str) {
         println!(
             "rights: {} attacks tried, {} succeeded: {title}",
             self.tried,
             self.succeeded.len()
         );
-        assert!(self.tried > 0, "nothing was tried: {title}");
+        assert!(self.tried > 0, "no attack was tried: {title}");
         assert!(
             self.succeeded.is_empty(),
             "{title}: {} of {} attacks succeeded:\n{}",
@@ -146,7 +146,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects as a role. What it waits for ends after two seconds.
+    /// Connects as a role, with a statement timeout of two seconds.
     pub fn connect(server: &Server, role: &str, database: &str) -> Result<Self> {
         let notices = Arc::new(Mutex::new(String::new()));
         let kept = Arc::clone(&notices);
@@ -165,8 +165,8 @@ impl Session {
         Ok(Self { client, notices })
     }
 
-    /// Runs statements that may be refused. Whether they were not, and what
-    /// was answered: rows, notices and the error, as a text.
+    /// Runs statements that may fail. Returns whether they succeeded, and the
+    /// rows, notices and the error as text.
     pub fn attempt(&mut self, sql: &str) -> Result<(bool, String)> {
         let result = self.client.simple_query(sql);
         let mut answer =
@@ -203,9 +203,8 @@ impl Session {
     }
 }
 
-/// Every routine of the extension that takes a table, as a statement that calls
-/// it for the table with that OID; procedures by CALL. `schema` is where the
-/// extension is.
+/// Statements that call each routine of the extension with a table argument for
+/// the table with that OID, procedures by CALL. `schema` is the extension's.
 pub fn calls(client: &mut Client, schema: &str, table: &str) -> Result<Vec<String>> {
     let rows = client.query(
         "SELECT format('%s %I.%I(%s)', CASE p.prokind WHEN 'p' THEN 'CALL' ELSE 'SELECT' END, n.nspname, p.proname,

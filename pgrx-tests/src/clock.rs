@@ -1,29 +1,29 @@
-//! A server clock that a test moves while the server runs.
+//! A server clock that a test sets while the server runs.
 //!
-//! `libfaketime` (Debian's package `faketime`), preloaded into the server,
-//! answers every question for the wall clock with the machine's time plus an
-//! offset that it reads from a file, each time anew. The file is replaced by
-//! renaming, so every process of the server sees the step at the same moment
-//! and none sees half of it. `CLOCK_MONOTONIC` and `CLOCK_BOOTTIME` stay as
-//! they are (`FAKETIME_DONT_FAKE_MONOTONIC` covers both in libfaketime 0.9.10),
-//! as they do when a real clock is set. The machine's own clock is not touched.
+//! `libfaketime` (Debian's package `faketime`) is preloaded into the server. It
+//! answers every request for the wall clock with the machine's time plus an
+//! offset, which it reads from a file each time. The file is replaced by renaming,
+//! so every process of the server sees the clock step at the same moment, and none
+//! sees half of it. `CLOCK_MONOTONIC` and `CLOCK_BOOTTIME` do not change
+//! (`FAKETIME_DONT_FAKE_MONOTONIC` covers both in libfaketime 0.9.10), as they do
+//! not change when a real clock is set. The machine's own clock is not touched.
 //!
-//! Postgres asks for the time in its handler of SIGALRM too, while any time limit
-//! is under way; a session at work has one every ten seconds. It must not
-//! interrupt a look at the clock: `fopen` in `fopen` waits for a lock that nobody
-//! will release, and `malloc` in `malloc` spoils the heap. So it is
-//! `libfaketimeMT`, for programs with threads, that is preloaded: it blocks
-//! signals while it reads the file. What is left is a handler in the middle of
-//! Postgres' own `malloc`. [`SETTINGS`] keeps time limits out of statements, and
-//! LLVM, whose loading is one long `malloc`, out of the server.
+//! Postgres also reads the clock in its handler of SIGALRM, while any timeout is
+//! active; a working session has one every ten seconds. The handler must not
+//! interrupt another reading of the clock: `fopen` within `fopen` waits for a lock
+//! that is never released, and `malloc` within `malloc` corrupts the heap. So the
+//! preloaded library is `libfaketimeMT`, for programs with threads, which blocks
+//! signals while it reads the file. A handler can still interrupt a `malloc` of
+//! Postgres itself. [`SETTINGS`] therefore disables statement timeouts, and LLVM,
+//! whose loading is one long `malloc`.
 //!
 //! The postmaster of PostgreSQL 15 starts some of its children from a signal
-//! handler in the middle of a call that libfaketime has taken over, and in
-//! those the clock stays the machine's for good: background workers (parallel
-//! ones too), and what is started after a crash. Sessions are not among them.
+//! handler in the middle of a call that libfaketime has replaced. In those
+//! children the clock remains the machine's: background workers (parallel workers
+//! too), and what is started after a crash. Sessions are not affected.
 //!
-//! Reading the file makes a look at the clock cost about five microseconds
-//! instead of a fiftieth of one: IDs under such a clock come more slowly.
+//! A reading of the clock takes about five microseconds, instead of a fiftieth of
+//! one, because it reads the file. So IDs are generated more slowly.
 
 use std::fmt;
 use std::fs::{self, Permissions};
@@ -39,16 +39,16 @@ use crate::ids;
 use crate::processes;
 use crate::server::Server;
 
-/// What a server by such a clock has, before the test's own settings.
+/// The settings of a server with such a clock, before the test's own.
 pub const SETTINGS: &[(&str, &str)] = &[
     // See above.
     ("jit", "off"),
-    // See above; and it would go by the clock that the test moves, and end a
-    // statement when that is set forward. What hangs, the watchdog ends.
+    // See above. It would also depend on the clock that the test sets, and end a
+    // statement when that is set forward. The time limit ends a test that hangs.
     ("statement_timeout", "0"),
 ];
 
-/// How far a clock is off, or is moved, forward or back.
+/// How far a clock is off, or is moved, forward or backward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Offset {
     micros: i64,
@@ -58,14 +58,14 @@ impl Offset {
     /// The machine's own time.
     pub const NONE: Self = Self { micros: 0 };
 
-    /// Ahead of the machine's time; later than before.
+    /// Ahead of the machine's time, or later than before.
     pub const fn forward(by: Duration) -> Self {
         Self {
             micros: by.as_micros() as i64,
         }
     }
 
-    /// Behind the machine's time; earlier than before.
+    /// Behind the machine's time, or earlier than before.
     pub const fn back(by: Duration) -> Self {
         Self {
             micros: -(by.as_micros() as i64),
@@ -88,26 +88,26 @@ impl fmt::Display for Offset {
             ..172_800.0 => (seconds / 3_600.0, "h"),
             _ => (seconds / 86_400.0, "d"),
         };
-        // At most one decimal, and none where it says nothing.
+        // At most one decimal, and none if it is 0.
         let number = (number * 10.0).round() / 10.0;
         let sign = if self.micros < 0 { '-' } else { '+' };
         write!(formatter, "{sign}{number} {unit}")
     }
 }
 
-/// A clock for one server (or several). Begins at the machine's time.
+/// A clock for one server, or several. It starts at the machine's time.
 #[derive(Debug)]
 pub struct Clock {
     file: PathBuf,
     library: PathBuf,
-    /// Whose servers read it.
+    /// The user whose servers read it.
     owner: u32,
     offset: AtomicI64,
     versions: AtomicU64,
 }
 
 impl Clock {
-    /// A clock whose file is in `directory`, which the account can read.
+    /// A clock whose file is in `directory`, which the OS user can read.
     pub fn new(directory: &Path, account: &Account) -> Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -125,31 +125,32 @@ impl Clock {
         Ok(clock)
     }
 
-    /// Makes the server go by this clock from its next start on: also one whose
-    /// data directory was copied from another's.
+    /// Makes the server use this clock from its next start on. Its data directory
+    /// may be a copy of another server's.
     pub fn drive(&self, server: &mut Server) {
         for (name, value) in self.environment() {
             server.set_environment(name, &value);
         }
     }
 
-    /// The environment of a process that goes by this clock.
+    /// The environment of a process that uses this clock.
     pub fn environment(&self) -> [(&'static str, String); 5] {
         [
             ("LD_PRELOAD", self.library.display().to_string()),
             ("FAKETIME_TIMESTAMP_FILE", self.file.display().to_string()),
             ("FAKETIME_NO_CACHE", "1".to_owned()),
             ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
-            // The times of files stay as they are, too. To change those,
-            // libfaketime takes a semaphore that all processes of the server
-            // share: one that is killed in there would stop all others.
+            // The times of files do not change either. To change them,
+            // libfaketime uses a semaphore that all processes of the server
+            // share: one that is killed while it holds it would stop all others.
             ("NO_FAKE_STAT", "1".to_owned()),
         ]
     }
 
     /// Sets the clock to the machine's time plus `offset`.
     pub fn set_offset(&self, offset: Offset) -> Result<()> {
-        // One name a change: two threads that move the clock don't meet.
+        // Each change has its own file name, so that two threads can set the
+        // clock at the same time.
         let version = self.versions.fetch_add(1, Ordering::SeqCst);
         let new = self.file.with_extension(format!("new.{version}"));
         let sign = if offset.micros < 0 { '-' } else { '+' };
@@ -161,7 +162,7 @@ impl Clock {
         fs::rename(&new, &self.file).with_context(|| format!("writing {}", self.file.display()))
     }
 
-    /// Moves the clock from where it is.
+    /// Moves the clock from its present offset.
     pub fn step(&self, by: Offset) -> Result<()> {
         let now = self.offset.load(Ordering::SeqCst);
         self.set_offset(Offset {
@@ -169,23 +170,23 @@ impl Clock {
         })
     }
 
-    /// How far it is off.
+    /// Its present offset.
     pub fn offset(&self) -> Offset {
         Offset {
             micros: self.offset.load(Ordering::SeqCst),
         }
     }
 
-    /// What it says, in microseconds since 1970.
+    /// Its time, in microseconds since 1970.
     pub fn now_us(&self) -> i64 {
         ids::now_us() + self.offset().micros
     }
 }
 
 impl Drop for Clock {
-    /// libfaketime keeps a semaphore and a piece of shared memory for each tree
-    /// of processes, named by the first one's number, and removes them when it
-    /// ends in order. Those of processes that were killed are removed here.
+    /// libfaketime has a semaphore and a piece of shared memory for each tree of
+    /// processes, named by the number of the first, and removes them at an orderly
+    /// end. Those of killed processes are removed here.
     fn drop(&mut self) {
         let Ok(entries) = fs::read_dir("/dev/shm") else {
             return;
@@ -201,14 +202,14 @@ impl Drop for Clock {
             };
             let is_ours = entry.metadata().is_ok_and(|file| file.uid() == self.owner);
             if is_ours && !processes::is_alive(pid) {
-                // Another test's clock may have removed it meanwhile.
+                // Another test's clock may have removed it already.
                 let _ = fs::remove_file(entry.path());
             }
         }
     }
 }
 
-/// Where libfaketime is.
+/// The path of libfaketime.
 fn library() -> Result<PathBuf> {
     let mut places = vec![
         PathBuf::from("/usr/lib"),
@@ -224,8 +225,8 @@ fn library() -> Result<PathBuf> {
         .map(|place| place.join("faketime/libfaketimeMT.so.1"))
         .find(|file| file.exists())
         .context(
-            "libfaketimeMT.so.1 is not there, with which tests move a server's clock: \
-             install it (Debian's package is called \"faketime\")",
+            "libfaketimeMT.so.1, with which tests set a server's clock, is not installed \
+             (Debian's package is \"faketime\")",
         )
 }
 
@@ -234,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offsets_read_well() {
+    fn offsets_have_the_unit_that_fits() {
         let texts: Vec<String> = [
             Offset::back(Duration::from_millis(500)),
             Offset::back(Duration::from_secs(3)),

@@ -1,5 +1,4 @@
-//! IDs as a client receives them: fetching them, taking them apart, counting
-//! the ones that came twice.
+//! IDs as a client receives them: fetching, decoding, counting duplicates.
 
 use std::fmt;
 use std::io::Read;
@@ -11,12 +10,12 @@ use postgres::Client;
 /// 2025-01-01T00:00:00Z in seconds since 1970.
 const EPOCH_2025: i64 = 1_735_689_600;
 
-/// Where an ID's fields are, counted by hand from the layout's text.
+/// The fields of a layout, written down by hand.
 #[derive(Debug, Clone)]
 pub struct Fields {
     /// The layout's text, for `snowflake.layout`.
     pub layout: &'static str,
-    /// Name and bits, from the most significant down, without `timestamp`.
+    /// Names and bits, from the most significant down, without `timestamp`.
     pub bits: &'static [(&'static str, u32)],
     /// The tick in microseconds.
     pub tick_us: i64,
@@ -32,7 +31,7 @@ pub const DEFAULT: Fields = Fields {
     epoch: EPOCH_2025,
 };
 
-/// A layout whose backends all share one slot.
+/// A layout whose sessions all share one slot.
 pub const ONE_SLOT: Fields = Fields {
     layout: "timestamp:41 node:6 sequence:12",
     bits: &[("node", 6), ("sequence", 12)],
@@ -40,9 +39,9 @@ pub const ONE_SLOT: Fields = Fields {
     epoch: EPOCH_2025,
 };
 
-/// A layout that runs out of sequence numbers quickly: 16 a millisecond and
-/// slot. A session stays in its slot, as greater backend numbers are no greater
-/// IDs.
+/// A layout that uses up its sequence numbers quickly: 16 for each millisecond
+/// and slot. A session stays in its slot, because a greater backend number does
+/// not make a greater ID.
 pub const SHORT_SEQUENCE: Fields = Fields {
     layout: "timestamp:41 node:6 sequence:4 backend:4",
     bits: &[("node", 6), ("sequence", 4), ("backend", 4)],
@@ -50,7 +49,7 @@ pub const SHORT_SEQUENCE: Fields = Fields {
     epoch: EPOCH_2025,
 };
 
-/// The same with slots in which a session may go on.
+/// The same with slots between which a session moves.
 pub const SHORT_SLOTS: Fields = Fields {
     layout: "timestamp:41 node:6 backend:4 sequence:4",
     bits: &[("node", 6), ("backend", 4), ("sequence", 4)],
@@ -58,8 +57,8 @@ pub const SHORT_SLOTS: Fields = Fields {
     epoch: EPOCH_2025,
 };
 
-/// One that gets far ahead of the clock quickly: 1,600 a second and slot, and
-/// four slots.
+/// A layout that gets far ahead of the clock quickly: four slots with 1,600 IDs
+/// a second each.
 pub const SLOW_TICK: Fields = Fields {
     layout: "timestamp:39 node:6 backend:2 sequence:4 tick:10ms",
     bits: &[("node", 6), ("backend", 2), ("sequence", 4)],
@@ -68,7 +67,7 @@ pub const SLOW_TICK: Fields = Fields {
 };
 
 impl Fields {
-    /// The value of one field, or 0 where the layout doesn't have it.
+    /// The value of one field, or 0 if the layout does not have it.
     pub fn field(&self, id: i64, name: &str) -> i64 {
         let mut shift = 0;
         for &(field, bits) in self.bits.iter().rev() {
@@ -80,7 +79,7 @@ impl Fields {
         0
     }
 
-    /// How many values a field has: 1 where the layout doesn't have it.
+    /// How many values a field has: 1 if the layout does not have it.
     pub fn values(&self, name: &str) -> i64 {
         self.bits
             .iter()
@@ -112,10 +111,10 @@ pub fn now_us() -> i64 {
     i64::try_from(since_1970.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// Runs a query of one bigint column and adds what it gives to `ids`, one by
-/// one as it arrives: when the server dies meanwhile, what the client had
-/// received by then is there. Binary COPY carries four million IDs in a
-/// second or two, in a test built without optimisation too.
+/// Runs a query of one bigint column and adds the values to `ids` as they
+/// arrive. If the server dies during the query, what the client had received by
+/// then is kept. Binary COPY transfers four million IDs in a second or two, even
+/// in a test built without optimization.
 pub fn fetch_into(client: &mut Client, query: &str, ids: &mut Vec<i64>) -> Result<()> {
     let mut stream = client
         .copy_out(&format!("COPY ({query}) TO STDOUT (FORMAT binary)"))
@@ -125,9 +124,9 @@ pub fn fetch_into(client: &mut Client, query: &str, ids: &mut Vec<i64>) -> Resul
     stream.read_exact(&mut header)?;
     ensure!(
         header.starts_with(b"PGCOPY\n\xff\r\n\0") && header[11..] == [0; 8],
-        "this is not binary COPY"
+        "not binary COPY"
     );
-    // How many columns (-1 at the end), then for each its length and bytes.
+    // The number of columns (-1 at the end), then the length and bytes of each.
     let mut columns = [0; 2];
     let mut value = [0; 12];
     loop {
@@ -135,7 +134,7 @@ pub fn fetch_into(client: &mut Client, query: &str, ids: &mut Vec<i64>) -> Resul
         match i16::from_be_bytes(columns) {
             1 => {
                 stream.read_exact(&mut value)?;
-                ensure!(value[..4] == [0, 0, 0, 8], "this is not one bigint a row");
+                ensure!(value[..4] == [0, 0, 0, 8], "the row is not one bigint");
                 let mut id = [0; 8];
                 id.copy_from_slice(&value[4..]);
                 ids.push(i64::from_be_bytes(id));
@@ -153,7 +152,7 @@ pub fn fetch(client: &mut Client, query: &str) -> Result<Vec<i64>> {
     Ok(ids)
 }
 
-/// `count` IDs, a call each.
+/// `count` IDs, by one call each.
 pub fn nextval(client: &mut Client, count: usize) -> Result<Vec<i64>> {
     fetch(
         client,
@@ -171,7 +170,7 @@ pub fn backend_pid(client: &mut Client) -> Result<i32> {
     Ok(client.query_one("SELECT pg_backend_pid()", &[])?.get(0))
 }
 
-/// Fails on the first ID that is not above the one before it.
+/// Fails on the first ID that is not greater than the one before it.
 pub fn assert_increasing(ids: &[i64], whose: &str) {
     for pair in ids.windows(2) {
         assert!(
@@ -183,7 +182,7 @@ pub fn assert_increasing(ids: &[i64], whose: &str) {
     }
 }
 
-/// How many of a set of processes, two at a time, share a slot.
+/// How many pairs of these processes share a slot.
 pub fn pairs_sharing_a_slot(pids: &[i32], fields: &Fields) -> u64 {
     let slots = fields.values("backend");
     let mut live = vec![0_u64; usize::try_from(slots).unwrap_or(1)];
@@ -201,17 +200,17 @@ pub fn pairs_sharing_a_slot(pids: &[i32], fields: &Fields) -> u64 {
 pub struct Tally {
     /// IDs that were checked.
     pub ids: usize,
-    /// How many of them had come before.
+    /// How many of them repeat another.
     pub duplicates: usize,
-    /// One that came twice.
+    /// One that is repeated.
     pub example: Option<i64>,
 }
 
 impl Tally {
-    /// Counts over everything that was received.
+    /// Counts the IDs that were received.
     pub fn of(mut ids: Vec<i64>) -> Self {
-        // The stable sort finds the runs that are sorted already: each
-        // session's IDs are one.
+        // The stable sort is fast because the IDs of each session are sorted
+        // already.
         ids.sort();
         let mut duplicates = 0;
         let mut example = None;
@@ -228,13 +227,13 @@ impl Tally {
         }
     }
 
-    /// The verdict, where the protection is on.
+    /// Fails if an ID is repeated.
     pub fn assert_unique(&self) {
-        assert_eq!(self.duplicates, 0, "an ID came twice: {self}");
+        assert_eq!(self.duplicates, 0, "an ID is repeated: {self}");
     }
 
-    /// The verdict, where it is off: a test that finds nothing then would
-    /// find nothing ever.
+    /// Fails if no ID is repeated. A test that finds no duplicate without the
+    /// protection would never find one.
     pub fn assert_found_duplicates(&self) {
         assert!(
             self.duplicates > 0,
@@ -252,13 +251,13 @@ impl fmt::Display for Tally {
             grouped(self.duplicates)
         )?;
         if let Some(example) = self.example {
-            write!(formatter, " ({example} for one)")?;
+            write!(formatter, " (for example {example})")?;
         }
         Ok(())
     }
 }
 
-/// A number with its thousands apart: 4,000,000.
+/// A number with separators of thousands: 4,000,000.
 pub fn grouped(number: impl TryInto<u64>) -> String {
     let digits = number.try_into().unwrap_or(u64::MAX).to_string();
     let mut text = String::new();

@@ -19,18 +19,18 @@ pub const EARLIER_PG_CONFIG: &str = "SNOWFLAKE_EARLIER_PG_CONFIG";
 /// One PostgreSQL installation, as its `pg_config` describes it.
 #[derive(Debug, Clone)]
 pub struct Installation {
-    /// Where `postgres`, `initdb` and `psql` are.
+    /// The directory of `postgres`, `initdb` and `psql`.
     pub bin: PathBuf,
-    /// Where the extensions' control files are (`SHAREDIR/extension`).
+    /// The directory of the extensions' control files (`SHAREDIR/extension`).
     pub extensions: PathBuf,
-    /// The version as printed, such as `15.14 (Debian 15.14-0+deb12u1)`.
+    /// The version as printed, for example `15.14 (Debian 15.14-0+deb12u1)`.
     pub version: String,
-    /// The major version, such as 15.
+    /// The major version, for example 15.
     pub major: u32,
 }
 
 impl Installation {
-    /// Asks a `pg_config`.
+    /// The installation that a `pg_config` describes.
     pub fn from_pg_config(pg_config: &Path) -> Result<Self> {
         let ask = |option: &str| -> Result<String> {
             let output = Command::new(pg_config)
@@ -62,23 +62,22 @@ impl Installation {
         })
     }
 
-    /// The tree under test, from `PG_CONFIG`; the extension must be in it.
+    /// The tree under test, from `PG_CONFIG`, with the extension installed.
     pub fn under_test() -> Result<Self> {
         let installation = Self::from_variable(PG_CONFIG)?;
         installation.require_extension()?;
         Ok(installation)
     }
 
-    /// The tree with the unprotected build. An error, never a skip, when the
-    /// variable is not set: a test of uniqueness that was not shown to be
-    /// able to fail proves nothing.
+    /// The tree with the unprotected build. A missing variable is an error, not a
+    /// reason to skip: a test of uniqueness that cannot fail proves nothing.
     pub fn unprotected() -> Result<Self> {
         let installation = Self::from_variable(UNPROTECTED_PG_CONFIG)?;
         installation.require_extension()?;
         Ok(installation)
     }
 
-    /// The tree to upgrade from; where none is named, the one under test:
+    /// The tree to upgrade from, or the one under test if none is named.
     /// `pg_upgrade` works the same way between servers of one version.
     pub fn earlier() -> Result<Self> {
         if std::env::var_os(EARLIER_PG_CONFIG).is_none() {
@@ -97,8 +96,8 @@ impl Installation {
         Self::from_pg_config(Path::new(&pg_config))
     }
 
-    /// A client program: of this tree, or where the tree has none (Debian
-    /// packages clients apart), the one on `PATH`.
+    /// A client program: this tree's, or the one on `PATH` if the tree has none,
+    /// because Debian packages clients separately.
     pub fn client_program(&self, name: &str) -> PathBuf {
         let own = self.bin.join(name);
         if own.exists() {

@@ -1,36 +1,42 @@
-//! Real PostgreSQL servers for the tests of the snowflake extension, and what
-//! a client needs to count the IDs that come out of them.
+//! Real PostgreSQL servers for the tests, the benchmarks and the demo of the
+//! snowflake extension, and what a client needs to check the IDs they generate.
 //!
-//! - [`installation`]: the PostgreSQL tree a server is started from
-//! - [`account`]: the operating-system account it runs as
-//! - [`attack`]: roles that try to gain rights
-//! - [`scratch`]: the private directory it lives in, removed whatever happens
+//! A server:
+//! - [`installation`]: the PostgreSQL tree that it is started from
+//! - [`account`]: the OS user that it runs as
+//! - [`scratch`]: its private directory, which is always removed
 //! - [`processes`]: its processes, and how to kill them
-//! - [`server`]: one data directory and its server: start, stop, crash
-//! - [`watchdog`]: an end for servers that live too long
-//! - [`clock`]: a server's clock that a test moves
+//! - [`server`]: its data directory: configuration, start, stop, crash
 //! - [`cluster`]: a throwaway server for one test
+//! - [`watchdog`]: its time limit
+//! - [`clock`]: its clock, which a test sets
 //! - [`replica`]: standbys, base backups, point-in-time recovery, dumps, `pg_upgrade`
-//! - [`demand`]: sessions that never stop asking for IDs
-//! - [`soak`]: a random mix of faults against sessions that never stop
-//! - [`threads`]: how a test's threads learn that it is over
-//! - [`ids`]: IDs as a client receives them: fetching, fields, duplicates
+//!
+//! What clients do and receive:
+//! - [`ids`]: fetching IDs, their fields, duplicates
+//! - [`query`]: single values of a query
+//! - [`outcome`]: errors of the server
+//! - [`demand`]: sessions that request IDs without a pause
+//! - [`soak`]: a random mix of faults against such sessions
+//! - [`attack`]: roles that try to gain privileges
+//!
+//! Migrations:
 //! - [`migration`]: plans, dumps of the schema, checksums of the rows
 //! - [`online`]: the steps of online migrations
-//! - [`online_load`]: an online migration beside writers
-//! - [`zoo`]: tables that a sequence feeds, of many kinds
-//! - [`outcome`]: what a statement answered, as SQLSTATE, message, detail, hint
+//! - [`online_load`]: online migrations beside writers
+//! - [`zoo`]: tables with sequences, one for each case
 //!
-//! `PG_CONFIG` names the `pg_config` of the tree under test, in which the
-//! extension is installed, and `SNOWFLAKE_UNPROTECTED_PG_CONFIG` that of a
-//! tree with the build for tests whose protections can be taken away. Nothing
-//! is written into either. `make test` sets both; `SNOWFLAKE_EARLIER_PG_CONFIG`
-//! may name one of an earlier version, for `pg_upgrade`; the tests print what they
-//! counted with `--nocapture`.
+//! - [`threads`], [`wait`]: stopping threads, and waiting
 //!
-//! Nothing here uses the extension's own code: the fields of an ID are taken
-//! apart with arithmetic written down a second time, so that a mistake in the
-//! algorithm crate can't hide itself.
+//! `PG_CONFIG` names the `pg_config` of the tree under test, in which the extension
+//! is installed. `SNOWFLAKE_UNPROTECTED_PG_CONFIG` names that of a tree with the
+//! build whose protections a test can remove. `make test` sets both. With
+//! `SNOWFLAKE_EARLIER_PG_CONFIG`, `pg_upgrade` starts from that tree, of an earlier
+//! version. Nothing is written into any of these trees. The tests print what they
+//! counted if `--nocapture` is given.
+//!
+//! Nothing here uses the extension's own code. The fields of an ID are decoded by
+//! separate arithmetic, which would reveal a mistake in the algorithm crate.
 
 pub mod account;
 pub mod attack;
@@ -44,11 +50,13 @@ pub mod online;
 pub mod online_load;
 pub mod outcome;
 pub mod processes;
+pub mod query;
 pub mod replica;
 pub mod scratch;
 pub mod server;
 pub mod soak;
 pub mod threads;
+pub mod wait;
 pub mod watchdog;
 pub mod zoo;
 

@@ -1,5 +1,5 @@
-//! What the tests of migrations share: scripts through psql, dumps of the
-//! schema, checksums of the rows.
+//! Helpers for tests of migrations: scripts through psql, dumps of the schema,
+//! checksums of the rows.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -8,10 +8,12 @@ use std::process::Stdio;
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 
-use crate::outcome::text;
 use crate::server::Server;
 
-/// What psql wrote, and whether it was content.
+// Until their callers name the module that they are in.
+pub use crate::query::{number, value};
+
+/// What psql wrote, and whether it succeeded.
 #[derive(Debug)]
 pub struct Written {
     /// Its standard output.
@@ -22,7 +24,7 @@ pub struct Written {
     pub success: bool,
 }
 
-/// A script through psql as somebody would type it, with or without
+/// Runs a script through psql as if it were typed, with or without
 /// `ON_ERROR_STOP`.
 pub fn psql(
     server: &Server,
@@ -41,7 +43,7 @@ pub fn psql(
         .stderr(Stdio::piped())
         .spawn()
         .context("running psql")?;
-    // Nothing but a script that psql stopped at closes the pipe early.
+    // The pipe closes early only if psql stops at an error of the script.
     let _ = child
         .stdin
         .take()
@@ -55,7 +57,7 @@ pub fn psql(
     })
 }
 
-/// The plan through psql's `\gexec`, which must not meet an error.
+/// Runs the plan through psql's `\gexec`, without any error.
 pub fn migrate_by_psql(server: &Server, user: &str, database: &str, arguments: &str) -> Result<()> {
     let script = format!("SELECT statement FROM snowflake_migration_plan({arguments}) \\gexec\n");
     let written = psql(server, user, database, &script, true)?;
@@ -83,7 +85,7 @@ pub fn dump(server: &Server, database: &str, arguments: &[&str]) -> Result<Strin
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// `pg_dump --schema-only`, without the lines that differ from run to run.
+/// `pg_dump --schema-only`, without the lines that differ from one dump to the next.
 pub fn schema(server: &Server, database: &str) -> Result<String> {
     Ok(dump(server, database, &["--schema-only"])?
         .lines()
@@ -116,12 +118,12 @@ pub fn assert_same_schema(expected: &str, found: &str, when: &str) {
             report += &format!("+ {line}\n");
         }
     }
-    panic!("{when}: the schema is another one:\n{report}");
+    panic!("{when}: the schema differs:\n{report}");
 }
 
-/// A dump in which columns are bigint that were narrower: all that a
-/// migration and its way back may leave behind. Each is a table and a column
-/// as `pg_dump` writes them.
+/// A dump in which narrower columns have become bigint. A migration that was
+/// reverted may leave no other difference. Each column is a table and a name, as
+/// `pg_dump` writes them.
 pub fn widened(dump: &str, columns: &[(&str, &str)]) -> Result<String> {
     let mut lines: Vec<String> = dump.lines().map(str::to_owned).collect();
     for (table, column) in columns {
@@ -155,7 +157,7 @@ pub fn widened(dump: &str, columns: &[(&str, &str)]) -> Result<String> {
 /// How many rows a table has, and a checksum of them.
 pub type Contents = BTreeMap<String, (i64, String)>;
 
-/// The rows of every table that is not the extension's, by its own name.
+/// The rows of every table that is not the extension's, by the table's name.
 pub fn contents(client: &mut Client) -> Result<Contents> {
     let tables = client.query(
         "SELECT format('%I.%I', n.nspname, c.relname)
@@ -187,17 +189,6 @@ pub fn foreign_keys(client: &mut Client) -> Result<(i64, i64)> {
         &[],
     )?;
     Ok((row.get(0), row.get(1)))
-}
-
-/// A single value that is not NULL.
-pub fn value(client: &mut Client, query: &str) -> Result<String> {
-    text(client, query)?.with_context(|| format!("NULL came from: {query}"))
-}
-
-/// The same as a number.
-pub fn number(client: &mut Client, query: &str) -> Result<i64> {
-    let found = value(client, query)?;
-    found.parse().with_context(|| format!("{found}: {query}"))
 }
 
 /// The statements of a plan.

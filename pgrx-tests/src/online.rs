@@ -1,5 +1,5 @@
-//! Online migrations: a plan's steps, and tables that are compared although
-//! the order of their columns has changed.
+//! Online migrations: the steps of a plan, and comparisons of tables whose
+//! columns have changed their order.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,20 @@ use postgres::Client;
 
 use crate::migration::Contents;
 
-/// One statement that is left to do.
+/// One statement of a plan that has not been run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// Its place in the plan, from 1 on.
     pub number: i32,
-    /// What to run.
+    /// The statement to run.
     pub statement: String,
     /// The strongest lock that it takes.
     pub lock_level: String,
-    /// Whether it writes a table anew.
+    /// Whether it rewrites a table.
     pub rewrites: bool,
     /// Whether it may run in a transaction block.
     pub in_transaction: bool,
-    /// What it is for.
+    /// Its purpose.
     pub note: String,
 }
 
@@ -31,12 +31,12 @@ impl Step {
         self.statement.contains("snowflake_migrate_backfill")
     }
 
-    /// Whether it puts the wide columns in the place of the narrow ones.
+    /// Whether it replaces the narrow columns by the wide ones.
     pub fn is_swap(&self) -> bool {
         self.statement.contains("snowflake_internal.migration_swap")
     }
 
-    /// Its beginning, for a person to read.
+    /// Its beginning, for output.
     pub fn title(&self) -> String {
         let flat = self.statement.split_whitespace().collect::<Vec<_>>();
         let mut title: String = flat.join(" ").chars().take(96).collect();
@@ -47,13 +47,13 @@ impl Step {
     }
 }
 
-/// What is left to do. `arguments` are a table and perhaps a column as SQL
+/// The remaining steps. `arguments` are a table and possibly a column, as SQL
 /// writes them.
 pub fn plan(client: &mut Client, arguments: &str) -> Result<Vec<Step>> {
     plan_for(client, arguments, true)
 }
 
-/// The same; where it is not online, for a maintenance window.
+/// The same, online or for a maintenance window.
 pub fn plan_for(client: &mut Client, arguments: &str, online: bool) -> Result<Vec<Step>> {
     let query = format!(
         "SELECT step, statement, lock_level, rewrites, in_transaction, note
@@ -74,13 +74,13 @@ pub fn plan_for(client: &mut Client, arguments: &str, online: bool) -> Result<Ve
         .collect())
 }
 
-/// The statements alone.
+/// Their statements.
 pub fn statements(steps: &[Step]) -> Vec<&str> {
     steps.iter().map(|step| step.statement.as_str()).collect()
 }
 
-/// Runs what is left, in order, each statement on its own. Returns how many
-/// there were.
+/// Runs the remaining steps in order, each in its own transaction. Returns
+/// their number.
 pub fn migrate(client: &mut Client, arguments: &str) -> Result<usize> {
     let steps = plan(client, arguments)?;
     for step in &steps {
@@ -93,7 +93,7 @@ pub fn migrate(client: &mut Client, arguments: &str) -> Result<usize> {
     Ok(steps.len())
 }
 
-/// Tables by their names, with their columns in order.
+/// The columns of tables, in order, by the tables' names.
 pub type Columns = BTreeMap<String, Vec<String>>;
 
 /// The columns of every table that is not the extension's.
@@ -112,8 +112,8 @@ pub fn columns(client: &mut Client) -> Result<Columns> {
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
-/// The rows of those columns, by the columns' names: their order does not
-/// count, nor do columns that came since.
+/// The rows of those columns, by the tables' names. The order of the columns
+/// does not matter, and later columns are ignored.
 pub fn contents(client: &mut Client, columns: &Columns) -> Result<Contents> {
     let mut contents = Contents::new();
     for (table, names) in columns {
@@ -134,13 +134,12 @@ pub fn contents(client: &mut Client, columns: &Columns) -> Result<Contents> {
     Ok(contents)
 }
 
-/// Fails where columns that are not in `widened` are not the first ones, in
-/// the order that they had, or those are not the last ones. Returns how many
-/// columns have another place than before.
+/// Fails unless the columns that are not in `widened` come first, in their old
+/// order, and those in `widened` come last. Returns how many columns have moved.
 pub fn check_order(before: &Columns, after: &Columns, widened: &[(&str, &str)]) -> Result<usize> {
     ensure!(
         before.keys().eq(after.keys()),
-        "other tables than before: {:?}",
+        "the tables have changed: {:?}",
         after.keys()
     );
     let mut moved = 0;
@@ -169,8 +168,8 @@ pub fn check_order(before: &Columns, after: &Columns, widened: &[(&str, &str)]) 
     Ok(moved)
 }
 
-/// A dump of the schema with a line for each statement, in which neither the
-/// order of a table's columns counts nor that of the statements.
+/// A dump of the schema as sorted lines, one for each statement and column.
+/// Two dumps that differ in order only have the same lines.
 pub fn unordered(dump: &str) -> String {
     let mut paragraphs: Vec<String> = Vec::new();
     let mut open: Vec<&str> = Vec::new();
@@ -193,7 +192,7 @@ pub fn unordered(dump: &str) -> String {
                 *line = line.trim_end_matches(',');
             }
             lines[1..].sort_unstable();
-            // One line a column: a difference is easier to read.
+            // One line for each column makes a difference easier to read.
             let head = lines[0];
             paragraphs.extend(lines.iter().map(|line| format!("{head} {}", line.trim())));
         } else {

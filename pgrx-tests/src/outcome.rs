@@ -1,4 +1,4 @@
-//! What a statement answered when it was refused.
+//! Errors of the server, as a client receives them.
 
 use std::fmt;
 
@@ -6,7 +6,10 @@ use anyhow::{Context, Result, bail};
 use postgres::Client;
 use postgres::error::DbError;
 
-/// An error of the server, in the parts that a person or a program reads.
+// Until its callers name the module that it is in.
+pub use crate::query::text;
+
+/// An error of the server, in the parts that people and programs read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The SQLSTATE, five characters.
@@ -20,13 +23,19 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// The server's part of a client's error; another fault (a connection
-    /// that broke, say) is passed on.
+    /// The server's part of a client's error. Any other error, such as a
+    /// broken connection, is returned as it is.
     pub fn from_error(error: postgres::Error) -> Result<Self> {
         match error.as_db_error() {
             Some(error) => Ok(Self::from_db_error(error)),
-            None => Err(error).context("the client failed, the server said nothing"),
+            None => Err(error).context("the client failed, without an error of the server"),
         }
+    }
+
+    /// The same from a chain of errors, if the server's is in it: an error in
+    /// the middle of a COPY is wrapped in one of the connection.
+    pub fn in_chain(error: &anyhow::Error) -> Option<Self> {
+        db_error(error).map(Self::from_db_error)
     }
 
     fn from_db_error(error: &DbError) -> Self {
@@ -52,24 +61,15 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Runs statements that must be refused.
-pub fn refusal(client: &mut Client, sql: &str) -> Result<Refusal> {
-    match client.simple_query(sql) {
-        Ok(_) => bail!("this should have been refused: {sql}"),
-        Err(error) => Refusal::from_error(error).with_context(|| format!("running: {sql}")),
-    }
+/// The server's error in a chain of errors.
+pub(crate) fn db_error(error: &anyhow::Error) -> Option<&DbError> {
+    error.chain().find_map(|cause| cause.downcast_ref())
 }
 
-/// The single value of a statement's single row, as text.
-pub fn text(client: &mut Client, sql: &str) -> Result<Option<String>> {
-    use postgres::SimpleQueryMessage::Row;
-    let messages = client
-        .simple_query(sql)
-        .with_context(|| format!("running: {sql}"))?;
-    for message in messages {
-        if let Row(row) = message {
-            return Ok(row.get(0).map(str::to_owned));
-        }
+/// Runs statements that must fail.
+pub fn refusal(client: &mut Client, sql: &str) -> Result<Refusal> {
+    match client.simple_query(sql) {
+        Ok(_) => bail!("this should have failed: {sql}"),
+        Err(error) => Refusal::from_error(error).with_context(|| format!("running: {sql}")),
     }
-    bail!("no row came from: {sql}")
 }

@@ -1,40 +1,41 @@
-//! A server's processes, from `/proc`.
+//! A server's processes, as `/proc` shows them.
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// How long the kernel may take to end processes that got SIGKILL.
-const DEATH: Duration = Duration::from_secs(20);
+use crate::wait;
 
-/// Whether the process is there and not a zombie. A container's first process
-/// may never reap orphans; a zombie holds no memory, lock or socket.
+/// How long the kernel may take to end processes after SIGKILL.
+const TIMEOUT: Duration = Duration::from_secs(20);
+
+/// Whether the process exists and is no zombie. The first process of a container
+/// may never reap orphans. A zombie holds no memory, lock or socket.
 pub fn is_alive(pid: i32) -> bool {
     status_field(pid, "State:")
         .is_some_and(|state| !state.starts_with('Z') && !state.starts_with('X'))
 }
 
-/// Whether the process is a server that works in this data directory: the
-/// check before anything that was found by its number is ended.
+/// Whether the process is a server that works in this data directory. This is
+/// checked before a process is ended that was found by its number.
 pub fn works_in(pid: i32, data_directory: &Path) -> bool {
     fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|directory| directory == data_directory)
 }
 
-/// All processes of the server that works in this data directory, also where
-/// its postmaster has gone, and of the commands that it has started.
+/// All processes of the server that works in this data directory, and of the
+/// commands that it has started, whether or not its postmaster still exists.
 pub fn in_directory(data_directory: &Path) -> Vec<i32> {
     all()
         .filter(|&pid| works_in(pid, data_directory) && is_alive(pid))
         .collect()
 }
 
-/// A process for a person to read: its number, its state, what it waits for
-/// in the kernel, and what it calls itself. A server's processes say there
-/// what they are doing.
+/// A process, for output: its number, its state, what it waits for in the kernel,
+/// and its title. The title of a server's process shows what it does.
 pub fn description(pid: i32) -> String {
     let of = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
     let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).replace('\0', " ");
@@ -54,7 +55,7 @@ fn all() -> impl Iterator<Item = i32> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// The processes whose parent is `pid`, and theirs.
+/// The children of `pid`, and their children, and so on.
 pub fn descendants(pid: i32) -> Vec<i32> {
     let pairs: Vec<(i32, i32)> = all()
         .filter_map(|child| Some((child, status_field(child, "PPid:")?.parse().ok()?)))
@@ -74,27 +75,22 @@ pub fn descendants(pid: i32) -> Vec<i32> {
     found
 }
 
-/// Ends a postmaster and all its children with SIGKILL, as a power cut ends
-/// processes. The postmaster is stopped first, so that it neither starts
-/// others nor begins its own crash recovery meanwhile. Returns how many
-/// processes were ended.
+/// Ends a postmaster and all its children with SIGKILL, as a power failure ends
+/// processes. The postmaster is suspended first, so that it neither starts other
+/// processes nor begins its own crash recovery. Returns how many processes were
+/// ended.
 pub fn kill9_tree(postmaster: i32) -> Result<usize> {
     send(postmaster, Signal::SIGSTOP)?;
     let children = descendants(postmaster);
     for &child in &children {
-        // One that is gone already is what is wanted.
+        // It may have ended already.
         let _ = send(child, Signal::SIGKILL);
     }
     send(postmaster, Signal::SIGKILL)?;
-    let begun = Instant::now();
-    for &pid in children.iter().chain([&postmaster]) {
-        while is_alive(pid) {
-            if begun.elapsed() > DEATH {
-                bail!("process {pid} is still there {DEATH:?} after SIGKILL");
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    }
+    wait::until("the end of the processes after SIGKILL", TIMEOUT, || {
+        let mut all = children.iter().chain([&postmaster]);
+        Ok(!all.any(|&pid| is_alive(pid)))
+    })?;
     Ok(children.len() + 1)
 }
 

@@ -1,7 +1,7 @@
-//! Copies of a server: streaming standbys and their promotion, base backups
-//! started as servers of their own, `pg_rewind`, point-in-time recovery from
-//! an archive, dumps and `pg_upgrade`. All by PostgreSQL's own programs, the
-//! way an administrator does it.
+//! Copies of a server: streaming standbys and their promotion, base backups that
+//! are started as servers of their own, `pg_rewind`, point-in-time recovery from
+//! an archive, dumps and `pg_upgrade`. All are made by PostgreSQL's own programs,
+//! as an administrator makes them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,26 +14,24 @@ use crate::account::Account;
 use crate::cluster::{Cluster, ClusterBuilder};
 use crate::scratch::Scratch;
 use crate::server::Server;
+use crate::wait;
 
-/// How long a standby may take to catch up, a recovery to end, a file to be
+/// How long a standby may take to catch up, a recovery to end, and a file to be
 /// archived.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How often such things are looked at.
-const LOOK: Duration = Duration::from_millis(10);
-
-/// What a server needs to be copied while it runs and to be wound back later.
+/// The settings of a server that is copied while it runs, and rewound later.
 const COPIED: &[(&str, &str)] = &[
-    // A base backup and `pg_rewind` find half-written pages; both refuse a
-    // server that doesn't log whole pages.
+    // A base backup and `pg_rewind` may find half-written pages. Both fail if the
+    // server does not log whole pages.
     ("full_page_writes", "on"),
     ("wal_log_hints", "on"),
-    // Back to where two histories part, for `pg_rewind` and late standbys.
+    // Back to where two timelines diverge, for `pg_rewind` and late standbys.
     ("wal_keep_size", "1GB"),
 ];
 
 impl ClusterBuilder {
-    /// A server that can be copied while it runs, and wound back.
+    /// A server that can be copied while it runs, and rewound.
     pub fn can_be_copied(mut self) -> Self {
         for (name, value) in COPIED {
             self = self.conf(name, value);
@@ -41,7 +39,7 @@ impl ClusterBuilder {
         self
     }
 
-    /// One whose write-ahead log is archived.
+    /// A server whose write-ahead log is archived.
     pub fn archived_in(self, archive: &Archive) -> Self {
         let directory = archive.path().display();
         self.conf("archive_mode", "on").conf(
@@ -50,8 +48,8 @@ impl ClusterBuilder {
         )
     }
 
-    /// Copies a running server by `pg_basebackup`, its settings too, and starts
-    /// nothing. Started as it is, the copy is a server of its own.
+    /// Copies a running server and its settings by `pg_basebackup`, and starts
+    /// nothing. If the copy is started, it is a server of its own.
     pub fn prepare_copy_of(self, source: &Server) -> Result<Cluster> {
         self.can_be_copied().prepare_with(|_, _, data| {
             run(source
@@ -63,7 +61,7 @@ impl ClusterBuilder {
         })
     }
 
-    /// The same as a standby that streams from the server it is a copy of.
+    /// The same as a standby that streams from the copied server.
     pub fn prepare_standby_of(self, source: &Server) -> Result<Cluster> {
         let standby = self.prepare_copy_of(source)?;
         standby.follow(source)?;
@@ -78,8 +76,8 @@ impl Server {
         self.signal_file("standby.signal")
     }
 
-    /// Waits until this standby has replayed all that the other server has
-    /// written by now.
+    /// Waits until this standby has replayed what the other server has written
+    /// so far.
     pub fn catch_up_with(&self, source: &Server) -> Result<()> {
         let written: String = source
             .connect()?
@@ -87,13 +85,13 @@ impl Server {
             .get(0);
         let mut client = self.connect()?;
         let query = format!("SELECT pg_last_wal_replay_lsn() >= '{written}'");
-        until(&format!("the standby to replay {written}"), || {
-            let there: Option<bool> = client.query_one(&query, &[])?.get(0);
-            Ok(there == Some(true))
+        wait::until(format!("the standby to replay {written}"), TIMEOUT, || {
+            let replayed: Option<bool> = client.query_one(&query, &[])?.get(0);
+            Ok(replayed == Some(true))
         })
     }
 
-    /// Promotes this standby; returns how long that took.
+    /// Promotes this standby. Returns how long that took.
     pub fn promote(&self) -> Result<Duration> {
         let mut client = self.connect()?;
         let begun = Instant::now();
@@ -102,22 +100,22 @@ impl Server {
         Ok(begun.elapsed())
     }
 
-    /// Waits for the end of a recovery, where a server takes connections
-    /// before that.
+    /// Waits for the end of a recovery in which the server already accepts
+    /// connections.
     pub fn wait_for_end_of_recovery(&self) -> Result<()> {
         let mut client = self.connect()?;
-        until("recovery to end", || {
+        wait::until("the recovery to end", TIMEOUT, || {
             Ok(client
                 .query_one("SELECT NOT pg_is_in_recovery()", &[])?
                 .get(0))
         })
     }
 
-    /// Winds this server, which was stopped, back to where its history and that
-    /// of a running one parted, by `pg_rewind`. Its settings are the other's then.
+    /// Rewinds this server, which was stopped, by `pg_rewind` to where its timeline
+    /// and a running server's diverged. It then has the other server's settings.
     pub fn rewind_to(&self, source: &Server) -> Result<()> {
-        // What was promoted a moment ago writes its new timeline down with its
-        // next checkpoint, and that is where pg_rewind looks.
+        // A server that was promoted records its new timeline, which pg_rewind
+        // reads, with its next checkpoint.
         source.connect()?.batch_execute("CHECKPOINT")?;
         run(self
             .client_command("pg_rewind", "postgres")
@@ -130,7 +128,7 @@ impl Server {
     }
 
     /// Makes this server, a base backup that is not running, recover from an
-    /// archive up to a restore point, and go on from there by itself.
+    /// archive up to a restore point and then end recovery by itself.
     pub fn recover_to(&self, archive: &Archive, restore_point: &str) -> Result<()> {
         let directory = archive.path().display();
         self.set_conf("archive_mode", "off")?;
@@ -140,10 +138,10 @@ impl Server {
         self.signal_file("recovery.signal")
     }
 
-    /// Takes over all databases of a server of this or an earlier version by
-    /// `pg_upgrade`. Neither is running, and this one is as `initdb` made it.
+    /// Upgrades a server of this or an earlier version to this one by
+    /// `pg_upgrade`. Neither is running, and this one is as `initdb` created it.
     pub fn upgrade_from(&self, earlier: &Server) -> Result<()> {
-        // initdb has switched checksums on since PostgreSQL 18; both must agree.
+        // initdb enables checksums since PostgreSQL 18. Both servers must agree.
         if earlier.installation().major < 18 && self.installation().major >= 18 {
             run(self
                 .account()
@@ -183,9 +181,9 @@ impl Server {
         })
     }
 
-    /// Runs a plain dump by `psql` or one of another format by `pg_restore`
-    /// (`program`), as some role, with further options. The answer is what the
-    /// program said, and whether it was content.
+    /// Restores a plain dump by `psql`, or one of another format by `pg_restore`
+    /// (`program`), as a role, with further options. Returns the program's output
+    /// and exit status.
     pub fn restore(
         &self,
         dump: &Dump,
@@ -220,41 +218,41 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// An empty one.
+    /// An empty archive.
     pub fn new() -> Result<Self> {
         Ok(Self {
             scratch: Scratch::new(&Account::for_servers()?)?,
         })
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         self.scratch.path()
     }
 
-    /// Waits until all that the server has written by now is archived.
+    /// Waits until what the server has written so far is archived.
     pub fn complete(&self, server: &Server) -> Result<()> {
         let mut client = server.connect()?;
         let file: String = client
             .query_one("SELECT pg_walfile_name(pg_switch_wal())", &[])?
             .get(0);
-        // The file itself is there before it is complete.
+        // The file exists before it is complete.
         let query = format!("SELECT last_archived_wal >= '{file}' FROM pg_stat_archiver");
-        until(&format!("{file} to be archived"), || {
-            let there: Option<bool> = client.query_one(&query, &[])?.get(0);
-            Ok(there == Some(true))
+        wait::until(format!("{file} to be archived"), TIMEOUT, || {
+            let archived: Option<bool> = client.query_one(&query, &[])?.get(0);
+            Ok(archived == Some(true))
         })
     }
 }
 
-/// A file made by `pg_dump`; removed when it goes out of scope.
+/// A file of `pg_dump`, which is removed when it goes out of scope.
 #[derive(Debug)]
 pub struct Dump {
     file: PathBuf,
     _scratch: Scratch,
 }
 
-/// How another server or program reaches this one.
+/// How another server or program connects to this one.
 fn conninfo(server: &Server) -> String {
     format!(
         "host={} port={} user=postgres dbname=postgres",
@@ -276,13 +274,4 @@ fn run(command: &mut Command) -> Result<Output> {
         String::from_utf8_lossy(&output.stderr)
     );
     Ok(output)
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> Result<bool>) -> Result<()> {
-    let begun = Instant::now();
-    while !is_so()? {
-        ensure!(begun.elapsed() < PATIENCE, "waited {PATIENCE:?} for {what}");
-        std::thread::sleep(LOOK);
-    }
-    Ok(())
 }

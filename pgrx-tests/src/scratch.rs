@@ -1,14 +1,14 @@
-//! A private directory that disappears with the test that made it.
+//! A private directory that is removed with the test that created it.
 //!
-//! `Drop` is not enough: it doesn't run when a test process is killed (a CI
-//! time limit, Ctrl-C), nor for statics, and would leave servers running. So
-//! each directory has a watchdog, a shell that waits for the end of its
-//! standard input. The other end of that pipe is in this process only, and
-//! the kernel closes it however this process ends. The watchdog then ends the
-//! server in the directory, if there is one, and removes the directory.
+//! `Drop` is not enough: it does not run if a test process is killed (by a time
+//! limit of CI, by Ctrl-C), nor for statics, and servers would keep running. So
+//! each directory has a reaper, a shell that waits for the end of its standard
+//! input. Only this process has the other end of that pipe, and the kernel closes
+//! it however this process ends. The reaper then ends the server in the
+//! directory, if there is one, and removes the directory.
 //!
-//! A parent-death signal would be the other way. It is sent when the *thread*
-//! that started the server ends, needs `unsafe`, and removes nothing.
+//! A parent-death signal is no alternative. It is sent when the *thread* that
+//! started the server ends, needs `unsafe`, and removes nothing.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -18,17 +18,17 @@ use anyhow::{Context, Result, ensure};
 
 use crate::account::Account;
 
-/// The longest path of a Unix socket that the kernel takes.
+/// The longest path of a Unix socket that the kernel accepts.
 const LONGEST_SOCKET_PATH: usize = 107;
 
-/// What a directory's own part of such a path takes: `/s/.s.PGSQL.65535`,
-/// and `/snowflake-test.123456` before it.
+/// The length of a directory's own part of such a path:
+/// `/snowflake-test.123456` and `/s/.s.PGSQL.65535`, rounded up.
 const OWN_PART_OF_SOCKET_PATH: usize = 48;
 
-/// The watchdog. `$1` is the directory. A `postmaster.pid` may be stale and
-/// its number taken by a stranger's process, so a process is ended only if
+/// The reaper. `$1` is the directory. A `postmaster.pid` may be stale, and its
+/// number may belong to another program by now. So a process is ended only if
 /// its working directory is the data directory, as a postmaster's is.
-const WATCHDOG: &str = r#"
+const REAPER: &str = r#"
 trap '' INT TERM HUP
 cat >/dev/null
 for data in "$1"/*/; do
@@ -48,16 +48,16 @@ done
 rm -rf -- "$1"
 "#;
 
-/// A private directory, owned by the account that runs servers.
+/// A private directory, owned by the OS user that runs servers.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
-    watchdog: Child,
+    reaper: Child,
 }
 
 impl Scratch {
-    /// Makes one under the system's directory for temporary files, or under
-    /// `/tmp` where that one's path is too long for Unix sockets.
+    /// Creates one in the system's directory for temporary files, or in `/tmp` if
+    /// the former's path is too long for Unix sockets.
     pub fn new(account: &Account) -> Result<Self> {
         let mut base = std::env::temp_dir().canonicalize()?;
         if base.as_os_str().len() + OWN_PART_OF_SOCKET_PATH > LONGEST_SOCKET_PATH {
@@ -66,11 +66,11 @@ impl Scratch {
         let path = tempfile::Builder::new()
             .prefix("snowflake-test.")
             .tempdir_in(base)
-            .context("making a private directory")?
-            // From here on the watchdog removes it.
+            .context("creating a private directory")?
+            // From here on the reaper removes it.
             .keep();
-        let watchdog = Command::new("/bin/sh")
-            .args(["-c", WATCHDOG, "watchdog"])
+        let reaper = Command::new("/bin/sh")
+            .args(["-c", REAPER, "reaper"])
             .arg(&path)
             .current_dir("/")
             .stdin(Stdio::piped())
@@ -79,8 +79,8 @@ impl Scratch {
             // Ctrl-C goes to the terminal's foreground group.
             .process_group(0)
             .spawn()
-            .context("starting the watchdog of a private directory")?;
-        let scratch = Self { path, watchdog };
+            .context("starting the reaper of a private directory")?;
+        let scratch = Self { path, reaper };
         account.own(&scratch.path)?;
         Ok(scratch)
     }
@@ -90,15 +90,15 @@ impl Scratch {
         &self.path
     }
 
-    /// Makes a directory in it that only the server's account can enter.
+    /// Creates a directory in it that only the server's OS user can enter.
     pub fn subdirectory(&self, name: &str, account: &Account) -> Result<PathBuf> {
         use std::os::unix::fs::DirBuilderExt;
         let path = self.path.join(name);
-        ensure!(!path.exists(), "{} is there already", path.display());
+        ensure!(!path.exists(), "{} exists already", path.display());
         std::fs::DirBuilder::new()
             .mode(0o700)
             .create(&path)
-            .with_context(|| format!("making {}", path.display()))?;
+            .with_context(|| format!("creating {}", path.display()))?;
         account.own(&path)?;
         Ok(path)
     }
@@ -106,8 +106,8 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        drop(self.watchdog.stdin.take());
-        // The watchdog's success is no reason to fail a test.
-        let _ = self.watchdog.wait();
+        drop(self.reaper.stdin.take());
+        // A failure of the reaper does not fail the test.
+        let _ = self.reaper.wait();
     }
 }

@@ -1,45 +1,25 @@
 //! One data directory and its server.
 
+mod lifecycle;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Child;
+use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
-use nix::sys::signal::Signal;
+use anyhow::{Context, Result, anyhow, ensure};
 use postgres::{Client, Config, NoTls};
 
 use crate::account::Account;
 use crate::installation::Installation;
-use crate::processes;
+
+pub use lifecycle::Stop;
 
 /// How long a start (with crash recovery) or a stop may take.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// How often the state of a starting or stopping server is looked at.
-const LOOK: Duration = Duration::from_millis(5);
-
-/// The ways to stop a server in order, after `pg_ctl stop -m`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
-    /// Roll back what is open, disconnect, write a checkpoint.
-    Fast,
-    /// Leave at once, without a checkpoint: the next start is a recovery.
-    Immediate,
-}
-
-impl Stop {
-    /// The signal that asks a postmaster for it.
-    pub fn signal(self) -> Signal {
-        match self {
-            Self::Fast => Signal::SIGINT,
-            Self::Immediate => Signal::SIGQUIT,
-        }
-    }
-}
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A data directory and the server on it, which may or may not be running.
 #[derive(Debug)]
@@ -53,16 +33,16 @@ pub struct Server {
     environment: BTreeMap<String, String>,
     /// Options of the next starts, as on `postgres`'s command line.
     arguments: Vec<String>,
-    /// The postmaster where this process started it: it must be reaped.
+    /// The postmaster, if this process started it and must reap it.
     postmaster: Option<Child>,
-    /// Where the last start's part of the log begins.
+    /// The length of the log at the last start.
     log_start: u64,
 }
 
 impl Server {
     /// A server on `data`, with its socket in `sockets` and its log in `log`.
-    /// The paths must be absolute and free of symbolic links, as the kernel
-    /// prints them: a process is known as this server's by them.
+    /// The paths must be absolute and free of symbolic links, as in `/proc`, by
+    /// which this server's processes are recognized.
     pub fn new(
         installation: Installation,
         account: Account,
@@ -85,13 +65,13 @@ impl Server {
         }
     }
 
-    /// Runs `initdb`. Durability is not asked for: what is killed in these
-    /// tests are processes, and the kernel keeps what they wrote.
+    /// Runs `initdb` without flushes to the disk. Tests kill processes only, and
+    /// the kernel keeps what those have written.
     pub fn initdb(&self, arguments: &[&str]) -> Result<()> {
         let output = self
             .account
             .command("timeout", self.parent())
-            .args(["--kill-after=10", &PATIENCE.as_secs().to_string()])
+            .args(["--kill-after=10", &TIMEOUT.as_secs().to_string()])
             .arg(self.installation.bin.join("initdb"))
             .args(["--username=postgres", "--encoding=UTF8", "--locale=C"])
             .args(["--auth=trust", "--no-sync", "--no-instructions"])
@@ -109,15 +89,15 @@ impl Server {
         Ok(())
     }
 
-    /// Adds a setting to `postgresql.conf`; of several lines for one setting
-    /// the last counts, so this also changes one. Read at the next start or
-    /// [`reload`](Self::reload).
+    /// Adds a setting to `postgresql.conf`, or changes it, because the last line
+    /// for a setting is the effective one. The server reads the file at the next
+    /// start or [`reload`](Self::reload).
     pub fn set_conf(&self, name: &str, value: impl ToString) -> Result<()> {
         let value = value.to_string().replace('\'', "''");
         self.append_conf("postgresql.conf", &format!("{name} = '{value}'"))
     }
 
-    /// Adds a line as it stands to a configuration file of the data directory.
+    /// Appends a line to a configuration file of the data directory.
     pub fn append_conf(&self, file: &str, line: &str) -> Result<()> {
         let path = self.data.join(file);
         let mut opened = OpenOptions::new()
@@ -133,7 +113,7 @@ impl Server {
         self.environment.insert(name.to_owned(), value.to_owned());
     }
 
-    /// Takes all of them back, from its next start on.
+    /// Removes all of them, from its next start on.
     pub fn clear_environment(&mut self) {
         self.environment.clear();
     }
@@ -141,160 +121,6 @@ impl Server {
     /// Replaces the options on `postgres`'s command line from the next start on.
     pub fn set_arguments(&mut self, arguments: &[&str]) {
         self.arguments = arguments.iter().map(ToString::to_string).collect();
-    }
-
-    /// Starts the server and waits until it takes connections.
-    pub fn start(&mut self) -> Result<()> {
-        self.spawn()?;
-        let begun = Instant::now();
-        loop {
-            if let Some(status) = self.reap()? {
-                bail!(
-                    "the server did not start ({status}); its log:\n{}",
-                    self.log_since_start()?
-                );
-            }
-            if self.is_ready() {
-                return Ok(());
-            }
-            ensure!(
-                begun.elapsed() < PATIENCE,
-                "the server was not ready after {PATIENCE:?}; its log:\n{}",
-                self.log_since_start()?
-            );
-            std::thread::sleep(LOOK);
-        }
-    }
-
-    /// Starts the server, which must give up by itself, and returns what it
-    /// wrote to its log meanwhile. One that comes up is an error.
-    pub fn start_expecting_failure(&mut self) -> Result<String> {
-        self.spawn()?;
-        let begun = Instant::now();
-        loop {
-            if let Some(status) = self.reap()? {
-                ensure!(!status.success(), "the server ended with success");
-                return self.log_since_start();
-            }
-            if self.is_ready() || begun.elapsed() > PATIENCE {
-                let log = self.log_since_start()?;
-                self.stop(Stop::Immediate)?;
-                bail!("the server started, and it should have refused to; its log:\n{log}");
-            }
-            std::thread::sleep(LOOK);
-        }
-    }
-
-    /// Stops the server and waits for its end.
-    pub fn stop(&mut self, how: Stop) -> Result<()> {
-        let pid = self.pid()?;
-        let children = processes::descendants(pid);
-        processes::send(pid, how.signal())?;
-        self.wait_for_end_of(pid, &children)
-    }
-
-    /// Waits for the end of a server that was told to go, or was killed, by
-    /// [`processes::send`] or [`processes::kill9_tree`]: from a thread that
-    /// has no exclusive use of it.
-    pub fn wait_for_end(&mut self) -> Result<()> {
-        match self.pid() {
-            Ok(pid) => self.wait_for_end_of(pid, &processes::descendants(pid)),
-            Err(_) => self.wait_for_end_of(0, &[]),
-        }
-    }
-
-    fn wait_for_end_of(&mut self, pid: i32, children: &[i32]) -> Result<()> {
-        let begun = Instant::now();
-        loop {
-            self.reap()?;
-            if self.postmaster.is_none()
-                && !processes::is_alive(pid)
-                && !children.iter().any(|&child| processes::is_alive(child))
-            {
-                return Ok(());
-            }
-            ensure!(
-                begun.elapsed() < PATIENCE,
-                "the server was still there {PATIENCE:?} after it was to end"
-            );
-            std::thread::sleep(LOOK);
-        }
-    }
-
-    /// Stops (`Fast`) and starts.
-    pub fn restart(&mut self) -> Result<()> {
-        self.stop(Stop::Fast)?;
-        self.start()
-    }
-
-    /// Ends the postmaster and all its children with SIGKILL at once: what a
-    /// power cut does to processes. What they had written stays in the
-    /// kernel's cache, so `fsync = off` makes no difference to this fault.
-    /// Returns how many processes it hit.
-    pub fn kill9_all(&mut self) -> Result<usize> {
-        let killed = processes::kill9_tree(self.pid()?)?;
-        self.wait_for_end()?;
-        Ok(killed)
-    }
-
-    /// Ends one backend of this server with SIGKILL. Postgres then takes the
-    /// whole shared memory for spoiled, throws out every session and starts
-    /// over. Returns when new connections are taken again.
-    pub fn kill9_backend(&self, backend: i32) -> Result<()> {
-        let postmaster = self.pid()?;
-        let children = processes::descendants(postmaster);
-        ensure!(
-            children.contains(&backend),
-            "process {backend} is not this server's"
-        );
-        processes::send(backend, Signal::SIGKILL)?;
-        // Until the last of its siblings is gone, a connection could still
-        // reach the old shared memory.
-        let begun = Instant::now();
-        while children.iter().any(|&child| {
-            processes::is_alive(child)
-                // The log collector and its like outlive a crash.
-                && processes::works_in(child, &self.data)
-                && !self.outlives_a_crash(child)
-        }) {
-            ensure!(
-                begun.elapsed() < PATIENCE,
-                "old backends {PATIENCE:?} after the kill"
-            );
-            std::thread::sleep(LOOK);
-        }
-        loop {
-            match self.connect() {
-                Ok(_) => return Ok(()),
-                Err(error) if begun.elapsed() > PATIENCE => {
-                    return Err(error).context("the server did not come back");
-                }
-                Err(_) => std::thread::sleep(LOOK),
-            }
-        }
-    }
-
-    /// Makes the server read its configuration files again. When this returns,
-    /// every session goes by them from its next statement on: the postmaster
-    /// passes the signal on before it takes the next connection.
-    pub fn reload(&self) -> Result<()> {
-        let loaded = || -> Result<std::time::SystemTime> {
-            Ok(self
-                .connect()?
-                .query_one("SELECT pg_conf_load_time()", &[])?
-                .get(0))
-        };
-        let before = loaded()?;
-        processes::send(self.pid()?, Signal::SIGHUP)?;
-        let begun = Instant::now();
-        while loaded()? == before {
-            ensure!(
-                begun.elapsed() < PATIENCE,
-                "the configuration was not read again after {PATIENCE:?}"
-            );
-            std::thread::sleep(LOOK);
-        }
-        Ok(())
     }
 
     /// Connects as the superuser to the database `postgres`.
@@ -307,7 +133,7 @@ impl Server {
         self.connect_as("postgres", database)
     }
 
-    /// Connects as some role.
+    /// Connects as a role.
     pub fn connect_as(&self, user: &str, database: &str) -> Result<Client> {
         self.config(user, database)
             .connect(NoTls)
@@ -323,12 +149,12 @@ impl Server {
             .user(user)
             .dbname(database)
             .application_name("snowflake-tests")
-            .connect_timeout(PATIENCE);
+            .connect_timeout(TIMEOUT);
         config
     }
 
-    /// A client program of this installation with the options that lead it to
-    /// this server, as the server's account.
+    /// A client program of this installation, run by the server's OS user, with
+    /// the variables by which it connects to this server.
     pub fn client_command(&self, program: &str, database: &str) -> std::process::Command {
         let mut command = self
             .account
@@ -339,27 +165,6 @@ impl Server {
             .env("PGUSER", "postgres")
             .env("PGDATABASE", database);
         command
-    }
-
-    /// The number of the running postmaster. From `postmaster.pid`, which may
-    /// be left over from a crash and its number taken by a stranger: the
-    /// process must work in this data directory.
-    pub fn pid(&self) -> Result<i32> {
-        let pid = self
-            .postmaster_file()
-            .and_then(|lines| lines.first()?.trim().parse().ok())
-            .context("the server is not running: it has no postmaster.pid")?;
-        ensure!(
-            processes::works_in(pid, &self.data) && processes::is_alive(pid),
-            "the server is not running: process {pid} of its postmaster.pid is not in {}",
-            self.data.display()
-        );
-        Ok(pid)
-    }
-
-    /// Whether its postmaster is there.
-    pub fn is_running(&self) -> bool {
-        self.pid().is_ok()
     }
 
     /// Everything in the log since the last start.
@@ -386,7 +191,7 @@ impl Server {
         &self.sockets
     }
 
-    /// The port, on TCP where it is switched on, and in the socket's name.
+    /// The port: of TCP, if it is enabled, and in the socket's name.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -396,74 +201,9 @@ impl Server {
         &self.installation
     }
 
-    /// The account the server runs as.
+    /// The OS user that the server runs as.
     pub fn account(&self) -> &Account {
         &self.account
-    }
-
-    fn spawn(&mut self) -> Result<()> {
-        ensure!(!self.is_running(), "the server is running already");
-        let log = OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&self.log)
-            .with_context(|| format!("opening the log {}", self.log.display()))?;
-        self.log_start = log.metadata()?.len();
-        let errors: File = log.try_clone()?;
-        // A session of its own: Ctrl-C and a closed terminal don't reach it.
-        let child = self
-            .account
-            .command("setsid", self.parent())
-            .arg(self.installation.bin.join("postgres"))
-            .arg("-D")
-            .arg(&self.data)
-            .args(["-p", &self.port.to_string(), "-k"])
-            .arg(&self.sockets)
-            .args(&self.arguments)
-            .envs(&self.environment)
-            .stdin(Stdio::null())
-            .stdout(log)
-            .stderr(errors)
-            .spawn()
-            .context("starting postgres")?;
-        self.postmaster = Some(child);
-        Ok(())
-    }
-
-    /// The postmaster's exit status, if it was started here and has ended.
-    fn reap(&mut self) -> Result<Option<ExitStatus>> {
-        let Some(child) = &mut self.postmaster else {
-            return Ok(None);
-        };
-        let status = child.try_wait()?;
-        if status.is_some() {
-            self.postmaster = None;
-        }
-        Ok(status)
-    }
-
-    /// Whether `postmaster.pid` is this postmaster's and says that it takes
-    /// connections (its eighth line, as `pg_ctl -w` reads it).
-    fn is_ready(&self) -> bool {
-        let Some(lines) = self.postmaster_file() else {
-            return false;
-        };
-        let own = self.postmaster.as_ref().map(|child| child.id().to_string());
-        let is_own = own.is_none_or(|own| lines.first().map(|line| line.trim()) == Some(&own));
-        is_own
-            && lines
-                .get(7)
-                .is_some_and(|status| matches!(status.trim(), "ready" | "standby"))
-    }
-
-    fn postmaster_file(&self) -> Option<Vec<String>> {
-        let text = fs::read_to_string(self.data.join("postmaster.pid")).ok()?;
-        Some(text.lines().map(str::to_owned).collect())
-    }
-
-    fn outlives_a_crash(&self, pid: i32) -> bool {
-        fs::read_to_string(format!("/proc/{pid}/cmdline"))
-            .is_ok_and(|command| command.contains("logger"))
     }
 
     fn parent(&self) -> &Path {
@@ -471,7 +211,7 @@ impl Server {
     }
 }
 
-/// The end of a log, for a person whose test has failed.
+/// The end of a log, for the report of a failed test.
 pub fn tail(log: &str, lines: usize) -> String {
     let all: Vec<&str> = log.lines().collect();
     let mut text = String::new();

@@ -1,9 +1,10 @@
-//! Threads of a test, and how they learn that it is over.
+//! How the threads of a test learn that it has ended.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Set when it is dropped: whichever way a scope is left, its threads see it.
-/// Without, an error between their start and their end would wait for ever.
+/// Sets the flag when it is dropped. Threads of a scope then stop whichever way
+/// the scope is left. Otherwise the scope would wait forever for its threads
+/// after an error.
 #[derive(Debug)]
 pub struct SetOnDrop<'a>(pub &'a AtomicBool);
 

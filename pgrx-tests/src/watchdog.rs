@@ -1,13 +1,13 @@
-//! An end for servers that live too long.
+//! A time limit for servers.
 //!
-//! A test that hangs says nothing, and holds up everything after it. So each
-//! [`Cluster`](crate::Cluster) has a time limit and a thread that waits for
-//! it. When the time is up, the thread shows what there is to see (on standard
-//! error itself, which no test captures) and ends the server's processes with
-//! SIGKILL, as often as some are started: calls that waited for the server
-//! return with an error. Whatever the test makes of that, it fails, as the
-//! cluster panics when it is dropped. A test that hangs elsewhere is ended with
-//! its process. (What becomes of servers then is [`scratch`](crate::scratch)'s.)
+//! A test that hangs reports nothing and delays everything after it. So each
+//! [`Cluster`](crate::Cluster) has a time limit, and a thread that waits for it.
+//! When the limit is exceeded, the thread prints what the processes do, on
+//! standard error itself, which no test captures. Then it ends the server's
+//! processes with SIGKILL, repeatedly if new ones start. Calls that waited for the
+//! server return with an error. The test fails in any case, because the cluster
+//! panics when it is dropped. If the test hangs elsewhere, its process is ended.
+//! (The reaper of [`scratch`](crate::scratch) then ends all servers.)
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -23,32 +23,32 @@ use nix::sys::signal::Signal;
 use crate::processes;
 use crate::server::tail;
 
-/// How long a cluster may live, if its builder says nothing else: several
-/// times what the longest test takes on two cores that others use, too.
+/// The limit if the builder sets no other: several times the duration of the
+/// longest test on two busy processors.
 pub const USUAL_LIMIT: Duration = Duration::from_secs(300);
 
-/// How long a test may go on without its server before its process is ended.
+/// How long a test may continue without its server before its process is ended.
 const GRACE: Duration = Duration::from_secs(60);
 
-/// How long collecting stacks may take, of one process and of all.
+/// How long collecting stacks may take, for one process and for all.
 const STACK: Duration = Duration::from_secs(20);
 const STACKS: Duration = Duration::from_secs(60);
 
-/// How often processes are looked for that were started after the end.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often newly started processes are searched for.
+const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The exit code of a process whose tests have failed.
 const TESTS_FAILED: i32 = 101;
 
-/// Waits for the end of one server's time.
+/// The time limit of one server.
 #[derive(Debug)]
 pub struct Watchdog {
-    /// Dropped when the server's life is over.
-    life: Option<Sender<()>>,
+    /// Dropped when the server has ended.
+    server: Option<Sender<()>>,
     thread: Option<JoinHandle<bool>>,
 }
 
-/// What the thread knows.
+/// What the thread needs.
 struct Watched {
     test: String,
     limit: Duration,
@@ -57,8 +57,8 @@ struct Watched {
 }
 
 impl Watchdog {
-    /// Watches the server in `data`, a directory without symbolic links that
-    /// may not exist yet, on behalf of the test that calls it.
+    /// Limits the time of the server in `data`, a path without symbolic links that
+    /// may not exist yet, for the test that calls it.
     pub fn new(limit: Duration, data: &Path, log: &Path) -> Self {
         let watched = Watched {
             test: std::thread::current()
@@ -69,16 +69,16 @@ impl Watchdog {
             data: data.to_owned(),
             log: log.to_owned(),
         };
-        let (life, over) = channel();
+        let (server, over) = channel();
         Self {
-            life: Some(life),
+            server: Some(server),
             thread: Some(std::thread::spawn(move || watched.watch(&over))),
         }
     }
 
-    /// Stops watching; says whether the time was up.
+    /// Ends the thread. Returns whether the limit was exceeded.
     pub fn end(&mut self) -> bool {
-        self.life = None;
+        self.server = None;
         self.thread
             .take()
             .is_some_and(|thread| thread.join().unwrap_or(true))
@@ -86,7 +86,7 @@ impl Watchdog {
 }
 
 impl Watched {
-    /// Returns when the server's life is over; says whether the time was up.
+    /// Returns when the server has ended, and whether the limit was exceeded.
     fn watch(&self, over: &Receiver<()>) -> bool {
         if is_over(over, self.limit) {
             return false;
@@ -96,10 +96,10 @@ impl Watched {
         let begun = Instant::now();
         loop {
             for pid in processes::in_directory(&self.data) {
-                // One that is gone already is what is wanted.
+                // It may have ended already.
                 let _ = processes::send(pid, Signal::SIGKILL);
             }
-            if is_over(over, LOOK) {
+            if is_over(over, INTERVAL) {
                 return true;
             }
             if begun.elapsed() > self.limit.min(GRACE) {
@@ -131,8 +131,8 @@ impl Watched {
         text
     }
 
-    /// What each process is doing, the test's own first, where there is a `gdb`
-    /// that may look.
+    /// The stacks of the test's process and of the server's, if `gdb` is installed
+    /// and permitted to read them.
     fn stacks(&self) -> String {
         let begun = Instant::now();
         let own = i32::try_from(std::process::id()).unwrap_or_default();
@@ -158,8 +158,8 @@ fn say(text: &str) {
 }
 
 fn stack(pid: i32) -> Option<String> {
-    // Into a file: as long as gdb looks at this process, nobody here would
-    // empty a pipe.
+    // Into a file: while gdb holds this process, no thread of it could empty a
+    // pipe.
     let file = tempfile::NamedTempFile::new().ok()?;
     let output: File = file.reopen().ok()?;
     Command::new("timeout")

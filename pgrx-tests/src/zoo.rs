@@ -1,5 +1,4 @@
-//! A zoo of tables that a sequence feeds: what the tests of migrations
-//! migrate.
+//! Tables with sequences, one for each case that a migration must handle.
 
 use anyhow::{Context, Result};
 use postgres::Client;
@@ -7,32 +6,32 @@ use postgres::Client;
 use crate::cluster::Cluster;
 use crate::outcome::refusal;
 
-/// One table with what hangs on it, in a schema of its own.
+/// One table with what depends on it, in a schema of its own.
 #[derive(Debug)]
 pub struct Animal {
-    /// What is special about it.
+    /// The case.
     pub name: &'static str,
-    /// Its schema as SQL writes it; the statements run with it as their search path.
+    /// Its schema, as SQL writes it. The statements have it as their search path.
     pub schema: &'static str,
-    /// Makes it, with its rows.
+    /// Creates it, with its rows.
     pub setup: &'static str,
-    /// What `snowflake_migrate` is told.
+    /// The arguments of `snowflake_migrate`.
     pub arguments: &'static str,
-    /// Makes a row and returns its ID.
+    /// Inserts a row and returns its ID.
     pub insert: &'static str,
-    /// The number that the sequence gives next after the way back, its step,
-    /// and how many numbers two rows of a session take.
+    /// The next number of the sequence after reverting, its increment, and how
+    /// many numbers two rows of a session use.
     pub next: Option<(i64, i64, i64)>,
     /// The columns that are widened, as `pg_dump` writes them.
     pub widened: &'static [(&'static str, &'static str)],
-    /// What no foreign key lets through, before and after, whatever the order
-    /// of the columns is.
+    /// Statements that violate a foreign key before and after the migration,
+    /// whatever the order of the columns is.
     pub violations: &'static [&'static str],
 }
 
 const NONE: &[&str] = &[];
 
-/// All of them.
+/// All tables.
 #[rustfmt::skip]
 pub const ZOO: &[Animal] = &[
     Animal {
@@ -75,12 +74,12 @@ pub const ZOO: &[Animal] = &[
                 GRANT USAGE ON SEQUENCE \"Numbers of\" TO reader WITH GRANT OPTION;
                 GRANT UPDATE ON SEQUENCE \"Numbers of\" TO \"Other \"\"Reader\";
                 COMMENT ON SEQUENCE \"Numbers of\" IS E'it''s 100 %s $do$ \\\\'",
-        // Five are taken at a time.
+        // CACHE 5: a session fetches five at a time.
         arguments: "'a06.t'", insert: "INSERT INTO a06.t DEFAULT VALUES RETURNING id", next: Some((1043, 7, 5)),
         widened: &[("a06.t", "id")], violations: NONE,
     },
     Animal {
-        name: "identity of smallint and of bigint with an integer's end", schema: "a07",
+        name: "identity of smallint, and of bigint with the range of integer", schema: "a07",
         setup: "CREATE TABLE t (id bigint GENERATED ALWAYS AS IDENTITY (MAXVALUE 2147483647) PRIMARY KEY); INSERT INTO t SELECT FROM generate_series(1, 3);
                 CREATE TABLE s (id int GENERATED ALWAYS AS IDENTITY (MAXVALUE 32767) PRIMARY KEY)",
         arguments: "'a07.t'", insert: "INSERT INTO a07.t DEFAULT VALUES RETURNING id", next: Some((4, 1, 2)),
@@ -93,7 +92,7 @@ pub const ZOO: &[Animal] = &[
         widened: &[("a08.t", "id")], violations: NONE,
     },
     Animal {
-        name: "an empty table whose sequence was told where to begin", schema: "a09",
+        name: "an empty table whose sequence was restarted", schema: "a09",
         setup: "CREATE TABLE t (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY); ALTER TABLE t ALTER COLUMN id RESTART WITH 5000",
         arguments: "'a09.t'", insert: "INSERT INTO a09.t DEFAULT VALUES RETURNING id", next: Some((5000, 1, 2)),
         widened: &[("a09.t", "id")], violations: NONE,
@@ -105,13 +104,13 @@ pub const ZOO: &[Animal] = &[
         widened: &[("a10.t", "id")], violations: NONE,
     },
     Animal {
-        name: "a sequence that goes down", schema: "a11",
+        name: "a descending sequence", schema: "a11",
         setup: "CREATE TABLE t (id int GENERATED ALWAYS AS IDENTITY (INCREMENT -3) PRIMARY KEY); INSERT INTO t SELECT FROM generate_series(1, 3)",
         arguments: "'a11.t'", insert: "INSERT INTO a11.t DEFAULT VALUES RETURNING id", next: Some((-10, -3, 2)),
         widened: &[("a11.t", "id")], violations: NONE,
     },
     Animal {
-        name: "a sequence that is used up", schema: "a12",
+        name: "an exhausted sequence", schema: "a12",
         setup: "CREATE TABLE t (id smallint GENERATED ALWAYS AS IDENTITY PRIMARY KEY); ALTER TABLE t ALTER COLUMN id RESTART WITH 32767; INSERT INTO t DEFAULT VALUES",
         arguments: "'a12.t'", insert: "INSERT INTO a12.t DEFAULT VALUES RETURNING id", next: Some((32768, 1, 2)),
         widened: &[("a12.t", "id")], violations: NONE,
@@ -263,7 +262,7 @@ pub const ZOO: &[Animal] = &[
         widened: &[("a28.t", "id")], violations: NONE,
     },
     Animal {
-        name: "several columns that sequences feed, the primary key meant", schema: "a29",
+        name: "several columns with sequences, of which the primary key is meant", schema: "a29",
         setup: "CREATE TABLE t (n serial, id serial PRIMARY KEY, m int GENERATED ALWAYS AS IDENTITY); INSERT INTO t VALUES (DEFAULT), (DEFAULT)",
         arguments: "'a29.t'", insert: "INSERT INTO a29.t DEFAULT VALUES RETURNING id", next: Some((3, 1, 2)),
         widened: &[("a29.t", "id")], violations: NONE,
@@ -308,11 +307,11 @@ pub const ZOO: &[Animal] = &[
     },
 ];
 
-/// The owner of the zoo's tables, who is no superuser.
+/// The owner of the tables, which is no superuser.
 pub const OWNER: &str = "keeper";
 
-/// Makes a database with the whole zoo and the extension. Returns its owner's
-/// session.
+/// Creates a database with all tables and the extension. Returns a session of
+/// the tables' owner.
 pub fn populate(cluster: &Cluster, database: &str) -> Result<Client> {
     let mut client = cluster.connect_to_new_database(database)?;
     client.batch_execute(&format!(
@@ -329,7 +328,7 @@ pub fn populate(cluster: &Cluster, database: &str) -> Result<Client> {
         if animal.schema != "public" {
             owner.batch_execute(&format!("CREATE SCHEMA {}", animal.schema))?;
         }
-        // Each as a script: what a later statement needs is there by then.
+        // As one script, because later statements depend on earlier ones.
         owner.batch_execute(&format!("SET search_path = {}, public", animal.schema))?;
         owner
             .batch_execute(animal.setup)
@@ -339,10 +338,10 @@ pub fn populate(cluster: &Cluster, database: &str) -> Result<Client> {
     Ok(owner)
 }
 
-/// Tries what no foreign key lets through. Returns how much that was.
+/// Runs the statements that violate a foreign key. Returns their number.
 ///
 /// # Panics
-/// Where one is let through, or refused for another reason.
+/// If one succeeds, or fails for another reason.
 pub fn check_violations(client: &mut Client, when: &str) -> Result<usize> {
     let mut refused = 0;
     for animal in ZOO {

@@ -1,7 +1,7 @@
 //! Online migrations beside writers: `make online-load SCALE=… ORDERS=…`.
 //!
-//! The exit code is 0 only if nothing was lost, no writer was given another
-//! error than 0A000 for a prepared statement, and none waited for a second.
+//! The exit code is 0 only if nothing was lost, no writer received another error
+//! than 0A000 for a prepared statement, and none waited for a second.
 
 use std::time::Duration;
 
@@ -10,34 +10,34 @@ use clap::Parser;
 use snowflake_tests::online_load::{self, Protocol, Size};
 use snowflake_tests::{Cluster, watchdog};
 
-/// Migrates two keys beside writers, once for each way of sending statements.
+/// Migrates two keys beside writers, once for each protocol.
 #[derive(Parser)]
 struct Arguments {
-    /// pgbench's scale: 100,000 accounts each.
+    /// pgbench's scale factor, of 100,000 accounts each.
     #[arg(long, default_value_t = 20)]
     scale: u32,
 
-    /// Orders, each with a line.
+    /// Orders, each with one line.
     #[arg(long, default_value_t = 1_000_000)]
     orders: u32,
 
-    /// How long the idle transactions sit, seconds.
+    /// How long the idle transactions last, in seconds.
     #[arg(long, default_value_t = 30)]
     idle: u64,
 
-    /// How long the writers work alone, before and after, seconds.
+    /// How long the writers work before and after the migrations, in seconds.
     #[arg(long, default_value_t = 10)]
     alone: u64,
 
-    /// How long a writer may wait at most, milliseconds.
+    /// How long a writer may wait at most, in milliseconds.
     #[arg(long, default_value_t = 1_000)]
     stall: u64,
 
-    /// How long one run may take, minutes.
+    /// How long one run may take, in minutes.
     #[arg(long, default_value_t = 60)]
     limit: u64,
 
-    /// Only this way: simple or prepared.
+    /// Only this protocol: simple or prepared.
     #[arg(long)]
     protocol: Option<String>,
 }

@@ -1,7 +1,8 @@
-//! A random mix of clock steps, crashes and restarts against eight sessions
-//! that never stop asking for IDs: `make soak SECONDS=… SEED=…`.
+//! A random mix of clock steps, crashes and restarts against eight sessions that
+//! request IDs without a pause: `make soak SECONDS=… SEED=…`.
 //!
-//! The exit code is 0 only if no ID came twice.
+//! The exit code is 0 only if no ID is repeated, no session's IDs decrease, and no
+//! statement fails.
 
 use std::time::Duration;
 
@@ -9,19 +10,19 @@ use anyhow::Result;
 use clap::Parser;
 use snowflake_tests::{Cluster, soak};
 
-/// Looks for an ID that comes twice, under a random mix of faults.
+/// Searches for repeated IDs under a random mix of faults.
 #[derive(Parser)]
 struct Arguments {
-    /// For how long.
+    /// The duration.
     #[arg(long, default_value_t = 600)]
     seconds: u64,
 
-    /// What the faults are chosen by; a random one where not given. The same
-    /// seed gives the same faults, though not at the same instants.
+    /// The seed of the choice of faults; random if it is not given. The same seed
+    /// gives the same faults, but not at the same moments.
     #[arg(long)]
     seed: Option<u64>,
 
-    /// Takes this protection away, to see it fail: slot, mark or clock.
+    /// Removes this protection, to see the check fail: slot, mark or clock.
     #[arg(long)]
     without: Option<String>,
 }

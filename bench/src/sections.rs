@@ -1,0 +1,14 @@
+//! The sections of the documents, one module for each.
+
+pub mod algorithm;
+pub mod calls;
+pub mod clients;
+pub mod contention;
+pub mod copy;
+pub mod index;
+pub mod inserts;
+pub mod large_tables;
+pub mod latency;
+pub mod reading;
+pub mod steady;
+pub mod wal;

@@ -1,0 +1,49 @@
+//! What happened between two faults.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::outcome::Refusal;
+
+/// What happened since the last fault.
+#[derive(Debug, Clone, Default)]
+pub struct Window {
+    /// IDs of statements that began and ended in the window.
+    pub ids: usize,
+    /// The longest statement that ended in it, whenever it began.
+    pub longest: Duration,
+    /// The lowest time of an ID minus the machine's time before its statement,
+    /// in microseconds, of statements that began and ended in the window.
+    pub lowest_lead_us: Option<i64>,
+    /// The highest time of an ID minus the machine's time after its statement.
+    pub highest_lead_us: Option<i64>,
+    /// How often a statement failed, by SQLSTATE.
+    pub refused: BTreeMap<String, usize>,
+    /// The last error.
+    pub last_refusal: Option<Refusal>,
+    /// Connections that were established.
+    pub connections: usize,
+}
+
+impl Window {
+    /// How often a statement failed with this SQLSTATE.
+    pub fn refused_with(&self, sqlstate: &str) -> usize {
+        self.refused.get(sqlstate).copied().unwrap_or(0)
+    }
+
+    /// How often a statement failed.
+    pub fn refusals(&self) -> usize {
+        self.refused.values().sum()
+    }
+
+    pub(super) fn count_error(&mut self, refusal: Refusal) {
+        *self.refused.entry(refusal.sqlstate.clone()).or_default() += 1;
+        self.last_refusal = Some(refusal);
+    }
+
+    /// Counts the leads of IDs in ascending order.
+    pub(super) fn count_leads(&mut self, low: i64, high: i64) {
+        self.lowest_lead_us = Some(self.lowest_lead_us.map_or(low, |lead| lead.min(low)));
+        self.highest_lead_us = Some(self.highest_lead_us.map_or(high, |lead| lead.max(high)));
+    }
+}
