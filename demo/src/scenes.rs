@@ -86,7 +86,7 @@ fn show_rows(client: &mut Client) -> Result<()> {
 
 fn crash(server: &mut Server, mut client: Client) -> Result<()> {
     heading("kill -9 of the whole server, in the middle of the next inserts");
-    let clock = Clock::new(&server.data().with_file_name(""), server.account()).ok();
+    let clock = Clock::new(&server.data().with_file_name(""), server.os_user()).ok();
     let mut clients = pgbench(server, "30")?
         .stdout(Stdio::null())
         .stderr(Stdio::null())

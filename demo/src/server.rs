@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use rand::RngExt;
 use rand::distr::Alphanumeric;
-use snowflake_tests::account::Account;
+use snowflake_tests::os_user::OsUser;
 use snowflake_tests::server::tail;
 use snowflake_tests::{Installation, Server, Stop};
 
@@ -19,7 +19,7 @@ const LONGEST_SOCKET_PATH: usize = 107;
 fn server(installation: Installation, directory: &Path, port: u16) -> Result<Server> {
     Ok(Server::new(
         installation,
-        Account::for_servers()?,
+        OsUser::for_servers()?,
         directory.join("data"),
         directory.join("s"),
         directory.join("log"),
@@ -47,9 +47,9 @@ pub fn run(
     directory: &Path,
     show: fn(&mut Server, &str) -> Result<()>,
 ) -> Result<()> {
-    let account = Account::for_servers()?;
+    let os_user = OsUser::for_servers()?;
     // The socket asks for no password, so no other user may reach it.
-    private_directory(directory, &account)?;
+    private_directory(directory, &os_user)?;
     // The port is free now. If another program takes it first, the server's
     // start fails and reports that.
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
@@ -69,7 +69,7 @@ pub fn run(
 /// Runs `initdb`, writes the configuration and starts the server. Returns the
 /// superuser's password on TCP.
 fn set_up(server: &mut Server) -> Result<String> {
-    private_directory(server.sockets(), server.account())?;
+    private_directory(server.sockets(), server.os_user())?;
     let socket = server.sockets().join(format!(".s.PGSQL.{}", server.port()));
     ensure!(
         socket.as_os_str().len() <= LONGEST_SOCKET_PATH,
@@ -99,10 +99,10 @@ fn set_up(server: &mut Server) -> Result<String> {
 }
 
 /// Creates a directory that only the server's user can enter.
-fn private_directory(path: &Path, account: &Account) -> Result<()> {
+fn private_directory(path: &Path, os_user: &OsUser) -> Result<()> {
     DirBuilder::new()
         .mode(0o700)
         .create(path)
         .with_context(|| format!("creating {}", path.display()))?;
-    account.own(path)
+    os_user.own(path)
 }

@@ -16,7 +16,7 @@ use crate::server::Server;
 /// Creates an ordinary role's functions in a schema of its own, and a table and a
 /// sequence of another role that no other role may read. A superuser runs it in a
 /// database. The roles must exist.
-pub const WEAPONS: &str = "
+pub const ATTACK_FUNCTIONS: &str = "
     DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO mallory', current_database()); END $$;
     CREATE SCHEMA arms AUTHORIZATION mallory;
     CREATE SCHEMA stranger AUTHORIZATION stranger;
@@ -52,7 +52,7 @@ pub const WEAPONS: &str = "
     GRANT USAGE ON SCHEMA arms TO PUBLIC;
     RESET SESSION AUTHORIZATION;";
 
-/// The roles of [`WEAPONS`].
+/// The roles of [`ATTACK_FUNCTIONS`].
 pub const ROLES: &str = "CREATE ROLE mallory LOGIN; CREATE ROLE stranger LOGIN;";
 
 /// The contents of the table and the sequence, in the forms in which they would
@@ -82,7 +82,7 @@ impl<'a> Attacks<'a> {
 
     /// Counts an attack that was just tried. It succeeded if the attacker's code
     /// ran with the privileges of another role, or a role is a superuser now.
-    pub fn tried(&mut self, what: impl Display) -> Result<()> {
+    pub fn check(&mut self, what: impl Display) -> Result<()> {
         let log = self.server.log()?;
         let new = log[self.log_seen.min(log.len())..].to_owned();
         self.log_seen = log.len();
@@ -102,12 +102,12 @@ impl<'a> Attacks<'a> {
                 .batch_execute(&format!("ALTER ROLE {role} NOSUPERUSER"))?;
             gained += &format!("; {role} is a superuser");
         }
-        self.gained(!gained.is_empty(), format!("{what}: {gained}"));
+        self.record(!gained.is_empty(), format!("{what}: {gained}"));
         Ok(())
     }
 
     /// Counts an attack whose success the test has determined.
-    pub fn gained(&mut self, success: bool, what: impl Display) {
+    pub fn record(&mut self, success: bool, what: impl Display) {
         self.tried += 1;
         if success {
             self.succeeded.push(what.to_string());
@@ -115,9 +115,9 @@ impl<'a> Attacks<'a> {
     }
 
     /// Counts an attack that succeeded if a secret is in the answers.
-    pub fn heard(&mut self, answers: &str, what: impl Display) {
+    pub fn check_leak(&mut self, answers: &str, what: impl Display) {
         let leaks = SECRETS.iter().any(|secret| answers.contains(secret));
-        self.gained(leaks, format!("{what}: the answer contains a secret"));
+        self.record(leaks, format!("{what}: the answer contains a secret"));
     }
 
     /// Fails if an attack succeeded, and lists those.

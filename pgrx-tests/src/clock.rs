@@ -34,8 +34,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::account::Account;
 use crate::ids;
+use crate::os_user::OsUser;
 use crate::processes;
 use crate::server::Server;
 
@@ -108,7 +108,7 @@ pub struct Clock {
 
 impl Clock {
     /// A clock whose file is in `directory`, which the OS user can read.
-    pub fn new(directory: &Path, account: &Account) -> Result<Self> {
+    pub fn new(directory: &Path, os_user: &OsUser) -> Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let clock = Self {
@@ -121,7 +121,7 @@ impl Clock {
             versions: AtomicU64::new(0),
         };
         clock.set_offset(Offset::NONE)?;
-        account.own(&clock.file)?;
+        os_user.own(&clock.file)?;
         Ok(clock)
     }
 

@@ -22,7 +22,7 @@ use postgres::Client;
 use crate::clock::Clock;
 use crate::scratch::Scratch;
 use crate::server::{Server, Stop, tail};
-use crate::watchdog::Watchdog;
+use crate::time_limit::TimeLimit;
 
 pub use builder::ClusterBuilder;
 
@@ -31,7 +31,7 @@ pub use builder::ClusterBuilder;
 /// server that exceeds its time limit is ended, and its test fails.
 #[derive(Debug)]
 pub struct Cluster {
-    watchdog: Watchdog,
+    time_limit: TimeLimit,
     // The order matters: the server ends before its clock and its directory.
     server: Server,
     clock: Option<Clock>,
@@ -89,7 +89,7 @@ impl DerefMut for Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        let lived_too_long = self.watchdog.end();
+        let lived_too_long = self.time_limit.end();
         if std::thread::panicking()
             && let Ok(log) = self.log()
         {
@@ -106,7 +106,7 @@ impl Drop for Cluster {
         }
         assert!(
             !lived_too_long || std::thread::panicking(),
-            "the server lived too long and was ended; what it was doing is above"
+            "the server exceeded its time limit and was ended; the output above shows its processes"
         );
     }
 }

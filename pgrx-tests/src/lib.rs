@@ -3,20 +3,20 @@
 //!
 //! A server:
 //! - [`installation`]: the PostgreSQL tree that it is started from
-//! - [`account`]: the OS user that it runs as
+//! - [`os_user`]: the OS user that it runs as
 //! - [`scratch`]: its private directory, which is always removed
 //! - [`processes`]: its processes, and how to kill them
 //! - [`server`]: its data directory: configuration, start, stop, crash
 //! - [`cluster`]: a throwaway server for one test
-//! - [`watchdog`]: its time limit
+//! - [`time_limit`]: its time limit
 //! - [`clock`]: its clock, which a test sets
 //! - [`replica`]: standbys, base backups, point-in-time recovery, dumps, `pg_upgrade`
 //!
 //! What clients do and receive:
 //! - [`ids`]: fetching IDs, their fields, duplicates
 //! - [`query`]: single values of a query
-//! - [`outcome`]: errors of the server
-//! - [`demand`]: sessions that request IDs without a pause
+//! - [`server_error`]: errors of the server
+//! - [`workload`]: sessions that request IDs without a pause
 //! - [`soak`]: a random mix of faults against such sessions
 //! - [`attack`]: roles that try to gain privileges
 //!
@@ -24,7 +24,7 @@
 //! - [`migration`]: plans, dumps of the schema, checksums of the rows
 //! - [`online`]: the steps of online migrations
 //! - [`online_load`]: online migrations beside writers
-//! - [`zoo`]: tables with sequences, one for each case
+//! - [`sample_tables`]: tables with sequences, one for each case
 //!
 //! - [`threads`], [`wait`]: stopping threads, and waiting
 //!
@@ -38,27 +38,27 @@
 //! Nothing here uses the extension's own code. The fields of an ID are decoded by
 //! separate arithmetic, which would reveal a mistake in the algorithm crate.
 
-pub mod account;
 pub mod attack;
 pub mod clock;
 pub mod cluster;
-pub mod demand;
 pub mod ids;
 pub mod installation;
 pub mod migration;
 pub mod online;
 pub mod online_load;
-pub mod outcome;
+pub mod os_user;
 pub mod processes;
 pub mod query;
 pub mod replica;
+pub mod sample_tables;
 pub mod scratch;
 pub mod server;
+pub mod server_error;
 pub mod soak;
 pub mod threads;
+pub mod time_limit;
 pub mod wait;
-pub mod watchdog;
-pub mod zoo;
+pub mod workload;
 
 pub use cluster::{Cluster, ClusterBuilder};
 pub use installation::Installation;

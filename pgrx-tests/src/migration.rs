@@ -10,12 +10,9 @@ use postgres::Client;
 
 use crate::server::Server;
 
-// Until their callers name the module that they are in.
-pub use crate::query::{number, value};
-
 /// What psql wrote, and whether it succeeded.
 #[derive(Debug)]
-pub struct Written {
+pub struct PsqlOutput {
     /// Its standard output.
     pub output: String,
     /// Its standard error: errors and notices.
@@ -32,7 +29,7 @@ pub fn psql(
     database: &str,
     script: &str,
     on_error_stop: bool,
-) -> Result<Written> {
+) -> Result<PsqlOutput> {
     let mut child = server
         .client_command("psql", database)
         .args(["-X", "-At", "-v"])
@@ -50,7 +47,7 @@ pub fn psql(
         .context("no pipe")?
         .write_all(script.as_bytes());
     let output = child.wait_with_output()?;
-    Ok(Written {
+    Ok(PsqlOutput {
         output: String::from_utf8(output.stdout)?,
         errors: String::from_utf8_lossy(&output.stderr).into_owned(),
         success: output.status.success(),

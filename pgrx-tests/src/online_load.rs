@@ -76,9 +76,9 @@ pub struct Size {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sabotage {
     /// The plan for a maintenance window is run beside the writers.
-    Window,
+    MaintenancePlan,
     /// A line whose ID a client received is deleted at the end.
-    Theft,
+    LostRow,
 }
 
 /// How clients send their statements: `pgbench -M`.
@@ -129,7 +129,7 @@ pub fn run(
     stalls.extend(run.sessions.iter().flat_map(|it| it.stalls.iter().cloned()));
     let migrated = run.migrated;
     let stalls = Stalls::new(stalls, migrated.began, migrated.ended);
-    if size.sabotage == Some(Sabotage::Theft) {
+    if size.sabotage == Some(Sabotage::LostRow) {
         cluster.connect_to(OWNER)?.batch_execute(
             "DELETE FROM order_lines WHERE id = (SELECT max(line_id) FROM received)",
         )?;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::account::Account;
 use crate::cluster::{Cluster, ClusterBuilder};
+use crate::os_user::OsUser;
 use crate::scratch::Scratch;
 use crate::server::Server;
 use crate::wait;
@@ -144,13 +144,13 @@ impl Server {
         // initdb enables checksums since PostgreSQL 18. Both servers must agree.
         if earlier.installation().major < 18 && self.installation().major >= 18 {
             run(self
-                .account()
+                .os_user()
                 .command(self.installation().bin.join("pg_checksums"), self.sockets())
                 .args(["--disable", "--no-sync", "--pgdata"])
                 .arg(self.data()))?;
         }
         run(self
-            .account()
+            .os_user()
             .command(self.installation().bin.join("pg_upgrade"), self.sockets())
             .arg("--old-bindir")
             .arg(&earlier.installation().bin)
@@ -168,7 +168,7 @@ impl Server {
 
     /// Dumps a database with further options of `pg_dump`.
     pub fn dump(&self, database: &str, options: &[&str]) -> Result<Dump> {
-        let scratch = Scratch::new(self.account())?;
+        let scratch = Scratch::new(self.os_user())?;
         let file = scratch.path().join("dump");
         run(self
             .client_command("pg_dump", database)
@@ -207,7 +207,7 @@ impl Server {
     fn signal_file(&self, name: &str) -> Result<()> {
         let path = self.data().join(name);
         fs::write(&path, "").with_context(|| format!("writing {}", path.display()))?;
-        self.account().own(&path)
+        self.os_user().own(&path)
     }
 }
 
@@ -221,7 +221,7 @@ impl Archive {
     /// An empty archive.
     pub fn new() -> Result<Self> {
         Ok(Self {
-            scratch: Scratch::new(&Account::for_servers()?)?,
+            scratch: Scratch::new(&OsUser::for_servers()?)?,
         })
     }
 

@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::account::Account;
+use crate::os_user::OsUser;
 
 /// The longest path of a Unix socket that the kernel accepts.
 const LONGEST_SOCKET_PATH: usize = 107;
@@ -58,7 +58,7 @@ pub struct Scratch {
 impl Scratch {
     /// Creates one in the system's directory for temporary files, or in `/tmp` if
     /// the former's path is too long for Unix sockets.
-    pub fn new(account: &Account) -> Result<Self> {
+    pub fn new(os_user: &OsUser) -> Result<Self> {
         let mut base = std::env::temp_dir().canonicalize()?;
         if base.as_os_str().len() + OWN_PART_OF_SOCKET_PATH > LONGEST_SOCKET_PATH {
             base = PathBuf::from("/tmp");
@@ -81,7 +81,7 @@ impl Scratch {
             .spawn()
             .context("starting the reaper of a private directory")?;
         let scratch = Self { path, reaper };
-        account.own(&scratch.path)?;
+        os_user.own(&scratch.path)?;
         Ok(scratch)
     }
 
@@ -91,7 +91,7 @@ impl Scratch {
     }
 
     /// Creates a directory in it that only the server's OS user can enter.
-    pub fn subdirectory(&self, name: &str, account: &Account) -> Result<PathBuf> {
+    pub fn subdirectory(&self, name: &str, os_user: &OsUser) -> Result<PathBuf> {
         use std::os::unix::fs::DirBuilderExt;
         let path = self.path.join(name);
         ensure!(!path.exists(), "{} exists already", path.display());
@@ -99,7 +99,7 @@ impl Scratch {
             .mode(0o700)
             .create(&path)
             .with_context(|| format!("creating {}", path.display()))?;
-        account.own(&path)?;
+        os_user.own(&path)?;
         Ok(path)
     }
 }

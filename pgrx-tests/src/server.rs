@@ -13,8 +13,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, anyhow, ensure};
 use postgres::{Client, Config, NoTls};
 
-use crate::account::Account;
 use crate::installation::Installation;
+use crate::os_user::OsUser;
 
 pub use lifecycle::Stop;
 
@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Server {
     installation: Installation,
-    account: Account,
+    os_user: OsUser,
     data: PathBuf,
     sockets: PathBuf,
     log: PathBuf,
@@ -45,7 +45,7 @@ impl Server {
     /// which this server's processes are recognized.
     pub fn new(
         installation: Installation,
-        account: Account,
+        os_user: OsUser,
         data: PathBuf,
         sockets: PathBuf,
         log: PathBuf,
@@ -53,7 +53,7 @@ impl Server {
     ) -> Self {
         Self {
             installation,
-            account,
+            os_user,
             data,
             sockets,
             log,
@@ -69,7 +69,7 @@ impl Server {
     /// the kernel keeps what those have written.
     pub fn initdb(&self, arguments: &[&str]) -> Result<()> {
         let output = self
-            .account
+            .os_user
             .command("timeout", self.parent())
             .args(["--kill-after=10", &TIMEOUT.as_secs().to_string()])
             .arg(self.installation.bin.join("initdb"))
@@ -157,7 +157,7 @@ impl Server {
     /// the variables by which it connects to this server.
     pub fn client_command(&self, program: &str, database: &str) -> std::process::Command {
         let mut command = self
-            .account
+            .os_user
             .command(self.installation.client_program(program), self.parent());
         command
             .env("PGHOST", &self.sockets)
@@ -202,8 +202,8 @@ impl Server {
     }
 
     /// The OS user that the server runs as.
-    pub fn account(&self) -> &Account {
-        &self.account
+    pub fn os_user(&self) -> &OsUser {
+        &self.os_user
     }
 
     fn parent(&self) -> &Path {

@@ -18,11 +18,11 @@ use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 
 use crate::cluster::{Cluster, ClusterBuilder};
-use crate::demand::{Demand, FOUR_SLOTS, Habit, ROWS, Window};
 use crate::ids::grouped;
 use crate::processes;
 use crate::server::Stop;
-use crate::watchdog;
+use crate::time_limit;
+use crate::workload::{FOUR_SLOTS, Mode, ROWS, Window, Workload};
 
 pub use fault::Fault;
 pub use report::{Count, Report};
@@ -31,15 +31,15 @@ use steps::{step_back, step_forward};
 const DATABASES: [&str; 2] = ["first", "second"];
 
 /// In both databases. Half of the sessions insert rows, as an application does.
-const HABITS: [Habit; 8] = [
-    Habit::Calls(300),
-    Habit::Calls(300),
-    Habit::Calls(300),
-    Habit::Runs(300),
-    Habit::Commit(50),
-    Habit::Commit(50),
-    Habit::RollBack(50),
-    Habit::RollBack(50),
+const MODES: [Mode; 8] = [
+    Mode::Calls(300),
+    Mode::Calls(300),
+    Mode::Calls(300),
+    Mode::Runs(300),
+    Mode::Commit(50),
+    Mode::Commit(50),
+    Mode::RollBack(50),
+    Mode::RollBack(50),
 ];
 
 /// How many IDs must arrive after a fault before the next one.
@@ -59,7 +59,7 @@ pub fn run(
         .conf("snowflake.node_id", 1)
         .conf("snowflake.layout", FOUR_SLOTS.layout)
         .movable_clock()
-        .time_limit(length + watchdog::USUAL_LIMIT)
+        .time_limit(length + time_limit::DEFAULT)
         .start()?;
     for database in DATABASES {
         cluster
@@ -70,12 +70,12 @@ pub fn run(
     let mut counts: BTreeMap<Fault, Count> = BTreeMap::new();
     let mut errors = 0;
     let begun = Instant::now();
-    let demand = Demand::start(&cluster, &DATABASES, &HABITS, &FOUR_SLOTS)?;
+    let workload = Workload::start(&cluster, &DATABASES, &MODES, &FOUR_SLOTS)?;
     while begun.elapsed() < length {
         let fault = *Fault::ALL.choose(&mut random).context("no faults")?;
-        let (outage, window) = cause(&mut cluster, &demand, fault, &mut random)
+        let (outage, window) = cause(&mut cluster, &workload, fault, &mut random)
             .with_context(|| format!("{} with seed {seed}", fault.name()))?;
-        errors += window.refusals();
+        errors += window.errors();
         let count = counts.entry(fault).or_default();
         count.faults += 1;
         count.ids_after += window.ids;
@@ -96,15 +96,15 @@ pub fn run(
             }
         }
     }
-    let harvest = demand.end()?;
+    let collected = workload.end()?;
     Ok(Report {
         seed,
         took: begun.elapsed(),
         counts,
-        decreases: harvest.decreases,
+        decreases: collected.decreases,
         errors,
-        longest: harvest.longest,
-        tally: harvest.into_tally(),
+        longest: collected.longest,
+        tally: collected.into_tally(),
     })
 }
 
@@ -112,7 +112,7 @@ pub fn run(
 /// sessions had reconnected), and the window that followed.
 fn cause(
     cluster: &mut Cluster,
-    demand: &Demand,
+    workload: &Workload,
     fault: Fault,
     random: &mut StdRng,
 ) -> Result<(Duration, Window)> {
@@ -123,7 +123,7 @@ fn cause(
         Some(offset) => cluster.clock().set_offset(offset),
         None => Ok(()),
     };
-    demand.begin_window();
+    workload.begin_window();
     let begun = Instant::now();
     match fault {
         Fault::ClockBack => step(cluster)?,
@@ -133,14 +133,14 @@ fn cause(
         }
         Fault::KillBackend | Fault::KillBackendClockBack => {
             // The number of a session that has just connected may not be known yet.
-            demand.until(|demand| demand.pids().iter().all(|&pid| pid != 0))?;
-            let before = demand.pids();
+            workload.until(|workload| workload.pids().iter().all(|&pid| pid != 0))?;
+            let before = workload.pids();
             let victim = *before.choose(random).context("no session")?;
             ensure!(victim != 0, "a session has no connection");
             processes::send(victim, Signal::SIGKILL)?;
             step(cluster)?;
-            demand.until(|demand| {
-                let now = demand.pids();
+            workload.until(|workload| {
+                let now = workload.pids();
                 now.iter().all(|pid| *pid != 0 && !before.contains(pid))
             })?;
         }
@@ -161,14 +161,14 @@ fn cause(
         }
     }
     if fault.ends_sessions() {
-        demand.until(|demand| demand.window().connections >= HABITS.len())?;
+        workload.until(|workload| workload.window().connections >= MODES.len())?;
     }
-    demand.begin_window();
-    demand.wait_for(1)?;
+    workload.begin_window();
+    workload.wait_for(1)?;
     let outage = begun.elapsed();
-    demand.wait_for(ENOUGH)?;
+    workload.wait_for(ENOUGH)?;
     // The pause until the next fault is often short.
     let pause: f64 = random.random();
     std::thread::sleep(Duration::from_secs_f64(pause * pause * 2.0));
-    Ok((outage, demand.begin_window()))
+    Ok((outage, workload.begin_window()))
 }

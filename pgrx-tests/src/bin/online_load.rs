@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use clap::Parser;
 use snowflake_tests::online_load::{self, Protocol, Size};
-use snowflake_tests::{Cluster, watchdog};
+use snowflake_tests::{Cluster, time_limit};
 
 /// Migrates two keys beside writers, once for each protocol.
 #[derive(Parser)]
@@ -53,7 +53,7 @@ fn main() -> Result<()> {
         sabotage: None,
     };
     let allowed = Duration::from_millis(arguments.stall);
-    let limit = Duration::from_secs(arguments.limit * 60).max(watchdog::USUAL_LIMIT);
+    let limit = Duration::from_secs(arguments.limit * 60).max(time_limit::DEFAULT);
     let mut reports = Vec::new();
     for protocol in [Protocol::Simple, Protocol::Prepared] {
         let name = protocol.name();

@@ -7,12 +7,12 @@ use anyhow::Result;
 
 use super::Cluster;
 use super::template::copy_template;
-use crate::account::Account;
 use crate::clock::{self, Clock};
 use crate::installation::Installation;
+use crate::os_user::OsUser;
 use crate::scratch::Scratch;
 use crate::server::Server;
-use crate::watchdog::{self, Watchdog};
+use crate::time_limit::{self, TimeLimit};
 
 /// The settings of every test's server, before the test's own.
 const BASE: &[(&str, &str)] = &[
@@ -54,7 +54,7 @@ impl Default for ClusterBuilder {
             environment: Vec::new(),
             arguments: Vec::new(),
             movable_clock: false,
-            time_limit: watchdog::USUAL_LIMIT,
+            time_limit: time_limit::DEFAULT,
         }
     }
 }
@@ -136,20 +136,20 @@ impl ClusterBuilder {
     /// settings of this builder follow those in its `postgresql.conf`.
     pub fn prepare_with(
         self,
-        fill: impl FnOnce(&Installation, &Account, &Path) -> Result<()>,
+        fill: impl FnOnce(&Installation, &OsUser, &Path) -> Result<()>,
     ) -> Result<Cluster> {
         let installation = match self.installation {
             Some(installation) => installation,
             None => Installation::under_test()?,
         };
-        let account = Account::for_servers()?;
-        let scratch = Scratch::new(&account)?;
-        let sockets = scratch.subdirectory("s", &account)?;
+        let os_user = OsUser::for_servers()?;
+        let scratch = Scratch::new(&os_user)?;
+        let sockets = scratch.subdirectory("s", &os_user)?;
         let data = scratch.path().join("data");
         let log = scratch.path().join("log");
-        let watchdog = Watchdog::new(self.time_limit, &data, &log);
-        fill(&installation, &account, &data)?;
-        let mut server = Server::new(installation, account, data, sockets, log, 5432);
+        let time_limit = TimeLimit::new(self.time_limit, &data, &log);
+        fill(&installation, &os_user, &data)?;
+        let mut server = Server::new(installation, os_user, data, sockets, log, 5432);
         for (name, value) in BASE {
             server.set_conf(name, value)?;
         }
@@ -170,14 +170,14 @@ impl ClusterBuilder {
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
         server.set_arguments(&arguments);
         let clock = if self.movable_clock {
-            let clock = Clock::new(scratch.path(), server.account())?;
+            let clock = Clock::new(scratch.path(), server.os_user())?;
             clock.drive(&mut server);
             Some(clock)
         } else {
             None
         };
         Ok(Cluster {
-            watchdog,
+            time_limit,
             server,
             clock,
             _scratch: scratch,

@@ -7,8 +7,8 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::account::Account;
 use crate::installation::Installation;
+use crate::os_user::OsUser;
 use crate::scratch::Scratch;
 use crate::server::Server;
 
@@ -19,18 +19,18 @@ static TEMPLATES: LazyLock<Mutex<HashMap<PathBuf, Scratch>>> = LazyLock::new(Mut
 /// Makes a data directory for a server of that tree.
 pub(super) fn copy_template(
     installation: &Installation,
-    account: &Account,
+    os_user: &OsUser,
     target: &Path,
 ) -> Result<()> {
     let mut templates = TEMPLATES.lock().unwrap_or_else(PoisonError::into_inner);
     let template = match templates.get(&installation.bin) {
         Some(scratch) => scratch.path().join("data"),
         None => {
-            let scratch = Scratch::new(account)?;
+            let scratch = Scratch::new(os_user)?;
             let data = scratch.path().join("data");
             Server::new(
                 installation.clone(),
-                account.clone(),
+                os_user.clone(),
                 data.clone(),
                 scratch.path().to_owned(),
                 scratch.path().join("log"),

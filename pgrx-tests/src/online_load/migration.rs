@@ -12,7 +12,7 @@ use super::report::Done;
 use super::{Sabotage, Size, TARGETS, config};
 use crate::cluster::Cluster;
 use crate::online::{self, Step};
-use crate::outcome::Refusal;
+use crate::server_error::ServerError;
 
 /// How long to wait before a statement is repeated whose lock was not acquired.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -38,7 +38,7 @@ pub(super) fn migrate(
     let mut steps = Vec::new();
     let mut idle = Vec::new();
     let mut done = BTreeSet::new();
-    let is_online = size.sabotage != Some(Sabotage::Window);
+    let is_online = size.sabotage != Some(Sabotage::MaintenancePlan);
     for (table, arguments) in TARGETS {
         let mut is_first = true;
         while let Some(step) = online::plan_for(&mut client, arguments, is_online)?
@@ -84,10 +84,10 @@ fn run_step(client: &mut Client, size: Size, table: &'static str, step: &Step) -
     let began = SystemTime::now();
     let mut retries = 0;
     while let Err(error) = client.batch_execute(&step.statement) {
-        let refusal = Refusal::from_error(error)?;
+        let error = ServerError::from_error(error)?;
         ensure!(
-            refusal.sqlstate == "55P03",
-            "{table}: {}: {refusal}",
+            error.sqlstate == "55P03",
+            "{table}: {}: {error}",
             step.statement
         );
         ensure!(

@@ -50,7 +50,7 @@ pub(super) struct Pgbench<'a> {
 
 impl<'a> Pgbench<'a> {
     pub(super) fn new(cluster: &'a Cluster, size: Size, protocol: Protocol) -> Result<Self> {
-        let scratch = Scratch::new(cluster.account())?;
+        let scratch = Scratch::new(cluster.os_user())?;
         let script = scratch.path().join("orders.sql");
         fs::write(&script, ORDER_SCRIPT)?;
         Ok(Self {
@@ -58,7 +58,7 @@ impl<'a> Pgbench<'a> {
             size,
             protocol,
             script,
-            logs: scratch.subdirectory("logs", cluster.account())?,
+            logs: scratch.subdirectory("logs", cluster.os_user())?,
             _scratch: scratch,
         })
     }

@@ -186,7 +186,7 @@ impl Server {
         // In a session of its own, neither Ctrl-C nor the end of the terminal
         // reaches it.
         let child = self
-            .account
+            .os_user
             .command("setsid", self.parent())
             .arg(self.installation.bin.join("postgres"))
             .arg("-D")

@@ -153,8 +153,8 @@ fn child_that_waits_to_be_killed() -> Result<()> {
 fn a_test_that_hangs_fails() -> Result<()> {
     let marks = tempfile::tempdir()?;
     let cases = [
-        ("statement", "the server lived too long"),
-        ("elsewhere", "goes on without its server"),
+        ("statement", "the server exceeded its time limit"),
+        ("elsewhere", "continues without its server"),
     ];
     let begun = Instant::now();
     let mut children = Vec::new();
@@ -182,7 +182,7 @@ fn a_test_that_hangs_fails() -> Result<()> {
         let code = status.and_then(|status| status.code());
         assert_eq!(code, Some(101), "{place}, after {took:?}:\n{said}");
         for part in [
-            "The server of the test \"harness::child_that_hangs\" was there for longer than 8s",
+            "The server of the test \"harness::child_that_hangs\" exceeded its limit of 8s",
             "postgres: postgres postgres [local] SELECT",
             "ready to accept connections",
             verdict,

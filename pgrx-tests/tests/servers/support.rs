@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::types::FromSql;
-use snowflake_tests::migration::value;
-use snowflake_tests::outcome::{Refusal, refusal};
+use snowflake_tests::query::value;
+use snowflake_tests::server_error::{ServerError, expect_error};
 use snowflake_tests::{Cluster, Server};
 
 /// The first column of a query's rows.
@@ -32,8 +32,8 @@ pub(crate) fn run<S: AsRef<str>>(
 }
 
 /// Runs statements that must be refused with this SQLSTATE.
-pub(crate) fn refused(client: &mut Client, sql: &str, sqlstate: &str) -> Result<Refusal> {
-    let refused = refusal(client, sql)?;
+pub(crate) fn refused(client: &mut Client, sql: &str, sqlstate: &str) -> Result<ServerError> {
+    let refused = expect_error(client, sql)?;
     assert_eq!(refused.sqlstate, sqlstate, "{sql}: {refused}");
     Ok(refused)
 }

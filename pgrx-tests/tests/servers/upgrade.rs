@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 use postgres::Client;
-use snowflake_tests::attack::{ROLES, WEAPONS};
+use snowflake_tests::attack::{ATTACK_FUNCTIONS, ROLES};
 use snowflake_tests::ids::{self, Tally};
-use snowflake_tests::migration::{number, value};
 use snowflake_tests::online;
+use snowflake_tests::query::{number, value};
 use snowflake_tests::{Cluster, Installation};
 
 use crate::migration::run_before;
@@ -252,7 +252,7 @@ fn an_upgraded_database_uses_no_planted_object() -> Result<()> {
     admin.batch_execute(ROLES)?;
     admin.batch_execute("CREATE DATABASE planted OWNER mallory")?;
     let mut admin = cluster.connect_to("planted")?;
-    admin.batch_execute(WEAPONS)?;
+    admin.batch_execute(ATTACK_FUNCTIONS)?;
     let mut owner = cluster.connect_as("mallory", "planted")?;
     owner.batch_execute("SET statement_timeout = 0; SET search_path = pg_catalog")?;
     owner.batch_execute(PLANT_TYPES)?;

@@ -14,22 +14,22 @@ use std::time::Duration;
 use anyhow::Result;
 use nix::sys::signal::Signal;
 use snowflake_tests::clock::Offset;
-use snowflake_tests::demand::{Demand, FOUR_SLOTS, Habit, ROWS};
 use snowflake_tests::ids::grouped;
+use snowflake_tests::workload::{FOUR_SLOTS, Mode, ROWS, Workload};
 use snowflake_tests::{Cluster, ClusterBuilder, Stop, processes};
 
 const DATABASES: [&str; 2] = ["first", "second"];
 
 /// Four sessions in each database.
-const HABITS: [Habit; 8] = [
-    Habit::Calls(300),
-    Habit::Calls(300),
-    Habit::Commit(100),
-    Habit::Commit(100),
-    Habit::RollBack(100),
-    Habit::RollBack(100),
-    Habit::Runs(300),
-    Habit::Runs(300),
+const MODES: [Mode; 8] = [
+    Mode::Calls(300),
+    Mode::Calls(300),
+    Mode::Commit(100),
+    Mode::Commit(100),
+    Mode::RollBack(100),
+    Mode::RollBack(100),
+    Mode::Runs(300),
+    Mode::Runs(300),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,15 +80,15 @@ fn faults(builder: ClusterBuilder, fault: Fault, rounds: usize, name: &str) -> R
             .connect_to_new_database(database)?
             .batch_execute(ROWS)?;
     }
-    let demand = Demand::start(&cluster, &DATABASES, &HABITS, &FOUR_SLOTS)?;
+    let workload = Workload::start(&cluster, &DATABASES, &MODES, &FOUR_SLOTS)?;
     let (mut furthest_back, mut fewest_after, mut longest_outage) =
         (Offset::NONE, usize::MAX, Duration::ZERO);
     for _ in 0..rounds {
         // Anew in each round: the times that are to be repeated.
         cluster.clock().set_offset(Offset::back(fault.back()))?;
         let began = cluster.clock().now_us();
-        demand.begin_window();
-        demand.wait_for(1_000)?;
+        workload.begin_window();
+        workload.wait_for(1_000)?;
         std::thread::sleep(Duration::from_secs(3));
         cluster.clock().set_offset(Offset::NONE)?;
         std::thread::sleep(Duration::from_secs(2));
@@ -99,7 +99,7 @@ fn faults(builder: ClusterBuilder, fault: Fault, rounds: usize, name: &str) -> R
             cluster.clock().step(step)?;
             anyhow::Ok(step)
         };
-        demand.begin_window();
+        workload.begin_window();
         let fault_at = std::time::Instant::now();
         let step = match fault {
             Fault::StopFast | Fault::StopImmediate => {
@@ -120,29 +120,29 @@ fn faults(builder: ClusterBuilder, fault: Fault, rounds: usize, name: &str) -> R
                 step
             }
             Fault::KillBackend => {
-                let before = demand.pids();
+                let before = workload.pids();
                 processes::send(before[0], Signal::SIGKILL)?;
                 let step = step_back(&cluster)?;
-                demand.until(|demand| {
-                    let now = demand.pids();
+                workload.until(|workload| {
+                    let now = workload.pids();
                     now.iter().all(|pid| *pid != 0 && !before.contains(pid))
                 })?;
                 step
             }
         };
         // Every session is a new one: the fault has hit them all.
-        demand.until(|demand| demand.window().connections >= HABITS.len())?;
+        workload.until(|workload| workload.window().connections >= MODES.len())?;
         longest_outage = longest_outage.max(fault_at.elapsed());
-        demand.begin_window();
-        demand.wait_for(1_000)?;
+        workload.begin_window();
+        workload.wait_for(1_000)?;
         std::thread::sleep(Duration::from_secs(3));
-        let after = demand.begin_window();
-        assert_eq!(after.refusals(), 0, "{after:?}");
+        let after = workload.begin_window();
+        assert_eq!(after.errors(), 0, "{after:?}");
         furthest_back = furthest_back.min(step);
         fewest_after = fewest_after.min(after.ids);
     }
-    let harvest = demand.end()?;
-    let tallies = harvest.tallies();
+    let received = workload.end()?;
+    let tallies = received.tallies();
     for (database, tally) in DATABASES.iter().zip(&tallies) {
         println!("{name}: {rounds} x {fault:?}, database {database}: {tally}");
     }
@@ -150,13 +150,13 @@ fn faults(builder: ClusterBuilder, fault: Fault, rounds: usize, name: &str) -> R
         "{name}: {rounds} x {fault:?}, clock {furthest_back} during each: at least {} IDs after each, all sessions back within {} ms, longest statement {} ms",
         grouped(fewest_after),
         longest_outage.as_millis(),
-        harvest.longest.as_millis()
+        received.longest.as_millis()
     );
-    let both = harvest.tally();
+    let both = received.tally();
     println!("{name}: {rounds} x {fault:?}, two databases together: {both}");
     Ok(Outcome {
         duplicates: both.duplicates,
-        decreases: harvest.decreases,
+        decreases: received.decreases,
     })
 }
 

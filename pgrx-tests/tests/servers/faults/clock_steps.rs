@@ -15,25 +15,25 @@ use anyhow::{Context, Result};
 use nix::sys::signal::Signal;
 use postgres::Client;
 use snowflake_tests::clock::Offset;
-use snowflake_tests::demand::{Demand, Habit, Harvest, Window};
 use snowflake_tests::ids::{self, DEFAULT, Fields, Tally, grouped};
-use snowflake_tests::migration::{number, value};
-use snowflake_tests::outcome::{Refusal, refusal};
+use snowflake_tests::query::{number, value};
+use snowflake_tests::server_error::{ServerError, expect_error};
+use snowflake_tests::workload::{Mode, Received, Window, Workload};
 use snowflake_tests::{Cluster, ClusterBuilder, processes};
 
 use crate::support::{refused, wait_event};
 
 /// Eight sessions, most of which ask for each ID on its own: the more often
 /// the clock is looked at the better.
-const HABITS: [Habit; 8] = [
-    Habit::Calls(300),
-    Habit::Calls(300),
-    Habit::Calls(300),
-    Habit::Calls(300),
-    Habit::Calls(300),
-    Habit::Calls(300),
-    Habit::Runs(300),
-    Habit::Runs(300),
+const MODES: [Mode; 8] = [
+    Mode::Calls(300),
+    Mode::Calls(300),
+    Mode::Calls(300),
+    Mode::Calls(300),
+    Mode::Calls(300),
+    Mode::Calls(300),
+    Mode::Runs(300),
+    Mode::Runs(300),
 ];
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -57,8 +57,8 @@ fn builder() -> ClusterBuilder {
         .movable_clock()
 }
 
-fn demand(cluster: &Cluster) -> Result<Demand> {
-    Demand::start(cluster, &["postgres"], &HABITS, &DEFAULT)
+fn workload(cluster: &Cluster) -> Result<Workload> {
+    Workload::start(cluster, &["postgres"], &MODES, &DEFAULT)
 }
 
 /// The leads of a window's IDs over the machine's clock, microseconds.
@@ -116,45 +116,45 @@ const SHORT: Times = Times {
 
 /// The clock steps back, is set right, and steps back once more, to times that
 /// it has shown after the first step.
-fn step_twice(cluster: &Cluster, step: Duration, times: &Times, check: bool) -> Result<Harvest> {
+fn step_twice(cluster: &Cluster, step: Duration, times: &Times, check: bool) -> Result<Received> {
     let clock = cluster.clock();
     let mut client = cluster.connect()?;
     let step_us = i64::try_from(step.as_micros())?;
-    let demand = demand(cluster)?;
+    let workload = workload(cluster)?;
     std::thread::sleep(times.before);
-    demand.wait_for(1_000)?;
-    let before = demand.begin_window();
+    workload.wait_for(1_000)?;
+    let before = workload.begin_window();
 
     let began = clock.now_us() - step_us;
     let stepped_at = Instant::now();
     clock.set_offset(Offset::back(step))?;
-    demand.wait_for(1_000)?;
+    workload.wait_for(1_000)?;
     std::thread::sleep(times.stepped * 3 / 4);
-    let during = demand.begin_window();
+    let during = workload.begin_window();
     std::thread::sleep(times.stepped / 4);
-    demand.wait_for(1_000)?;
-    let late = demand.begin_window();
+    workload.wait_for(1_000)?;
+    let late = workload.begin_window();
     let slewed_for = i64::try_from(stepped_at.elapsed().as_micros())?;
 
     clock.set_offset(Offset::NONE)?;
-    demand.begin_window();
+    workload.begin_window();
     std::thread::sleep(times.right);
-    demand.wait_for(1_000)?;
-    let right = demand.begin_window();
+    workload.wait_for(1_000)?;
+    let right = workload.begin_window();
 
     // To where it was just after the first step.
     let back = Duration::from_micros(u64::try_from(clock.now_us() - began - 200_000)?);
     clock.set_offset(Offset::back(back))?;
     std::thread::sleep(times.again);
-    demand.wait_for(1_000)?;
-    let again = demand.begin_window();
+    workload.wait_for(1_000)?;
+    let again = workload.begin_window();
     clock.set_offset(Offset::NONE)?;
-    demand.begin_window();
-    demand.wait_for(1_000)?;
-    let end = demand.begin_window();
-    let harvest = demand.end()?;
+    workload.begin_window();
+    workload.wait_for(1_000)?;
+    let end = workload.begin_window();
+    let collected = workload.end()?;
     if !check {
-        return Ok(harvest);
+        return Ok(collected);
     }
 
     for (name, window) in [
@@ -174,7 +174,7 @@ fn step_twice(cluster: &Cluster, step: Duration, times: &Times, check: bool) -> 
             seconds(high),
             millis(window.longest),
         );
-        assert_eq!(window.refusals(), 0, "{name}: {window:?}");
+        assert_eq!(window.errors(), 0, "{name}: {window:?}");
         assert!(window.longest < TOO_LONG, "{name}: {window:?}");
         assert!(high <= MAX_BORROW + LEASE, "{name}: {window:?}");
     }
@@ -213,24 +213,24 @@ fn step_twice(cluster: &Cluster, step: Duration, times: &Times, check: bool) -> 
     // A step that is shorter than the lease is no news of that kind.
     let news = if step_us > LEASE { 2 } else { 1 };
     assert_eq!((half_speed, caught_up), (news, news));
-    Ok(harvest)
+    Ok(collected)
 }
 
 fn steps_back(step: Duration) -> Result<()> {
     let cluster = builder().start_with_extension()?;
     let begun = Instant::now();
-    let harvest = step_twice(&cluster, step, &LONG, true)?;
-    let tally = harvest.tally();
+    let collected = step_twice(&cluster, step, &LONG, true)?;
+    let tally = collected.tally();
     println!(
         "clock_steps: clock {} twice, {} sessions for {} s: {tally}, {} out of order, longest statement {}",
         Offset::back(step),
-        HABITS.len(),
+        MODES.len(),
         begun.elapsed().as_secs(),
-        harvest.decreases,
-        millis(harvest.longest)
+        collected.decreases,
+        millis(collected.longest)
     );
     tally.assert_unique();
-    harvest.assert_in_order();
+    collected.assert_in_order();
     drop(cluster);
 
     let cluster = builder()
@@ -266,80 +266,80 @@ fn no_id_repeats_after_a_clock_step_back_of_twenty_hours() -> Result<()> {
 }
 
 /// Schemes that set sequence bits aside for steps have none left after a few.
-fn five_steps(builder: ClusterBuilder, name: &str) -> Result<(Harvest, usize, i64)> {
+fn five_steps(builder: ClusterBuilder, name: &str) -> Result<(Received, usize, i64)> {
     let cluster = builder.start_with_extension()?;
-    let demand = demand(&cluster)?;
+    let workload = workload(&cluster)?;
     let mut least = usize::MAX;
     for milliseconds in [300, 1_000, 2_000, 3_600_000, 7_200_000] {
         std::thread::sleep(2 * SECOND);
-        demand.begin_window();
+        workload.begin_window();
         let step = Offset::back(Duration::from_millis(milliseconds));
         cluster.clock().step(step)?;
-        demand.begin_window();
-        demand.wait_for(1_000)?;
+        workload.begin_window();
+        workload.wait_for(1_000)?;
         std::thread::sleep(SECOND);
-        let window = demand.begin_window();
-        assert_eq!(window.refusals(), 0, "{window:?}");
+        let window = workload.begin_window();
+        assert_eq!(window.errors(), 0, "{window:?}");
         least = least.min(window.ids);
     }
     cluster.clock().set_offset(Offset::NONE)?;
-    demand.begin_window();
-    demand.wait_for(1_000)?;
-    let harvest = demand.end()?;
+    workload.begin_window();
+    workload.wait_for(1_000)?;
+    let collected = workload.end()?;
     println!(
         "{name}: 5 steps back in a row: {}, at least {} IDs after each, {} out of order, longest statement {}",
-        harvest.tally(),
+        collected.tally(),
         grouped(least),
-        harvest.decreases,
-        millis(harvest.longest)
+        collected.decreases,
+        millis(collected.longest)
     );
     let waits = waits(&mut cluster.connect()?)?;
-    Ok((harvest, least, waits))
+    Ok((collected, least, waits))
 }
 
 #[test]
 fn no_id_repeats_after_five_clock_steps_back_in_a_row() -> Result<()> {
-    let (harvest, _, waits) = five_steps(builder(), "clock_steps")?;
+    let (collected, _, waits) = five_steps(builder(), "clock_steps")?;
     assert_eq!(waits, 0, "calls waited");
-    harvest.tally().assert_unique();
-    harvest.assert_in_order();
-    assert!(harvest.longest < TOO_LONG, "{:?}", harvest.longest);
+    collected.tally().assert_unique();
+    collected.assert_in_order();
+    assert!(collected.longest < TOO_LONG, "{:?}", collected.longest);
     let unprotected = builder().without_protection("clock")?;
-    let (harvest, ..) = five_steps(unprotected, "clock_steps WITHOUT protection")?;
-    harvest.tally().assert_found_duplicates();
+    let (collected, ..) = five_steps(unprotected, "clock_steps WITHOUT protection")?;
+    collected.tally().assert_found_duplicates();
     Ok(())
 }
 
 /// A call that must be refused, and how long it took to say so.
-fn timed_refusal(cluster: &Cluster) -> Result<(Refusal, Duration)> {
+fn timed_refusal(cluster: &Cluster) -> Result<(ServerError, Duration)> {
     let mut client = cluster.connect()?;
     let begun = Instant::now();
-    let refusal = refusal(&mut client, "SELECT snowflake_nextval()")?;
+    let refusal = expect_error(&mut client, "SELECT snowflake_nextval()")?;
     Ok((refusal, begun.elapsed()))
 }
 
 /// Waits until every session was refused, and sees to it that from then on
 /// no session receives an ID for two seconds.
-fn nothing_is_issued(demand: &Demand) -> Result<Window> {
-    demand.until(|demand| demand.window().refusals() >= 4 * HABITS.len())?;
+fn nothing_is_issued(workload: &Workload) -> Result<Window> {
+    workload.until(|workload| workload.window().errors() >= 4 * MODES.len())?;
     // A statement of before has ended by now in every session.
     std::thread::sleep(SECOND);
-    demand.begin_window();
+    workload.begin_window();
     std::thread::sleep(2 * SECOND);
-    let window = demand.begin_window();
+    let window = workload.begin_window();
     assert_eq!(window.ids, 0, "{window:?}");
-    assert!(window.refused_with("58000") > HABITS.len(), "{window:?}");
+    assert!(window.errors_with("58000") > MODES.len(), "{window:?}");
     Ok(window)
 }
 
 #[test]
 fn a_clock_step_back_of_a_year_is_refused() -> Result<()> {
     let cluster = builder().start_with_extension()?;
-    let demand = demand(&cluster)?;
-    demand.wait_for(1_000)?;
-    demand.begin_window();
+    let workload = workload(&cluster)?;
+    workload.wait_for(1_000)?;
+    workload.begin_window();
     cluster.clock().set_offset(Offset::back(YEAR))?;
-    let window = nothing_is_issued(&demand)?;
+    let window = nothing_is_issued(&workload)?;
     let (refusal, took) = timed_refusal(&cluster)?;
     println!(
         "clock_steps: back by a year: refused after {}: {refusal}",
@@ -355,33 +355,33 @@ fn a_clock_step_back_of_a_year_is_refused() -> Result<()> {
     );
 
     cluster.clock().set_offset(Offset::NONE)?;
-    demand.begin_window();
-    let resumed = demand.wait_for(1_000)?;
+    workload.begin_window();
+    let resumed = workload.wait_for(1_000)?;
     std::thread::sleep(SECOND);
-    let right = demand.begin_window();
+    let right = workload.begin_window();
     let (low, high) = leads(&right)?;
     assert!(low >= -ROUNDING && high <= MAX_BORROW, "{right:?}");
-    let harvest = demand.end()?;
-    let tally = harvest.tally();
+    let collected = workload.end()?;
+    let tally = collected.tally();
     println!(
         "clock_steps: back by a year: {} refusals in 2 s, 0 IDs; right again: {} IDs, the first thousand after {}; in all {tally}",
-        window.refusals(),
+        window.errors(),
         grouped(right.ids),
         millis(resumed)
     );
     tally.assert_unique();
-    harvest.assert_in_order();
+    collected.assert_in_order();
 
     // Without protection the clock is believed: IDs of the year before.
     let cluster = builder()
         .without_protection("clock")?
         .start_with_extension()?;
-    let harvest = step_twice(&cluster, YEAR, &SHORT, false)?;
+    let collected = step_twice(&cluster, YEAR, &SHORT, false)?;
     println!(
         "clock_steps WITHOUT protection: back by a year: {}",
-        harvest.tally()
+        collected.tally()
     );
-    harvest.tally().assert_found_duplicates();
+    collected.tally().assert_found_duplicates();
     Ok(())
 }
 
@@ -394,25 +394,25 @@ fn a_strict_server_waits_or_refuses() -> Result<()> {
         .conf("snowflake.max_clock_step", 0)
         .start_with_extension()?;
     // At the start, a second or two of what the mark reserves is waited for.
-    let demand = demand(&cluster)?;
+    let workload = workload(&cluster)?;
     std::thread::sleep(2 * SECOND);
     let mut observer = cluster.connect()?;
-    demand.begin_window();
+    workload.begin_window();
     let stepped = Instant::now();
     cluster.clock().step(Offset::back(3 * SECOND))?;
-    demand.begin_window();
+    workload.begin_window();
     // Seen from outside while they wait.
     let waiting = wait_event(&mut observer, None)?;
-    demand.wait_for(1_000)?;
+    workload.wait_for(1_000)?;
     let waited = stepped.elapsed();
-    let window = demand.begin_window();
+    let window = workload.begin_window();
     println!(
         "clock_steps: strict, back by 3 s: IDs again after {}, longest statement {}, {} refusals; wait event {waiting}",
         millis(waited),
         millis(window.longest),
-        window.refusals()
+        window.errors()
     );
-    assert_eq!(window.refusals(), 0, "{window:?}");
+    assert_eq!(window.errors(), 0, "{window:?}");
     assert!(
         waited > 2 * SECOND,
         "the step was not waited for: {waited:?}"
@@ -433,8 +433,8 @@ fn a_strict_server_waits_or_refuses() -> Result<()> {
     let mut lines = Vec::new();
     for back in [HOUR, YEAR] {
         cluster.clock().step(Offset::back(back))?;
-        demand.begin_window();
-        nothing_is_issued(&demand)?;
+        workload.begin_window();
+        nothing_is_issued(&workload)?;
         let (refusal, took) = timed_refusal(&cluster)?;
         assert_eq!(refusal.sqlstate, "58000");
         assert!(took < 2 * SECOND, "max_wait cannot be enough: {took:?}");
@@ -444,32 +444,32 @@ fn a_strict_server_waits_or_refuses() -> Result<()> {
             millis(took)
         ));
         cluster.clock().step(Offset::forward(back))?;
-        demand.begin_window();
-        demand.wait_for(1_000)?;
+        workload.begin_window();
+        workload.wait_for(1_000)?;
     }
     // Forward, too, beyond the lease, which is tolerated.
     cluster.clock().step(Offset::forward(HOUR))?;
-    demand.begin_window();
-    nothing_is_issued(&demand)?;
+    workload.begin_window();
+    nothing_is_issued(&workload)?;
     cluster.clock().step(Offset::back(HOUR))?;
-    demand.begin_window();
-    demand.wait_for(1_000)?;
-    let harvest = demand.end()?;
-    let tally = harvest.tally();
+    workload.begin_window();
+    workload.wait_for(1_000)?;
+    let collected = workload.end()?;
+    let tally = collected.tally();
     println!(
         "clock_steps: strict: {}; 1 h ahead: refused; in all {tally}",
         lines.join("; ")
     );
     tally.assert_unique();
-    harvest.assert_in_order();
-    let furthest = furthest_ahead(&harvest, &DEFAULT);
+    collected.assert_in_order();
+    let furthest = furthest_ahead(&collected, &DEFAULT);
     assert!(furthest <= LEASE, "an ID {} ahead", seconds(furthest));
     Ok(())
 }
 
 /// How far the highest ID is ahead of the true time now, microseconds.
-fn furthest_ahead(harvest: &Harvest, fields: &Fields) -> i64 {
-    let highest = harvest.ids.iter().flatten().max().copied().unwrap_or(0);
+fn furthest_ahead(collected: &Received, fields: &Fields) -> i64 {
+    let highest = collected.ids.iter().flatten().max().copied().unwrap_or(0);
     fields.time_us(highest) - ids::now_us()
 }
 
@@ -478,39 +478,39 @@ fn furthest_ahead(harvest: &Harvest, fields: &Fields) -> i64 {
 #[test]
 fn a_clock_step_forward_of_an_hour_is_believed() -> Result<()> {
     let cluster = builder().start_with_extension()?;
-    let demand = demand(&cluster)?;
-    demand.wait_for(1_000)?;
+    let workload = workload(&cluster)?;
+    workload.wait_for(1_000)?;
     cluster.clock().set_offset(Offset::forward(HOUR))?;
-    demand.begin_window();
+    workload.begin_window();
     std::thread::sleep(2 * SECOND);
-    demand.wait_for(1_000)?;
-    let ahead = demand.begin_window();
+    workload.wait_for(1_000)?;
+    let ahead = workload.begin_window();
     let hour = i64::try_from(HOUR.as_micros())?;
     let (low, high) = leads(&ahead)?;
     assert!(
         low >= hour - ROUNDING && high <= hour + MAX_BORROW,
         "{ahead:?}"
     );
-    demand.begin_window();
+    workload.begin_window();
     cluster.clock().set_offset(Offset::NONE)?;
     std::thread::sleep(4 * SECOND);
-    demand.wait_for(1_000)?;
-    let back = demand.begin_window();
+    workload.wait_for(1_000)?;
+    let back = workload.begin_window();
     let (low, high) = leads(&back)?;
     assert!(low >= -ROUNDING && high <= hour + MAX_BORROW, "{back:?}");
-    let harvest = demand.end()?;
-    let tally = harvest.tally();
+    let collected = workload.end()?;
+    let tally = collected.tally();
     println!(
         "clock_steps: forward by an hour ({} IDs) and back ({} IDs, up to {} ahead): {tally}, longest statement {}",
         grouped(ahead.ids),
         grouped(back.ids),
         seconds(high),
-        millis(harvest.longest)
+        millis(collected.longest)
     );
     assert_eq!(waits(&mut cluster.connect()?)?, 0, "calls waited");
     tally.assert_unique();
-    harvest.assert_in_order();
-    assert!(harvest.longest < TOO_LONG, "{:?}", harvest.longest);
+    collected.assert_in_order();
+    assert!(collected.longest < TOO_LONG, "{:?}", collected.longest);
     Ok(())
 }
 
@@ -518,11 +518,11 @@ fn a_clock_step_forward_of_an_hour_is_believed() -> Result<()> {
 #[test]
 fn a_clock_step_of_two_days_is_refused() -> Result<()> {
     let cluster = builder().start_with_extension()?;
-    let demand = demand(&cluster)?;
-    demand.wait_for(1_000)?;
+    let workload = workload(&cluster)?;
+    workload.wait_for(1_000)?;
     cluster.clock().set_offset(Offset::forward(2 * DAY))?;
-    demand.begin_window();
-    let first = nothing_is_issued(&demand)?;
+    workload.begin_window();
+    let first = nothing_is_issued(&workload)?;
     let (refusal, took) = timed_refusal(&cluster)?;
     println!(
         "clock_steps: two days ahead: refused after {}: {refusal}",
@@ -536,29 +536,29 @@ fn a_clock_step_of_two_days_is_refused() -> Result<()> {
     );
 
     // What the clock should say outlives the shared memory.
-    let before = demand.pids();
+    let before = workload.pids();
     processes::send(before[0], Signal::SIGKILL)?;
-    demand.until(|demand| {
-        let now = demand.pids();
+    workload.until(|workload| {
+        let now = workload.pids();
         now.iter().all(|pid| *pid != 0 && !before.contains(pid))
     })?;
-    demand.begin_window();
-    let second = nothing_is_issued(&demand)?;
+    workload.begin_window();
+    let second = nothing_is_issued(&workload)?;
 
     cluster.clock().set_offset(Offset::NONE)?;
-    demand.begin_window();
-    let resumed = demand.wait_for(1_000)?;
+    workload.begin_window();
+    let resumed = workload.wait_for(1_000)?;
     std::thread::sleep(SECOND);
-    let right = demand.begin_window();
+    let right = workload.begin_window();
     let (low, high) = leads(&right)?;
     assert!(low >= -ROUNDING && high <= MAX_BORROW + LEASE, "{right:?}");
-    let harvest = demand.end()?;
-    let tally = harvest.tally();
-    let furthest = furthest_ahead(&harvest, &DEFAULT);
+    let collected = workload.end()?;
+    let tally = collected.tally();
+    let furthest = furthest_ahead(&collected, &DEFAULT);
     println!(
         "clock_steps: two days ahead: 0 IDs at {} refusals, after the crash of a backend 0 at {}; right again: {} IDs, the first thousand after {}; in all {tally}",
-        first.refusals(),
-        second.refusals(),
+        first.errors(),
+        second.errors(),
         grouped(right.ids),
         millis(resumed)
     );
@@ -568,16 +568,16 @@ fn a_clock_step_of_two_days_is_refused() -> Result<()> {
         seconds(furthest)
     );
     tally.assert_unique();
-    harvest.assert_in_order();
+    collected.assert_in_order();
 
     let cluster = builder()
         .without_protection("clock")?
         .start_with_extension()?;
-    let demand = self::demand(&cluster)?;
+    let workload = self::workload(&cluster)?;
     cluster.clock().set_offset(Offset::forward(2 * DAY))?;
-    demand.begin_window();
-    demand.wait_for(1_000)?;
-    let furthest = furthest_ahead(&demand.end()?, &DEFAULT);
+    workload.begin_window();
+    workload.wait_for(1_000)?;
+    let furthest = furthest_ahead(&workload.end()?, &DEFAULT);
     println!(
         "clock_steps WITHOUT protection: two days ahead: IDs {} ahead",
         seconds(furthest)
@@ -595,12 +595,12 @@ fn accept(time: &str) -> String {
 }
 
 /// IDs of two seconds with the clock ahead by `step`, which is then set right.
-fn ahead_for_a_while(cluster: &Cluster, demand: &Demand, step: Duration) -> Result<Window> {
+fn ahead_for_a_while(cluster: &Cluster, workload: &Workload, step: Duration) -> Result<Window> {
     cluster.clock().set_offset(Offset::forward(step))?;
-    demand.begin_window();
-    demand.wait_for(1_000)?;
+    workload.begin_window();
+    workload.wait_for(1_000)?;
     std::thread::sleep(2 * SECOND);
-    let window = demand.begin_window();
+    let window = workload.begin_window();
     cluster.clock().set_offset(Offset::NONE)?;
     Ok(window)
 }
@@ -614,21 +614,21 @@ fn take_over(cluster: &mut Cluster, mut received: Vec<i64>) -> Result<Vec<i64>> 
         "SELECT setval('snowflake_internal.mark', {bound})"
     ))?;
     cluster.restart()?;
-    let demand = demand(cluster)?;
-    demand.wait_for(1_000)?;
+    let workload = workload(cluster)?;
+    workload.wait_for(1_000)?;
     std::thread::sleep(SECOND);
-    let after = demand.begin_window();
+    let after = workload.begin_window();
     let (low, high) = leads(&after)?;
     assert!(low >= -ROUNDING && high <= MAX_BORROW + LEASE, "{after:?}");
-    let harvest = demand.end()?;
+    let collected = workload.end()?;
     println!(
         "clock_steps: another node number took over: {} IDs, {} to {} off the true time",
         grouped(after.ids),
         seconds(low),
         seconds(high)
     );
-    harvest.assert_in_order();
-    received.extend(harvest.ids.concat());
+    collected.assert_in_order();
+    received.extend(collected.ids.concat());
     Ok(received)
 }
 
@@ -637,12 +637,12 @@ fn take_over(cluster: &mut Cluster, mut received: Vec<i64>) -> Result<Vec<i64>> 
 fn a_wrong_clock_is_accepted_only_with_its_own_time() -> Result<()> {
     let cluster = builder().start_with_extension()?;
     let mut client = cluster.connect()?;
-    let demand = demand(&cluster)?;
-    demand.wait_for(1_000)?;
+    let workload = workload(&cluster)?;
+    workload.wait_for(1_000)?;
     let right = clock_says(&cluster)?;
     cluster.clock().set_offset(Offset::forward(10 * YEAR))?;
-    demand.begin_window();
-    nothing_is_issued(&demand)?;
+    workload.begin_window();
+    nothing_is_issued(&workload)?;
     // A line that was pasted from another day does no harm.
     refused(&mut client, &accept(&right), "22023")?;
     let pasted = "SELECT snowflake_accept_clock(clock_timestamp() + interval '2 min')";
@@ -654,8 +654,8 @@ fn a_wrong_clock_is_accepted_only_with_its_own_time() -> Result<()> {
     )?;
     let mut somebody = cluster.connect_as("somebody", "postgres")?;
     refused(&mut somebody, &accept(&clock_says(&cluster)?), "42501")?;
-    nothing_is_issued(&demand)?;
-    demand.end()?;
+    nothing_is_issued(&workload)?;
+    workload.end()?;
     Ok(())
 }
 
@@ -665,19 +665,19 @@ fn a_wrong_clock_is_accepted_only_with_its_own_time() -> Result<()> {
 fn no_id_repeats_after_a_clock_ten_years_ahead_was_accepted() -> Result<()> {
     let mut cluster = builder().start_with_extension()?;
     let mut client = cluster.connect()?;
-    let demand = demand(&cluster)?;
-    demand.wait_for(1_000)?;
+    let workload = workload(&cluster)?;
+    workload.wait_for(1_000)?;
     cluster.clock().set_offset(Offset::forward(10 * YEAR))?;
-    demand.begin_window();
-    nothing_is_issued(&demand)?;
+    workload.begin_window();
+    nothing_is_issued(&workload)?;
     client.batch_execute(&accept(&clock_says(&cluster)?))?;
     let reached = cluster.clock().now_us();
-    let ahead = ahead_for_a_while(&cluster, &demand, 10 * YEAR)?;
+    let ahead = ahead_for_a_while(&cluster, &workload, 10 * YEAR)?;
     let ten_years = i64::try_from(10 * YEAR.as_micros())?;
     assert!(leads(&ahead)?.0 >= ten_years - ROUNDING, "{ahead:?}");
 
-    demand.begin_window();
-    nothing_is_issued(&demand)?;
+    workload.begin_window();
+    nothing_is_issued(&workload)?;
     let (behind, _) = timed_refusal(&cluster)?;
     assert_eq!(behind.sqlstate, "58000");
     // Accepting changes nothing here: IDs that are out prevent it.
@@ -685,22 +685,22 @@ fn no_id_repeats_after_a_clock_ten_years_ahead_was_accepted() -> Result<()> {
 
     // The same wrong time again repeats nothing.
     let again = Duration::from_micros(u64::try_from(reached - cluster.clock().now_us())?);
-    let once_more = ahead_for_a_while(&cluster, &demand, again)?;
-    let harvest = demand.end()?;
-    let tally = harvest.tally();
+    let once_more = ahead_for_a_while(&cluster, &workload, again)?;
+    let collected = workload.end()?;
+    let tally = collected.tally();
     println!(
         "clock_steps: ten years ahead: refused; accepted: {} IDs; back: refused ({behind}); ahead once more: {} IDs; in all {tally}",
         grouped(ahead.ids),
         grouped(once_more.ids)
     );
     tally.assert_unique();
-    harvest.assert_in_order();
+    collected.assert_in_order();
 
     // A restart in order changes nothing: the mark is in 2036.
     cluster.restart()?;
     let (still, _) = timed_refusal(&cluster)?;
     assert_eq!(still.sqlstate, "58000", "{still}");
-    let tally = Tally::of(take_over(&mut cluster, harvest.ids.concat())?);
+    let tally = Tally::of(take_over(&mut cluster, collected.ids.concat())?);
     println!("clock_steps: in all {tally}");
     tally.assert_unique();
     Ok(())
@@ -712,7 +712,7 @@ fn a_clock_ten_years_ahead_is_able_to_fail() -> Result<()> {
     let cluster = builder()
         .without_protection("clock")?
         .start_with_extension()?;
-    let demand = demand(&cluster)?;
+    let workload = workload(&cluster)?;
     let mut reached = None;
     for _ in 0..2 {
         let ahead = match reached {
@@ -721,13 +721,13 @@ fn a_clock_ten_years_ahead_is_able_to_fail() -> Result<()> {
         };
         cluster.clock().set_offset(Offset::forward(ahead))?;
         reached.get_or_insert(cluster.clock().now_us());
-        demand.begin_window();
+        workload.begin_window();
         std::thread::sleep(2 * SECOND);
-        demand.wait_for(1_000)?;
+        workload.wait_for(1_000)?;
         cluster.clock().set_offset(Offset::NONE)?;
         std::thread::sleep(SECOND);
     }
-    let tally = demand.end()?.tally();
+    let tally = workload.end()?.tally();
     println!("clock_steps WITHOUT protection: ten years ahead twice: {tally}");
     tally.assert_found_duplicates();
     Ok(())

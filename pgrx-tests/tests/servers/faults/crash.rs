@@ -48,19 +48,14 @@ enum Fault {
 
 /// What clients did with the IDs of one session.
 #[derive(Debug, Clone, Copy)]
-enum Habit {
+enum Mode {
     Commit,
     RollBack,
     NeverFinish,
     Runs,
 }
 
-const HABITS: [Habit; 4] = [
-    Habit::Commit,
-    Habit::RollBack,
-    Habit::NeverFinish,
-    Habit::Runs,
-];
+const MODES: [Mode; 4] = [Mode::Commit, Mode::RollBack, Mode::NeverFinish, Mode::Runs];
 
 /// What one session had received when its server went away.
 struct Loot {
@@ -89,29 +84,29 @@ impl Progress {
 }
 
 /// One statement or transaction of a session.
-fn turn(habit: Habit, client: &mut Client, loot: &mut Loot) -> Result<()> {
+fn turn(mode: Mode, client: &mut Client, loot: &mut Loot) -> Result<()> {
     let insert =
         "INSERT INTO rows SELECT snowflake_nextval() FROM generate_series(1, 300) RETURNING id";
-    match habit {
-        Habit::Commit => {
+    match mode {
+        Mode::Commit => {
             client.batch_execute("BEGIN")?;
             let first = loot.received.len();
             ids::fetch_into(client, insert, &mut loot.received)?;
             client.batch_execute("COMMIT")?;
             loot.committed.extend(&loot.received[first..]);
         }
-        Habit::RollBack => {
+        Mode::RollBack => {
             client.batch_execute("BEGIN")?;
             ids::fetch_into(client, insert, &mut loot.received)?;
             client.batch_execute("ROLLBACK")?;
         }
-        Habit::NeverFinish => {
+        Mode::NeverFinish => {
             if loot.received.is_empty() {
                 client.batch_execute("BEGIN")?;
             }
             ids::fetch_into(client, insert, &mut loot.received)?;
         }
-        Habit::Runs => {
+        Mode::Runs => {
             let run = "SELECT * FROM snowflake_nextvals(500)";
             ids::fetch_into(client, run, &mut loot.received)?;
         }
@@ -126,7 +121,7 @@ fn plunder(
     pid: &std::sync::mpsc::Sender<i32>,
     progress: &Progress,
 ) -> Result<Loot> {
-    let (database, habit) = (number % 2, HABITS[number / 2]);
+    let (database, mode) = (number % 2, MODES[number / 2]);
     let mut client = cluster.connect_to(DATABASES[database])?;
     let mut loot = Loot {
         database,
@@ -136,9 +131,9 @@ fn plunder(
     };
     pid.send(loot.pid)?;
     loop {
-        if let Err(error) = turn(habit, &mut client, &mut loot) {
+        if let Err(error) = turn(mode, &mut client, &mut loot) {
             if !progress.fault_is_due.load(Ordering::SeqCst) {
-                return Err(error.context(format!("{habit:?} failed before the fault")));
+                return Err(error.context(format!("{mode:?} failed before the fault")));
             }
             assert_increasing(&loot.received, "a session");
             return Ok(loot);

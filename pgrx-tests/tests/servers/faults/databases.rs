@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use snowflake_tests::clock::Offset;
 use snowflake_tests::ids::{self, DEFAULT, Tally, assert_increasing, grouped};
-use snowflake_tests::outcome::refusal;
+use snowflake_tests::server_error::expect_error;
 use snowflake_tests::{Cluster, ClusterBuilder, Installation, Stop};
 
 use crate::support::in_sessions;
@@ -272,7 +272,7 @@ fn a_floor_that_cannot_be_read_changes_nothing() -> Result<()> {
                         let database = ["busy", "idle"][number % 2];
                         let mut client = server.connect_to(database)?;
                         for _ in 0..1_250 {
-                            let refused = refusal(&mut client, "SELECT snowflake_nextval()")?;
+                            let refused = expect_error(&mut client, "SELECT snowflake_nextval()")?;
                             ensure!(!refused.sqlstate.starts_with("XX000"), "{refused}");
                         }
                         Ok(1_250)

@@ -25,8 +25,9 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_tests::clock::Offset;
 use snowflake_tests::ids::{self, DEFAULT, SLOW_TICK, Tally, assert_increasing, grouped};
-use snowflake_tests::outcome::{refusal, text};
+use snowflake_tests::query::text;
 use snowflake_tests::replica::Archive;
+use snowflake_tests::server_error::expect_error;
 use snowflake_tests::{Cluster, ClusterBuilder, Installation, Stop};
 
 /// Enough for every slot of the layout, twice.
@@ -343,7 +344,7 @@ fn no_session_waits_after_a_promotion() -> Result<()> {
     standby.start()?;
     // Ordinary sessions, that were refused a moment ago.
     let mut waiting = standby.connect()?;
-    let refused = refusal(&mut waiting, "SELECT snowflake_nextval()")?;
+    let refused = expect_error(&mut waiting, "SELECT snowflake_nextval()")?;
     assert_eq!(refused.sqlstate, "25006", "{refused}");
     ids::fetch(&mut writer, &rows(20_000))?;
     standby.catch_up_with(&primary)?;
@@ -399,12 +400,12 @@ fn a_standby_refuses_and_decodes() -> Result<()> {
         "BEGIN; SELECT snowflake_nextval() FROM rows; COMMIT",
     ];
     for sql in calls {
-        let refused = refusal(&mut client, sql)?;
+        let refused = expect_error(&mut client, sql)?;
         assert_eq!(refused.sqlstate, "25006", "{sql}: {refused}");
         assert!(!refused.hint.is_empty(), "{sql}: {refused}");
         client.batch_execute("ROLLBACK")?;
     }
-    let refused = refusal(&mut client, "SELECT snowflake_nextval()")?;
+    let refused = expect_error(&mut client, "SELECT snowflake_nextval()")?;
     println!("failover: a standby says {refused}");
 
     let readings = [
@@ -529,7 +530,7 @@ fn said(output: &Output) -> String {
 /// ahead of the clock depends on the clocks; here it is by 30 s and more.
 fn accept_the_mark(target: &Cluster, database: &str) -> Result<()> {
     let mut client = target.connect_to(database)?;
-    let refused = refusal(&mut client, "SELECT snowflake_nextval()")?;
+    let refused = expect_error(&mut client, "SELECT snowflake_nextval()")?;
     assert_eq!(refused.sqlstate, "58000", "{refused}");
     assert!(
         refused.message.contains("snowflake_internal.mark"),
@@ -698,7 +699,7 @@ fn an_owner_restores_all_but_the_mark() -> Result<()> {
     let unwarned = ids::one(&mut owner)?;
     assert!(unwarned < highest(&taken_over)?, "{unwarned}");
     let remedy = "SELECT snowflake_start_after(max(id)) FROM rows";
-    let refused = refusal(&mut owner, remedy)?;
+    let refused = expect_error(&mut owner, remedy)?;
     assert_eq!(refused.sqlstate, "42501", "{refused}");
     target.connect_to("owned")?.batch_execute(remedy)?;
     let after = serve(&target, "owned", highest(&taken_over)?)?;

@@ -19,15 +19,16 @@ use nix::sched::{CloneFlags, unshare};
 use postgres::{CancelToken, Client, NoTls};
 use rand::RngExt;
 use snowflake_tests::clock::Offset;
-use snowflake_tests::demand::{Demand, Habit};
 use snowflake_tests::ids::{self, DEFAULT, Fields, ONE_SLOT, Tally, assert_increasing, grouped};
-use snowflake_tests::outcome::{Refusal, refusal, text};
+use snowflake_tests::query::text;
+use snowflake_tests::server_error::{ServerError, expect_error};
 use snowflake_tests::threads::SetOnDrop;
+use snowflake_tests::workload::{Mode, Workload};
 use snowflake_tests::{Cluster, ClusterBuilder};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-const HABITS: [Habit; 8] = [Habit::Calls(300); 8];
+const MODES: [Mode; 8] = [Mode::Calls(300); 8];
 
 /// Two slots, of which a session stays in its own.
 const TWO_SLOTS: Fields = Fields {
@@ -79,13 +80,13 @@ fn crash_and_repeat(cluster: &mut Cluster, to: i64, fields: &Fields) -> Result<V
     // again; a step forward of a minute is nothing.
     set_clock(cluster, to - 60_000_000)?;
     cluster.start()?;
-    let demand = Demand::start(cluster, &["postgres"], &HABITS, fields)?;
+    let workload = Workload::start(cluster, &["postgres"], &MODES, fields)?;
     set_clock(cluster, to)?;
-    demand.wait_for(1_000)?;
+    workload.wait_for(1_000)?;
     std::thread::sleep(2 * SECOND);
-    let harvest = demand.end()?;
-    harvest.assert_in_order();
-    Ok(harvest.ids.concat())
+    let collected = workload.end()?;
+    collected.assert_in_order();
+    Ok(collected.ids.concat())
 }
 
 pub(crate) fn set_clock(cluster: &Cluster, to: i64) -> Result<()> {
@@ -199,7 +200,7 @@ fn no_id_repeats_after_its_creation_is_rolled_back() -> Result<()> {
 }
 
 /// What the server said to statements that take IDs until one is refused.
-fn until_refused(client: &mut Client, received: &mut Vec<i64>) -> Result<Refusal> {
+fn until_refused(client: &mut Client, received: &mut Vec<i64>) -> Result<ServerError> {
     let begun = Instant::now();
     loop {
         ensure!(begun.elapsed() < 20 * SECOND, "no statement was refused");
@@ -209,7 +210,7 @@ fn until_refused(client: &mut Client, received: &mut Vec<i64>) -> Result<Refusal
         );
         match rows {
             Ok(rows) => received.extend(rows.iter().map(|row| row.get::<_, i64>(0))),
-            Err(error) => return Refusal::from_error(error),
+            Err(error) => return ServerError::from_error(error),
         }
     }
 }
@@ -233,7 +234,7 @@ fn a_blocked_move_of_the_mark_can_be_cancelled() -> Result<()> {
         let token = cancelled.cancel_token();
         let pid = ids::backend_pid(&mut cancelled)?;
         let mut watcher = cluster.connect()?;
-        let said = std::thread::scope(|scope| -> Result<Refusal> {
+        let said = std::thread::scope(|scope| -> Result<ServerError> {
             let refused = scope.spawn(|| until_refused(&mut cancelled, &mut received));
             let waits = "SELECT 1 FROM pg_stat_activity \
                          WHERE pid = $1 AND wait_event_type = 'Lock' AND wait_event = 'relation'";
@@ -318,7 +319,7 @@ fn no_id_repeats_after_cancelled_moves_of_the_mark() -> Result<()> {
                             match client.query(query, &[]) {
                                 Ok(rows) => ids.extend(rows.iter().map(|row| row.get::<_, i64>(0))),
                                 Err(error) => {
-                                    let refusal = Refusal::from_error(error)?;
+                                    let refusal = ServerError::from_error(error)?;
                                     ensure!(refusal.sqlstate == "57014", "{refusal}");
                                     hits.fetch_add(1, Ordering::SeqCst);
                                 }
@@ -439,13 +440,13 @@ fn full_disk(builder: ClusterBuilder, check: bool) -> Result<Vec<i64>> {
     client.batch_execute("CREATE EXTENSION snowflake")?;
 
     let began = cluster.clock().now_us();
-    let demand = Demand::start(&cluster, &["postgres"], &HABITS, &ONE_SLOT)?;
-    demand.wait_for(1_000)?;
+    let workload = Workload::start(&cluster, &["postgres"], &MODES, &ONE_SLOT)?;
+    workload.wait_for(1_000)?;
     std::thread::sleep(2 * SECOND);
     cluster.clock().set_offset(Offset::NONE)?;
-    demand.begin_window();
-    demand.wait_for(1_000)?;
-    let before = demand.begin_window().ids;
+    workload.begin_window();
+    workload.wait_for(1_000)?;
+    let before = workload.begin_window().ids;
     let fill = "SELECT pg_logical_emit_message(false, 'filler', repeat('x', 1000000))";
     let mut filled = 0;
     while client.simple_query(fill).is_ok() {
@@ -466,8 +467,8 @@ fn full_disk(builder: ClusterBuilder, check: bool) -> Result<Vec<i64>> {
 
     remount(&log_directory, "400m")?;
     let outage = Instant::now();
-    demand.begin_window();
-    while demand.window().ids < 1_000 {
+    workload.begin_window();
+    while workload.window().ids < 1_000 {
         ensure!(
             outage.elapsed() < 60 * SECOND,
             "the server did not come back"
@@ -479,18 +480,18 @@ fn full_disk(builder: ClusterBuilder, check: bool) -> Result<Vec<i64>> {
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(2 * SECOND);
-    let after = demand.begin_window();
-    let harvest = demand.end()?;
+    let after = workload.begin_window();
+    let collected = workload.end()?;
     if check {
         println!(
             "mark: write-ahead log on a full disk ({faults} errors): {} IDs before, {} after, longest statement {} ms",
             grouped(before),
             grouped(after.ids),
-            harvest.longest.as_millis()
+            collected.longest.as_millis()
         );
-        harvest.assert_in_order();
+        collected.assert_in_order();
     }
-    let mut received = harvest.ids.concat();
+    let mut received = collected.ids.concat();
     received.extend(crash_and_repeat(&mut cluster, began, &ONE_SLOT)?);
     Ok(received)
 }
@@ -513,7 +514,7 @@ fn mount_small(cluster: &Cluster, directory: &Path, size: &str) -> Result<()> {
         Some(options.as_str()),
     )
     .with_context(|| format!("mounting a file system of {size}"))?;
-    cluster.account().own(directory)?;
+    cluster.os_user().own(directory)?;
     let copied = std::process::Command::new("cp")
         .arg("-aT")
         .args([&aside, directory])
@@ -632,7 +633,7 @@ fn a_mark_that_was_set_moves_no_other_database() -> Result<()> {
         "ALTER SEQUENCE snowflake_internal.mark RESTART",
     ] {
         assert_eq!(
-            snowflake_tests::outcome::refusal(&mut somebody, sql)?.sqlstate,
+            snowflake_tests::server_error::expect_error(&mut somebody, sql)?.sqlstate,
             "42501",
             "{sql}"
         );
@@ -684,7 +685,7 @@ fn start_after_raises_ids_and_never_lowers() -> Result<()> {
         (format!("{}", i64::MAX), "22023"),
     ];
     for (id, sqlstate) in refusals {
-        let refusal = refusal(&mut client, &format!("SELECT snowflake_start_after({id})"))?;
+        let refusal = expect_error(&mut client, &format!("SELECT snowflake_start_after({id})"))?;
         assert_eq!(refusal.sqlstate, sqlstate, "{id}: {refusal}");
     }
     client.batch_execute(
@@ -692,7 +693,7 @@ fn start_after_raises_ids_and_never_lowers() -> Result<()> {
          GRANT EXECUTE ON FUNCTION snowflake_start_after(bigint) TO somebody",
     )?;
     let mut somebody = cluster.connect_as("somebody", "postgres")?;
-    let denied = refusal(&mut somebody, "SELECT snowflake_start_after(1)")?;
+    let denied = expect_error(&mut somebody, "SELECT snowflake_start_after(1)")?;
     assert_eq!(denied.sqlstate, "42501", "{denied}");
     received.extend(ids::nextval(&mut client, 1_000)?);
     let tally = Tally::of(received);
@@ -779,7 +780,7 @@ fn status_and_statistics_count_ids() -> Result<()> {
         value(&mut somebody, "SELECT count(*) FROM snowflake_stat_slots")?,
         "16"
     );
-    let denied = refusal(&mut somebody, "SELECT snowflake_stat_reset()")?;
+    let denied = expect_error(&mut somebody, "SELECT snowflake_stat_reset()")?;
     assert_eq!(denied.sqlstate, "42501", "{denied}");
     let mut operator = cluster.connect_as("operator", "postgres")?;
     operator.batch_execute("SELECT snowflake_stat_reset()")?;
@@ -804,9 +805,9 @@ fn waits_are_counted_and_logged_once() -> Result<()> {
         .conf("snowflake.layout", SHORT_SLOT.layout)
         .conf("snowflake.max_borrow", "100ms")
         .start_with_extension()?;
-    let demand = Demand::start(&cluster, &["postgres"], &HABITS, &SHORT_SLOT)?;
+    let workload = Workload::start(&cluster, &["postgres"], &MODES, &SHORT_SLOT)?;
     std::thread::sleep(4 * SECOND);
-    let harvest = demand.end()?;
+    let collected = workload.end()?;
     let mut client = cluster.connect()?;
     let row = client.query_one(
         "SELECT sum(waits)::int8, sum(wait_time) FROM snowflake_stat_slots",
@@ -817,19 +818,19 @@ fn waits_are_counted_and_logged_once() -> Result<()> {
     let lines = log
         .matches("IDs are requested faster than they can be generated")
         .count();
-    let tally = harvest.tally();
+    let tally = collected.tally();
     println!(
         "mark: {} waits of {wait_time:.0} ms in all, {lines} line in the log: {tally}, longest statement {} ms",
         grouped(u64::try_from(waits)?),
-        harvest.longest.as_millis()
+        collected.longest.as_millis()
     );
     assert!(waits > 100, "{waits}");
     // Eight sessions for four seconds, most of the time in a wait.
     assert!((100.0..=8.0 * 60e3).contains(&wait_time), "{wait_time}");
     assert_eq!(lines, 1, "once an episode");
     tally.assert_unique();
-    harvest.assert_in_order();
-    let furthest = harvest
+    collected.assert_in_order();
+    let furthest = collected
         .ids
         .iter()
         .flatten()

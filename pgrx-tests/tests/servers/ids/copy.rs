@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use postgres::{Client, NoTls};
 use snowflake_tests::ids::{self, Tally, grouped};
-use snowflake_tests::outcome::{Refusal, refusal, text};
+use snowflake_tests::query::text;
+use snowflake_tests::server_error::{ServerError, expect_error};
 use snowflake_tests::{Cluster, Stop};
 
 /// A table with the default on `id`, and a scratch one beside it.
@@ -129,7 +130,7 @@ fn nothing_is_left(client: &mut Client, what: &str) -> Result<()> {
     assert_eq!(tally.duplicates, 0, "{what}: afterwards: {tally}");
     assert_no_copy_default(client, what)?;
     client.batch_execute("DROP TABLE afterwards, alike")?;
-    let refused = refusal(client, "SELECT snowflake_internal.copy_nextval()")?;
+    let refused = expect_error(client, "SELECT snowflake_internal.copy_nextval()")?;
     assert_eq!(refused.sqlstate, "0A000", "{what}: {refused}");
     Ok(())
 }
@@ -163,9 +164,9 @@ fn send_text(client: &mut Client, copy: &str, lines: &str) -> Result<()> {
 }
 
 /// What a COPY that must fail answered.
-fn refused_copy(client: &mut Client, copy: &str, lines: &str) -> Result<Refusal> {
+fn refused_copy(client: &mut Client, copy: &str, lines: &str) -> Result<ServerError> {
     if !copy.contains("STDIN") {
-        return refusal(client, copy);
+        return expect_error(client, copy);
     }
     let outcome = client.copy_in(copy).and_then(|mut writer| {
         // A broken pipe to a server that gave up shows in `finish`.
@@ -174,7 +175,7 @@ fn refused_copy(client: &mut Client, copy: &str, lines: &str) -> Result<Refusal>
     });
     match outcome {
         Ok(rows) => anyhow::bail!("{copy} should have failed, and took {rows} rows"),
-        Err(error) => Refusal::from_error(error),
+        Err(error) => ServerError::from_error(error),
     }
 }
 
@@ -681,7 +682,7 @@ fn nothing_is_left_after_a_copy_that_fails() -> Result<()> {
         };
         next_statements(client, what, fail)?;
         fail(client)?;
-        let refused = refusal(client, "SELECT snowflake_internal.copy_nextval()")?;
+        let refused = expect_error(client, "SELECT snowflake_internal.copy_nextval()")?;
         assert_eq!(refused.sqlstate, "0A000", "{what}: {refused}");
 
         // In a subtransaction that is rolled back, between two that are kept.
@@ -761,7 +762,7 @@ fn nothing_is_left_after_a_copy_that_is_cancelled_or_abandoned() -> Result<()> {
     // A COPY that waits for its client sees it with the next line.
     writer.write_all(numbers(20_000).as_bytes())?;
     let error = writer.finish().expect_err("it was cancelled");
-    let refused = Refusal::from_error(error)?;
+    let refused = ServerError::from_error(error)?;
     assert_eq!(refused.sqlstate, "57014", "{refused}");
     nothing_is_left(client, "cancelled")?;
     copied(client, "after a cancel", "t", 100, How::Batched, |c| {
@@ -772,7 +773,7 @@ fn nothing_is_left_after_a_copy_that_is_cancelled_or_abandoned() -> Result<()> {
     let mut writer = client.copy_in(COPY)?;
     std::thread::sleep(Duration::from_millis(1_300));
     writer.write_all(numbers(20_000).as_bytes())?;
-    let refused = Refusal::from_error(writer.finish().expect_err("it took too long"))?;
+    let refused = ServerError::from_error(writer.finish().expect_err("it took too long"))?;
     assert_eq!(refused.sqlstate, "57014", "{refused}");
     client.batch_execute("RESET statement_timeout")?;
     nothing_is_left(client, "timed out")?;
@@ -866,7 +867,7 @@ fn a_refusal_names_the_function_that_was_written() -> Result<()> {
         let refused = refused_copy(&mut loader()?, COPY, "1\n")?;
         assert_eq!(refused.sqlstate, "42501", "{refused}");
         assert_eq!(refused.message, message);
-        let refused = refusal(&mut loader()?, "INSERT INTO t (v) VALUES (1)")?;
+        let refused = expect_error(&mut loader()?, "INSERT INTO t (v) VALUES (1)")?;
         assert_eq!(refused.sqlstate, "42501", "{refused}");
         assert_eq!(refused.message, message);
         refusals += 2;
@@ -1071,7 +1072,7 @@ fn discard_forgets_the_last_id() -> Result<()> {
         let id = ids::one(client)?;
         client.batch_execute(statement)?;
         if forgets {
-            let refused = refusal(client, "SELECT snowflake_currval()")?;
+            let refused = expect_error(client, "SELECT snowflake_currval()")?;
             assert_eq!(refused.sqlstate, "55000", "{statement}: {refused}");
         } else {
             let last: i64 = client.query_one("SELECT snowflake_currval()", &[])?.get(0);
@@ -1084,7 +1085,7 @@ fn discard_forgets_the_last_id() -> Result<()> {
     // In a transaction block DISCARD ALL is refused, and forgets nothing.
     let id = ids::one(client)?;
     client.batch_execute("BEGIN")?;
-    assert_eq!(refusal(client, "DISCARD ALL")?.sqlstate, "25001");
+    assert_eq!(expect_error(client, "DISCARD ALL")?.sqlstate, "25001");
     client.batch_execute("ROLLBACK")?;
     let last: i64 = client.query_one("SELECT snowflake_currval()", &[])?.get(0);
     assert_eq!(last, id);
@@ -1125,9 +1126,9 @@ fn only_copy_may_call_the_function_it_calls() -> Result<()> {
             let mut reader = client.copy_out(statement)?;
             let error = reader.read_to_end(&mut Vec::new()).expect_err("refused");
             let error = error.into_inner().and_then(|it| it.downcast().ok());
-            Refusal::from_error(*error.context("the server's error")?)?
+            ServerError::from_error(*error.context("the server's error")?)?
         } else {
-            refusal(client, statement)?
+            expect_error(client, statement)?
         };
         assert_eq!(refused.sqlstate, "0A000", "{statement}: {refused}");
         assert_eq!(
@@ -1166,7 +1167,7 @@ fn copy_works_in_any_schema_and_is_refused_without_preload() -> Result<()> {
             refused.hint.contains("shared_preload_libraries"),
             "{refused}"
         );
-        let refused = refusal(client, "INSERT INTO t (v) VALUES (1)")?;
+        let refused = expect_error(client, "INSERT INTO t (v) VALUES (1)")?;
         assert_eq!(refused.sqlstate, "55000", "{refused}");
     }
     send_text(client, "COPY t (id, v) FROM STDIN", "1\t1\n2\t2\n")?;

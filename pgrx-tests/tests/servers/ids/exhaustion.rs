@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use postgres::Client;
 use snowflake_tests::Cluster;
 use snowflake_tests::ids::{self, Fields, SHORT_SEQUENCE, assert_increasing};
-use snowflake_tests::outcome::{Refusal, refusal};
+use snowflake_tests::server_error::{ServerError, expect_error};
 
 use crate::support::{refused, wait_event};
 
@@ -119,7 +119,7 @@ fn without_borrowing_no_id_is_ahead_of_the_clock() -> Result<()> {
     // The strict generator: neither ahead nor late.
     client.batch_execute("SET snowflake.max_wait = 0")?;
     let begun = Instant::now();
-    let refused = refusal(
+    let refused = expect_error(
         &mut client,
         "SELECT count(snowflake_nextval()) FROM generate_series(1, 2000)",
     )?;
@@ -210,7 +210,7 @@ fn a_timeout_and_a_cancel_end_a_wait_at_once() -> Result<()> {
         "SELECT * FROM snowflake_nextvals(40)",
     ] {
         let begun = Instant::now();
-        let refused = refusal(&mut client, statement)?;
+        let refused = expect_error(&mut client, statement)?;
         let took = begun.elapsed();
         println!(
             "exhaustion: statement_timeout = 300ms ended a wait after {:.1} ms: {refused}",
@@ -240,7 +240,7 @@ fn a_timeout_and_a_cancel_end_a_wait_at_once() -> Result<()> {
             let refused = if sqlstate == "57P01" && error.is_closed() {
                 format!("{sqlstate}: the connection is closed")
             } else {
-                Refusal::from_error(error)?.to_string()
+                ServerError::from_error(error)?.to_string()
             };
             Ok((refused, ended.saturating_duration_since(begun), event))
         })?;

@@ -8,10 +8,10 @@ use std::time::Instant;
 use anyhow::Result;
 use postgres::Client;
 use snowflake_tests::migration::{
-    self, Contents, assert_same_schema, contents, foreign_keys, number, plan, psql, schema, value,
-    widened,
+    self, Contents, assert_same_schema, contents, foreign_keys, plan, psql, schema, widened,
 };
-use snowflake_tests::outcome::Refusal;
+use snowflake_tests::query::{number, value};
+use snowflake_tests::server_error::ServerError;
 use snowflake_tests::{Cluster, ids};
 
 use super::{kill_and_start, signal, sqlstate, waits};
@@ -317,7 +317,7 @@ fn two_sessions_migrate_a_table_at_once() -> Result<()> {
         Ok(waiting.join().expect("the session's thread"))
     })?;
     if let Err(error) = answer {
-        assert_eq!(Refusal::from_error(error)?.sqlstate, "55000");
+        assert_eq!(ServerError::from_error(error)?.sqlstate, "55000");
     }
     finish(&cluster, &before)
 }

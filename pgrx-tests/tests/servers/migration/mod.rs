@@ -3,22 +3,22 @@
 mod interrupted;
 mod online_interrupted;
 mod online_load;
+mod online_sample_tables;
 mod online_servers;
 mod online_steps;
-mod online_zoo;
 mod refusals;
 mod rights;
+mod sample_tables;
 mod servers;
-mod zoo;
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
-use snowflake_tests::migration::number;
 use snowflake_tests::online::{self, Step};
-use snowflake_tests::outcome::Refusal;
+use snowflake_tests::query::number;
+use snowflake_tests::server_error::ServerError;
 use snowflake_tests::{Cluster, ids};
 
 use crate::support::{column, run};
@@ -127,6 +127,6 @@ fn sqlstate(answer: Result<(), postgres::Error>) -> Result<String> {
     match answer {
         Ok(()) => bail!("it went through although it was interrupted"),
         Err(error) if error.is_closed() || error.code().is_none() => Ok("57P01".to_owned()),
-        Err(error) => Ok(Refusal::from_error(error)?.sqlstate),
+        Err(error) => Ok(ServerError::from_error(error)?.sqlstate),
     }
 }

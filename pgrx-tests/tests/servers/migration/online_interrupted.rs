@@ -11,11 +11,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use nix::sys::signal::Signal;
 use postgres::Client;
-use snowflake_tests::migration::{
-    Contents, assert_same_schema, foreign_keys, number, schema, widened,
-};
+use snowflake_tests::migration::{Contents, assert_same_schema, foreign_keys, schema, widened};
 use snowflake_tests::online::{self, Columns, Step};
-use snowflake_tests::outcome::Refusal;
+use snowflake_tests::query::number;
+use snowflake_tests::server_error::ServerError;
 use snowflake_tests::{Cluster, ids, processes};
 
 use super::{interrupted, run_before, signal, sqlstate, waits};
@@ -307,7 +306,7 @@ fn a_migration_is_finished_beside_statements_of_lost_clients() -> Result<()> {
         })?;
         let answer = match answer {
             Ok(()) => "done".to_owned(),
-            Err(error) => Refusal::from_error(error)?.sqlstate,
+            Err(error) => ServerError::from_error(error)?.sqlstate,
         };
         assert!(BESIDE.contains(&answer.as_str()), "{answer}: {statement}");
         *both.entry(answer).or_default() += 1;
@@ -400,7 +399,7 @@ fn write(cluster: &Cluster, number: usize, isolation: &str, stop: &AtomicBool) -
                 written.rows.insert(id, note);
             }
             Err(error) => {
-                let refused = Refusal::from_error(error)?;
+                let refused = ServerError::from_error(error)?;
                 ensure!(
                     refused.sqlstate == "40001" && isolation != "read committed",
                     "a writer at {isolation}: {refused}"
@@ -424,13 +423,13 @@ fn migrate_cut_short(client: &mut Client, is_disturbed: impl Fn() -> bool) -> Re
         let outcome = client.batch_execute(&step.statement);
         // This is a statement too, and may take as long.
         while let Err(error) = client.batch_execute("SET statement_timeout = '60s'") {
-            let refused = Refusal::from_error(error)?;
+            let refused = ServerError::from_error(error)?;
             ensure!(refused.sqlstate == "57014", "{refused}");
         }
         match outcome {
             Ok(()) => steps += 1,
             Err(error) => {
-                let refused = Refusal::from_error(error)?;
+                let refused = ServerError::from_error(error)?;
                 ensure!(refused.sqlstate == "57014", "{}: {refused}", step.statement);
                 cancelled += 1;
                 *limit = (*limit * 3).min(60_000);
@@ -548,7 +547,7 @@ fn with_an_old_snapshot(
             Ok(row) => assert_eq!(counted(&row), before, "{table} in an old snapshot"),
             // An error is right; wrong rows are not.
             Err(error) => {
-                let refused = Refusal::from_error(error)?;
+                let refused = ServerError::from_error(error)?;
                 assert!(
                     ["40001", "55000", "72000"].contains(&refused.sqlstate.as_str()),
                     "{refused}"
@@ -560,7 +559,7 @@ fn with_an_old_snapshot(
             // Or a statement refuses as long as there is such a transaction.
             let refused = error
                 .downcast::<postgres::Error>()
-                .map(Refusal::from_error)??;
+                .map(ServerError::from_error)??;
             assert_eq!(refused.sqlstate, "55000", "{refused}");
             online::migrate(&mut observer, arguments)?;
             return Ok(true);

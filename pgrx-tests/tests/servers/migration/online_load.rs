@@ -49,7 +49,7 @@ fn a_load_without_protection_is_able_to_fail() -> Result<()> {
     };
     // Writers wait behind a statement that waits for a transaction.
     let size = Size {
-        sabotage: Some(Sabotage::Window),
+        sabotage: Some(Sabotage::MaintenancePlan),
         ..SMALLER
     };
     match online_load::run(Cluster::builder(), size, Protocol::Simple, |_| ()) {
@@ -69,7 +69,7 @@ fn a_load_without_protection_is_able_to_fail() -> Result<()> {
     }
     // And what is gone is missed.
     let size = Size {
-        sabotage: Some(Sabotage::Theft),
+        sabotage: Some(Sabotage::LostRow),
         ..SMALLER
     };
     let report = online_load::run(Cluster::builder(), size, Protocol::Simple, |_| ())?;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_tests::Cluster;
-use snowflake_tests::migration::{number, value};
 use snowflake_tests::online::{self, Step};
+use snowflake_tests::query::{number, value};
 
 use super::run_before;
 use crate::support::{publisher_and_subscriber, refused, run, subscribe, wait_until};

@@ -10,11 +10,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use postgres::{Client, NoTls};
 use snowflake_tests::Cluster;
-use snowflake_tests::migration::{
-    assert_same_schema, foreign_keys, number, schema, value, widened,
-};
+use snowflake_tests::migration::{assert_same_schema, foreign_keys, schema, widened};
 use snowflake_tests::online::{self, Step};
-use snowflake_tests::outcome::refusal;
+use snowflake_tests::query::{number, value};
+use snowflake_tests::server_error::expect_error;
 
 use super::{held_locks, lock_mode, run_before};
 use crate::support::{refused, run};
@@ -180,7 +179,7 @@ fn try_step(client: &mut Client, step: &Step) -> Result<()> {
         let strongest = "AccessExclusiveLock".to_owned();
         assert!(mode == strongest || !held.contains(&strongest), "{held:?}");
     } else {
-        let refused = refusal(client, &step.statement)?;
+        let refused = expect_error(client, &step.statement)?;
         assert!(
             ["25001", "2D000"].contains(&refused.sqlstate.as_str()),
             "{refused}"
@@ -804,7 +803,7 @@ fn only_the_owner_migrates_online() -> Result<()> {
         "CALL snowflake_migrate_backfill('t')",
         "CALL snowflake_migrate_revert('t')",
     ]) {
-        let answer = refusal(&mut stranger, statement)?;
+        let answer = expect_error(&mut stranger, statement)?;
         // A statement that needs an earlier one may report that first.
         assert!(
             ["42501", "55000", "42703", "42704"].contains(&answer.sqlstate.as_str()),

@@ -6,8 +6,9 @@ use anyhow::{Context, Result};
 use postgres::Client;
 use snowflake_tests::Cluster;
 use snowflake_tests::migration::{
-    assert_same_schema, contents, migrate_by_psql, number, plan, schema, value, widened,
+    assert_same_schema, contents, migrate_by_psql, plan, schema, widened,
 };
+use snowflake_tests::query::{number, value};
 
 use crate::support::{column, refused, run};
 

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use postgres::Client;
 use snowflake_tests::Cluster;
-use snowflake_tests::migration::{number, value};
 use snowflake_tests::online;
+use snowflake_tests::query::{number, value};
 
 use crate::support::{column, refused, run};
 

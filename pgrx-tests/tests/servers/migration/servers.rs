@@ -3,7 +3,7 @@
 
 use anyhow::{Result, ensure};
 use snowflake_tests::Cluster;
-use snowflake_tests::migration::{number, value};
+use snowflake_tests::query::{number, value};
 
 use crate::support::{publisher_and_subscriber, refused, subscribe, wait_until};
 

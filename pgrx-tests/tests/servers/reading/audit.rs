@@ -11,8 +11,9 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_tests::clock::Offset;
 use snowflake_tests::ids::{self, DEFAULT, Fields, SHORT_SEQUENCE, grouped};
-use snowflake_tests::migration::{self, number, value};
-use snowflake_tests::outcome::refusal;
+use snowflake_tests::migration::{self};
+use snowflake_tests::query::{number, value};
+use snowflake_tests::server_error::expect_error;
 use snowflake_tests::threads::SetOnDrop;
 use snowflake_tests::{Cluster, Stop};
 
@@ -782,7 +783,7 @@ fn a_unique_index_saves_a_scan() -> Result<()> {
         ))?;
         if table == "broken" {
             client.batch_execute("INSERT INTO broken SELECT max(id) FROM broken")?;
-            refusal(client, "CREATE UNIQUE INDEX CONCURRENTLY ON broken (id)")?;
+            expect_error(client, "CREATE UNIQUE INDEX CONCURRENTLY ON broken (id)")?;
         }
         if table == "only_parent" {
             client.batch_execute("INSERT INTO only_parent SELECT max(id) FROM only_parent")?;

@@ -9,7 +9,8 @@ use std::process::Stdio;
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_tests::Cluster;
-use snowflake_tests::outcome::{Refusal, refusal, text};
+use snowflake_tests::query::text;
+use snowflake_tests::server_error::{ServerError, expect_error};
 
 /// IDs that others have published, with their time, node and sequence.
 const VECTORS: &str = include_str!(concat!(
@@ -177,8 +178,8 @@ fn a_time_that_postgres_does_not_have_is_refused() -> Result<()> {
         } else {
             client.batch_execute(&format!("SELECT {fields}"))?;
             for function in ["timestamp", "decode"] {
-                let refused = refusal(client, &format!("SELECT snowflake_{function}({by})"))?;
-                let expected = Refusal {
+                let refused = expect_error(client, &format!("SELECT snowflake_{function}({by})"))?;
+                let expected = ServerError {
                     sqlstate: "22003".to_owned(),
                     message: format!(
                         "the time of {id} is out of range for timestamp with time zone"
@@ -401,7 +402,7 @@ fn functions_with_a_layout_can_be_stored_indexed_and_partitioned_by() -> Result<
         ),
     ] {
         assert_eq!(
-            refusal(client, statement)?.sqlstate,
+            expect_error(client, statement)?.sqlstate,
             sqlstate,
             "{statement}"
         );
@@ -585,7 +586,7 @@ fn a_text_in_any_encoding_is_refused_and_the_session_survives() -> Result<()> {
         for string in &strings {
             for (call, sqlstate) in CALLS {
                 let call = format!("snowflake_{}", call.replace('@', &format!("({string})")));
-                let refusal = refusal(client, &format!("SELECT {call}"))
+                let refusal = expect_error(client, &format!("SELECT {call}"))
                     .with_context(|| format!("{encoding}: {call}"))?;
                 assert_eq!(refusal.sqlstate, sqlstate, "{encoding}: {call}: {refusal}");
                 refused += 1;
@@ -594,7 +595,7 @@ fn a_text_in_any_encoding_is_refused_and_the_session_survives() -> Result<()> {
         let call = format!("SELECT snowflake_from_text('00' || {})", strings[0]);
         let shown = if encoding == "UTF8" { "é" } else { "?" };
         assert_eq!(
-            refusal(client, &call)?.detail,
+            expect_error(client, &call)?.detail,
             format!("Character \"{shown}\" at position 3 is not a base32 digit.")
         );
         assert_eq!(text(client, session)?, Some(before));
@@ -658,7 +659,7 @@ fn a_layout_from_a_table_may_be_compressed_or_out_of_line() -> Result<()> {
                 "SELECT {call} FROM layouts
                  WHERE storage = '{storage}' AND octet_length(layout) BETWEEN 3000 AND 200000"
             );
-            assert_eq!(refusal(client, &query)?.sqlstate, sqlstate, "{call}");
+            assert_eq!(expect_error(client, &query)?.sqlstate, sqlstate, "{call}");
         }
     }
     println!("reading: {all} layouts from a table, {compressed} of them compressed, up to 10 MB");
@@ -716,7 +717,7 @@ fn functions_read_the_setting_where_the_library_is_not_preloaded() -> Result<()>
                            snowflake_min_id('2027-01-01', '{layout}'), snowflake_min_id('2028-01-01', '{layout}'))"
         );
         assert_eq!(text(client, partitions)?, text(client, &expected)?);
-        let refused = refusal(client, "SELECT snowflake_nextval()")?;
+        let refused = expect_error(client, "SELECT snowflake_nextval()")?;
         assert_eq!(refused.sqlstate, "55000", "{refused}");
     }
     println!(
@@ -733,7 +734,7 @@ fn a_bad_setting_refuses_only_what_needs_it_where_the_library_is_not_preloaded()
         .conf("snowflake.layout", "timestamp:70 sequence:3")
         .start_with_extension()?;
     let client = &mut cluster.connect()?;
-    let refused = refusal(client, "SELECT snowflake_timestamp(1)")?;
+    let refused = expect_error(client, "SELECT snowflake_timestamp(1)")?;
     assert_eq!(refused.sqlstate, "22023", "{refused}");
     assert_eq!(refused.detail, "The fields take 73 bits; an ID has 63.");
     let named = text(client, "SELECT snowflake_sequence(5, 'default')")?;
@@ -747,7 +748,7 @@ fn a_bad_setting_refuses_only_what_needs_it_where_the_library_is_not_preloaded()
     // Without the library's own setting it is a text that any role may set.
     for setting in ["日本", "é", "日本é", "aｱ", "日本日本é"] {
         client.batch_execute(&format!("SET snowflake.layout = '{setting}'"))?;
-        let refused = refusal(client, "SELECT snowflake_timestamp(1)")?;
+        let refused = expect_error(client, "SELECT snowflake_timestamp(1)")?;
         assert_eq!(refused.sqlstate, "22023", "{setting}: {refused}");
     }
     client.batch_execute("SET snowflake.layout = 'discord'")?;

@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, ensure};
 use postgres::Client;
-use snowflake_tests::migration::{self, number, value};
+use snowflake_tests::migration::{self};
+use snowflake_tests::query::{number, value};
 use snowflake_tests::{Cluster, Server};
 
 use crate::support::{column, refused, run};

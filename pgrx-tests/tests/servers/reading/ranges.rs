@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_tests::Cluster;
 use snowflake_tests::ids::grouped;
-use snowflake_tests::outcome::text;
+use snowflake_tests::query::text;
 
 /// The rows of the table that ranges are read from.
 const ROWS: i64 = 1_000_000;

@@ -3,9 +3,9 @@
 //! is refused to others.
 
 use anyhow::Result;
-use snowflake_tests::attack::{Attacks, Session, WEAPONS};
-use snowflake_tests::migration::value;
+use snowflake_tests::attack::{ATTACK_FUNCTIONS, Attacks, Session};
 use snowflake_tests::online;
+use snowflake_tests::query::value;
 
 use super::server;
 
@@ -101,7 +101,7 @@ fn grants_on_all_tables_give_no_right_to_records() -> Result<()> {
         admin.run(before)?;
         admin.run("CREATE EXTENSION snowflake")?;
         admin.run(after)?;
-        admin.run(WEAPONS)?;
+        admin.run(ATTACK_FUNCTIONS)?;
         let mut thief = Session::connect(&cluster, "mallory", &database)?;
         thief.run(
             "CREATE SCHEMA app; CREATE TABLE app.t (id serial PRIMARY KEY); INSERT INTO app.t DEFAULT VALUES;
@@ -127,15 +127,15 @@ fn grants_on_all_tables_give_no_right_to_records() -> Result<()> {
         let mut contents = admin.run(CONTENTS)?;
         for write in WRITES {
             thief.attempt(&format!("BEGIN; {write}"))?;
-            attacks.tried(format!("{what}: {write}"))?;
+            attacks.check(format!("{what}: {write}"))?;
             thief.attempt("COMMIT")?;
             let now = admin.run(CONTENTS)?;
-            attacks.gained(now != contents, format!("{what}: {write}: written"));
+            attacks.record(now != contents, format!("{what}: {write}: written"));
             contents = now;
         }
         for beside in BESIDE {
             thief.attempt(beside)?;
-            attacks.tried(format!("{what}: {beside}"))?;
+            attacks.check(format!("{what}: {beside}"))?;
         }
         // Others work on their tables as if nothing were there.
         let mut work: Vec<(bool, String)> = [
@@ -160,8 +160,8 @@ fn grants_on_all_tables_give_no_right_to_records() -> Result<()> {
         for (by_admin, work) in work {
             let session = if by_admin { &mut admin } else { &mut stranger };
             let (worked, answer) = session.attempt(&work)?;
-            attacks.tried(format!("{what}: {work}, by a superuser: {by_admin}"))?;
-            attacks.gained(
+            attacks.check(format!("{what}: {work}, by a superuser: {by_admin}"))?;
+            attacks.record(
                 !worked,
                 format!("{what}: {work}, by a superuser: {by_admin}, does not work: {answer}"),
             );
@@ -209,7 +209,7 @@ fn recorded_texts_do_not_run_as_superuser() -> Result<()> {
     let cluster = server()?;
     let mut admin = Session::connect(&cluster, "postgres", "postgres")?;
     admin.run("CREATE EXTENSION snowflake")?;
-    admin.run(WEAPONS)?;
+    admin.run(ATTACK_FUNCTIONS)?;
     let mut attacks = Attacks::on(&cluster)?;
     let mut owner = Session::connect(&cluster, "mallory", "postgres")?;
     owner.run("SET client_min_messages = error")?;
@@ -244,7 +244,7 @@ fn recorded_texts_do_not_run_as_superuser() -> Result<()> {
                     "CALL snowflake_migrate_revert('app.t')",
                 ] {
                     admin.attempt(work)?;
-                    attacks.tried(format!("{kind}: {field}: {work}"))?;
+                    attacks.check(format!("{kind}: {field}: {work}"))?;
                 }
             }
         }
@@ -302,13 +302,13 @@ fn administrative_functions_are_refused_to_others() -> Result<()> {
                 format!("DO $$ BEGIN PERFORM {function}({argument}); END $$"),
             ] {
                 let (worked, answer) = session.attempt(&call)?;
-                attacks.gained(
+                attacks.record(
                     worked || !answer.contains("42501: "),
                     format!("{database}: {call}: {answer}"),
                 );
             }
         }
-        attacks.gained(
+        attacks.record(
             value(&mut session.client, mark)? != before,
             "the mark was moved",
         );

@@ -9,8 +9,8 @@ use postgres::{Client, NoTls};
 use snowflake_tests::attack::{Attacks, ROLES, Session};
 use snowflake_tests::clock::Offset;
 use snowflake_tests::ids::{self, DEFAULT, grouped};
-use snowflake_tests::migration::number;
-use snowflake_tests::outcome::Refusal;
+use snowflake_tests::query::number;
+use snowflake_tests::server_error::ServerError;
 use snowflake_tests::{Cluster, ClusterBuilder};
 
 use crate::faults::mark::{set_clock, with_and_without_the_mark};
@@ -75,7 +75,7 @@ fn take(
                     }
                 }
                 Err(error) => {
-                    let refusal = Refusal::from_error(error)?;
+                    let refusal = ServerError::from_error(error)?;
                     if refusal.sqlstate != "58000" {
                         refused.push(refusal.to_string());
                     }
@@ -217,11 +217,11 @@ const STRONG_LOCKS: &[&str] = &[
 ];
 
 /// How long a call takes, and what it answered.
-fn call(client: &mut Client) -> Result<(Duration, Result<i64, Refusal>)> {
+fn call(client: &mut Client) -> Result<(Duration, Result<i64, ServerError>)> {
     let begun = Instant::now();
     let answer = match client.query_one("SELECT snowflake_nextval()", &[]) {
         Ok(row) => Ok(row.get(0)),
-        Err(error) => Err(Refusal::from_error(error)?),
+        Err(error) => Err(ServerError::from_error(error)?),
     };
     Ok((begun.elapsed(), answer))
 }
@@ -265,7 +265,7 @@ fn call_while_locked(
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-    attacks.gained(
+    attacks.record(
         slowest > 15 * SECOND || refused.is_some(),
         format!(
             "{statement}: with reserved time left, a call took {slowest:?}, refused: {refused:?}"
@@ -285,7 +285,7 @@ fn call_while_locked(
     println!(
         "rights: {statement}: slowest call with reserved time left {slowest:?}; then {said:?}"
     );
-    attacks.gained(
+    attacks.record(
         !is_bounded,
         format!("{statement}: with nothing left: {said:?}"),
     );
@@ -315,7 +315,7 @@ fn strong_locks_on_the_mark_hold_up_no_session() -> Result<()> {
                 waited_for += 1;
                 call_while_locked(&cluster, &mut client, &mut attacks, statement)?;
             } else {
-                attacks.gained(false, format!("{statement}: refused at once"));
+                attacks.record(false, format!("{statement}: refused at once"));
             }
             // The attacker leaves.
             holder.batch_execute("ROLLBACK")?;
@@ -332,7 +332,7 @@ fn strong_locks_on_the_mark_hold_up_no_session() -> Result<()> {
             ensure!(next > previous);
             previous = next;
         }
-        attacks.gained(
+        attacks.record(
             begun.elapsed() > 15 * SECOND,
             format!("{statement}: slow afterwards"),
         );

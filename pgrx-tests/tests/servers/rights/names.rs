@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use postgres::Client;
 use snowflake_tests::Server;
-use snowflake_tests::attack::{Attacks, Session, WEAPONS, calls};
-use snowflake_tests::migration::value;
+use snowflake_tests::attack::{ATTACK_FUNCTIONS, Attacks, Session, calls};
 use snowflake_tests::online;
+use snowflake_tests::query::value;
 
 use super::server;
 
@@ -144,7 +144,7 @@ fn swapped(server: &Server, caller: &str, attacks: &mut Attacks) -> Result<()> {
                     .run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM pg_class LIMIT 1")?;
                 owner.batch_execute(&swap)?;
                 let (worked, mut answer) = session.attempt(&call)?;
-                attacks.tried(&what)?;
+                attacks.check(&what)?;
                 if caller == "mallory" {
                     // Naming a stranger's table takes the weakest lock
                     // on it before privileges are looked at.
@@ -153,14 +153,14 @@ fn swapped(server: &Server, caller: &str, attacks: &mut Attacks) -> Result<()> {
                            AND relation IN ('stranger.secret'::regclass, 'stranger.seq'::regclass)",
                         &[],
                     )?;
-                    attacks.gained(
+                    attacks.record(
                         !held.is_empty(),
                         format!("{what}: a lock on the stranger's table"),
                     );
                     if worked {
                         answer += &readable(&mut session)?;
                     }
-                    attacks.heard(&answer, &what);
+                    attacks.check_leak(&answer, &what);
                 }
                 session.run("ROLLBACK")?;
                 owner.batch_execute(back)?;
@@ -174,7 +174,7 @@ fn swapped(server: &Server, caller: &str, attacks: &mut Attacks) -> Result<()> {
 fn names_exchanged_under_a_snapshot_give_no_right() -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
-    client.batch_execute(&format!("CREATE EXTENSION snowflake; {WEAPONS}"))?;
+    client.batch_execute(&format!("CREATE EXTENSION snowflake; {ATTACK_FUNCTIONS}"))?;
     let mut attacks = Attacks::on(&cluster)?;
     swapped(&cluster, "mallory", &mut attacks)?;
     attacks.end("an owner of a table exchanges names under a snapshot");
@@ -185,7 +185,7 @@ fn names_exchanged_under_a_snapshot_give_no_right() -> Result<()> {
 fn names_exchanged_under_a_superusers_snapshot_give_no_right() -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
-    client.batch_execute(&format!("CREATE EXTENSION snowflake; {WEAPONS}"))?;
+    client.batch_execute(&format!("CREATE EXTENSION snowflake; {ATTACK_FUNCTIONS}"))?;
     let mut attacks = Attacks::on(&cluster)?;
     swapped(&cluster, "postgres", &mut attacks)?;
     attacks.end("an owner of a table exchanges names while a superuser migrates it");
@@ -200,7 +200,9 @@ fn a_schema_in_place_of_the_extensions_gives_no_right() -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
     client.batch_execute("CREATE DATABASE owned OWNER mallory")?;
-    cluster.connect_to("owned")?.batch_execute(WEAPONS)?;
+    cluster
+        .connect_to("owned")?
+        .batch_execute(ATTACK_FUNCTIONS)?;
     let mut owner = cluster.connect_as("mallory", "owned")?;
     owner.batch_execute("CREATE SCHEMA ext; CREATE EXTENSION snowflake SCHEMA ext")?;
     let mut attacks = Attacks::on(&cluster)?;
@@ -237,7 +239,7 @@ fn a_schema_in_place_of_the_extensions_gives_no_right() -> Result<()> {
         for call in calls(&mut owner, "ext_old", &table)? {
             session.run("BEGIN")?;
             session.attempt(&call)?;
-            attacks.tried(format!("{state:?}: {call}"))?;
+            attacks.check(format!("{state:?}: {call}"))?;
             session.run("ROLLBACK")?;
         }
         owner.batch_execute(
@@ -374,7 +376,7 @@ const WORK: &[&str] = &[
 fn code_in_an_attackers_tables_does_not_run_as_superuser() -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
-    client.batch_execute(&format!("CREATE EXTENSION snowflake; {WEAPONS}"))?;
+    client.batch_execute(&format!("CREATE EXTENSION snowflake; {ATTACK_FUNCTIONS}"))?;
     let mut attacks = Attacks::on(&cluster)?;
     let mut owner = cluster.connect_as("mallory", "postgres")?;
     let mut admin = Session::connect(&cluster, "postgres", "postgres")?;
@@ -390,7 +392,7 @@ fn code_in_an_attackers_tables_does_not_run_as_superuser() -> Result<()> {
         for work in WORK {
             let (worked, _) = admin.attempt(&work.replace('#', table))?;
             went_through += usize::from(worked);
-            attacks.tried(format!("{what}: {}", work.replace('#', table)))?;
+            attacks.check(format!("{what}: {}", work.replace('#', table)))?;
         }
         // Online: the owner takes the steps, the superuser those that are
         // called by name.
@@ -400,14 +402,14 @@ fn code_in_an_attackers_tables_does_not_run_as_superuser() -> Result<()> {
             if step.is_backfill() || step.is_swap() {
                 let (worked, _) = admin.attempt(&step.statement)?;
                 went_through += usize::from(worked);
-                attacks.tried(format!("{what}: {}", step.title()))?;
+                attacks.check(format!("{what}: {}", step.title()))?;
             } else if owner.batch_execute(&step.statement).is_err() {
                 break;
             }
         }
         let (worked, _) = admin.attempt(&format!("CALL snowflake_migrate_revert('{table}')"))?;
         went_through += usize::from(worked);
-        attacks.tried(format!("{what}: back from the online migration"))?;
+        attacks.check(format!("{what}: back from the online migration"))?;
     }
     println!(
         "rights: {went_through} statements of a superuser on tables with code in them went through"
@@ -422,7 +424,7 @@ fn code_in_an_attackers_tables_does_not_run_as_superuser() -> Result<()> {
 fn another_roles_sequence_is_not_read() -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
-    client.batch_execute(&format!("CREATE EXTENSION snowflake; {WEAPONS}"))?;
+    client.batch_execute(&format!("CREATE EXTENSION snowflake; {ATTACK_FUNCTIONS}"))?;
     let mut attacks = Attacks::on(&cluster)?;
     let mut owner = cluster.connect_as("mallory", "postgres")?;
     let mut thief = Session::connect(&cluster, "mallory", "postgres")?;
@@ -443,7 +445,7 @@ fn another_roles_sequence_is_not_read() -> Result<()> {
             if worked {
                 answer += &readable(&mut thief)?;
             }
-            attacks.heard(&answer, &call);
+            attacks.check_leak(&answer, &call);
             thief.run("ROLLBACK")?;
         }
         // To the end, by the owner himself and by a superuser.
@@ -462,9 +464,9 @@ fn another_roles_sequence_is_not_read() -> Result<()> {
                 thief.run("BEGIN")?;
                 answer += &readable(&mut thief)?;
                 thief.run("COMMIT")?;
-                attacks.heard(&answer, format!("{work}, by a superuser: {by_admin}"));
+                attacks.check_leak(&answer, format!("{work}, by a superuser: {by_admin}"));
                 let after = admin.run(sequence)?;
-                attacks.gained(
+                attacks.record(
                     after != before,
                     format!(
                         "{work}, by a superuser: {by_admin}: the sequence is {after}, was {before}"
@@ -478,7 +480,7 @@ fn another_roles_sequence_is_not_read() -> Result<()> {
         "SET SESSION AUTHORIZATION stranger; CREATE TABLE stranger.t (id serial PRIMARY KEY); CALL snowflake_migrate('stranger.t')",
     )?;
     let (worked, answer) = thief.attempt("SELECT * FROM snowflake_internal.origins")?;
-    attacks.gained(
+    attacks.record(
         worked && answer.contains("stranger.t"),
         "SELECT * FROM snowflake_internal.origins: what is kept of a stranger's table",
     );
@@ -492,7 +494,7 @@ fn another_roles_sequence_is_not_read() -> Result<()> {
 fn names_exchanged_at_any_moment_give_no_right() -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
-    client.batch_execute(&format!("CREATE EXTENSION snowflake; {WEAPONS}"))?;
+    client.batch_execute(&format!("CREATE EXTENSION snowflake; {ATTACK_FUNCTIONS}"))?;
     let mut attacks = Attacks::on(&cluster)?;
     let mut owner = cluster.connect_as("mallory", "postgres")?;
     let exchanged = AtomicUsize::new(0);
@@ -538,7 +540,7 @@ fn names_exchanged_at_any_moment_give_no_right() -> Result<()> {
                         session.run("BEGIN; SET LOCAL statement_timeout = '300ms'")?;
                         session.attempt(call)?;
                         while !session.attempt("ROLLBACK")?.0 {}
-                        attacks.tried(format!("{state:?}, at any moment: {call}"))?;
+                        attacks.check(format!("{state:?}, at any moment: {call}"))?;
                     }
                 }
             }

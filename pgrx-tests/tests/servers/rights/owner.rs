@@ -5,7 +5,7 @@
 
 use anyhow::{Result, ensure};
 use snowflake_tests::Cluster;
-use snowflake_tests::attack::{Attacks, ROLES, Session, WEAPONS};
+use snowflake_tests::attack::{ATTACK_FUNCTIONS, Attacks, ROLES, Session};
 
 /// Texts that an attacker would have a superuser run with the rights of the
 /// attacker, to leave these rights.
@@ -116,7 +116,7 @@ fn internal_routines_touch_no_table_of_another_role() -> Result<()> {
         .start_with_extension()?;
     let mut admin = Session::connect(&cluster, "postgres", "postgres")?;
     admin.run(ROLES)?;
-    admin.run(WEAPONS)?;
+    admin.run(ATTACK_FUNCTIONS)?;
     let mut attacks = Attacks::on(&cluster)?;
     let mut thief = Session::connect(&cluster, "mallory", "postgres")?;
     thief.run(
@@ -138,17 +138,17 @@ fn internal_routines_touch_no_table_of_another_role() -> Result<()> {
     for attack in ON_OTHERS {
         thief.run("BEGIN")?;
         let (worked, answer) = thief.attempt(attack)?;
-        attacks.tried(attack)?;
-        attacks.heard(&answer, attack);
+        attacks.check(attack)?;
+        attacks.check_leak(&answer, attack);
         let locks = admin.run(
             "SELECT string_agg(l.mode || ' on ' || l.relation::regclass::text, ', ') FROM pg_locks AS l JOIN pg_stat_activity AS a ON a.pid = l.pid
              JOIN pg_class AS c ON c.oid = l.relation
              WHERE a.usename = 'mallory' AND l.mode NOT IN ('AccessShareLock', 'RowShareLock', 'RowExclusiveLock') AND c.relowner <> 'mallory'::regrole",
         )?;
-        attacks.gained(locks.trim() != "NULL", format!("{attack}: {locks}"));
+        attacks.record(locks.trim() != "NULL", format!("{attack}: {locks}"));
         thief.attempt("COMMIT")?;
         let after = admin.run(contents)?;
-        attacks.gained(after != before, format!("{attack}: {after}"));
+        attacks.record(after != before, format!("{attack}: {after}"));
         ensure!(
             !worked || !answer.contains("stranger.t,id"),
             "{attack}: {answer}"
@@ -173,18 +173,18 @@ fn internal_routines_touch_no_table_of_another_role() -> Result<()> {
                 if answer.contains("42883: ") && answer.contains(routine) {
                     missing.push(call.clone());
                 }
-                attacks.heard(&answer, &call);
+                attacks.check_leak(&answer, &call);
                 if block {
                     session.attempt("COMMIT")?;
                 }
                 let after = session.run(state)?;
                 session.attempt("FETCH ALL FROM c")?;
-                attacks.tried(format!("{call}, which worked: {worked}"))?;
-                attacks.gained(before != after, format!("{call}: {after}"));
+                attacks.check(format!("{call}, which worked: {worked}"))?;
+                attacks.record(before != after, format!("{call}: {after}"));
             }
         }
     }
-    attacks.gained(
+    attacks.record(
         !missing.is_empty(),
         format!("there is no routine for {} calls", missing.len()),
     );

@@ -9,8 +9,8 @@
 use anyhow::Result;
 use postgres::Client;
 use snowflake_tests::Cluster;
-use snowflake_tests::attack::{Attacks, Session, WEAPONS, calls};
-use snowflake_tests::migration::value;
+use snowflake_tests::attack::{ATTACK_FUNCTIONS, Attacks, Session, calls};
+use snowflake_tests::query::value;
 
 use super::server;
 use crate::support::{column, run};
@@ -247,7 +247,9 @@ fn plant(cluster: &Cluster, client: &mut Client) -> Result<Client> {
          WHERE EXISTS (SELECT FROM pg_proc AS p WHERE p.proname = w.word[1] AND p.pronamespace = 'pg_catalog'::regnamespace)",
     )?;
     client.batch_execute("CREATE DATABASE planted OWNER mallory")?;
-    cluster.connect_to("planted")?.batch_execute(WEAPONS)?;
+    cluster
+        .connect_to("planted")?
+        .batch_execute(ATTACK_FUNCTIONS)?;
     let mut owner = cluster.connect_as("mallory", "planted")?;
     owner.batch_execute("SET statement_timeout = 0; SET search_path = pg_catalog")?;
     let functions = PLANT_FUNCTIONS.replace("#names#", &format!("$n${names}$n$"));
@@ -270,16 +272,16 @@ fn look(admin: &mut Session, attacks: &mut Attacks<'_>) -> Result<()> {
             "SELECT p.statement FROM snowflake_migration_plan('app.online'::pg_catalog.regclass, 'id'::pg_catalog.name, true) AS p
              WHERE p.statement OPERATOR(pg_catalog.!~~) '%migration_swap%' LIMIT 1"
         )?;
-        attacks.tried(format!(
+        attacks.check(format!(
             "the plan of an online migration, after {step} steps"
         ))?;
         if !worked || statement.is_empty() {
             break;
         }
         admin.attempt(&statement)?;
-        attacks.tried(format!("a step of an online migration: {statement}"))?;
+        attacks.check(format!("a step of an online migration: {statement}"))?;
         admin.attempt("SELECT * FROM snowflake_migrations")?;
-        attacks.tried(format!(
+        attacks.check(format!(
             "SELECT * FROM snowflake_migrations, after {step} steps"
         ))?;
     }
@@ -292,8 +294,8 @@ fn look(admin: &mut Session, attacks: &mut Attacks<'_>) -> Result<()> {
     ] {
         let query = format!("SELECT * FROM snowflake_{view}");
         let (worked, answer) = admin.attempt(&query)?;
-        attacks.tried(&query)?;
-        attacks.gained(!worked, format!("{query}: {answer}"));
+        attacks.check(&query)?;
+        attacks.record(!worked, format!("{query}: {answer}"));
     }
     Ok(())
 }
@@ -328,13 +330,13 @@ fn objects_planted_before_create_extension_are_not_used() -> Result<()> {
     let mut owner = plant(&cluster, &mut client)?;
     let mut attacks = Attacks::on(&cluster)?;
     owner.batch_execute("RESET search_path; CREATE EXTENSION snowflake")?;
-    attacks.tried("CREATE EXTENSION")?;
+    attacks.check("CREATE EXTENSION")?;
 
     // Not with the planted objects on the path of this very query.
     let mut looking = cluster.connect_to("planted")?;
     looking.batch_execute("SET search_path = pg_catalog")?;
     for strange in column::<String>(&mut looking, STRANGE)? {
-        attacks.gained(true, strange);
+        attacks.record(true, strange);
     }
     owner.batch_execute(
         "SET search_path = pg_catalog; CREATE SCHEMA app; CREATE TABLE app.t (id serial PRIMARY KEY, note text);
@@ -358,7 +360,7 @@ fn objects_planted_before_create_extension_are_not_used() -> Result<()> {
     for statement in statements {
         let (worked, _) = admin.attempt(&statement)?;
         went_through += usize::from(worked);
-        attacks.tried(&statement)?;
+        attacks.check(&statement)?;
     }
     println!("rights: {went_through} statements of a superuser past the planted ones went through");
     assert!(went_through > 40, "{went_through}");

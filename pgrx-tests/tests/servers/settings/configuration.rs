@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex};
 use anyhow::Result;
 use postgres::NoTls;
 use snowflake_tests::ids::{self, DEFAULT, Fields};
-use snowflake_tests::outcome::{Refusal, refusal, text};
+use snowflake_tests::query::text;
+use snowflake_tests::server_error::{ServerError, expect_error};
 use snowflake_tests::{Cluster, Stop};
 
 /// Name, value, and what the line in the log must say.
@@ -169,7 +170,7 @@ fn alter_system_with_a_bad_value_is_refused_now_or_at_the_start() -> Result<()> 
             .simple_query(&format!("ALTER SYSTEM SET {name} = '{value}'"));
         match answer {
             Err(error) => {
-                let refused = Refusal::from_error(error)?;
+                let refused = ServerError::from_error(error)?;
                 assert_eq!(refused.sqlstate, "22023", "{refused}");
                 println!("settings: ALTER SYSTEM SET {name} = '{value}': {refused}");
                 cluster.restart()?;
@@ -259,7 +260,7 @@ fn no_session_and_no_reload_changes_what_decides_an_ids_bits() -> Result<()> {
         "SET snowflake.max_clock_step = -1",
         "SET snowflake.lease = '1min'",
     ] {
-        let refused = refusal(&mut client, statement)?;
+        let refused = expect_error(&mut client, statement)?;
         assert_eq!(refused.sqlstate, "55P02", "{statement}: {refused}");
     }
     // Nor a session's start-up options.
@@ -269,7 +270,7 @@ fn no_session_and_no_reload_changes_what_decides_an_ids_bits() -> Result<()> {
         .connect(postgres::NoTls)
         .err()
         .expect("the connection should be refused");
-    assert_eq!(Refusal::from_error(error)?.sqlstate, "55P02");
+    assert_eq!(ServerError::from_error(error)?.sqlstate, "55P02");
 
     cluster.set_conf("snowflake.node_id", 2)?;
     cluster.set_conf("snowflake.layout", "twitter")?;
@@ -315,7 +316,7 @@ fn no_session_and_no_reload_changes_what_decides_an_ids_bits() -> Result<()> {
         Some("7s")
     );
     client.batch_execute("SET snowflake.max_wait = '1s'")?;
-    let refused = refusal(&mut client, "SET snowflake.max_wait = -1")?;
+    let refused = expect_error(&mut client, "SET snowflake.max_wait = -1")?;
     assert_eq!(refused.sqlstate, "22023", "{refused}");
     println!(
         "settings: 12 ways to change the layout, the node number or a server-wide limit refused with 55P02"
@@ -340,7 +341,7 @@ fn without_a_node_number_nothing_is_issued() -> Result<()> {
         "SELECT snowflake_nextval()",
         "SELECT * FROM snowflake_nextvals(3)",
     ] {
-        let refused = refusal(&mut client, statement)?;
+        let refused = expect_error(&mut client, statement)?;
         assert_eq!(refused.sqlstate, "55000", "{refused}");
         assert!(refused.message.contains("snowflake.node_id"), "{refused}");
         assert!(
@@ -374,7 +375,7 @@ fn a_library_that_is_not_preloaded_decodes_and_names_the_setting() -> Result<()>
             "SELECT snowflake_nextval()",
             "SELECT * FROM snowflake_nextvals(3)",
         ] {
-            let refused = refusal(&mut client, statement)?;
+            let refused = expect_error(&mut client, statement)?;
             assert_eq!(refused.sqlstate, "55000", "{refused}");
             assert_eq!(
                 refused.message,
@@ -386,7 +387,7 @@ fn a_library_that_is_not_preloaded_decodes_and_names_the_setting() -> Result<()>
             );
             println!("settings: not preloaded: {refused}");
         }
-        let refused = refusal(&mut client, "SELECT snowflake_currval()")?;
+        let refused = expect_error(&mut client, "SELECT snowflake_currval()")?;
         assert_eq!(refused.sqlstate, "55000", "{refused}");
         // The example of Twitter's documentation, by name and by the setting's
         // text. Its 10 node bits, 347, are data centre 10 and worker 27.
@@ -429,7 +430,7 @@ fn create_extension_warns_of_missing_settings() -> Result<()> {
             client.batch_execute("SELECT snowflake_nextval()")?;
             continue;
         }
-        let refused = refusal(&mut client, "SELECT snowflake_nextval()")?;
+        let refused = expect_error(&mut client, "SELECT snowflake_nextval()")?;
         assert_eq!(refused.sqlstate, "55000", "{refused}");
         for name in named {
             assert!(hints[0].contains(name), "{hints:?}");

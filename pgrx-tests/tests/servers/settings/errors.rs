@@ -10,14 +10,15 @@ use anyhow::{Result, ensure};
 use postgres::{Client, NoTls};
 use snowflake_tests::Cluster;
 use snowflake_tests::ids;
-use snowflake_tests::outcome::{Refusal, refusal, text};
+use snowflake_tests::query::text;
+use snowflake_tests::server_error::{ServerError, expect_error};
 
 use crate::support::refused;
 
 /// PostgreSQL's error style guide, as far as a program can check it. The
 /// reason why a layout is invalid may be a phrase: the same words are part of a
 /// sentence elsewhere.
-fn assert_style(refused: &Refusal) {
+fn assert_style(refused: &ServerError) {
     let first = refused.message.chars().next().unwrap_or('?');
     assert!(
         !first.is_uppercase() && !refused.message.ends_with('.') && !refused.message.contains('\n'),
@@ -38,7 +39,7 @@ fn assert_style(refused: &Refusal) {
 }
 
 /// Runs a statement with a mistake, whose answer has this SQLSTATE and these parts.
-fn mistake(client: &mut Client, sql: &str, sqlstate: &str, parts: &[&str]) -> Result<Refusal> {
+fn mistake(client: &mut Client, sql: &str, sqlstate: &str, parts: &[&str]) -> Result<ServerError> {
     let refused = refused(client, sql, sqlstate)?;
     println!("errors: {sql}\n        {refused}");
     assert_style(&refused);
@@ -244,7 +245,7 @@ fn administrative_functions_need_their_rights() -> Result<()> {
             "DROP SEQUENCE snowflake_internal.mark",
             "UPDATE snowflake_internal.mark SET last_value = 1",
         ] {
-            let refused = refusal(client, statement)?;
+            let refused = expect_error(client, statement)?;
             // The schema is maker's, who may drop what is in it: there it is
             // the extension that keeps the sequence.
             assert!(
@@ -343,7 +344,7 @@ fn no_mistake_is_an_internal_error() -> Result<()> {
     let mut refusals = 0;
     for statement in &statements {
         if let Err(error) = client.simple_query(statement) {
-            let refused = Refusal::from_error(error)?;
+            let refused = ServerError::from_error(error)?;
             assert!(
                 !refused.sqlstate.starts_with("XX"),
                 "an internal error for {statement}: {refused}"
@@ -383,7 +384,7 @@ fn an_odd_mark_is_no_internal_error() -> Result<()> {
         let mut client = cluster.connect()?;
         match client.simple_query("SELECT snowflake_nextval()") {
             Err(error) => {
-                let refused = Refusal::from_error(error)?;
+                let refused = ServerError::from_error(error)?;
                 println!("errors: mark = {value}: {refused}");
                 assert_eq!(refused.sqlstate, "58000", "{refused}");
                 assert_style(&refused);
@@ -417,7 +418,7 @@ fn no_answer_or_log_has_a_backtrace() -> Result<()> {
     blocker.batch_execute("BEGIN; ALTER SEQUENCE snowflake_internal.mark CACHE 1")?;
     let mut client = cluster.connect()?;
     let (pid, token) = (ids::backend_pid(&mut client)?, client.cancel_token());
-    let call = std::thread::spawn(move || refusal(&mut client, "SELECT snowflake_nextval()"));
+    let call = std::thread::spawn(move || expect_error(&mut client, "SELECT snowflake_nextval()"));
     let waits = "SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'";
     let mut observer = cluster.connect()?;
     let begun = Instant::now();
@@ -437,7 +438,7 @@ fn no_answer_or_log_has_a_backtrace() -> Result<()> {
 
     // Loaded late, by a session.
     let cluster = builder().without_preload().start_with_extension()?;
-    let refused = refusal(&mut cluster.connect()?, "SELECT snowflake_nextval()")?;
+    let refused = expect_error(&mut cluster.connect()?, "SELECT snowflake_nextval()")?;
     assert_eq!(refused.sqlstate, "55000", "{refused}");
     assert_no_backtrace(&cluster)
 }

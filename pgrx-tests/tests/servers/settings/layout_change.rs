@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use postgres::{Client, NoTls};
 use snowflake_tests::ids::{self, DEFAULT, SLOW_TICK, Tally, assert_increasing, grouped};
-use snowflake_tests::outcome::{refusal, text};
+use snowflake_tests::query::text;
+use snowflake_tests::server_error::expect_error;
 use snowflake_tests::{Cluster, ClusterBuilder, Stop};
 
 use crate::support::{in_sessions, refused};
@@ -170,7 +171,7 @@ fn a_layout_with_smaller_ids_issues_nothing() -> Result<()> {
         change_to(&mut cluster, layout)?;
         println!(
             "layout: \"{layout}\" after \"default\": {}",
-            refusal(&mut cluster.connect()?, CALLS[0])?
+            expect_error(&mut cluster.connect()?, CALLS[0])?
         );
         let (count, took) = refused_everywhere(&cluster)?;
         refusals += count;
@@ -397,7 +398,7 @@ fn another_layout_is_reported_until_it_is_accepted() -> Result<()> {
         cluster.connect()?.batch_execute("CREATE ROLE app LOGIN")?;
         cluster.connect_as("app", "postgres")?
     };
-    let refused = refusal(&mut ordinary, "SELECT snowflake_accept_layout()")?;
+    let refused = expect_error(&mut ordinary, "SELECT snowflake_accept_layout()")?;
     assert_eq!(refused.sqlstate, "42501", "{refused}");
     let mut client = cluster.connect()?;
     client.batch_execute("SELECT snowflake_accept_layout()")?;

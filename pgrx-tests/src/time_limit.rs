@@ -25,7 +25,7 @@ use crate::server::tail;
 
 /// The limit if the builder sets no other: several times the duration of the
 /// longest test on two busy processors.
-pub const USUAL_LIMIT: Duration = Duration::from_secs(300);
+pub const DEFAULT: Duration = Duration::from_secs(300);
 
 /// How long a test may continue without its server before its process is ended.
 const GRACE: Duration = Duration::from_secs(60);
@@ -42,7 +42,7 @@ const TESTS_FAILED: i32 = 101;
 
 /// The time limit of one server.
 #[derive(Debug)]
-pub struct Watchdog {
+pub struct TimeLimit {
     /// Dropped when the server has ended.
     server: Option<Sender<()>>,
     thread: Option<JoinHandle<bool>>,
@@ -56,7 +56,7 @@ struct Watched {
     log: PathBuf,
 }
 
-impl Watchdog {
+impl TimeLimit {
     /// Limits the time of the server in `data`, a path without symbolic links that
     /// may not exist yet, for the test that calls it.
     pub fn new(limit: Duration, data: &Path, log: &Path) -> Self {
@@ -104,7 +104,7 @@ impl Watched {
             }
             if begun.elapsed() > self.limit.min(GRACE) {
                 say(&format!(
-                    "The test \"{}\" goes on without its server. All tests of this process end here.\n",
+                    "The test \"{}\" continues without its server. All tests of this process end here.\n",
                     self.test
                 ));
                 std::process::exit(TESTS_FAILED);
@@ -114,7 +114,7 @@ impl Watched {
 
     fn report(&self) -> String {
         let mut text = format!(
-            "\nThe server of the test \"{}\" was there for longer than {:?}; its processes in {} are ended:\n",
+            "\nThe server of the test \"{}\" exceeded its limit of {:?}; its processes in {} are ended:\n",
             self.test,
             self.limit,
             self.data.display()

@@ -8,9 +8,9 @@ use anyhow::{Context, Result};
 use postgres::error::Severity;
 use postgres::{Client, Config, NoTls};
 
-use super::{Habit, TIMEOUT, Window};
+use super::{Mode, TIMEOUT, Window};
 use crate::ids::{self, Fields};
-use crate::outcome::{Refusal, db_error};
+use crate::server_error::{ServerError, db_error};
 
 /// How long a session waits after an error.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -61,7 +61,7 @@ impl Shared {
     pub(super) fn session(
         &self,
         number: usize,
-        habit: Habit,
+        mode: Mode,
         config: &Config,
     ) -> Result<SessionResult> {
         let mut result = SessionResult::default();
@@ -70,7 +70,7 @@ impl Shared {
             let mut last = None;
             self.pids[number].store(ids::backend_pid(&mut client).unwrap_or(0), Ordering::SeqCst);
             while !self.is_stopped() && !client.is_closed() {
-                self.statement(habit, &mut client, &mut result, &mut last)?;
+                self.statement(mode, &mut client, &mut result, &mut last)?;
             }
             self.pids[number].store(0, Ordering::SeqCst);
         }
@@ -104,7 +104,7 @@ impl Shared {
     /// Runs one statement or transaction, and counts what came of it.
     fn statement(
         &self,
-        habit: Habit,
+        mode: Mode,
         client: &mut Client,
         result: &mut SessionResult,
         last: &mut Option<i64>,
@@ -113,7 +113,7 @@ impl Shared {
         let number = self.window().0;
         let machine_before = ids::now_us();
         let begun = Instant::now();
-        let outcome = habit.request(client, &mut result.ids);
+        let outcome = mode.request(client, &mut result.ids);
         let took = begun.elapsed();
         let machine_after = ids::now_us();
         result.longest = result.longest.max(took);
@@ -145,13 +145,13 @@ impl Shared {
 
     /// Returns the errors that no fault of the server explains.
     fn handle_error(&self, client: &mut Client, error: anyhow::Error) -> Result<()> {
-        let Some(refusal) = Refusal::in_chain(&error) else {
+        let Some(server_error) = ServerError::in_chain(&error) else {
             // The connection broke. The loop over statements notices that.
             return Ok(());
         };
-        match refusal.sqlstate.as_str() {
+        match server_error.sqlstate.as_str() {
             "58000" => {
-                self.window().1.count_error(refusal);
+                self.window().1.count_error(server_error);
                 // Ends a transaction, if one is open.
                 let _ = client.batch_execute("ROLLBACK");
                 std::thread::sleep(PAUSE);
@@ -162,7 +162,7 @@ impl Shared {
             // The disk of the write-ahead log is full. The first session to
             // notice causes and receives the PANIC.
             "53100" if is_panic(&error) => Ok(()),
-            _ => Err(error.context(refusal.to_string())),
+            _ => Err(error.context(server_error.to_string())),
         }
     }
 }

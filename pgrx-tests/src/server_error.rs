@@ -6,12 +6,9 @@ use anyhow::{Context, Result, bail};
 use postgres::Client;
 use postgres::error::DbError;
 
-// Until its callers name the module that it is in.
-pub use crate::query::text;
-
 /// An error of the server, in the parts that people and programs read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct ServerError {
     /// The SQLSTATE, five characters.
     pub sqlstate: String,
     /// The primary message.
@@ -22,7 +19,7 @@ pub struct Refusal {
     pub hint: String,
 }
 
-impl Refusal {
+impl ServerError {
     /// The server's part of a client's error. Any other error, such as a
     /// broken connection, is returned as it is.
     pub fn from_error(error: postgres::Error) -> Result<Self> {
@@ -48,7 +45,7 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for ServerError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}: {}", self.sqlstate, self.message)?;
         if !self.detail.is_empty() {
@@ -67,9 +64,9 @@ pub(crate) fn db_error(error: &anyhow::Error) -> Option<&DbError> {
 }
 
 /// Runs statements that must fail.
-pub fn refusal(client: &mut Client, sql: &str) -> Result<Refusal> {
+pub fn expect_error(client: &mut Client, sql: &str) -> Result<ServerError> {
     match client.simple_query(sql) {
         Ok(_) => bail!("this should have failed: {sql}"),
-        Err(error) => Refusal::from_error(error).with_context(|| format!("running: {sql}")),
+        Err(error) => ServerError::from_error(error).with_context(|| format!("running: {sql}")),
     }
 }

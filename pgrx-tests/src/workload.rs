@@ -41,7 +41,7 @@ pub const FOUR_SLOTS: Fields = Fields {
 
 /// How a session requests its IDs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Habit {
+pub enum Mode {
     /// By one call for each ID, that many in a statement.
     Calls(u32),
     /// By runs of that many IDs.
@@ -52,7 +52,7 @@ pub enum Habit {
     RollBack(u32),
 }
 
-impl Habit {
+impl Mode {
     /// Runs one statement or transaction.
     fn request(self, client: &mut Client, ids: &mut Vec<i64>) -> Result<()> {
         let rows = |count| {
@@ -86,7 +86,7 @@ pub const ROWS: &str = "CREATE TABLE rows (id bigint)";
 
 /// Sessions at work.
 #[derive(Debug)]
-pub struct Demand {
+pub struct Workload {
     shared: Arc<Shared>,
     databases: usize,
     threads: Vec<JoinHandle<Result<SessionResult>>>,
@@ -94,7 +94,7 @@ pub struct Demand {
 
 /// What all sessions received.
 #[derive(Debug)]
-pub struct Harvest {
+pub struct Received {
     /// IDs, by session.
     pub ids: Vec<Vec<i64>>,
     /// How often a connection received an ID that was not greater than the one
@@ -105,7 +105,7 @@ pub struct Harvest {
     databases: usize,
 }
 
-impl Harvest {
+impl Received {
     /// Counts over all IDs.
     pub fn tally(&self) -> Tally {
         Tally::of(self.ids.concat())
@@ -136,34 +136,34 @@ impl Harvest {
     }
 }
 
-impl Demand {
+impl Workload {
     /// Starts a session for each mode, in `databases` in turn, on a server whose
     /// layout has these fields. Returns when each has received an ID.
     pub fn start(
         server: &Server,
         databases: &[&str],
-        habits: &[Habit],
+        modes: &[Mode],
         fields: &Fields,
     ) -> Result<Self> {
-        let shared = Arc::new(Shared::new(habits.len(), fields));
-        let threads = habits
+        let shared = Arc::new(Shared::new(modes.len(), fields));
+        let threads = modes
             .iter()
             .enumerate()
-            .map(|(number, &habit)| {
+            .map(|(number, &mode)| {
                 let config = server.config("postgres", databases[number % databases.len()]);
                 let shared = Arc::clone(&shared);
-                std::thread::spawn(move || shared.session(number, habit, &config))
+                std::thread::spawn(move || shared.session(number, mode, &config))
             })
             .collect();
-        let demand = Self {
+        let workload = Self {
             shared,
             databases: databases.len(),
             threads,
         };
-        demand.until(|demand| demand.pids().iter().all(|&pid| pid != 0))?;
-        demand.begin_window();
-        demand.wait_for(1)?;
-        Ok(demand)
+        workload.until(|workload| workload.pids().iter().all(|&pid| pid != 0))?;
+        workload.begin_window();
+        workload.wait_for(1)?;
+        Ok(workload)
     }
 
     /// Begins a new window. Returns the previous one.
@@ -181,7 +181,7 @@ impl Demand {
     /// Waits for that many IDs in the present window. Returns how long it took.
     pub fn wait_for(&self, ids: usize) -> Result<Duration> {
         let begun = Instant::now();
-        self.until(|demand| demand.window().ids >= ids)
+        self.until(|workload| workload.window().ids >= ids)
             .with_context(|| format!("waiting for {ids} IDs; so far: {:?}", self.window()))?;
         Ok(begun.elapsed())
     }
@@ -206,12 +206,12 @@ impl Demand {
 
     /// Lets each session finish its statement, and collects what they received.
     /// Fails if a session received an error that the faults do not explain.
-    pub fn end(mut self) -> Result<Harvest> {
+    pub fn end(mut self) -> Result<Received> {
         self.shared.stop();
         wait::until("the sessions' last statements", TIMEOUT, || {
             Ok(self.threads.iter().all(JoinHandle::is_finished))
         })?;
-        let mut harvest = Harvest {
+        let mut collected = Received {
             ids: Vec::new(),
             decreases: 0,
             longest: Duration::ZERO,
@@ -222,15 +222,15 @@ impl Demand {
                 .join()
                 .map_err(|_| anyhow!("the thread of session {number} panicked"))?
                 .with_context(|| format!("session {number}"))?;
-            harvest.ids.push(session.ids);
-            harvest.decreases += session.decreases;
-            harvest.longest = harvest.longest.max(session.longest);
+            collected.ids.push(session.ids);
+            collected.decreases += session.decreases;
+            collected.longest = collected.longest.max(session.longest);
         }
-        Ok(harvest)
+        Ok(collected)
     }
 }
 
-impl Drop for Demand {
+impl Drop for Workload {
     fn drop(&mut self) {
         // The sessions of a failed test stop, too.
         self.shared.stop();

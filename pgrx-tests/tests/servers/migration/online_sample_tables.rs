@@ -1,6 +1,6 @@
-//! The zoo of tables, each migrated online by its owner, or refused with the
+//! The sample tables, each migrated online by its owner, or refused with the
 //! reason. The result is compared with the rows and columns from before; with
-//! the same zoo migrated in a maintenance window, as `pg_dump` writes it; and,
+//! the same sample tables migrated in a maintenance window, as `pg_dump` writes it; and,
 //! once reverted, with the schema from before.
 
 use std::collections::BTreeMap;
@@ -9,15 +9,16 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_tests::Cluster;
 use snowflake_tests::migration::{
-    assert_same_schema, foreign_keys, number, plan as offline_plan, psql, schema, widened,
+    assert_same_schema, foreign_keys, plan as offline_plan, psql, schema, widened,
 };
 use snowflake_tests::online;
-use snowflake_tests::zoo::{self, Animal, OWNER, ZOO, check_violations};
+use snowflake_tests::query::number;
+use snowflake_tests::sample_tables::{self, OWNER, SAMPLE_TABLES, SampleTable, check_violations};
 
-use super::zoo::{insert_new, insert_old};
+use super::sample_tables::{insert_new, insert_old};
 use crate::support::{self, run};
 
-/// The animals that are refused, by their schemas, and parts of the DETAIL.
+/// The samples that are refused, by their schemas, and parts of the DETAIL.
 const REFUSED: &[(&str, &[&str])] = &[
     ("a19", &["a19.t is a partitioned table", "online => false"]),
     (
@@ -40,8 +41,8 @@ const REFUSED: &[(&str, &[&str])] = &[
     ),
 ];
 
-fn refused(animal: &Animal) -> Option<&'static (&'static str, &'static [&'static str])> {
-    REFUSED.iter().find(|it| it.0 == animal.schema)
+fn refused(sample: &SampleTable) -> Option<&'static (&'static str, &'static [&'static str])> {
+    REFUSED.iter().find(|it| it.0 == sample.schema)
 }
 
 /// What a dump does not show: indexes that are not valid, constraints that are
@@ -67,14 +68,14 @@ fn loose_ends(client: &mut Client) -> Result<BTreeMap<&'static str, i64>> {
     Ok(found)
 }
 
-/// Refused animals are left as they are, and the reason is named.
-fn assert_refused(keeper: &mut Client, animals: &[&Animal]) -> Result<()> {
-    for animal in animals {
-        let name = animal.name;
-        let (_, parts) = refused(animal).context("not refused")?;
+/// Refused samples are left as they are, and the reason is named.
+fn assert_refused(keeper: &mut Client, samples: &[&SampleTable]) -> Result<()> {
+    for sample in samples {
+        let name = sample.name;
+        let (_, parts) = refused(sample).context("not refused")?;
         let query = format!(
             "SELECT * FROM snowflake_migration_plan({}, online => true)",
-            animal.arguments
+            sample.arguments
         );
         let answer = support::refused(keeper, &query, "55000").context(name)?;
         for part in *parts {
@@ -87,19 +88,19 @@ fn assert_refused(keeper: &mut Client, animals: &[&Animal]) -> Result<()> {
     Ok(())
 }
 
-/// Migrates animals, every other one through psql, each statement on its own,
+/// Migrates samples, every other one through psql, each statement on its own,
 /// as the guide has it. Returns the number of steps.
-fn migrate(cluster: &Cluster, keeper: &mut Client, animals: &[&Animal]) -> Result<usize> {
+fn migrate(cluster: &Cluster, keeper: &mut Client, samples: &[&SampleTable]) -> Result<usize> {
     let mut steps = 0;
-    for (position, animal) in animals.iter().enumerate() {
-        let name = animal.name;
-        let arguments = format!("{}, online => true", animal.arguments);
+    for (position, sample) in samples.iter().enumerate() {
+        let name = sample.name;
+        let arguments = format!("{}, online => true", sample.arguments);
         steps += offline_plan(keeper, &arguments).context(name)?.len();
         if position % 2 == 0 {
             let script = format!(
                 "SELECT statement FROM snowflake_migration_plan({arguments}) ORDER BY step \\gexec\n"
             );
-            let written = psql(cluster, OWNER, "zoo", &script, true)?;
+            let written = psql(cluster, OWNER, "samples", &script, true)?;
             ensure!(
                 written.success && !written.errors.contains("ERROR"),
                 "{name}: {}",
@@ -108,7 +109,7 @@ fn migrate(cluster: &Cluster, keeper: &mut Client, animals: &[&Animal]) -> Resul
             let left = offline_plan(keeper, &arguments)?;
             assert!(left.is_empty(), "{name}: left to do: {left:#?}");
         } else {
-            online::migrate(keeper, animal.arguments).context(name)?;
+            online::migrate(keeper, sample.arguments).context(name)?;
         }
     }
     Ok(steps)
@@ -117,19 +118,20 @@ fn migrate(cluster: &Cluster, keeper: &mut Client, animals: &[&Animal]) -> Resul
 #[test]
 fn tables_of_all_kinds_are_migrated_online_and_reverted() -> Result<()> {
     let cluster = Cluster::with_extension()?;
-    let mut keeper = zoo::populate(&cluster, "zoo")?;
-    let mut client = cluster.connect_to("zoo")?;
+    let mut keeper = sample_tables::populate(&cluster, "samples")?;
+    let mut client = cluster.connect_to("samples")?;
     let client = &mut client;
-    let (migrated, left): (Vec<&Animal>, Vec<&Animal>) =
-        ZOO.iter().partition(|animal| refused(animal).is_none());
+    let (migrated, left): (Vec<&SampleTable>, Vec<&SampleTable>) = SAMPLE_TABLES
+        .iter()
+        .partition(|sample| refused(sample).is_none());
     let columns = online::columns(client)?;
-    let before = schema(&cluster, "zoo")?;
+    let before = schema(&cluster, "samples")?;
     let rows = online::contents(client, &columns)?;
     let keys = foreign_keys(client)?;
     let ends = loose_ends(client)?;
     let widening: Vec<_> = migrated.iter().flat_map(|it| it.widened).copied().collect();
     assert_refused(&mut keeper, &left)?;
-    assert_same_schema(&before, &schema(&cluster, "zoo")?, "refused");
+    assert_same_schema(&before, &schema(&cluster, "samples")?, "refused");
 
     let steps = migrate(&cluster, &mut keeper, &migrated)?;
     assert_eq!(online::contents(client, &columns)?, rows, "rows changed");
@@ -138,7 +140,7 @@ fn tables_of_all_kinds_are_migrated_online_and_reverted() -> Result<()> {
     assert_eq!(loose_ends(client)?, ends);
     let violations = check_violations(&mut keeper, "migrated")?;
     println!(
-        "online zoo: {} kinds of tables migrated by their owner in {steps} steps, {} refused with the reason; the same rows; \
+        "online sample tables: {} kinds of tables migrated by their owner in {steps} steps, {} refused with the reason; the same rows; \
          {} columns widened, which are the last of their tables now ({moved} columns have another place); \
          {} foreign keys, {violations} violating rows refused",
         migrated.len(),
@@ -149,32 +151,32 @@ fn tables_of_all_kinds_are_migrated_online_and_reverted() -> Result<()> {
 
     // The same in a maintenance window: privileges, comments, statistics
     // targets, defaults, triggers, replica identities, options.
-    let mut window = zoo::populate(&cluster, "in_a_window")?;
+    let mut window = sample_tables::populate(&cluster, "in_a_window")?;
     let calls = migrated
         .iter()
         .map(|it| format!("CALL snowflake_migrate({})", it.arguments));
     run(&mut window, calls)?;
     assert_same_schema(
         &online::unordered(&schema(&cluster, "in_a_window")?),
-        &online::unordered(&schema(&cluster, "zoo")?),
+        &online::unordered(&schema(&cluster, "samples")?),
         "migrated online, not in a window",
     );
-    for animal in &migrated {
-        insert_new(&mut keeper, animal)?;
+    for sample in &migrated {
+        insert_new(&mut keeper, sample)?;
     }
-    for animal in &migrated {
+    for sample in &migrated {
         run(
             &mut keeper,
             [format!(
                 "CALL snowflake_migrate_revert({})",
-                animal.arguments
+                sample.arguments
             )],
         )?;
-        insert_old(&mut keeper, animal, 0)?;
+        insert_old(&mut keeper, sample, 0)?;
     }
     assert_same_schema(
         &online::unordered(&widened(&before, &widening)?),
-        &online::unordered(&schema(&cluster, "zoo")?),
+        &online::unordered(&schema(&cluster, "samples")?),
         "reverted",
     );
     check_violations(&mut keeper, "reverted")?;

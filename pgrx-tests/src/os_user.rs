@@ -14,12 +14,12 @@ use nix::unistd::{Uid, User, chown};
 
 /// The user that owns data directories and runs servers.
 #[derive(Debug, Clone)]
-pub struct Account {
+pub struct OsUser {
     /// `None`: the caller.
     switch_to: Option<User>,
 }
 
-impl Account {
+impl OsUser {
     /// The caller, or `postgres` if the caller is root.
     pub fn for_servers() -> Result<Self> {
         if !Uid::effective().is_root() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::outcome::Refusal;
+use crate::server_error::ServerError;
 
 /// What happened since the last fault.
 #[derive(Debug, Clone, Default)]
@@ -18,27 +18,30 @@ pub struct Window {
     /// The highest time of an ID minus the machine's time after its statement.
     pub highest_lead_us: Option<i64>,
     /// How often a statement failed, by SQLSTATE.
-    pub refused: BTreeMap<String, usize>,
+    pub errors_by_sqlstate: BTreeMap<String, usize>,
     /// The last error.
-    pub last_refusal: Option<Refusal>,
+    pub last_error: Option<ServerError>,
     /// Connections that were established.
     pub connections: usize,
 }
 
 impl Window {
     /// How often a statement failed with this SQLSTATE.
-    pub fn refused_with(&self, sqlstate: &str) -> usize {
-        self.refused.get(sqlstate).copied().unwrap_or(0)
+    pub fn errors_with(&self, sqlstate: &str) -> usize {
+        self.errors_by_sqlstate.get(sqlstate).copied().unwrap_or(0)
     }
 
     /// How often a statement failed.
-    pub fn refusals(&self) -> usize {
-        self.refused.values().sum()
+    pub fn errors(&self) -> usize {
+        self.errors_by_sqlstate.values().sum()
     }
 
-    pub(super) fn count_error(&mut self, refusal: Refusal) {
-        *self.refused.entry(refusal.sqlstate.clone()).or_default() += 1;
-        self.last_refusal = Some(refusal);
+    pub(super) fn count_error(&mut self, server_error: ServerError) {
+        *self
+            .errors_by_sqlstate
+            .entry(server_error.sqlstate.clone())
+            .or_default() += 1;
+        self.last_error = Some(server_error);
     }
 
     /// Counts the leads of IDs in ascending order.

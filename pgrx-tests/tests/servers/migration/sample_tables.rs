@@ -1,4 +1,4 @@
-//! A zoo of tables that a sequence feeds, each migrated to snowflake IDs and
+//! Sample tables that a sequence feeds, each migrated to snowflake IDs and
 //! back, twice, by an ordinary owner, through `CALL` and through psql's
 //! `\gexec`; dumped and restored in between. The schema is compared as
 //! `pg_dump` writes it, the rows by their checksums.
@@ -6,34 +6,34 @@
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_tests::migration::{
-    assert_same_schema, contents, dump, foreign_keys, migrate_by_psql, number, plan, psql, schema,
-    value, widened,
+    assert_same_schema, contents, dump, foreign_keys, migrate_by_psql, plan, psql, schema, widened,
 };
 use snowflake_tests::online;
-use snowflake_tests::zoo::{Animal, ZOO, check_violations};
-use snowflake_tests::{Cluster, zoo};
+use snowflake_tests::query::{number, value};
+use snowflake_tests::sample_tables::{SAMPLE_TABLES, SampleTable, check_violations};
+use snowflake_tests::{Cluster, sample_tables};
 
 use super::{held_locks, lock_mode};
 use crate::support::{column, refused, run};
 
 /// Inserts a row, whose ID has to be one that a server could issue now.
-pub(super) fn insert_new(client: &mut Client, animal: &Animal) -> Result<()> {
-    let name = animal.name;
+pub(super) fn insert_new(client: &mut Client, sample: &SampleTable) -> Result<()> {
+    let name = sample.name;
     // Of the default layout's present millisecond.
     let first = "SELECT snowflake_min_id(date_trunc('milliseconds', now()))";
     let first = number(client, first)?;
-    let id = number(client, animal.insert).context(name)?;
+    let id = number(client, sample.insert).context(name)?;
     assert!(id >= first, "{name}: {id} is below {first}");
     Ok(())
 }
 
 /// Inserts two rows, which get the next numbers of the sequence. `round` is how
 /// often the table was reverted before.
-pub(super) fn insert_old(client: &mut Client, animal: &Animal, round: i64) -> Result<()> {
-    let name = animal.name;
-    if let Some((next, step, taken)) = animal.next {
+pub(super) fn insert_old(client: &mut Client, sample: &SampleTable, round: i64) -> Result<()> {
+    let name = sample.name;
+    if let Some((next, step, taken)) = sample.next {
         for n in 0..2 {
-            let id = number(client, animal.insert).context(name)?;
+            let id = number(client, sample.insert).context(name)?;
             assert_eq!(
                 id,
                 next + (taken * round + n) * step,
@@ -44,59 +44,65 @@ pub(super) fn insert_old(client: &mut Client, animal: &Animal, round: i64) -> Re
     Ok(())
 }
 
-/// Migrates every animal, the even or the odd ones through psql. Rows stay,
+/// Migrates every sample, the even or the odd ones through psql. Rows stay,
 /// and new ones get snowflake IDs. Returns how many went through psql.
 fn migrate_all(cluster: &Cluster, client: &mut Client, by_psql: usize) -> Result<usize> {
     let before = contents(client)?;
     let mut through_psql = 0;
-    for (position, animal) in ZOO.iter().enumerate() {
-        let name = animal.name;
+    for (position, sample) in SAMPLE_TABLES.iter().enumerate() {
+        let name = sample.name;
         if position % 2 == by_psql {
-            migrate_by_psql(cluster, "keeper", "zoo", animal.arguments).context(name)?;
+            migrate_by_psql(cluster, "keeper", "samples", sample.arguments).context(name)?;
             through_psql += 1;
         } else {
             client
-                .batch_execute(&format!("CALL snowflake_migrate({})", animal.arguments))
+                .batch_execute(&format!("CALL snowflake_migrate({})", sample.arguments))
                 .context(name)?;
         }
-        let left = plan(client, animal.arguments)?;
+        let left = plan(client, sample.arguments)?;
         assert!(left.is_empty(), "{name}: left to do: {left:?}");
     }
     assert_eq!(contents(client)?, before, "rows changed");
-    for animal in ZOO {
-        insert_new(client, animal)?;
+    for sample in SAMPLE_TABLES {
+        insert_new(client, sample)?;
         // There is nothing to do, and nothing is done.
-        client.batch_execute(&format!("CALL snowflake_migrate({})", animal.arguments))?;
+        client.batch_execute(&format!("CALL snowflake_migrate({})", sample.arguments))?;
     }
     Ok(through_psql)
 }
 
-/// Reverts every animal; `round` is how often they were reverted before.
+/// Reverts every sample; `round` is how often they were reverted before.
 fn revert_all(client: &mut Client, round: i64) -> Result<()> {
     let before = contents(client)?;
-    for animal in ZOO {
+    for sample in SAMPLE_TABLES {
         client
             .batch_execute(&format!(
                 "CALL snowflake_migrate_revert({})",
-                animal.arguments
+                sample.arguments
             ))
-            .context(animal.name)?;
+            .context(sample.name)?;
     }
     assert_eq!(contents(client)?, before, "rows changed");
-    for animal in ZOO {
-        insert_old(client, animal, round)?;
-        let revert = format!("CALL snowflake_migrate_revert({})", animal.arguments);
-        refused(client, &revert, "55000").context(animal.name)?;
+    for sample in SAMPLE_TABLES {
+        insert_old(client, sample, round)?;
+        let revert = format!("CALL snowflake_migrate_revert({})", sample.arguments);
+        refused(client, &revert, "55000").context(sample.name)?;
     }
     Ok(())
 }
 
-/// The zoo's database in a new one, through `pg_dump`.
+/// The sample tables' database in a new one, through `pg_dump`.
 fn restore(cluster: &Cluster, name: &str) -> Result<()> {
     let mut client = cluster.connect()?;
     client.batch_execute(&format!("CREATE DATABASE {name}"))?;
     client.batch_execute(&format!("GRANT CREATE ON DATABASE {name} TO keeper"))?;
-    let written = psql(cluster, "postgres", name, &dump(cluster, "zoo", &[])?, true)?;
+    let written = psql(
+        cluster,
+        "postgres",
+        name,
+        &dump(cluster, "samples", &[])?,
+        true,
+    )?;
     ensure!(written.success, "restoring {name}: {}", written.errors);
     Ok(())
 }
@@ -104,11 +110,15 @@ fn restore(cluster: &Cluster, name: &str) -> Result<()> {
 #[test]
 fn tables_of_all_kinds_are_migrated_and_reverted_twice() -> Result<()> {
     let cluster = Cluster::with_extension()?;
-    let mut keeper = zoo::populate(&cluster, "zoo")?;
-    let mut client = cluster.connect_to("zoo")?;
+    let mut keeper = sample_tables::populate(&cluster, "samples")?;
+    let mut client = cluster.connect_to("samples")?;
     let listed = number(&mut keeper, "SELECT count(*) FROM snowflake_serial_columns")?;
-    let columns: Vec<_> = ZOO.iter().flat_map(|it| it.widened).copied().collect();
-    let before = schema(&cluster, "zoo")?;
+    let columns: Vec<_> = SAMPLE_TABLES
+        .iter()
+        .flat_map(|it| it.widened)
+        .copied()
+        .collect();
+    let before = schema(&cluster, "samples")?;
     let expected = widened(&before, &columns)?;
     let keys = foreign_keys(&mut client)?;
     let violations = check_violations(&mut keeper, "before")?;
@@ -120,7 +130,7 @@ fn tables_of_all_kinds_are_migrated_and_reverted_twice() -> Result<()> {
     println!(
         "migration: {} kinds of tables migrated by their owner, {through_psql} of them through psql's \\gexec; \
          {} columns widened, {rows} rows as before, {} foreign keys, {violations} violating rows refused",
-        ZOO.len(),
+        SAMPLE_TABLES.len(),
         columns.len(),
         keys.0
     );
@@ -136,11 +146,11 @@ fn tables_of_all_kinds_are_migrated_and_reverted_twice() -> Result<()> {
     );
     println!(
         "migration: all {} dumped, restored and reverted there: the same schema but for what was widened",
-        ZOO.len()
+        SAMPLE_TABLES.len()
     );
 
     revert_all(&mut keeper, 0)?;
-    assert_same_schema(&expected, &schema(&cluster, "zoo")?, "reverted");
+    assert_same_schema(&expected, &schema(&cluster, "samples")?, "reverted");
     check_violations(&mut keeper, "reverted")?;
     assert_eq!(
         number(&mut keeper, "SELECT count(*) FROM snowflake_serial_columns")?,
@@ -148,16 +158,16 @@ fn tables_of_all_kinds_are_migrated_and_reverted_twice() -> Result<()> {
     );
     println!(
         "migration: all {} reverted: the same schema, the sequences' next numbers given, {listed} columns fed by sequences",
-        ZOO.len()
+        SAMPLE_TABLES.len()
     );
 
     migrate_all(&cluster, &mut keeper, 1)?;
     revert_all(&mut keeper, 1)?;
-    assert_same_schema(&expected, &schema(&cluster, "zoo")?, "reverted again");
+    assert_same_schema(&expected, &schema(&cluster, "samples")?, "reverted again");
     assert_eq!(foreign_keys(&mut client)?, keys);
     println!(
         "migration: all {} migrated and reverted a second time",
-        ZOO.len()
+        SAMPLE_TABLES.len()
     );
     value(
         &mut keeper,
