@@ -204,7 +204,8 @@ impl Session {
 }
 
 /// Statements that call each routine of the extension with a table argument for
-/// the table with that OID, procedures by CALL. `schema` is the extension's.
+/// the table with that OID, procedures by CALL. `schema` is the extension's; its
+/// internal functions are included.
 pub fn calls(client: &mut Client, schema: &str, table: &str) -> Result<Vec<String>> {
     let rows = client.query(
         "SELECT format('%s %I.%I(%s)', CASE p.prokind WHEN 'p' THEN 'CALL' ELSE 'SELECT' END, n.nspname, p.proname,
@@ -232,7 +233,7 @@ pub fn calls(client: &mut Client, schema: &str, table: &str) -> Result<Vec<Strin
          JOIN pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
          JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid AND e.extname = 'snowflake'
-         WHERE n.nspname = $1
+         WHERE n.nspname IN ($1, 'snowflake_internal')
            AND EXISTS (SELECT FROM unnest(p.proargtypes) AS a (type) JOIN pg_type AS t ON t.oid = a.type
                        WHERE t.oid IN ('regclass'::regtype, 'regclass[]'::regtype) OR t.typtype = 'c')
          ORDER BY p.oid::regprocedure::text",

@@ -118,7 +118,7 @@ impl Slot {
     /// # Cost
     ///
     /// Inlined on x86-64, 34 instructions within a tick, 46 with [`Identity::id`](crate::Identity::id) (callgrind over
-    /// the group `given_time` of benches/one_id). Most of the time goes into one of them, the locked compare-and-swap:
+    /// the group `given_time` of bench/benches/one_id). Most of the time goes into one of them, the locked compare-and-swap:
     /// it waits for everything before it, stores too, and what follows waits for it. So what can be wrong with a tick
     /// is found by branches that are predicted, before the swap, and nothing is stored there. A caller that reads the
     /// system's clock for every ID pays about ten times as much for that as for all of the rest (the groups
@@ -178,7 +178,7 @@ impl Slot {
             let mut tick = following >> sequence_bits;
             if tick < now {
                 // Not rare, but a branch that is predicted well. The compiler prefers conditional moves: then every
-                // swap waits for all of this, and an ID takes a quarter more time (benches/one_id).
+                // swap waits for all of this, and an ID takes a quarter more time (bench/benches/one_id).
                 cold_path();
                 let start = now << sequence_bits;
                 if start >> sequence_bits != now {

@@ -237,7 +237,7 @@ fn functions_of_nearly_the_same_arguments_are_not_called() -> Result<()> {
                 SELECT p.proname, ARRAY(SELECT format_type(t.oid, NULL) FROM unnest(p.proargtypes::oid[]) WITH ORDINALITY AS t (oid, place)
                                         ORDER BY t.place) AS types
                 FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-                WHERE p.proname ~ '^snowflake' AND p.pronargs > 0 AND p.prorettype <> 'internal'::regtype
+                WHERE (p.proname ~ '^snowflake' OR p.pronamespace = 'snowflake_internal'::regnamespace) AND p.pronargs > 0 AND p.prorettype <> 'internal'::regtype
             LOOP
                 FOR place IN 1 .. cardinality(it.types) LOOP
                     FOR other IN SELECT jsonb_array_elements_text(near -> it.types[place]) LOOP
@@ -287,7 +287,7 @@ fn tables() -> Result<(Cluster, Client)> {
         "CREATE ROLE app LOGIN; CREATE ROLE stranger LOGIN; GRANT CREATE ON SCHEMA public TO app; SET ROLE app;
          CREATE TABLE t (id serial PRIMARY KEY); GRANT SELECT ON t TO stranger; RESET ROLE;
          CREATE TABLE own (id serial PRIMARY KEY); ALTER TABLE own OWNER TO stranger;
-         GRANT ALL ON ALL TABLES IN SCHEMA public TO stranger, app; REVOKE ALL ON t FROM stranger",
+         GRANT ALL ON ALL TABLES IN SCHEMA public, snowflake_internal TO stranger, app; REVOKE ALL ON t FROM stranger",
     )?;
     Ok((cluster, client))
 }

@@ -21,8 +21,8 @@ const GRANTS: &[(&str, &str, &str)] = &[
     (
         "grants on all in the schema",
         "",
-        "GRANT ALL ON ALL TABLES IN SCHEMA public TO mallory; GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO mallory;
-         GRANT ALL ON ALL ROUTINES IN SCHEMA public TO mallory; GRANT ALL ON SCHEMA public TO mallory",
+        "GRANT ALL ON ALL TABLES IN SCHEMA public, snowflake_internal TO mallory; GRANT ALL ON ALL SEQUENCES IN SCHEMA public, snowflake_internal TO mallory;
+         GRANT ALL ON ALL ROUTINES IN SCHEMA public, snowflake_internal TO mallory; GRANT ALL ON SCHEMA public TO mallory",
     ),
     (
         "roles that read and write all data",
@@ -279,7 +279,7 @@ fn administrative_functions_are_refused_to_others() -> Result<()> {
         .batch_execute("CREATE EXTENSION snowflake")?;
     cluster.connect_to("granted")?.batch_execute(
         "ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO mallory; CREATE EXTENSION snowflake;
-         GRANT ALL ON ALL ROUTINES IN SCHEMA public TO mallory",
+         GRANT ALL ON ALL ROUTINES IN SCHEMA public, snowflake_internal TO mallory",
     )?;
     let mut attacks = Attacks::on(&cluster)?;
     for database in ["postgres", "owned", "granted"] {

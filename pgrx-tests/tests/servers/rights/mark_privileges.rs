@@ -28,7 +28,7 @@ const GRANTS: &[(&str, &str)] = &[
     ),
     (
         "",
-        "GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO mallory; GRANT ALL ON ALL ROUTINES IN SCHEMA public TO mallory",
+        "GRANT ALL ON ALL SEQUENCES IN SCHEMA public, snowflake_internal TO mallory; GRANT ALL ON ALL ROUTINES IN SCHEMA public, snowflake_internal TO mallory",
     ),
     ("", "GRANT pg_write_all_data TO mallory"),
 ];
@@ -172,7 +172,7 @@ fn a_mark_set_back_by_privileges_repeats_no_id() -> Result<()> {
         let mut client = cluster.connect()?;
         client.batch_execute(ROLES)?;
         client.batch_execute(
-            "CREATE EXTENSION snowflake; GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO mallory",
+            "CREATE EXTENSION snowflake; GRANT ALL ON ALL SEQUENCES IN SCHEMA public, snowflake_internal TO mallory",
         )?;
         let mut received = Vec::new();
         for lower in [

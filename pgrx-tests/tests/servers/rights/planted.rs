@@ -240,7 +240,7 @@ fn plant(cluster: &Cluster, client: &mut Client) -> Result<Client> {
     let names = value(
         client,
         "SELECT array_agg(DISTINCT w.word[1])::text
-         FROM (SELECT p.prosrc AS source FROM pg_proc AS p WHERE p.proname LIKE 'snowflake%'
+         FROM (SELECT p.prosrc AS source FROM pg_proc AS p WHERE (p.proname LIKE 'snowflake%' OR p.pronamespace = 'snowflake_internal'::regnamespace)
                UNION ALL SELECT definition FROM pg_views WHERE viewname LIKE 'snowflake%'
                UNION ALL SELECT pg_get_functiondef(p.oid) FROM pg_proc AS p WHERE p.proname LIKE 'snowflake%' AND p.prosqlbody IS NOT NULL) AS s,
          LATERAL regexp_matches(s.source, '([a-z_0-9]+)\\(', 'g') AS w (word)
