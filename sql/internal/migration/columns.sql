@@ -59,12 +59,12 @@ BEGIN
     ELSIF cardinality(candidates) = 0 THEN
         RAISE EXCEPTION 'no column of "%" takes its values from a sequence', relation.relname
             USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Specify the column to migrate.';
+                  HINT = 'Specify the column.';
     END IF;
     RAISE EXCEPTION 'several columns of "%" take their values from a sequence', relation.relname
         USING ERRCODE = 'invalid_parameter_value',
               DETAIL = format('They are %s.', array_to_string(candidates, ', ')),
-              HINT = 'Specify the column to migrate.';
+              HINT = 'Specify the column.';
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_column(target regclass, column_name name) IS
