@@ -93,8 +93,7 @@ need_packages() {
     pin_server_dev missing
     command="apt-get install -q -y --no-install-recommends ${missing[*]}"
     by_hand="sudo $command"
-    # Debian's package would create a cluster and start it; nobody asked for
-    # one. This holds while it is installed only: a server that the machine's
+    # Debian's package would create a cluster and start it, which is not wanted. This holds while it is installed only: a server that the machine's
     # owner installs later comes up the way Debian means it to.
     if [[ $command == *" postgresql-15"* && -z $(installed_version postgresql-15) ]]; then
         local dir=/etc/postgresql-common/createcluster.d

@@ -127,7 +127,7 @@ lint_for_tests() {
 }
 lint_extension() { lint_for_use && lint_for_tests; }
 
-# The extension's documentation is for those who work on it: nobody links to a
+# The extension's documentation is for those who work on it: no crate links to a
 # shared library, so what is private belongs into it.
 documentation() {
     RUSTDOCFLAGS="-D warnings -A rustdoc::private-intra-doc-links" \

@@ -24,7 +24,7 @@
 //! which each has a slot of its own and the clock is the one of `clock_1us`: so backends work until there are more of
 //! them than backend numbers.
 //!
-//! `snowflake-id` is given ticks, as the peers with a time source are: whoever knows that a tick is a millisecond asks the
+//! `snowflake-id` is given ticks, as the peers with a time source are: a caller who knows that a tick is a millisecond asks the
 //! clock for milliseconds. `snowflake-id_tick_at` doesn't: it asks for microseconds and lets `Layout::tick_at` divide them by
 //! a tick that is a setting.
 //!
@@ -111,7 +111,7 @@ fn measure(
     bursts: Bursts,
     next: impl Fn() -> u64 + Sync,
 ) {
-    // A generator is in memory; without this the compiler might see that nobody else uses it.
+    // A generator is in memory; without this the compiler might see that nothing else uses it.
     let next = black_box(next);
     group.bench_function(name, |bencher| {
         bencher.iter_custom(|ids| threads::time(threads, ids, bursts, |_thread| &next));

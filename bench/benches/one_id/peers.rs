@@ -254,7 +254,7 @@ pub fn scru64() -> impl Fn() -> u64 + Sync {
     FIRST.call_once(|| {
         let node = scru64::generator::NodeSpec::with_node_id(1, 1).expect("one bit holds it");
         let generator = scru64::generator::GlobalGenerator;
-        generator.initialize(node).expect("nobody else has");
+        generator.initialize(node).expect("the first call");
     });
     || scru64::new_sync().to_u64()
 }

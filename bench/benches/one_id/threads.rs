@@ -63,7 +63,7 @@ pub fn time<F: Fn() -> u64>(
     elapsed[elapsed.len() / 2].mul_f64(ids as f64 / (threads * bursts.ids) as f64)
 }
 
-/// Lets all threads go on at the beginning of the next tick. It spins: waking a thread up takes longer than a burst.
+/// Starts all threads at the beginning of the next tick. It spins: waking a thread up takes longer than a burst.
 struct Gate {
     threads: u64,
     /// More threads than cores: one that waits must let the one run that it waits for.

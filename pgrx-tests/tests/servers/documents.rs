@@ -3,6 +3,7 @@
 //! don't exist, or whose third example needs a table that no example creates, has
 //! been shipped often enough.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,8 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 use snowflake_tests::Cluster;
+
+use crate::support::column;
 
 /// A fenced block.
 struct Block {
@@ -57,6 +60,58 @@ fn documents(root: &Path) -> Result<Vec<PathBuf>> {
 
 fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
+}
+
+/// The names that begin with `prefix` in the first cells of the tables below
+/// "## Reference" of the README.
+fn names_in_tables(readme: &str, prefix: &str) -> BTreeSet<String> {
+    let reference = readme.split("\n## Reference\n").nth(1).unwrap_or_default();
+    let reference = reference.split("\n## ").next().unwrap_or_default();
+    reference
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+        .filter_map(|code| code.split('(').next())
+        .filter(|name| name.starts_with(prefix))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// What people can call and read is in the README's tables and in the reference,
+/// and nothing else is in the extension's schema.
+#[test]
+fn the_tables_of_the_readme_list_the_objects_of_the_extension() -> Result<()> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let readme = read(&root.join("README.md"))?;
+    let reference = read(&root.join("docs/reference.md"))?;
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    for (what, prefix, query) in [
+        (
+            "objects",
+            "snowflake_",
+            // Row types go with their relations.
+            "SELECT DISTINCT split_part(split_part(i.identity, '.', 2), '(', 1)
+             FROM pg_depend AS d
+             JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+             CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS i
+             WHERE e.extname = 'snowflake' AND d.deptype = 'e' AND d.classid <> 'pg_type'::regclass
+               AND i.schema IS DISTINCT FROM 'snowflake_internal'
+               AND i.identity <> 'snowflake_internal'",
+        ),
+        (
+            "settings",
+            "snowflake.",
+            "SELECT name FROM pg_settings WHERE name LIKE 'snowflake.%' AND name <> 'snowflake.unprotected'",
+        ),
+    ] {
+        let present: BTreeSet<String> = column(&mut client, query)?.into_iter().collect();
+        assert_eq!(names_in_tables(&readme, prefix), present, "{what} of the README");
+        for name in &present {
+            assert!(reference.contains(&format!("`{name}")), "{name} is not in docs/reference.md");
+        }
+        println!("documents: {} {what}, all in the README's tables and in the reference", present.len());
+    }
+    Ok(())
 }
 
 #[test]

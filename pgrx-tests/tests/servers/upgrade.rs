@@ -159,21 +159,28 @@ fn earlier_in_use() -> Result<(Cluster, Client, Client)> {
     let cluster = Cluster::builder().conf("snowflake.node_id", 1).start()?;
     cluster.connect()?.batch_execute("CREATE ROLE app LOGIN")?;
     let mut old = create_earlier(&cluster, "old")?;
-    old.batch_execute(GRANTED)?;
+    old.batch_execute(&granted(EARLIER_MARK))?;
     let mut app = cluster.connect_as("app", "old")?;
     use_earlier(&mut app)?;
     Ok((cluster, old, app))
 }
 
-const GRANTED: &str =
-    "GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app; GRANT SELECT ON snowflake_internal.mark TO app;
-     CREATE SCHEMA own AUTHORIZATION app";
+/// What `app` may do in a database whose mark has this name.
+fn granted(mark: &str) -> String {
+    format!(
+        "GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app; GRANT SELECT ON {mark} TO app;
+         CREATE SCHEMA own AUTHORIZATION app"
+    )
+}
+
+/// The mark in a database of the earlier version.
+const EARLIER_MARK: &str = "snowflake_mark";
 
 #[test]
 fn an_upgraded_database_has_the_objects_of_a_fresh_one() -> Result<()> {
     let (cluster, mut old, _app) = earlier_in_use()?;
     let mut fresh = cluster.connect_to_new_database("fresh")?;
-    fresh.batch_execute(GRANTED)?;
+    fresh.batch_execute(&granted("snowflake_internal.mark"))?;
     old.batch_execute("ALTER EXTENSION snowflake UPDATE")?;
     let (mut compared, mut differences) = (0, Vec::new());
     for (what, query) in COMPARED {
@@ -210,6 +217,40 @@ fn no_id_repeats_after_an_upgrade_of_the_extension() -> Result<()> {
     }
     let tally = Tally::of(received);
     println!("upgrade: IDs before and after: {tally}");
+    tally.assert_unique();
+    Ok(())
+}
+
+/// The library may be newer than the extension of a database for as long as the
+/// administrator likes: it finds the mark where that version has it.
+#[test]
+fn no_id_repeats_with_the_catalog_of_the_earlier_version() -> Result<()> {
+    let mut cluster = Cluster::builder().conf("snowflake.node_id", 1).start()?;
+    let mut old = create_earlier(&cluster, "old")?;
+    old.batch_execute("CREATE TABLE t (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n int)")?;
+    let mut received = Vec::new();
+    let mut reserved = 0;
+    for _ in 0..3 {
+        let mut session = cluster.connect_to("old")?;
+        let ids = ids::nextval(&mut session, 10_000)?;
+        assert!(ids[0] > reserved, "{} is below the mark {reserved}", ids[0]);
+        received.extend(ids);
+        session.batch_execute("COPY t (n) FROM PROGRAM 'seq 5000'")?;
+        reserved = number(
+            &mut session,
+            &format!("SELECT last_value FROM {EARLIER_MARK}"),
+        )?;
+        let state = "SELECT count(*) FROM snowflake_status WHERE reserved_until > now()";
+        assert_eq!(number(&mut session, state)?, 1);
+        cluster.kill9_all()?;
+        cluster.start()?;
+    }
+    let mut session = cluster.connect_to("old")?;
+    session.batch_execute("ALTER EXTENSION snowflake UPDATE")?;
+    received.extend(ids::nextval(&mut session, 10_000)?);
+    received.extend(ids::fetch(&mut session, "SELECT id FROM t")?);
+    let tally = Tally::of(received);
+    println!("upgrade: IDs with the catalog of {EARLIER}, 3 x kill -9: {tally}");
     tally.assert_unique();
     Ok(())
 }

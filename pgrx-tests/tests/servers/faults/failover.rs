@@ -258,7 +258,7 @@ fn promote(
     let known: HashSet<i64> = took_over.iter().copied().collect();
     let replicated = written.iter().filter(|id| known.contains(id)).count();
     println!(
-        "failover, {what}: {} rows were written meanwhile, {} of them replicated",
+        "failover, {what}: {} rows were written during the failover, {} of them replicated",
         grouped(written.len()),
         grouped(replicated)
     );
@@ -679,7 +679,7 @@ fn an_owner_restores_all_but_the_mark() -> Result<()> {
     println!("failover: pg_restore by a database's owner says\n{said}");
     assert!(
         !output.status.success(),
-        "the mark was not set, and nobody was told"
+        "the mark was not set, and no notice was given"
     );
     for denied in [
         "sequence snowflake_internal.mark",

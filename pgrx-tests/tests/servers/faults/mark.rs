@@ -624,7 +624,7 @@ fn a_mark_that_was_set_moves_no_other_database() -> Result<()> {
     );
     tally.assert_unique();
 
-    // Not everybody's: it is no ordinary sequence.
+    // Not for all roles: it is no ordinary sequence.
     client.batch_execute("CREATE ROLE somebody LOGIN")?;
     let mut somebody = cluster.connect_as("somebody", "postgres")?;
     for sql in [

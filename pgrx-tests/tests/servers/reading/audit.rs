@@ -456,7 +456,7 @@ fn ids_of_a_second_server_with_the_same_number_are_found() -> Result<()> {
         Ok(cluster)
     };
     let (here, same, other) = (start(1)?, start(1)?, start(2)?);
-    // This server's first, then the others': the later ones can be told.
+    // This server's first, then the others': the later ones can be distinguished.
     insert_by_sessions(&here, "postgres", 6, 500)?;
     insert_by_sessions(&same, "postgres", 6, 500)?;
     insert_by_sessions(&other, "postgres", 6, 500)?;
@@ -508,7 +508,7 @@ fn ids_of_a_second_server_with_the_same_number_are_found() -> Result<()> {
     );
 
     // A restart here: the mark and the floor are ahead of the clock, so what
-    // the other made before is no longer to be told; what it makes later is.
+    // the other made before cannot be distinguished any more; what it issues later can.
     let mut here = here;
     here.restart()?;
     std::thread::sleep(Duration::from_millis(2_100));

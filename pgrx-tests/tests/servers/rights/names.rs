@@ -475,7 +475,7 @@ fn another_roles_sequence_is_not_read() -> Result<()> {
             }
         }
     }
-    // What was kept of others' tables is not for everybody.
+    // What was kept of others' tables is not for all roles.
     client.batch_execute(
         "SET SESSION AUTHORIZATION stranger; CREATE TABLE stranger.t (id serial PRIMARY KEY); CALL snowflake_migrate('stranger.t')",
     )?;

@@ -261,7 +261,7 @@ fn administrative_functions_need_their_rights() -> Result<()> {
         "2BP01",
         &[],
     )?;
-    // Everything it owns can be told from its description.
+    // Everything it owns can be recognised by its description.
     let mute = superuser.query(
         "SELECT pg_describe_object(classid, objid, objsubid) FROM pg_depend
          WHERE refclassid = 'pg_extension'::regclass AND deptype = 'e'

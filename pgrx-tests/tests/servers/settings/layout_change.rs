@@ -3,7 +3,7 @@
 //!
 //! The fault this guards against: IDs of the new layout are smaller numbers
 //! than those of the old one (fewer bits below the timestamp, a later epoch),
-//! and run through what has been issued already as time goes on. The mark is an
+//! and run through what has been issued already as time passes. The mark is an
 //! ID, not a time, so it holds whatever the layout was. What would have to
 //! start below it is refused, unless that takes IDs no further ahead of the
 //! clock than a clock step may be that is slewed.
@@ -415,7 +415,7 @@ fn another_layout_is_reported_until_it_is_accepted() -> Result<()> {
     Ok(())
 }
 
-/// A session, and what it was told since this was last asked.
+/// A session, and the notices it got since this was last called.
 fn listening(cluster: &Cluster) -> Result<(Client, impl Fn() -> Vec<String> + use<>)> {
     let notices = Arc::new(Mutex::new(Vec::new()));
     let mut config = cluster.config("postgres", "postgres");
