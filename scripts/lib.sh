@@ -93,8 +93,9 @@ need_packages() {
     pin_server_dev missing
     command="apt-get install -q -y --no-install-recommends ${missing[*]}"
     by_hand="sudo $command"
-    # Debian's package would create a cluster and start it, which is not wanted. This holds while it is installed only: a server that the machine's
-    # owner installs later comes up the way Debian means it to.
+    # Debian's package would create a cluster and start it, which is not wanted.
+    # This holds only while it is installed: a server that the machine's owner
+    # installs later comes up the way Debian means it to.
     if [[ $command == *" postgresql-15"* && -z $(installed_version postgresql-15) ]]; then
         local dir=/etc/postgresql-common/createcluster.d
         command="mkdir -p $dir; echo create_main_cluster = false >$dir/snowflake-setup.conf; $command"

@@ -682,9 +682,9 @@ fn an_owner_restores_all_but_the_mark() -> Result<()> {
         "the mark was not set, and no notice was given"
     );
     for denied in [
-        "sequence snowflake_internal.mark",
-        "table snowflake_internal.origins",
-        "table snowflake_internal.accepted_layout",
+        "sequence mark",
+        "table origins",
+        "table accepted_layout",
     ] {
         assert!(
             said.contains(&format!("permission denied for {denied}")),
