@@ -286,7 +286,7 @@ const DENIED: &[(&str, &str, &[&str])] = &[
     ("keeper", "CALL snowflake_migrate('k.parted')", &["must be owner of table k.part"]),
     ("keeper", "CALL snowflake_migrate('closed.seen')", &["permission denied for schema closed"]),
     ("keeper", "INSERT INTO snowflake_internal.origins VALUES ('k.t', 'id', 'none', 'bigint', 'now()')",
-        &["permission denied for table snowflake_internal.origins"]),
+        &["permission denied for table origins"]),
     ("keeper", "UPDATE snowflake_internal.origins SET default_expression = 'now()'", &["permission denied"]),
     ("keeper", "DELETE FROM snowflake_internal.origins", &["permission denied"]),
     ("keeper", "TRUNCATE snowflake_internal.origins", &["permission denied"]),
