@@ -10,7 +10,7 @@
 //! - [`server`]: the server's directory and configuration
 //! - [`scenes`]: what is shown, in order
 //! - [`pgbench`]: the clients that insert
-//! - [`print`]: headings and tables
+//! - [`mod@print`]: headings and tables
 
 mod pgbench;
 mod print;

@@ -16,7 +16,7 @@ use crate::shared;
 ///
 /// # Errors
 /// [`Error::StartTooFarAhead`] if that is more than `max_clock_step` ahead of the
-/// clock; else as [`next`](crate::generator::next).
+/// clock; else as [`next`](crate::generator::next()).
 pub fn start_after(function: pg_sys::Oid, id: i64) -> Result<(), Error> {
     let session = session::resolve()?;
     let layout = session.layout();

@@ -47,7 +47,7 @@ pub fn move_to(counters: &'static Counters) {
     count_in(counters);
 }
 
-/// Counts an ID. It is also the [last ID](last_id) when the count is flushed.
+/// Counts an ID. It is also the [last ID](last_id()) when the count is flushed.
 #[inline]
 pub fn count_id() {
     // One thread: a load and a store do what a locked addition would.

@@ -681,11 +681,7 @@ fn an_owner_restores_all_but_the_mark() -> Result<()> {
         !output.status.success(),
         "the mark was not set, and no notice was given"
     );
-    for denied in [
-        "sequence mark",
-        "table origins",
-        "table accepted_layout",
-    ] {
+    for denied in ["sequence mark", "table origins", "table accepted_layout"] {
         assert!(
             said.contains(&format!("permission denied for {denied}")),
             "{said}"
