@@ -1207,8 +1207,8 @@ fn copy_works_in_any_schema_and_is_refused_without_preload() -> Result<()> {
     }
     // Without that function the one of the default is called.
     client.batch_execute(
-        "ALTER EXTENSION snowflake DROP FUNCTION s.snowflake_internal.copy_nextval();
-         DROP FUNCTION s.snowflake_internal.copy_nextval()",
+        "ALTER EXTENSION snowflake DROP FUNCTION snowflake_internal.copy_nextval();
+         DROP FUNCTION snowflake_internal.copy_nextval()",
     )?;
     let from = here(client)?;
     send(client, COPY, 0..500)?;

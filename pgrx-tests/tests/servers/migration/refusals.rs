@@ -401,16 +401,8 @@ const TRAPS: &[(&str, &str, &str)] = &[
     ("pg_sequence_last_value", "regclass", "bigint"),
     ("strpos", "text, text", "int"),
     ("snowflake_nextval", "", "bigint"),
-    (
-        "snowflake_internal.migration_check",
-        "regclass, name",
-        "void",
-    ),
-    (
-        "snowflake_internal.migration_record_origin",
-        "regclass, name",
-        "void",
-    ),
+    ("migration_check", "regclass, name", "void"),
+    ("migration_record_origin", "regclass, name", "void"),
 ];
 
 const OTHER_TRAPS: &str = "
@@ -419,7 +411,7 @@ const OTHER_TRAPS: &str = "
     CREATE FUNCTION trap.joined(text, text) RETURNS text LANGUAGE sql AS 'SELECT trap.spring(''||'')';
     CREATE OPERATOR trap.|| (LEFTARG = text, RIGHTARG = text, FUNCTION = trap.joined);
     CREATE TABLE trap.pg_class (oid oid, relname name, relkind \"char\"); CREATE TABLE trap.pg_attribute (attrelid oid);
-    CREATE TABLE trap.pg_depend (objid oid); CREATE TABLE trap.snowflake_internal.origins (target oid); CREATE TABLE trap.t (id int); CREATE TABLE trap.r (t_id int);
+    CREATE TABLE trap.pg_depend (objid oid); CREATE TABLE trap.origins (target oid); CREATE TABLE trap.t (id int); CREATE TABLE trap.r (t_id int);
     CREATE DOMAIN trap.regclass AS pg_catalog.regclass CHECK (false); CREATE DOMAIN trap.name AS pg_catalog.name CHECK (false);
     CREATE DOMAIN trap.text AS pg_catalog.text CHECK (false); CREATE DOMAIN trap.int8 AS pg_catalog.int8 CHECK (false);
     CREATE TEMP TABLE pg_class (oid oid); CREATE TEMP TABLE pg_attribute (attrelid oid); CREATE TEMP TABLE pg_constraint (oid oid);

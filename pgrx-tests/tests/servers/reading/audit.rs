@@ -868,7 +868,7 @@ fn a_search_path_with_traps_changes_nothing() -> Result<()> {
          CREATE FUNCTION trap.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''sprung''; END';
          CREATE FUNCTION trap.more(bigint, bigint) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''sprung''; END';
          CREATE OPERATOR trap.> (LEFTARG = bigint, RIGHTARG = bigint, FUNCTION = trap.more);
-         CREATE TABLE trap.snowflake_internal.mark (last_value bigint, log_cnt bigint);
+         CREATE TABLE trap.mark (last_value bigint, log_cnt bigint);
          SET search_path = trap, pg_catalog, public",
     )?;
     assert_clean(client, "'t'")?;

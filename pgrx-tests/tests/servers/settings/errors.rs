@@ -257,7 +257,7 @@ fn administrative_functions_need_their_rights() -> Result<()> {
     let mut superuser = cluster.connect_to("shop")?;
     mistake(
         &mut superuser,
-        "DROP SEQUENCE ids.snowflake_internal.mark",
+        "DROP SEQUENCE snowflake_internal.mark",
         "2BP01",
         &[],
     )?;
