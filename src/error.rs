@@ -570,6 +570,12 @@ impl Error {
     }
 }
 
+/// The result of a function that SQL has called. Raises the error, if any.
+#[inline]
+pub fn or_report<T>(result: Result<T, Error>) -> T {
+    result.unwrap_or_else(|error| error.report())
+}
+
 /// A reason of the algorithm crate as a DETAIL: "it has 5 characters" becomes
 /// "It has 5 characters." A sentence stays as it is.
 pub fn sentence(reason: &str) -> String {

@@ -48,7 +48,7 @@ pub use planner::{Replacement, Simplify, SupportRequest, in_memory_context, memo
 pub use record::{Record, RecordType, Scalar};
 pub use relation::{Column, Mode, Relation, Row};
 pub use rights::{TextArray, count_statements, first_row, with_rights_of};
-pub use sequence::Sequence;
+pub use sequence::{Sequence, sequence_data};
 pub use table::{Table, Unfit};
 pub use text::{AsciiText, Name, Text};
 pub use trigger::{Trigger, TriggerResult};

@@ -50,6 +50,7 @@ use snowflake_id::{BootTime, Identity, Layout, SnowflakeId, Tick};
 use crate::catalog;
 use crate::error::Error;
 use crate::generator::floor;
+use crate::pg::sequence_data;
 use crate::shared::{Locked, MarkKey, Shared};
 
 const SEQUENCE_NAME: &CStr = c"mark";
@@ -431,17 +432,6 @@ impl Written {
     }
 }
 
-/// The tuple of a sequence (`FormData_pg_sequence_data`, commands/sequence.h).
-/// Any bytes on the page are a valid value of it. They need not be a valid `bool`.
-#[repr(C)]
-pub struct SequenceData {
-    /// The last value, or the first one.
-    pub last_value: i64,
-    log_cnt: i64,
-    /// A C `bool`: 0 if the value has not been issued yet.
-    pub is_called: u8,
-}
-
 /// The sequence's only page, pinned and exclusively locked until dropped.
 struct Page(pg_sys::Buffer);
 
@@ -499,17 +489,6 @@ impl Drop for Page {
             // SAFETY: pinned and locked by `lock`, released once.
             unsafe { pg_sys::UnlockReleaseBuffer(self.0) };
         }
-    }
-}
-
-/// # Safety
-/// `page` is the page of a sequence: its one tuple is at line pointer 1.
-pub unsafe fn sequence_data(page: pg_sys::Page) -> *mut SequenceData {
-    // SAFETY: per this function's contract.
-    unsafe {
-        let item = pg_sys::PageGetItemId(page, 1);
-        let tuple = pg_sys::PageGetItem(page, item).cast::<pg_sys::HeapTupleHeaderData>();
-        tuple.byte_add(usize::from((*tuple).t_hoff)).cast()
     }
 }
 

@@ -4,9 +4,9 @@
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use super::{class_of, name_of, or_report};
+use super::{class_of, name_of};
 use crate::encoding::readable;
-use crate::error::Error;
+use crate::error::{Error, or_report};
 use crate::pg::{self, Text};
 
 /// The modes that a migration uses.

@@ -21,11 +21,6 @@ use crate::encoding::readable;
 use crate::error::Error;
 use crate::pg::{self, Class, Mode, Relation};
 
-/// Raises the error of a function that failed.
-fn or_report<T>(result: Result<T, Error>) -> T {
-    result.unwrap_or_else(|error| error.report())
-}
-
 /// What the catalog has of a relation now, without a lock on it.
 ///
 /// # Errors

@@ -16,8 +16,8 @@ use std::ffi::{CStr, CString};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use super::{class_of, hold_owned, or_report, require_owner};
-use crate::error::Error;
+use super::{class_of, hold_owned, require_owner};
+use crate::error::{Error, or_report};
 use crate::pg::{self, Text, TextArray};
 
 #[pg_extern(sql = r#"

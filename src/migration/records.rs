@@ -17,10 +17,10 @@ use std::ffi::{CStr, CString};
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use super::{class_of, hold_owned, or_report, require_owner};
+use super::{class_of, hold_owned, require_owner};
 use crate::catalog;
 use crate::encoding::readable;
-use crate::error::Error;
+use crate::error::{Error, or_report};
 use crate::pg::{
     self, Call, Class, Column, Composite, CompositeResult, Mode, Name, Relation, Row, Table, Text,
     Unfit,

@@ -4,8 +4,8 @@
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use super::{class_of, or_report, require_owner};
-use crate::error::Error;
+use super::{class_of, require_owner};
+use crate::error::{Error, or_report};
 use crate::pg::{self, Mode, Relation, Sequence};
 
 /// The last value and whether it was issued; NULLs if the owner of the table

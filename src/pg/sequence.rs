@@ -1,4 +1,4 @@
-//! The state of a sequence, read from its page.
+//! Sequences: the tuple on their only page.
 
 use pgrx::pg_sys;
 
@@ -34,15 +34,20 @@ impl Sequence {
 /// The tuple of a sequence (`FormData_pg_sequence_data`, commands/sequence.h).
 /// Whatever is on the page is a valid value of it: a `bool` need not be.
 #[repr(C)]
-struct SequenceData {
-    last_value: i64,
-    log_cnt: i64,
-    is_called: u8,
+pub struct SequenceData {
+    /// The last value, or the first one.
+    pub last_value: i64,
+    /// How many values are logged ahead; the mark keeps the start number in it.
+    pub log_cnt: i64,
+    /// A C `bool`: 0 if the value has not been issued yet.
+    pub is_called: u8,
 }
 
+/// The tuple on the page of a sequence.
+///
 /// # Safety
 /// `page` is the page of a sequence: its one tuple is at line pointer 1.
-unsafe fn sequence_data(page: pg_sys::Page) -> *mut SequenceData {
+pub unsafe fn sequence_data(page: pg_sys::Page) -> *mut SequenceData {
     // SAFETY: per this function's contract.
     unsafe {
         let item = pg_sys::PageGetItemId(page, 1);

@@ -4,9 +4,9 @@
 use pgrx::prelude::*;
 use snowflake_id::{Layout, SnowflakeId};
 
-use crate::error::Error;
+use crate::error::{Error, or_report};
 use crate::pg::{Call, Text};
-use crate::sql::read::{by_this_server, or_report};
+use crate::sql::read::by_this_server;
 use crate::sql::values::{Instant, layout_named};
 
 /// The number below all IDs.

@@ -3,10 +3,10 @@
 use pgrx::prelude::*;
 use snowflake_id::{Layout, Time};
 
-use crate::error::Error;
+use crate::error::{Error, or_report};
 use crate::generator::accepted_layout;
 use crate::pg::{self, Call, Text};
-use crate::sql::read::{by_this_server, or_report, parts};
+use crate::sql::read::{by_this_server, parts};
 use crate::sql::values::{layout_named, timestamptz};
 
 /// The bits of an ID. The sign bit is always 0 and not shown.

@@ -7,7 +7,7 @@
 use pgrx::prelude::*;
 use snowflake_id::{ComposeError, FieldError, Layout, Parts, SnowflakeId};
 
-use crate::error::Error;
+use crate::error::{Error, or_report};
 use crate::generator::accepted_layout;
 use crate::pg::{Call, Record, RecordType, Scalar, Text};
 use crate::settings;
@@ -128,12 +128,6 @@ pub fn by_this_server<T>(read: impl FnOnce(&Layout) -> Result<T, Error>) -> T {
         Some(layout) => or_report(read(layout)),
         None => or_report(read(&or_report(settings::layout_for_reading()))),
     }
-}
-
-/// The result. Raises the error, if any.
-#[inline]
-pub fn or_report<T>(answer: Result<T, Error>) -> T {
-    answer.unwrap_or_else(|error| error.report())
 }
 
 /// The fields of an ID.

@@ -4,9 +4,8 @@ use pgrx::prelude::*;
 use snowflake_id::{Encoding, SnowflakeId};
 
 use crate::encoding::readable;
-use crate::error::Error;
+use crate::error::{Error, or_report};
 use crate::pg::{AsciiText, Text};
-use crate::sql::read::or_report;
 
 #[pg_extern(immutable, parallel_safe)]
 fn snowflake_to_text(id: i64, encoding: default!(Text<'_>, "'base32'")) -> AsciiText {
