@@ -38,7 +38,7 @@ bounded() {
 }
 
 # Ends what is left of a step. Servers are in groups of their own: each has a
-# watchdog, which ends it when its test is gone.
+# reaper, which ends it when its test is gone.
 group='' guard=''
 end_step() {
     [ -z "$guard" ] || kill -KILL -- "-$guard" 2>/dev/null || :

@@ -6,7 +6,7 @@
 //!   extension's tables and on the mark. Statements like `GRANT ... ON ALL TABLES
 //!   IN SCHEMA` are meant for an application's tables, not for these. (Other roles
 //!   cannot grant anything on them. A grant that remains has no effect:
-//!   `sql/privileges.sql` explains why.)
+//!   `sql/internal/privileges.sql` explains why.)
 
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;

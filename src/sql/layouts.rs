@@ -1,4 +1,4 @@
-//! SQL: the presets. The view over the function is in `sql/layouts.sql`.
+//! SQL: the presets. The view over the function is in `sql/public/layouts.sql`.
 
 use pgrx::prelude::*;
 use snowflake_id::presets;

@@ -1,4 +1,4 @@
-//! SQL: monitoring. The views over these functions are in `sql/monitor.sql`.
+//! SQL: monitoring. The views over these functions are in `sql/public/monitor.sql`.
 
 use std::sync::atomic::Ordering::Relaxed;
 
