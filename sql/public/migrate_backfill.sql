@@ -1,11 +1,12 @@
 -- The procedure commits, so it cannot have a SET clause. All names are qualified.
-CREATE PROCEDURE snowflake_migrate_backfill(
-    target regclass, column_name name DEFAULT NULL, batch_size integer DEFAULT 10000,
+CREATE PROCEDURE snowflake_migrate_backfill_tables(
+    targets regclass[], column_names name[] DEFAULT NULL, batch_size integer DEFAULT 10000,
     pause interval DEFAULT '0', max_replay_lag interval DEFAULT NULL
 ) LANGUAGE plpgsql
 AS $procedure$
 DECLARE
-    key_column pg_catalog.name;
+    key_targets pg_catalog.regclass[];
+    key_columns pg_catalog.name[];
     relations pg_catalog.regclass[];
     watermark pg_catalog.pg_lsn;
     watermark_at timestamp with time zone;
@@ -24,8 +25,10 @@ BEGIN
     -- see the rows written before it.
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    key_column := snowflake_internal.migration_column(target, column_name);
-    relations := snowflake_internal.migration_backfill_begin(target, key_column, batch_size, pause, max_replay_lag);
+    SELECT u.targets, u.column_names INTO key_targets, key_columns
+    FROM snowflake_internal.migration_keys(targets, column_names) AS k
+    CROSS JOIN LATERAL snowflake_internal.migration_unfinished(k.targets, k.column_names) AS u;
+    relations := snowflake_internal.migration_backfill_begin(key_targets, key_columns, batch_size, pause, max_replay_lag);
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     FOR i IN 1 .. pg_catalog.cardinality(relations) LOOP
@@ -44,7 +47,7 @@ BEGIN
                 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
             END LOOP;
             SELECT b.is_done, b.is_waiting, b.report INTO is_done, is_waiting, report
-            FROM snowflake_internal.migration_backfill_batch(target, key_column, relations[i], batch_size) AS b;
+            FROM snowflake_internal.migration_backfill_batch(key_targets, key_columns, relations[i], batch_size) AS b;
             COMMIT;
             SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
             EXIT WHEN is_done;
@@ -64,6 +67,18 @@ BEGIN
             SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
         END LOOP;
     END LOOP;
+END
+$procedure$;
+COMMENT ON PROCEDURE snowflake_migrate_backfill_tables(targets regclass[], column_names name[], batch_size integer, pause interval, max_replay_lag interval) IS
+    'A step of snowflake_migration_plan_tables with online => true: copies the narrow columns of several tables to their shadow columns in batches; resumes after an interruption';
+
+CREATE PROCEDURE snowflake_migrate_backfill(
+    target regclass, column_name name DEFAULT NULL, batch_size integer DEFAULT 10000,
+    pause interval DEFAULT '0', max_replay_lag interval DEFAULT NULL
+) LANGUAGE plpgsql
+AS $procedure$
+BEGIN
+    CALL @extschema@.snowflake_migrate_backfill_tables(ARRAY[target], ARRAY[column_name], batch_size, pause, max_replay_lag);
 END
 $procedure$;
 COMMENT ON PROCEDURE snowflake_migrate_backfill(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval) IS

@@ -8,6 +8,10 @@ DECLARE
     sequence regclass;
     is_new boolean := false;
     has_shadows boolean;
+    -- The keys of an unfinished online migration, which is cancelled as a whole.
+    targets regclass[];
+    column_names name[];
+    other record;
 BEGIN
     -- Checked first: without ownership, migration_column() does not see the record of
     -- the migration, and would report a misleading error.
@@ -15,7 +19,16 @@ BEGIN
         PERFORM snowflake_internal.migration_require_owner(target);
     END IF;
     key_column := snowflake_internal.migration_column(target, column_name);
-    has_shadows := snowflake_internal.migration_drop_shadows(target, key_column);
+    SELECT u.targets, u.column_names INTO targets, column_names
+    FROM snowflake_internal.migration_unfinished(ARRAY[target], ARRAY[key_column]) AS u;
+    has_shadows := snowflake_internal.migration_drop_shadows(targets, column_names);
+    FOR other IN
+        SELECT k.target, k.column_name FROM unnest(targets, column_names) AS k (target, column_name)
+        WHERE has_shadows AND (k.target <> snowflake_migrate_revert.target OR k.column_name <> key_column)
+          AND NOT snowflake_internal.migration_is_switched(k.target, k.column_name)
+    LOOP
+        PERFORM snowflake_internal.migration_record_reverted(other.target, other.column_name);
+    END LOOP;
     PERFORM snowflake_internal.migration_limit_locks();
     PERFORM snowflake_internal.migration_lock_table(target, text 'ACCESS EXCLUSIVE');
     -- Child tables are locked too, because the sequence has to resume after their IDs.

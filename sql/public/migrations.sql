@@ -2,21 +2,23 @@
 -- that pg_catalog's operators and the extension's functions take.
 CREATE VIEW snowflake_migrations AS
     SELECT c.oid::pg_catalog.regclass AS table_name,
-           p.column_name,
-           snowflake_internal.migration_online_step(c.oid::pg_catalog.regclass, p.column_name) AS step,
+           key.column_name,
+           snowflake_internal.migration_online_step(p.targets, p.column_names) AS step,
            p.rows_done, p.rows_total,
            pg_catalog.round(p.run_rows / CASE WHEN p.run_seconds <> 0::pg_catalog.float8 THEN p.run_seconds END)::bigint AS rows_per_second,
            pg_catalog.make_interval(secs => pg_catalog.round(
                (p.rows_total - p.rows_done)::pg_catalog.float8 * p.run_seconds
                / CASE WHEN p.run_rows <> 0::pg_catalog.float8 THEN p.run_rows END)) AS time_left
-    FROM (SELECT s.target, s.column_name, pg_catalog.sum(s.rows_done)::bigint AS rows_done, pg_catalog.sum(s.rows_total)::bigint AS rows_total,
+    FROM (SELECT coalesce(s.key_targets, ARRAY[s.target]) AS targets, coalesce(s.key_column_names, ARRAY[s.column_name]) AS column_names,
+                 pg_catalog.sum(s.rows_done)::bigint AS rows_done, pg_catalog.sum(s.rows_total)::bigint AS rows_total,
                  pg_catalog.sum(s.run_rows)::double precision AS run_rows, pg_catalog.sum(s.run_seconds) AS run_seconds
           FROM snowflake_internal.progress AS s
-          GROUP BY s.target, s.column_name) AS p
-    JOIN pg_catalog.pg_class AS c ON c.oid = p.target::pg_catalog.oid
-    WHERE EXISTS (SELECT FROM snowflake_internal.migration_shadows(c.oid::pg_catalog.regclass, p.column_name) AS s
+          GROUP BY 1, 2) AS p
+    CROSS JOIN LATERAL ROWS FROM (pg_catalog.unnest(p.targets), pg_catalog.unnest(p.column_names)) AS key (target, column_name)
+    JOIN pg_catalog.pg_class AS c ON c.oid = key.target::pg_catalog.oid
+    WHERE EXISTS (SELECT FROM snowflake_internal.migration_shadows(p.targets, p.column_names) AS s
                   WHERE s.trigger_oid IS NOT NULL);
-COMMENT ON VIEW snowflake_migrations IS 'Unfinished online migrations';
+COMMENT ON VIEW snowflake_migrations IS 'Unfinished online migrations. Tables that are migrated together have the same figures';
 COMMENT ON COLUMN snowflake_migrations.table_name IS 'Table whose key is being migrated';
 COMMENT ON COLUMN snowflake_migrations.column_name IS 'Key column';
 COMMENT ON COLUMN snowflake_migrations.step IS 'Current or next step: adding shadow columns, backfill, validating rows, building indexes, adding foreign keys, ready to swap';

@@ -70,6 +70,41 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_column(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: the column to migrate';
 
+-- The keys of a plan, as two arrays of the same length: each key once, in a fixed
+-- order. The first key is the one by which a migration's progress is recorded.
+CREATE FUNCTION snowflake_internal.migration_keys(INOUT targets regclass[], INOUT column_names name[])
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    IF coalesce(cardinality(targets), 0) = 0 THEN
+        RAISE EXCEPTION 'no tables are specified' USING ERRCODE = 'invalid_parameter_value';
+    ELSIF cardinality(column_names) <> cardinality(targets) THEN
+        RAISE EXCEPTION 'there are % tables, but % columns', cardinality(targets), cardinality(column_names)
+            USING ERRCODE = 'invalid_parameter_value',
+                  HINT = 'Specify one column for each table, NULL for the column that takes its values from a sequence.';
+    END IF;
+    SELECT array_agg(k.target ORDER BY k.target::oid, k.column_name), array_agg(k.column_name ORDER BY k.target::oid, k.column_name)
+    INTO targets, column_names
+    FROM (SELECT DISTINCT given.target, snowflake_internal.migration_column(given.target, given.column_name) AS column_name
+          FROM unnest(targets, column_names) AS given (target, column_name)) AS k;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_keys(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the columns to migrate, each once and in a fixed order';
+
+-- The keys in a message.
+CREATE FUNCTION snowflake_internal.migration_key_names(targets regclass[], column_names name[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN cardinality(targets) = 1 THEN format('column "%s" of %s', column_names[1], targets[1])
+                ELSE 'columns ' || string_agg(format('%s.%I', k.target, k.column_name), ', ' ORDER BY k.place) END
+    FROM unnest(targets, column_names) WITH ORDINALITY AS k (target, column_name, place)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_key_names(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the columns in a message';
+
 -- Whether a column's default is snowflake_nextval().
 CREATE FUNCTION snowflake_internal.migration_is_switched(target regclass, column_name name)
 RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
@@ -111,6 +146,20 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_name(target regclass) IS
     'Used by snowflake_migration_plan: a table''s name for statements that run under any search path';
 
+-- The keys as arguments of a function in a statement. They have types, so that no
+-- other function of the same name is a better match.
+CREATE FUNCTION snowflake_internal.migration_key_arguments(targets regclass[], column_names name[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('%L::pg_catalog.regclass[], %L::pg_catalog.name[]',
+                  ARRAY(SELECT snowflake_internal.migration_name(t.target) FROM unnest(targets) WITH ORDINALITY AS t (target, place)
+                        ORDER BY t.place),
+                  column_names)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_key_arguments(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the columns as arguments of a function in a statement';
+
 -- A table, its partitions and its child tables: those that its ALTER TABLE changes.
 CREATE FUNCTION snowflake_internal.migration_table_tree(target regclass, column_name name)
 RETURNS TABLE (relation regclass, attribute smallint) LANGUAGE sql STABLE
@@ -127,16 +176,17 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_table_tree(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: a table, its partitions and its child tables';
 
--- The columns that hold the same IDs: the column itself and the columns that
--- reference it, on any number of levels. Only columns that a table declares
+-- The columns that hold the same IDs: the keys and the columns that reference
+-- them, on any number of levels. Only columns that a table declares
 -- itself are returned: those of partitions and child tables follow their parents.
-CREATE FUNCTION snowflake_internal.migration_linked_columns(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_linked_columns(targets regclass[], column_names name[])
 RETURNS TABLE (relation regclass, attribute smallint, is_narrow boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH RECURSIVE linked (relation, attribute) AS (
-        SELECT a.attrelid, a.attnum FROM pg_attribute AS a
-        WHERE a.attrelid = target AND a.attname = column_name
+        SELECT a.attrelid, a.attnum
+        FROM unnest(targets, column_names) AS key (target, column_name)
+        JOIN pg_attribute AS a ON a.attrelid = key.target AND a.attname = key.column_name
       UNION
         SELECT found.relation, found.attribute
         FROM linked
@@ -168,5 +218,5 @@ AS $function$
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     WHERE a.attinhcount = 0
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_linked_columns(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_linked_columns(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the columns that hold the same IDs, on any number of levels';

@@ -24,15 +24,15 @@ COMMENT ON FUNCTION snowflake_internal.migration_server_obstacles() IS
 
 -- Obstacles of table ownership. ALTER TABLE requires the ownership of a table and
 -- of its partitions. A superuser alters them with the rights of their owners.
-CREATE FUNCTION snowflake_internal.migration_owner_obstacles(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[])
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH root (relation, attname) AS (
-        SELECT target, column_name
+        SELECT key.target, key.column_name FROM unnest(targets, column_names) AS key (target, column_name)
       UNION
         SELECT r.relation, a.attname
-        FROM snowflake_internal.migration_linked_columns(target, column_name) AS r
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         WHERE r.is_narrow
     ), altered AS MATERIALIZED (
@@ -54,9 +54,9 @@ AS $function$
     SELECT format('permission denied for schema %I, which contains the extension', n.nspname),
            format('GRANT USAGE ON SCHEMA %I TO %I.', n.nspname, pg_get_userbyid(a.relowner)), '42501'
     FROM altered AS a JOIN pg_namespace AS n ON n.oid = '@extschema@'::regnamespace
-    WHERE a.relation = target AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
+    WHERE a.relation = ANY (targets) AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_owner_obstacles(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[]) IS
     'Used by snowflake_internal.migration_obstacles: table ownership';
 
 -- Obstacles in the column itself.
@@ -284,28 +284,34 @@ COMMENT ON FUNCTION snowflake_internal.migration_type_obstacles(target regclass,
     'Used by snowflake_internal.migration_obstacles: objects that prevent changing the type of a column';
 
 -- All obstacles that both kinds of plan have.
-CREATE FUNCTION snowflake_internal.migration_obstacles(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_obstacles(targets regclass[], column_names name[])
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     RETURN QUERY SELECT o.* FROM snowflake_internal.migration_server_obstacles() AS o;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_owner_obstacles(target, column_name) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_owner_obstacles(targets, column_names) AS o;
     -- The other checks require the owner's privileges, because they read rows.
     IF FOUND THEN
         RETURN;
     END IF;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_column_obstacles(target, column_name) AS o;
+    RETURN QUERY
+        SELECT o.*
+        FROM unnest(targets, column_names) AS key (target, column_name)
+        CROSS JOIN LATERAL snowflake_internal.migration_column_obstacles(key.target, key.column_name) AS o;
     IF NOT FOUND THEN
-        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_row_obstacles(target, column_name) AS o;
+        RETURN QUERY
+            SELECT o.*
+            FROM unnest(targets, column_names) AS key (target, column_name)
+            CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name) AS o;
     END IF;
     RETURN QUERY
         SELECT o.*
-        FROM snowflake_internal.migration_linked_columns(target, column_name) AS r
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         CROSS JOIN LATERAL snowflake_internal.migration_type_obstacles(r.relation, a.attname) AS o
         WHERE r.is_narrow;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_obstacles(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_obstacles(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: obstacles, and how to remove them';

@@ -21,7 +21,7 @@ BEGIN
                   HINT = 'Run the statements of snowflake_migration_plan() in order.';
     END IF;
     SELECT string_agg(format('%s.%I', r.relation, a.attname), ', ') INTO narrow
-    FROM snowflake_internal.migration_linked_columns(target, column_name) AS r
+    FROM snowflake_internal.migration_linked_columns(ARRAY[target], ARRAY[column_name]) AS r
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     WHERE r.is_narrow;
     IF narrow IS NOT NULL THEN
@@ -43,61 +43,95 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_check(target regclass, column_name name) IS
     'A step of snowflake_migration_plan: fails unless the default can be switched';
 
--- The plan. Each step has the table whose owner's rights it is run with.
-CREATE FUNCTION snowflake_internal.migration_steps(target regclass, column_name name, online boolean)
+-- The note of the statement that gives a column its new default.
+CREATE FUNCTION snowflake_internal.migration_default_note(target regclass, column_name name)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('new rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch',
+                  snowflake_internal.migration_first_id())
+           -- Other columns continue to use the sequence.
+           || coalesce((
+               SELECT '. The sequence is still used by ' || string_agg(format('%s.%I', f.adrelid::regclass, a.attname), ', ')
+               FROM pg_depend AS mine
+               JOIN pg_attrdef AS own ON mine.classid = 'pg_attrdef'::regclass AND mine.objid = own.oid AND own.adrelid = target
+               JOIN pg_attribute AS me ON me.attrelid = own.adrelid AND me.attnum = own.adnum
+                                      AND me.attname = migration_default_note.column_name
+               JOIN pg_class AS s ON s.oid = mine.refobjid AND mine.refclassid = 'pg_class'::regclass AND s.relkind = 'S'
+               JOIN pg_depend AS theirs ON theirs.refclassid = 'pg_class'::regclass AND theirs.refobjid = s.oid
+                                       AND theirs.classid = 'pg_attrdef'::regclass AND theirs.objid <> own.oid
+               JOIN pg_attrdef AS f ON f.oid = theirs.objid
+               JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum), '')
+           || coalesce((
+               SELECT '. New IDs must satisfy the check constraints ' || string_agg(k.conname, ', ' ORDER BY k.conname)
+               FROM pg_constraint AS k JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
+               WHERE k.conrelid = target AND k.contype = 'c' AND a.attname = migration_default_note.column_name), '')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_default_note(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the note of the statement that sets the default';
+
+-- The plan. Each step has the table whose owner's rights it is run with. The keys
+-- are those of migration_keys().
+CREATE FUNCTION snowflake_internal.migration_steps(targets regclass[], column_names name[], online boolean)
 RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    key_column CONSTANT name := snowflake_internal.migration_column(target, column_name);
-    is_switched CONSTANT boolean := snowflake_internal.migration_is_switched(target, key_column);
-    quoted_name CONSTANT text := snowflake_internal.migration_name(target);
-    -- Typed, so that no other function of the same name is a better match.
-    arguments CONSTANT text := format('%L::pg_catalog.regclass, %L::pg_catalog.name', quoted_name, key_column);
     -- Passed as an argument of format(), because a schema name may contain %.
     extension_schema CONSTANT text := '@extschema@';
     is_narrow CONSTANT boolean := EXISTS (
-        SELECT FROM snowflake_internal.migration_linked_columns(target, key_column) AS r WHERE r.is_narrow);
+        SELECT FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r WHERE r.is_narrow);
     is_widening CONSTANT boolean := is_narrow OR EXISTS (
-        SELECT FROM snowflake_internal.migration_origin(target, key_column) AS o
+        SELECT FROM unnest(targets, column_names) AS key (target, column_name)
+        CROSS JOIN LATERAL snowflake_internal.migration_origin(key.target, key.column_name) AS o
         WHERE o.reverted_at IS NULL AND o.data_type IN ('smallint', 'integer'));
+    is_switched CONSTANT boolean := NOT EXISTS (
+        SELECT FROM unnest(targets, column_names) AS key (target, column_name)
+        WHERE NOT snowflake_internal.migration_is_switched(key.target, key.column_name));
     obstacles text;
     code text;
-    identity text;
-    notes text;
+    key record;
     altered record;
 BEGIN
     IF is_narrow OR NOT is_switched THEN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code)
         INTO obstacles, code
-        FROM (SELECT o.* FROM snowflake_internal.migration_obstacles(target, key_column) AS o
+        FROM (SELECT o.* FROM snowflake_internal.migration_obstacles(targets, column_names) AS o
             UNION ALL
-              SELECT o.* FROM snowflake_internal.migration_plan_kind_obstacles(target, key_column, coalesce(online, false)) AS o) AS o;
+              SELECT o.* FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, coalesce(online, false)) AS o) AS o;
         IF obstacles IS NOT NULL THEN
-            RAISE EXCEPTION 'cannot migrate column "%" of %', key_column, target
+            RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
                 USING ERRCODE = code, DETAIL = obstacles,
                       HINT = 'Nothing was changed. Remove the obstacles, then request the plan again.';
         END IF;
     END IF;
     step := 0;
     in_transaction := true;
-    relation := target;
 
-    IF NOT is_switched AND NOT snowflake_internal.migration_is_recorded(target, key_column) THEN
+    FOR key IN
+        SELECT k.target, k.column_name
+        FROM unnest(targets, column_names) WITH ORDINALITY AS k (target, column_name, place)
+        WHERE NOT snowflake_internal.migration_is_switched(k.target, k.column_name)
+          AND NOT snowflake_internal.migration_is_recorded(k.target, k.column_name)
+        ORDER BY k.place
+    LOOP
         step := step + 1;
-        statement := format('SELECT snowflake_internal.migration_record_origin(%s)', arguments);
+        relation := key.target;
+        statement := format('SELECT snowflake_internal.migration_record_origin(%L::pg_catalog.regclass, %L::pg_catalog.name)',
+                            snowflake_internal.migration_name(key.target), key.column_name);
         lock_level := 'SHARE UPDATE EXCLUSIVE';
         rewrites := false;
         note := 'records the sequence of the column, for snowflake_migrate_revert()';
         RETURN NEXT;
-    END IF;
+    END LOOP;
 
     IF online AND is_narrow THEN
         rewrites := false;
+        relation := targets[1];
         FOR statement, lock_level, in_transaction, note IN
             SELECT s.statement, s.lock_level, s.in_transaction, s.note
-            FROM snowflake_internal.migration_online_steps(target, key_column) AS s
+            FROM snowflake_internal.migration_online_steps(targets, column_names) AS s
         LOOP
             step := step + 1;
             RETURN NEXT;
@@ -116,11 +150,11 @@ BEGIN
                        SELECT r.relation::oid UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid)
                    SELECT tree.relid FROM tree) AS t)) AS size,
                EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = r.relation) AS is_partitioned
-        FROM snowflake_internal.migration_linked_columns(target, key_column) AS r
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         WHERE r.is_narrow
         GROUP BY r.relation
-        ORDER BY r.relation = target DESC, r.relation::text
+        ORDER BY r.relation = ANY (targets) DESC, r.relation::text
     LOOP
         step := step + 1;
         relation := altered.relation;
@@ -136,38 +170,27 @@ BEGIN
         RETURN NEXT;
     END LOOP;
 
-    IF NOT is_switched THEN
-        SELECT a.attidentity INTO identity FROM pg_attribute AS a WHERE a.attrelid = target AND a.attname = key_column;
+    FOR key IN
+        SELECT k.target, k.column_name, snowflake_internal.migration_name(k.target) AS quoted_name, a.attidentity
+        FROM unnest(targets, column_names) WITH ORDINALITY AS k (target, column_name, place)
+        JOIN pg_attribute AS a ON a.attrelid = k.target AND a.attname = k.column_name
+        WHERE NOT snowflake_internal.migration_is_switched(k.target, k.column_name)
+        ORDER BY k.place
+    LOOP
         step := step + 1;
-        relation := target;
+        relation := key.target;
         statement := snowflake_internal.migration_do_block(
             CASE WHEN online
-                 THEN format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n', ARRAY[quoted_name])
-                 ELSE format(E'    LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;\n', quoted_name) END
-            || format(E'    PERFORM snowflake_internal.migration_check(%s);\n', arguments)
-            || CASE WHEN identity <> '' THEN format(E'    ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;\n', quoted_name, key_column) ELSE '' END
-            || format(E'    ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval();\n', quoted_name, key_column, extension_schema));
+                 THEN format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n', ARRAY[key.quoted_name])
+                 ELSE format(E'    LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;\n', key.quoted_name) END
+            || format(E'    PERFORM snowflake_internal.migration_check(%L::pg_catalog.regclass, %L::pg_catalog.name);\n', key.quoted_name, key.column_name)
+            || CASE WHEN key.attidentity <> '' THEN format(E'    ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;\n', key.quoted_name, key.column_name) ELSE '' END
+            || format(E'    ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval();\n', key.quoted_name, key.column_name, extension_schema));
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := false;
-        -- Other columns continue to use the sequence.
-        SELECT string_agg(format('%s.%I', f.adrelid::regclass, a.attname), ', ') INTO notes
-        FROM pg_depend AS mine
-        JOIN pg_attrdef AS own ON mine.classid = 'pg_attrdef'::regclass AND mine.objid = own.oid AND own.adrelid = target
-        JOIN pg_attribute AS me ON me.attrelid = own.adrelid AND me.attnum = own.adnum AND me.attname = key_column
-        JOIN pg_class AS s ON s.oid = mine.refobjid AND mine.refclassid = 'pg_class'::regclass AND s.relkind = 'S'
-        JOIN pg_depend AS theirs ON theirs.refclassid = 'pg_class'::regclass AND theirs.refobjid = s.oid
-                                AND theirs.classid = 'pg_attrdef'::regclass AND theirs.objid <> own.oid
-        JOIN pg_attrdef AS f ON f.oid = theirs.objid
-        JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum;
-        note := format('new rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch',
-                       snowflake_internal.migration_first_id())
-                || coalesce('. The sequence is still used by ' || notes, '');
-        SELECT string_agg(k.conname, ', ' ORDER BY k.conname) INTO notes
-        FROM pg_constraint AS k JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
-        WHERE k.conrelid = target AND k.contype = 'c' AND a.attname = key_column;
-        note := note || coalesce('. New IDs must satisfy the check constraints ' || notes, '');
+        note := snowflake_internal.migration_default_note(key.target, key.column_name);
         RETURN NEXT;
-    END IF;
+    END LOOP;
 
     -- A rewritten column has no statistics until the table is analyzed. Which
     -- columns have been rewritten is not known, so columns without statistics are
@@ -177,7 +200,7 @@ BEGIN
         SELECT f.relation, snowflake_internal.migration_name(f.relation) AS quoted_name,
                string_agg(DISTINCT quote_ident(r.attname), ', ') AS names
         FROM (SELECT r.relation, a.attname, bool_or(r.is_narrow) OVER (PARTITION BY r.relation) AS is_rewritten
-              FROM snowflake_internal.migration_linked_columns(target, key_column) AS r
+              FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
               JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute) AS r
         CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, r.attname) AS f
         JOIN pg_class AS c ON c.oid = f.relation AND NOT c.relispartition AND c.relkind <> 'f'
@@ -185,7 +208,7 @@ BEGIN
           AND (r.is_rewritten
                OR is_widening AND snowflake_internal.migration_lacks_statistics(f.relation, r.attname))
         GROUP BY f.relation
-        ORDER BY f.relation = target DESC, f.relation::text
+        ORDER BY f.relation = ANY (targets) DESC, f.relation::text
     LOOP
         step := step + 1;
         relation := altered.relation;
@@ -197,7 +220,7 @@ BEGIN
     END LOOP;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_steps(target regclass, column_name name, online boolean) IS
+COMMENT ON FUNCTION snowflake_internal.migration_steps(targets regclass[], column_names name[], online boolean) IS
     'Used by snowflake_migration_plan: its steps, each with the table whose owner runs it in snowflake_migrate';
 
 -- Limits the wait for a lock to a few seconds, unless the caller has set
@@ -215,3 +238,48 @@ END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_limit_locks() IS
     'Used by snowflake_migrate: limits the wait for locks to a few seconds, unless lock_timeout is set';
+
+-- The plan for the keys that a caller specifies, or for all keys of the unfinished
+-- online migration that they belong to.
+CREATE FUNCTION snowflake_internal.migration_plan(targets regclass[], column_names name[], online boolean)
+RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    SELECT k.targets, k.column_names INTO targets, column_names
+    FROM snowflake_internal.migration_keys(targets, column_names) AS k;
+    IF online THEN
+        SELECT u.targets, u.column_names INTO targets, column_names
+        FROM snowflake_internal.migration_unfinished(targets, column_names) AS u;
+    END IF;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_steps(targets, column_names, online) AS s;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_plan(targets regclass[], column_names name[], online boolean) IS
+    'Used by snowflake_migration_plan: the steps for the tables that the caller specifies';
+
+-- Runs the plan in one transaction.
+CREATE FUNCTION snowflake_internal.migration_migrate(targets regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    plan_step record;
+    done integer := 0;
+BEGIN
+    PERFORM snowflake_internal.migration_limit_locks();
+    FOR plan_step IN SELECT * FROM snowflake_internal.migration_plan(targets, column_names, false) LOOP
+        RAISE NOTICE 'step %: %', plan_step.step, plan_step.note;
+        PERFORM snowflake_internal.migration_run(plan_step.relation, plan_step.statement);
+        done := done + 1;
+    END LOOP;
+    IF done = 0 AND cardinality(targets) = 1 THEN
+        RAISE NOTICE 'nothing to do: % is already migrated', targets[1];
+    ELSIF done = 0 THEN
+        RAISE NOTICE 'nothing to do: % are already migrated', array_to_string(targets, ', ');
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_migrate(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migrate: runs the statements of the plan in order';

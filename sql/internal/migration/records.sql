@@ -96,10 +96,13 @@ CREATE TABLE snowflake_internal.progress (
     run_rows bigint NOT NULL DEFAULT 0,
     run_seconds double precision NOT NULL DEFAULT 0,
     updated_at timestamp with time zone NOT NULL DEFAULT pg_catalog.clock_timestamp(),
+    -- All keys of the migration; NULL if target and column_name are the only one.
+    key_targets regclass[],
+    key_column_names name[],
     PRIMARY KEY (target, column_name, relation)
 ) USING heap WITH (fillfactor = 50);
 COMMENT ON TABLE snowflake_internal.progress IS 'Progress of online migrations in copying rows, as shown by snowflake_migrations; written by the extension only';
-COMMENT ON COLUMN snowflake_internal.progress.target IS 'Table whose key is being migrated';
+COMMENT ON COLUMN snowflake_internal.progress.target IS 'Table whose key is being migrated; the first one of several';
 COMMENT ON COLUMN snowflake_internal.progress.column_name IS 'Key column';
 COMMENT ON COLUMN snowflake_internal.progress.relation IS 'Table whose rows are copied: target, or a table that references it';
 COMMENT ON COLUMN snowflake_internal.progress.filenode IS 'File of the table when the copying began';
@@ -112,6 +115,8 @@ COMMENT ON COLUMN snowflake_internal.progress.rows_total IS 'Estimated number of
 COMMENT ON COLUMN snowflake_internal.progress.run_rows IS 'Part of rows_done that the current or the last call added';
 COMMENT ON COLUMN snowflake_internal.progress.run_seconds IS 'Time that they took in seconds, with the pauses between batches';
 COMMENT ON COLUMN snowflake_internal.progress.updated_at IS 'Time of the last update';
+COMMENT ON COLUMN snowflake_internal.progress.key_targets IS 'Tables whose keys are migrated together';
+COMMENT ON COLUMN snowflake_internal.progress.key_column_names IS 'Key columns of these tables';
 GRANT SELECT ON snowflake_internal.progress TO PUBLIC;
 
 -- As for snowflake_internal.origins, the rows are valid on one server only.

@@ -23,7 +23,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_update_triggers(relation regcla
 -- Copies the missing values of one range of blocks, and records the progress.
 -- is_done is true when no rows remain.
 CREATE FUNCTION snowflake_internal.migration_backfill_batch(
-    target regclass, column_name name, relation regclass, batch_size integer,
+    targets regclass[], column_names name[], relation regclass, batch_size integer,
     OUT is_done boolean, OUT is_waiting boolean, OUT report text
 ) LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -50,18 +50,18 @@ DECLARE
     rate double precision;
 BEGIN
     is_waiting := false;
-    step := snowflake_internal.migration_progress(target, column_name, relation);
+    step := snowflake_internal.migration_progress(targets[1], column_names[1], relation);
     SELECT string_agg(format('%I = source.%I', s.shadow_name, s.narrow), ', '),
            '(' || string_agg(format('source.%I IS DISTINCT FROM source.%I', s.shadow_name, s.narrow), ' OR ') || ')'
     INTO assignments, is_missing
-    FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    FROM snowflake_internal.migration_shadows(targets, column_names) AS s
     WHERE s.relation = migration_backfill_batch.relation AND s.is_kept;
     IF step.target IS NULL OR assignments IS NULL THEN
-        RAISE EXCEPTION 'the migration of column "%" of % was ended by another session', column_name, target
+        RAISE EXCEPTION 'the migration of % was ended by another session', snowflake_internal.migration_key_names(targets, column_names)
             USING ERRCODE = 'object_not_in_prerequisite_state';
     ELSIF step.filenode IS DISTINCT FROM pg_relation_filenode(relation) THEN
         -- Rewritten by VACUUM FULL or a similar command.
-        PERFORM snowflake_internal.migration_record_backfill(target, column_name, relation);
+        PERFORM snowflake_internal.migration_record_backfill(targets, column_names, relation);
         is_done := false;
         report := format('%s was rewritten: its rows are checked again', relation);
         RETURN;
@@ -135,25 +135,25 @@ BEGIN
     -- The time since the last record, including the pauses.
     step.run_seconds := step.run_seconds + extract(epoch FROM clock_timestamp() - (
         SELECT max(p.updated_at) FROM snowflake_internal.progress AS p
-        WHERE p.target = migration_backfill_batch.target
-          AND p.column_name = migration_backfill_batch.column_name));
+        WHERE p.target = targets[1]
+          AND p.column_name = column_names[1]));
     PERFORM snowflake_internal.migration_record_progress(step);
 
     SELECT m.rows_per_second INTO rate FROM (
         SELECT sum(p.run_rows) / nullif(sum(p.run_seconds), 0) AS rows_per_second
         FROM snowflake_internal.progress AS p
-        WHERE p.target = migration_backfill_batch.target
-          AND p.column_name = migration_backfill_batch.column_name) AS m;
+        WHERE p.target = targets[1]
+          AND p.column_name = column_names[1]) AS m;
     report := CASE WHEN is_waiting
         THEN format('%s: rows are locked by other transactions, and will be tried again', step.relation)
         ELSE (SELECT format('%s: %s of %s rows, %s rows/s, %s left', step.relation, sum(p.rows_done), sum(p.rows_total), round(rate),
                             coalesce(make_interval(secs => round((sum(p.rows_total) - sum(p.rows_done)) / nullif(rate, 0)))::text, 'unknown time'))
               FROM snowflake_internal.progress AS p
-              WHERE p.target = migration_backfill_batch.target
-                AND p.column_name = migration_backfill_batch.column_name) END;
+              WHERE p.target = targets[1]
+                AND p.column_name = column_names[1]) END;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_backfill_batch(target regclass, column_name name, relation regclass, batch_size integer) IS
+COMMENT ON FUNCTION snowflake_internal.migration_backfill_batch(targets regclass[], column_names name[], relation regclass, batch_size integer) IS
     'Used by snowflake_migrate_backfill: copies one range of blocks';
 
 -- The standbys and subscribers that are behind by more than max_replay_lag. Their
@@ -182,7 +182,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_replay_lag(max_replay_lag inter
 -- Checks the arguments of the backfill, starts it, and returns the tables whose
 -- rows have to be copied.
 CREATE FUNCTION snowflake_internal.migration_backfill_begin(
-    target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval
+    targets regclass[], column_names name[], batch_size integer, pause interval, max_replay_lag interval
 ) RETURNS regclass[] LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -193,7 +193,7 @@ DECLARE
     code text;
     relation regclass;
 BEGIN
-    PERFORM snowflake_internal.migration_require_owner(target);
+    PERFORM snowflake_internal.migration_require_owner(key.target) FROM unnest(targets) AS key (target);
     IF batch_size IS NULL OR batch_size < 1 THEN
         RAISE EXCEPTION 'batch_size must be at least 1, but is %', coalesce(batch_size::text, 'NULL') USING ERRCODE = 'invalid_parameter_value';
     ELSIF pause IS NULL OR pause < interval '0' THEN
@@ -208,7 +208,7 @@ BEGIN
     SELECT array_agg(DISTINCT s.relation) FILTER (WHERE s.is_kept),
            string_agg(format('%s.%I', s.relation, s.narrow), ', ') FILTER (WHERE NOT s.is_kept)
     INTO relations, missing
-    FROM snowflake_internal.migration_shadows(target, column_name) AS s;
+    FROM snowflake_internal.migration_shadows(targets, column_names) AS s;
     IF missing IS NOT NULL THEN
         RAISE EXCEPTION 'columns have no shadow column yet: %', missing
             USING ERRCODE = 'object_not_in_prerequisite_state',
@@ -218,21 +218,21 @@ BEGIN
     FROM unnest(relations) AS r (relation)
     CROSS JOIN LATERAL snowflake_internal.migration_update_obstacles(r.relation) AS o;
     IF obstacles IS NOT NULL THEN
-        RAISE EXCEPTION 'cannot copy column "%" of %', column_name, target
+        RAISE EXCEPTION 'cannot copy %', snowflake_internal.migration_key_names(targets, column_names)
             USING ERRCODE = code, DETAIL = obstacles, HINT = 'Nothing was changed. Remove the obstacles, then run it again.';
     END IF;
-    relations := ARRAY(SELECT r.relation FROM unnest(relations) AS r (relation) ORDER BY r.relation = target DESC, r.relation::text);
+    relations := ARRAY(SELECT r.relation FROM unnest(relations) AS r (relation) ORDER BY r.relation = ANY (targets) DESC, r.relation::text);
     FOREACH relation IN ARRAY relations LOOP
-        PERFORM snowflake_internal.migration_record_backfill(target, column_name, relation);
+        PERFORM snowflake_internal.migration_record_backfill(targets, column_names, relation);
     END LOOP;
     RETURN relations;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_backfill_begin(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval) IS
+COMMENT ON FUNCTION snowflake_internal.migration_backfill_begin(targets regclass[], column_names name[], batch_size integer, pause interval, max_replay_lag interval) IS
     'Used by snowflake_migrate_backfill: checks its arguments, starts it, and returns the tables to copy';
 
 -- The statement that copies the rows, and those that check each row afterwards.
-CREATE FUNCTION snowflake_internal.migration_backfill_steps(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_backfill_steps(targets regclass[], column_names name[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -252,21 +252,24 @@ BEGIN
     FROM (SELECT DISTINCT s.relation, snowflake_internal.migration_row_estimate(s.relation) AS rows,
                  pg_relation_size(s.relation) AS heap, pg_relation_size(s.relation) + pg_indexes_size(s.relation) AS bytes,
                  (SELECT count(*) FROM pg_index AS i WHERE i.indrelid = s.relation) AS indexes
-          FROM snowflake_internal.migration_shadows(target, column_name) AS s WHERE NOT s.is_filled) AS t;
+          FROM snowflake_internal.migration_shadows(targets, column_names) AS s WHERE NOT s.is_filled) AS t;
     IF tables IS NULL THEN
         RETURN;
     END IF;
     -- Not needed if all tables are copied. The validation that follows would show
     -- any missing rows.
-    IF EXISTS (SELECT FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    IF EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
                LEFT JOIN snowflake_internal.progress AS p
-                   ON p.target = migration_backfill_steps.target
-                  AND p.column_name = migration_backfill_steps.column_name AND p.relation = s.relation
+                   ON p.target = targets[1]
+                  AND p.column_name = column_names[1] AND p.relation = s.relation
                WHERE NOT s.is_filled
                  AND (s.is_kept AND p.blocks_done >= p.blocks_total AND p.skipped = '{}' AND p.filenode = pg_relation_filenode(s.relation)) IS NOT TRUE)
     THEN
-        statement := format('CALL %s.snowflake_migrate_backfill(%L::pg_catalog.regclass, %L::pg_catalog.name)',
-                            extension_schema, snowflake_internal.migration_name(target), column_name);
+        statement := CASE WHEN cardinality(targets) = 1
+            THEN format('CALL %s.snowflake_migrate_backfill(%L::pg_catalog.regclass, %L::pg_catalog.name)',
+                        extension_schema, snowflake_internal.migration_name(targets[1]), column_names[1])
+            ELSE format('CALL %s.snowflake_migrate_backfill_tables(%s)',
+                        extension_schema, snowflake_internal.migration_key_arguments(targets, column_names)) END;
         lock_level := 'ROW EXCLUSIVE';
         in_transaction := false;
         note := format('copies the columns of about %s rows of %s in batches, one transaction each. Each row is written again: up to %s more disk space until it is vacuumed, and about %s of WAL',
@@ -276,9 +279,9 @@ BEGIN
     FOR statement, note IN
         SELECT format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(s.relation), s.check_name),
                format('checks that each row has its shadow of %I, which later steps rely on. If it fails (23514), CALL snowflake_migrate_backfill() again', s.narrow)
-        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
         WHERE NOT s.is_filled
-        ORDER BY s.relation = target DESC, s.relation::text, s.attribute
+        ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.attribute
     LOOP
         lock_level := 'SHARE UPDATE EXCLUSIVE';
         in_transaction := true;
@@ -286,5 +289,5 @@ BEGIN
     END LOOP;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_backfill_steps(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_backfill_steps(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the statements that copy rows, and check them afterwards';

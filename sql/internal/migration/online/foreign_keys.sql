@@ -1,7 +1,7 @@
 -- The foreign keys on shadow columns: one for each foreign key that has a narrow
 -- column on either side.
 
-CREATE FUNCTION snowflake_internal.migration_shadow_foreign_keys(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_shadow_foreign_keys(targets regclass[], column_names name[])
 RETURNS TABLE (
     foreign_key oid, name name, relation regclass, referenced regclass, shadow_name name, shadow oid,
     is_to_be_valid boolean, is_ready boolean, definition text
@@ -10,7 +10,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
         SELECT s.relation, s.attribute, s.shadow_name, s.shadow
-        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
     ), narrow_key AS MATERIALIZED (
         SELECT k.*, snowflake_internal.migration_shadow_name(text 'foreign key', k.conname) AS shadow_name,
                -- From PostgreSQL 18 on, a foreign key may be NOT ENFORCED.
@@ -55,24 +55,24 @@ AS $function$
         LEFT JOIN shadow AS s ON s.relation = m.conrelid AND s.attribute = k.attribute) AS emptied
     LEFT JOIN pg_constraint AS n ON n.contype = 'f' AND n.conrelid = m.conrelid AND n.conname = m.shadow_name
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_shadow_foreign_keys(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_shadow_foreign_keys(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the foreign keys of the narrow columns, and those of their shadows';
 
 -- The statements that add the foreign keys. An added foreign key is checked for
 -- new rows immediately, so the referenced rows must already have shadow values.
-CREATE FUNCTION snowflake_internal.migration_foreign_key_steps(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_foreign_key_steps(targets regclass[], column_names name[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT step.statement, step.lock_level, true, step.note
-    FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+    FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
     CROSS JOIN LATERAL (
         SELECT 1 AS place,
                snowflake_internal.migration_do_block(
                    format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''SHARE ROW EXCLUSIVE'');\n',
                           ARRAY(SELECT snowflake_internal.migration_name(f.relation) UNION SELECT snowflake_internal.migration_name(f.referenced)))
-                   || format(E'    PERFORM snowflake_internal.migration_require_filled(%L::pg_catalog.regclass, %L::pg_catalog.name);\n',
-                             snowflake_internal.migration_name(target), column_name)
+                   || format(E'    PERFORM snowflake_internal.migration_require_filled(%s);\n',
+                             snowflake_internal.migration_key_arguments(targets, column_names))
                    || format(E'    %s;\n', f.definition)) AS statement,
                'SHARE ROW EXCLUSIVE' AS lock_level,
                format('adds the counterpart of foreign key %I, which is checked for rows written from now on; holds the lock for a moment, after short attempts to acquire it', f.name) AS note
@@ -85,5 +85,5 @@ AS $function$
     WHERE NOT f.is_ready
     ORDER BY f.relation::text, f.name, step.place
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_steps(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_steps(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the statements that add the foreign keys of shadow columns';

@@ -1,6 +1,6 @@
 -- The indexes of the shadow columns: one for each index of a narrow column.
 
-CREATE FUNCTION snowflake_internal.migration_shadow_indexes(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_shadow_indexes(targets regclass[], column_names name[])
 RETURNS TABLE (
     index regclass, relation regclass, shadow_name name, shadow regclass, is_ready boolean, definition text
 ) LANGUAGE sql STABLE
@@ -8,7 +8,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
         SELECT s.relation, s.attribute, s.shadow_name, s.shadow
-        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
     ), narrow_index AS MATERIALIZED (
         SELECT i.*, c.relname, c.relnamespace, c.relam, c.reltablespace, c.reloptions,
                snowflake_internal.migration_shadow_name(text 'index', c.relname) AS shadow_name
@@ -67,17 +67,17 @@ AS $function$
     LEFT JOIN (pg_index AS j JOIN pg_class AS jc ON jc.oid = j.indexrelid)
         ON j.indrelid = m.indrelid AND jc.relname = m.shadow_name AND jc.relnamespace = m.relnamespace
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_shadow_indexes(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_shadow_indexes(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the indexes of the narrow columns, and those of their shadows';
 
 -- The statements that build the indexes. An interrupted build leaves an invalid
 -- index, which has to be dropped first.
-CREATE FUNCTION snowflake_internal.migration_index_steps(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_index_steps(targets regclass[], column_names name[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT step.statement, 'SHARE UPDATE EXCLUSIVE', false, step.note
-    FROM snowflake_internal.migration_shadow_indexes(target, column_name) AS i
+    FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
     CROSS JOIN LATERAL (
         SELECT 1 AS place, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(i.shadow)) AS statement,
                'removes the invalid index of an interrupted build' AS note
@@ -87,7 +87,7 @@ AS $function$
                format('builds the counterpart of index %s; needs as much disk space as that index (%s now), and as much WAL', i.index, pg_size_pretty(pg_relation_size(i.index)))
     ) AS step
     WHERE NOT i.is_ready
-    ORDER BY i.relation = target DESC, i.relation::text, i.index::text, step.place
+    ORDER BY i.relation = ANY (targets) DESC, i.relation::text, i.index::text, step.place
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_index_steps(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_index_steps(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the statements that build the indexes of shadow columns';

@@ -24,14 +24,14 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_update_obstacles(relation regclass) IS
     'Used by snowflake_internal.migration_online_obstacles: triggers and rules that an UPDATE of every row would fire';
 
-CREATE FUNCTION snowflake_internal.migration_online_obstacles(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_online_obstacles(targets regclass[], column_names name[])
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH narrow_column AS MATERIALIZED (
         SELECT s.*, c.relkind, c.relispartition, c.relpersistence, c.relforcerowsecurity, c.relreplident, c.relnamespace, c.relname,
                c.relowner, a.attidentity
-        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
         JOIN pg_class AS c ON c.oid = s.relation
         JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
     ), indexed AS MATERIALIZED (
@@ -53,7 +53,7 @@ AS $function$
       UNION ALL
         SELECT DISTINCT 1, format('partitioned table %s references the key', f.relation),
                'A foreign key of a partitioned table cannot be added NOT VALID: use the plan for a maintenance window (online => false).', '55000'
-        FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+        FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
         JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'p'
         WHERE NOT EXISTS (SELECT FROM narrow_column AS m WHERE m.relation = f.relation)
       UNION ALL
@@ -69,11 +69,12 @@ AS $function$
       UNION ALL
         SELECT 4, format('column %I of %s is an identity column that references another one', m.narrow, m.relation),
                'The identity sequence cannot be moved to another column: ALTER COLUMN ... DROP IDENTITY, or use the plan for a maintenance window (online => false).', '55000'
-        FROM narrow_column AS m WHERE m.attidentity <> '' AND (m.relation <> target OR m.narrow <> column_name)
+        FROM narrow_column AS m WHERE m.attidentity <> '' AND NOT EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, column_name)
+                          WHERE key.target = m.relation AND key.column_name = m.narrow)
       UNION ALL
         SELECT 5, format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
                format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
-        FROM narrow_column AS m WHERE m.relforcerowsecurity AND m.relation <> target
+        FROM narrow_column AS m WHERE m.relforcerowsecurity AND m.relation <> ALL (targets)
       UNION ALL
         SELECT 6, format('index %s uses column %I of %s in an expression or in its WHERE clause', i.indexrelid::regclass, i.narrow, i.relation),
                'Drop it, and create it again (CONCURRENTLY) afterwards.', '55000'
@@ -107,7 +108,7 @@ AS $function$
       UNION ALL
         SELECT DISTINCT 7, format('foreign key %I of %s sets a default', f.name, f.relation),
                'If there are two such foreign keys, only the first one to fire works: use the plan for a maintenance window (online => false).', '55000'
-        FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+        FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
         JOIN pg_constraint AS k ON k.oid = f.foreign_key AND 'd' IN (k.confdeltype, k.confupdtype)
       UNION ALL
         SELECT 8, format('not-null constraint %I of %s is not valid', k.conname, m.relation),
@@ -166,26 +167,26 @@ AS $function$
         WHERE m.check_oid IS NOT NULL AND (pg_get_constraintdef(m.check_oid) ~ 'IS NOT NULL') <> m.is_required
       UNION ALL
         SELECT 15, format('%s has a name that the migration needs', c.oid::regclass), 'Rename or drop it.', '55000'
-        FROM snowflake_internal.migration_shadow_indexes(target, column_name) AS i
+        FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
         JOIN pg_class AS c ON c.relname = i.shadow_name
                           AND c.relnamespace = (SELECT o.relnamespace FROM pg_class AS o WHERE o.oid = i.index)
         LEFT JOIN pg_index AS own ON own.indexrelid = c.oid AND own.indrelid = i.relation
         WHERE own.indexrelid IS NULL OR own.indisvalid AND NOT i.is_ready
       UNION ALL
         SELECT 15, format('constraint %I of %s has a name that the migration needs', k.conname, f.relation), 'Rename or drop it.', '55000'
-        FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+        FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
         JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.conname = f.shadow_name
         WHERE NOT f.is_ready AND (k.contype <> 'f' OR k.convalidated)
       UNION ALL
         SELECT DISTINCT 16, format('permission denied for table %s, which column %I of %s references', f.referenced, m.narrow, m.relation),
                format('GRANT REFERENCES, UPDATE ON %s TO %I.', f.referenced, current_user), '42501'
         FROM narrow_column AS m
-        JOIN snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f ON f.relation = m.relation
+        JOIN snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f ON f.relation = m.relation
         WHERE NOT (has_table_privilege(f.referenced, 'REFERENCES') AND has_table_privilege(f.referenced, 'UPDATE, DELETE, TRUNCATE'))
       UNION ALL
         SELECT DISTINCT 16, format('must be owner of table %s', f.relation),
                format('Its foreign key %I has to be created again: run it as a member of %I, or as a superuser.', f.name, pg_get_userbyid(c.relowner)), '42501'
-        FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+        FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
         JOIN pg_class AS c ON c.oid = f.relation AND NOT pg_has_role(c.relowner, 'USAGE')
         WHERE NOT EXISTS (SELECT FROM narrow_column AS m WHERE m.relation = f.relation)
       UNION ALL
@@ -203,25 +204,25 @@ AS $function$
     FROM (SELECT DISTINCT m.relation FROM narrow_column AS m) AS r
     CROSS JOIN LATERAL snowflake_internal.migration_update_obstacles(r.relation) AS o
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_online_obstacles(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_online_obstacles(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: obstacles to an online migration, and how to remove them';
 
 -- Obstacles to one of the two kinds of plan.
-CREATE FUNCTION snowflake_internal.migration_plan_kind_obstacles(target regclass, column_name name, online boolean)
+CREATE FUNCTION snowflake_internal.migration_plan_kind_obstacles(targets regclass[], column_names name[], online boolean)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     IF online THEN
-        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_online_obstacles(target, column_name) AS o;
+        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_online_obstacles(targets, column_names) AS o;
     ELSE
         RETURN QUERY
             SELECT format('column %I of %s is being migrated online', s.narrow, s.relation),
                    'Request the rest of that plan (online => true), or cancel it with snowflake_migrate_revert().', '55000'
-            FROM snowflake_internal.migration_shadows(target, column_name) AS s
+            FROM snowflake_internal.migration_shadows(targets, column_names) AS s
             WHERE s.trigger_oid IS NOT NULL;
     END IF;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_plan_kind_obstacles(target regclass, column_name name, online boolean) IS
+COMMENT ON FUNCTION snowflake_internal.migration_plan_kind_obstacles(targets regclass[], column_names name[], online boolean) IS
     'Used by snowflake_migration_plan: obstacles to one of the two kinds of plan';

@@ -2,19 +2,21 @@
 
 -- Records that a table's rows are to be copied. An interrupted copy resumes. A
 -- finished one starts again, because the caller requested another pass.
-CREATE FUNCTION snowflake_internal.migration_record_backfill(target regclass, column_name name, relation regclass)
+CREATE FUNCTION snowflake_internal.migration_record_backfill(targets regclass[], column_names name[], relation regclass)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     -- Waits for a session that copies the same table.
-    step snowflake_internal.progress := snowflake_internal.migration_progress(target, column_name, relation);
+    step snowflake_internal.progress := snowflake_internal.migration_progress(targets[1], column_names[1], relation);
     file CONSTANT oid := pg_relation_filenode(relation);
     is_unfinished CONSTANT boolean := step.filenode = file AND (step.blocks_done < step.blocks_total OR step.skipped <> '{}');
 BEGIN
     IF is_unfinished IS NOT TRUE THEN
-        step.target := target;
-        step.column_name := column_name;
+        step.target := targets[1];
+        step.column_name := column_names[1];
+        step.key_targets := targets;
+        step.key_column_names := column_names;
         step.relation := relation;
         step.filenode := file;
         step.blocks_done := 0;
@@ -31,8 +33,50 @@ BEGIN
     PERFORM snowflake_internal.migration_keep_progress(step);
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_record_backfill(target regclass, column_name name, relation regclass) IS
+COMMENT ON FUNCTION snowflake_internal.migration_record_backfill(targets regclass[], column_names name[], relation regclass) IS
     'A step of snowflake_migration_plan: records that the rows of a table are to be copied';
+
+-- The keys of the unfinished online migration that includes one of these keys, or
+-- these keys.
+CREATE FUNCTION snowflake_internal.migration_unfinished(INOUT targets regclass[], INOUT column_names name[])
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    found record;
+    common bigint;
+BEGIN
+    FOR found IN
+        SELECT DISTINCT p.key_targets, p.key_column_names
+        FROM snowflake_internal.progress AS p
+        WHERE p.key_targets && targets
+          -- Not what a table that was dropped has left.
+          AND NOT EXISTS (SELECT FROM unnest(p.key_targets) AS t (target)
+                          WHERE NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = t.target))
+    LOOP
+        SELECT count(*) INTO common
+        FROM unnest(targets, column_names) AS mine (target, column_name)
+        JOIN unnest(found.key_targets, found.key_column_names) AS theirs (target, column_name)
+          ON theirs.target = mine.target AND theirs.column_name = mine.column_name;
+        CONTINUE WHEN common = 0
+            -- What is left of a migration whose columns were dropped by hand.
+            OR NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(found.key_targets, found.key_column_names) AS s
+                           WHERE s.trigger_oid IS NOT NULL);
+        IF common < cardinality(targets) THEN
+            RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
+                USING ERRCODE = 'object_not_in_prerequisite_state',
+                      DETAIL = format('An online migration of %s has begun.',
+                                      snowflake_internal.migration_key_names(found.key_targets, found.key_column_names)),
+                      HINT = 'Finish that migration first, or cancel it with snowflake_migrate_revert().';
+        END IF;
+        targets := found.key_targets;
+        column_names := found.key_column_names;
+        RETURN;
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_unfinished(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: all columns of the unfinished online migration that includes these';
 
 -- Records the progress of a batch, in the transaction of the batch.
 CREATE FUNCTION snowflake_internal.migration_record_progress(step snowflake_internal.progress)
@@ -69,25 +113,25 @@ COMMENT ON FUNCTION snowflake_internal.migration_row_estimate(relation regclass)
     'Used by snowflake_migrations: the planner''s estimate of the number of rows';
 
 -- The next step.
-CREATE FUNCTION snowflake_internal.migration_online_step(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_online_step(targets regclass[], column_names name[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT CASE
-        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
                      WHERE s.shadow IS NULL) THEN 'adding shadow columns'
-        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
                      WHERE NOT s.is_filled)
             THEN CASE WHEN EXISTS (SELECT FROM snowflake_internal.progress AS p
-                                   WHERE p.target = migration_online_step.target
-                                     AND p.column_name = migration_online_step.column_name
+                                   WHERE p.target = targets[1]
+                                     AND p.column_name = column_names[1]
                                      AND (p.blocks_done < p.blocks_total OR p.skipped <> '{}'))
                       THEN 'backfill' ELSE 'validating rows' END
-        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadow_indexes(target, column_name) AS i
+        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
                      WHERE NOT i.is_ready) THEN 'building indexes'
-        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
                      WHERE NOT f.is_ready) THEN 'adding foreign keys'
         ELSE 'ready to swap' END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_online_step(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_online_step(targets regclass[], column_names name[]) IS
     'Used by snowflake_migrations: the next step';

@@ -17,7 +17,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_shadow_name(kind text, original
 -- shadows: the column, the trigger that fills it, and the constraint whose
 -- validation proves that all rows have the value. The trigger's name sorts last,
 -- because triggers fire in the order of their names.
-CREATE FUNCTION snowflake_internal.migration_shadows(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_shadows(targets regclass[], column_names name[])
 RETURNS TABLE (
     relation regclass, attribute smallint, narrow name, is_required boolean,
     shadow_name name, trigger_name name, check_name name,
@@ -28,7 +28,7 @@ AS $function$
     SELECT r.relation, r.attribute, a.attname, a.attnotnull, n.shadow_name, n.trigger_name, n.check_name,
            s.attnum, t.oid, k.oid, coalesce(s.attnum IS NOT NULL AND t.tgenabled = 'A' AND k.oid IS NOT NULL, false),
            coalesce(k.convalidated, false)
-    FROM snowflake_internal.migration_linked_columns(target, column_name) AS r
+    FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     CROSS JOIN LATERAL (
         SELECT snowflake_internal.migration_shadow_name(text 'column', a.attname) AS shadow_name,
@@ -42,12 +42,12 @@ AS $function$
                                 AND ARRAY[a.attnum, s.attnum] <@ k.conkey
     WHERE r.is_narrow
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_shadows(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_shadows(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the narrow columns that hold the same IDs, and their shadows as far as they exist';
 
 -- Fails unless all rows have their shadow values. Without them, foreign keys would
 -- reject valid rows.
-CREATE FUNCTION snowflake_internal.migration_require_filled(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_require_filled(targets regclass[], column_names name[])
 RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -55,7 +55,7 @@ DECLARE
     missing text;
 BEGIN
     SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation::text, s.attribute) INTO missing
-    FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    FROM snowflake_internal.migration_shadows(targets, column_names) AS s
     WHERE NOT s.is_kept OR NOT s.is_filled;
     IF missing IS NOT NULL THEN
         RAISE EXCEPTION 'not all rows are known to have shadow values of: %', missing
@@ -64,12 +64,12 @@ BEGIN
     END IF;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_require_filled(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_require_filled(targets regclass[], column_names name[]) IS
     'A step of snowflake_migration_plan: fails unless all rows have their shadow values';
 
 -- The statements that add shadows: one for each table, so that it is locked only
 -- once.
-CREATE FUNCTION snowflake_internal.migration_shadow_steps(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_shadow_steps(targets regclass[], column_names name[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -92,26 +92,26 @@ AS $function$
                       || format(E'    CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s\n        FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow(%L, %L);\n',
                                 s.trigger_name, quoted_name.relation, s.narrow, s.shadow_name)
                       || format(E'    ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;\n', quoted_name.relation, s.trigger_name), '' ORDER BY s.attribute)
-               || format(E'    PERFORM snowflake_internal.migration_record_backfill(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.regclass);\n',
-                         snowflake_internal.migration_name(target), column_name, quoted_name.relation)),
+               || format(E'    PERFORM snowflake_internal.migration_record_backfill(%s, %L::pg_catalog.regclass);\n',
+                         snowflake_internal.migration_key_arguments(targets, column_names), quoted_name.relation)),
            'ACCESS EXCLUSIVE', true,
            format('adds a bigint column beside %s, and the trigger that keeps it up to date, also for replicated rows; holds the lock for a moment, after short attempts to acquire it',
                   string_agg(quote_ident(s.narrow), ', ' ORDER BY s.attribute))
            || coalesce('. Published by ' || pubs.names || format(': first at the subscribers, ALTER TABLE %s %s', quoted_name.relation,
                               string_agg(format('ADD COLUMN %I bigint', s.shadow_name), ', ' ORDER BY s.attribute)), '')
-    FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    FROM snowflake_internal.migration_shadows(targets, column_names) AS s
     JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
     CROSS JOIN LATERAL (SELECT snowflake_internal.migration_name(s.relation) AS relation) AS quoted_name
     CROSS JOIN LATERAL (SELECT snowflake_internal.migration_publications(s.relation, s.narrow) AS names) AS pubs
     WHERE s.shadow IS NULL
     GROUP BY s.relation, quoted_name.relation, pubs.names
-    ORDER BY s.relation = target DESC, s.relation::text
+    ORDER BY s.relation = ANY (targets) DESC, s.relation::text
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_shadow_steps(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_shadow_steps(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the statements that add shadow columns';
 
 -- Drops the shadow columns, and all objects that belong to them.
-CREATE FUNCTION snowflake_internal.migration_drop_shadows(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_drop_shadows(targets regclass[], column_names name[])
 RETURNS boolean LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -122,7 +122,7 @@ DECLARE
 BEGIN
     relations := ARRAY(
         SELECT DISTINCT e.relation
-        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
         CROSS JOIN LATERAL (
             SELECT s.relation
           UNION
@@ -138,7 +138,7 @@ BEGIN
     -- Dropping a column drops its indexes and constraints, but not foreign keys that reference it.
     WITH shadow AS MATERIALIZED (
         SELECT s.*, snowflake_internal.migration_name(s.relation) AS quoted_name
-        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
         WHERE s.shadow IS NOT NULL AND num_nonnulls(s.trigger_oid, s.check_oid) > 0
     ), statement (place, relation, text) AS (
         SELECT DISTINCT 1, k.conrelid::regclass,
@@ -153,9 +153,9 @@ BEGIN
     INTO altered, statements
     FROM statement AS s;
     PERFORM snowflake_internal.migration_run_all(altered, statements);
-    PERFORM snowflake_internal.migration_end(target, column_name);
+    PERFORM snowflake_internal.migration_end(targets[1], column_names[1]);
     RETURN true;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_drop_shadows(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_drop_shadows(targets regclass[], column_names name[]) IS
     'Used by snowflake_migrate_revert: drops shadow columns';

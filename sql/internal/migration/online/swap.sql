@@ -2,89 +2,90 @@
 -- only changes the catalog.
 
 -- The tables that are changed, and those at the other end of foreign keys.
-CREATE FUNCTION snowflake_internal.migration_swap_relations(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_swap_relations(targets regclass[], column_names name[])
 RETURNS regclass[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT ARRAY(
-        SELECT target
+        SELECT unnest(targets)
       UNION
-        SELECT s.relation FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        SELECT s.relation FROM snowflake_internal.migration_shadows(targets, column_names) AS s
       UNION
         SELECT other.relation
-        FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+        FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
         CROSS JOIN LATERAL (VALUES (f.relation), (f.referenced)) AS other (relation))
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_swap_relations(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_swap_relations(targets regclass[], column_names name[]) IS
     'Used by snowflake_internal.migration_swap: the tables that are locked';
 
 -- The sequences that the columns own, or use as identity columns.
-CREATE FUNCTION snowflake_internal.migration_swap_sequences(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_swap_sequences(targets regclass[], column_names name[])
 RETURNS regclass[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT ARRAY(
         SELECT d.objid::regclass
-        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
         JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
                            AND d.refobjid = s.relation AND d.refobjsubid = s.attribute AND d.deptype IN ('a', 'i')
         JOIN pg_class AS q ON q.oid = d.objid AND q.relkind = 'S')
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_swap_sequences(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_swap_sequences(targets regclass[], column_names name[]) IS
     'Used by snowflake_internal.migration_swap: the sequences that are altered';
 
 -- Obstacles to the swap: missing or invalid shadow objects, and all others.
-CREATE FUNCTION snowflake_internal.migration_swap_obstacles(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_swap_obstacles(targets regclass[], column_names name[])
 RETURNS TABLE (obstacle text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT format('column %I of %s has no shadow column that is kept up to date', s.narrow, s.relation)
-    FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    FROM snowflake_internal.migration_shadows(targets, column_names) AS s
     WHERE NOT s.is_kept
   UNION ALL
     SELECT format('not all rows of %s are known to have the shadow value of column %I', s.relation, s.narrow)
-    FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    FROM snowflake_internal.migration_shadows(targets, column_names) AS s
     WHERE s.is_kept AND NOT s.is_filled
   UNION ALL
     SELECT format(CASE WHEN i.shadow IS NULL THEN 'index %s has no counterpart on the shadow columns'
                        ELSE 'the counterpart of index %s is not valid' END, i.index)
-    FROM snowflake_internal.migration_shadow_indexes(target, column_name) AS i
+    FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
     WHERE NOT i.is_ready
   UNION ALL
     SELECT format(CASE WHEN f.shadow IS NULL THEN 'foreign key %I of %s has no counterpart on the shadow columns'
                        ELSE 'the counterpart of foreign key %I of %s is not validated' END, f.name, f.relation)
-    FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+    FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
     WHERE NOT f.is_ready
   UNION ALL
-    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_obstacles(target, column_name) AS o
+    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_obstacles(targets, column_names) AS o
   UNION ALL
-    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_online_obstacles(target, column_name) AS o
+    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_online_obstacles(targets, column_names) AS o
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_swap_obstacles(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_swap_obstacles(targets regclass[], column_names name[]) IS
     'Used by snowflake_internal.migration_swap: obstacles to the swap';
 
 -- The statements of the swap in order, each with the table that it alters.
 CREATE FUNCTION snowflake_internal.migration_swap_commands(
-    target regclass, column_name name, OUT relations regclass[], OUT statements text[]
+    targets regclass[], column_names name[], OUT relations regclass[], OUT statements text[]
 ) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
         SELECT s.*, snowflake_internal.migration_name(s.relation) AS quoted_name,
-               s.relation = target AND s.narrow = migration_swap_commands.column_name AS is_target
-        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+               EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, column_name)
+                      WHERE key.target = s.relation AND key.column_name = s.narrow) AS is_target
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
     ), indexed AS MATERIALIZED (
         SELECT x.index, x.shadow, x.shadow_name, x.relation, snowflake_internal.migration_name(x.relation) AS quoted_name,
                c.relname AS name, n.nspname AS schema, k.oid AS constraint_oid, k.contype, k.condeferrable, k.condeferred,
                i.indisreplident, i.indisclustered
-        FROM snowflake_internal.migration_shadow_indexes(target, column_name) AS x
+        FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS x
         JOIN pg_index AS i ON i.indexrelid = x.index
         JOIN pg_class AS c ON c.oid = x.index
         JOIN pg_namespace AS n ON n.oid = c.relnamespace
         LEFT JOIN pg_constraint AS k ON k.conindid = x.index AND k.conrelid = x.relation AND k.contype IN ('p', 'u')
     ), referencing AS MATERIALIZED (
         SELECT f.*, snowflake_internal.migration_name(f.relation) AS quoted_name
-        FROM snowflake_internal.migration_shadow_foreign_keys(target, column_name) AS f
+        FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
     ), owned AS MATERIALIZED (
         -- Sequences that the columns own would be dropped with the columns.
         SELECT s.relation, s.quoted_name, s.narrow, snowflake_internal.migration_name(d.objid::regclass) AS sequence
@@ -144,8 +145,9 @@ AS $function$
         FROM shadow AS s JOIN pg_attrdef AS d ON d.adrelid = s.relation AND d.adnum = s.attribute
         WHERE NOT s.is_target
       UNION ALL
-        SELECT 12, target, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()',
-                          snowflake_internal.migration_name(target), migration_swap_commands.column_name, '@extschema@')
+        SELECT 12, key.target, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()',
+                          snowflake_internal.migration_name(key.target), key.column_name, '@extschema@')
+        FROM unnest(targets, column_names) AS key (target, column_name)
       UNION ALL
         SELECT 13, o.relation, format('ALTER SEQUENCE %s OWNED BY %s.%I', o.sequence, o.quoted_name, o.narrow) FROM owned AS o
       UNION ALL
@@ -182,22 +184,22 @@ AS $function$
     )
     SELECT array_agg(s.relation ORDER BY s.place, s.text), array_agg(s.text ORDER BY s.place, s.text) FROM statement AS s
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_swap_commands(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_swap_commands(targets regclass[], column_names name[]) IS
     'Used by snowflake_internal.migration_swap: the DDL that it runs, and the table that each statement alters';
 
 -- The not-null constraints that tables have since PostgreSQL 18. Their names and
 -- comments are restored after the swap.
-CREATE FUNCTION snowflake_internal.migration_not_null_names(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_not_null_names(targets regclass[], column_names name[])
 RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT coalesce(jsonb_agg(jsonb_build_object('relation', s.relation::oid, 'column', s.narrow, 'name', k.conname,
                                                  'comment', obj_description(k.oid, 'pg_constraint'),
                                                  'is_inherited', NOT k.connoinherit)), '[]')
-    FROM snowflake_internal.migration_shadows(target, column_name) AS s
+    FROM snowflake_internal.migration_shadows(targets, column_names) AS s
     JOIN pg_constraint AS k ON k.conrelid = s.relation AND k.contype = 'n' AND k.conkey = ARRAY[s.attribute]
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_not_null_names(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_not_null_names(targets regclass[], column_names name[]) IS
     'Used by snowflake_internal.migration_swap: the not-null constraints that tables have since PostgreSQL 18';
 
 -- The places of the catalog's rows on some tables, and the transactions that
@@ -231,30 +233,32 @@ COMMENT ON FUNCTION snowflake_internal.migration_fingerprint(relations regclass[
     'Used by snowflake_internal.migration_swap: changes when the catalog''s rows on these tables do';
 
 -- Fails unless everything is ready for the swap.
-CREATE FUNCTION snowflake_internal.migration_require_ready(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_require_ready(targets regclass[], column_names name[])
 RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     missing text;
 BEGIN
-    IF NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(target, column_name)) THEN
+    IF NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names)) THEN
         missing := 'No column is too narrow.';
-    ELSIF NOT snowflake_internal.migration_is_switched(target, column_name)
-          AND NOT snowflake_internal.migration_is_recorded(target, column_name) THEN
+    ELSIF EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, column_name)
+                  WHERE NOT snowflake_internal.migration_is_switched(key.target, key.column_name)
+                    AND NOT snowflake_internal.migration_is_recorded(key.target, key.column_name)) THEN
         missing := 'The sequence of the column is not recorded yet.';
     ELSE
         SELECT string_agg(o.obstacle, E'\n') INTO missing
-        FROM snowflake_internal.migration_swap_obstacles(target, column_name) AS o;
+        FROM snowflake_internal.migration_swap_obstacles(targets, column_names) AS o;
     END IF;
     IF missing IS NOT NULL THEN
-        RAISE EXCEPTION 'column "%" of % is not ready to be swapped', column_name, target
+        RAISE EXCEPTION '% not ready to be swapped', snowflake_internal.migration_key_names(targets, column_names)
+                || CASE WHEN cardinality(targets) = 1 THEN ' is' ELSE ' are' END
             USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = missing,
                   HINT = 'Nothing was changed by this statement. Request the plan again, and run its statements in order.';
     END IF;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_require_ready(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_require_ready(targets regclass[], column_names name[]) IS
     'Used by snowflake_internal.migration_swap: fails unless everything is ready';
 
 -- Transactions whose snapshot may be older than the proof that all rows have
@@ -262,13 +266,13 @@ COMMENT ON FUNCTION snowflake_internal.migration_require_ready(target regclass, 
 -- in the key. The age of the proof is that of the constraint's catalog row, which
 -- VALIDATE CONSTRAINT has written. Transactions on a standby are known only if it
 -- sends hot_standby_feedback.
-CREATE FUNCTION snowflake_internal.migration_old_snapshots(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_old_snapshots(targets regclass[], column_names name[])
 RETURNS TABLE (holder text, virtual_transaction text) LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH proof AS MATERIALIZED (
         SELECT min(age(k.xmin)) AS age
-        FROM snowflake_internal.migration_shadows(target, column_name) AS s
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
         JOIN pg_constraint AS k ON k.oid = s.check_oid
         WHERE age(k.xmin) >= 0
     )
@@ -283,10 +287,10 @@ AS $function$
     SELECT format('replication slot %s', r.slot_name), NULL
     FROM proof JOIN pg_replication_slots AS r ON age(r.xmin) >= proof.age
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_old_snapshots(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_old_snapshots(targets regclass[], column_names name[]) IS
     'Used by snowflake_internal.migration_swap: transactions whose snapshots are older than the proof that all rows are copied';
 
-CREATE FUNCTION snowflake_internal.migration_await_snapshots(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_await_snapshots(targets regclass[], column_names name[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -296,18 +300,19 @@ DECLARE
     last_notice_at timestamptz := started_at;
     -- Only the present transactions matter. Later ones have new snapshots, even
     -- if an old transaction still running makes them look older.
-    initial_holders CONSTANT text[] := ARRAY(SELECT o.virtual_transaction FROM snowflake_internal.migration_old_snapshots(target, column_name) AS o);
+    initial_holders CONSTANT text[] := ARRAY(SELECT o.virtual_transaction FROM snowflake_internal.migration_old_snapshots(targets, column_names) AS o);
     holders text;
 BEGIN
     LOOP
         PERFORM pg_stat_clear_snapshot();
         SELECT string_agg(o.holder, ', ') INTO holders
-        FROM snowflake_internal.migration_old_snapshots(target, column_name) AS o
+        FROM snowflake_internal.migration_old_snapshots(targets, column_names) AS o
         WHERE o.virtual_transaction IS NULL OR o.virtual_transaction = ANY (initial_holders);
         IF holders IS NULL THEN
             RETURN;
         ELSIF clock_timestamp() - started_at > time_limit THEN
-            RAISE EXCEPTION 'transactions that started before all rows of column "%" of % were copied have not ended within %', column_name, target, time_limit
+            RAISE EXCEPTION 'transactions that started before all rows of % were copied have not ended within %',
+                snowflake_internal.migration_key_names(targets, column_names), time_limit
                 USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = format('They belong to: %s.', holders),
                       HINT = 'They would read rows without a key. Nothing was changed by this statement. Run it again when they have ended.';
         ELSIF clock_timestamp() - last_notice_at > interval '5 seconds' THEN
@@ -319,13 +324,13 @@ BEGIN
     END LOOP;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_await_snapshots(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_await_snapshots(targets regclass[], column_names name[]) IS
     'Used by snowflake_internal.migration_swap: waits until no session has such a snapshot';
 
 -- Locks the tables and swaps. The arguments were read before the lock. If nothing
 -- has changed when the lock is acquired, nothing has to be checked again.
 CREATE FUNCTION snowflake_internal.migration_swap_locked(
-    target regclass, column_name name, relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb)
+    targets regclass[], column_names name[], relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -335,18 +340,20 @@ DECLARE
 BEGIN
     PERFORM snowflake_internal.migration_lock(relations, text 'ACCESS EXCLUSIVE');
     IF snowflake_internal.migration_fingerprint(relations) IS DISTINCT FROM before THEN
-        IF NOT snowflake_internal.migration_swap_relations(target, column_name) <@ relations THEN
-            RAISE EXCEPTION 'column "%" of % is not ready to be swapped', column_name, target
+        IF NOT snowflake_internal.migration_swap_relations(targets, column_names) <@ relations THEN
+            RAISE EXCEPTION '% not ready to be swapped', snowflake_internal.migration_key_names(targets, column_names)
+                || CASE WHEN cardinality(targets) = 1 THEN ' is' ELSE ' are' END
                 USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'A foreign key was added in the meantime.',
                       HINT = 'Nothing was changed by this statement. Request the plan again, and run its statements in order.';
         END IF;
-        PERFORM snowflake_internal.migration_require_ready(target, column_name);
+        PERFORM snowflake_internal.migration_require_ready(targets, column_names);
         SELECT s.relations, s.statements INTO altered, statements
-        FROM snowflake_internal.migration_swap_commands(target, column_name) AS s;
-        not_nulls := snowflake_internal.migration_not_null_names(target, column_name);
+        FROM snowflake_internal.migration_swap_commands(targets, column_names) AS s;
+        not_nulls := snowflake_internal.migration_not_null_names(targets, column_names);
     END IF;
     -- The sequence has advanced since it was recorded.
-    PERFORM snowflake_internal.migration_record_origin(target, column_name);
+    PERFORM snowflake_internal.migration_record_origin(key.target, key.column_name)
+    FROM unnest(targets, column_names) AS key (target, column_name);
     PERFORM snowflake_internal.migration_run_all(altered, statements);
     FOR not_null IN
         SELECT e ->> 'name' AS former, e ->> 'comment' AS comment, (e ->> 'is_inherited')::boolean AS is_inherited, k.conname AS present,
@@ -368,28 +375,29 @@ BEGIN
     -- Only needed for a layout whose first IDs fit into an integer.
     IF snowflake_internal.migration_first_id() <= 2147483647 THEN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO missing
-        FROM snowflake_internal.migration_row_obstacles(target, column_name) AS o;
+        FROM unnest(targets, column_names) AS key (target, column_name)
+        CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name) AS o;
         IF missing IS NOT NULL THEN
-            RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
+            RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
                 USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = missing,
                       HINT = 'Nothing was changed by this statement.';
         END IF;
     END IF;
-    PERFORM snowflake_internal.migration_end(target, column_name);
+    PERFORM snowflake_internal.migration_end(targets[1], column_names[1]);
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_swap_locked(target regclass, column_name name, relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb) IS
+COMMENT ON FUNCTION snowflake_internal.migration_swap_locked(targets regclass[], column_names name[], relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb) IS
     'Used by snowflake_internal.migration_swap: one try';
 
 -- The swap. As much as possible is checked and prepared before the lock, which is
 -- held only for the changes.
-CREATE FUNCTION snowflake_internal.migration_swap(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_swap(targets regclass[], column_names name[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    relations CONSTANT regclass[] := snowflake_internal.migration_swap_relations(target, column_name);
-    sequences CONSTANT regclass[] := snowflake_internal.migration_swap_sequences(target, column_name);
+    relations CONSTANT regclass[] := snowflake_internal.migration_swap_relations(targets, column_names);
+    sequences CONSTANT regclass[] := snowflake_internal.migration_swap_sequences(targets, column_names);
     before CONSTANT text := snowflake_internal.migration_fingerprint(relations);
     altered regclass[];
     statements text[];
@@ -398,17 +406,17 @@ DECLARE
     last_notice_at timestamptz;
     pause double precision := 0.25;
 BEGIN
-    PERFORM snowflake_internal.migration_require_owner(target);
-    PERFORM snowflake_internal.migration_require_ready(target, column_name);
-    PERFORM snowflake_internal.migration_await_snapshots(target, column_name);
+    PERFORM snowflake_internal.migration_require_owner(key.target) FROM unnest(targets) AS key (target);
+    PERFORM snowflake_internal.migration_require_ready(targets, column_names);
+    PERFORM snowflake_internal.migration_await_snapshots(targets, column_names);
     SELECT s.relations, s.statements INTO altered, statements
-    FROM snowflake_internal.migration_swap_commands(target, column_name) AS s;
-    not_nulls := snowflake_internal.migration_not_null_names(target, column_name);
+    FROM snowflake_internal.migration_swap_commands(targets, column_names) AS s;
+    not_nulls := snowflake_internal.migration_not_null_names(targets, column_names);
     started_at := clock_timestamp();
     last_notice_at := started_at;
     LOOP
         BEGIN
-            PERFORM snowflake_internal.migration_swap_locked(target, column_name, relations, before, altered, statements, not_nulls);
+            PERFORM snowflake_internal.migration_swap_locked(targets, column_names, relations, before, altered, statements, not_nulls);
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             -- A transaction that called nextval() holds a lock on the sequence until
@@ -422,45 +430,45 @@ BEGIN
     END LOOP;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_swap(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_swap(targets regclass[], column_names name[]) IS
     'A step of snowflake_migration_plan with online => true: replaces the narrow columns by their shadow columns';
 
 -- The remaining statements before the swap, and the swap.
-CREATE FUNCTION snowflake_internal.migration_online_steps(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_online_steps(targets regclass[], column_names name[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
-    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_shadow_steps(target, column_name) AS s;
-    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_backfill_steps(target, column_name) AS s;
-    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_index_steps(target, column_name) AS s;
-    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_foreign_key_steps(target, column_name) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_shadow_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_backfill_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_index_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_foreign_key_steps(targets, column_names) AS s;
     -- Wide columns without statistics are included, because the check after a
     -- migration includes them.
     RETURN QUERY
         SELECT format('ANALYZE %s (%s)', snowflake_internal.migration_name(c.relation), string_agg(quote_ident(c.name), ', ' ORDER BY c.attribute)),
                'SHARE UPDATE EXCLUSIVE', true, 'collects statistics for the planner'
         FROM (SELECT s.relation, s.attribute, s.shadow_name AS name
-              FROM snowflake_internal.migration_shadows(target, column_name) AS s
+              FROM snowflake_internal.migration_shadows(targets, column_names) AS s
               WHERE NOT s.is_kept OR NOT s.is_filled OR snowflake_internal.migration_lacks_statistics(s.relation, s.shadow_name)
             UNION ALL
               SELECT r.relation, r.attribute, a.attname
-              FROM snowflake_internal.migration_linked_columns(target, column_name) AS r
+              FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
               JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
               JOIN pg_class AS o ON o.oid = r.relation AND pg_has_role(o.relowner, 'USAGE')
               WHERE NOT r.is_narrow AND snowflake_internal.migration_lacks_statistics(r.relation, a.attname)) AS c
         GROUP BY c.relation
-        ORDER BY c.relation = target DESC, c.relation::text;
+        ORDER BY c.relation = ANY (targets) DESC, c.relation::text;
     RETURN QUERY
         SELECT snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_swap(%L::pg_catalog.regclass, %L::pg_catalog.name);\n',
-                          snowflake_internal.migration_name(target), column_name)),
+                   format(E'    PERFORM snowflake_internal.migration_swap(%s);\n',
+                          snowflake_internal.migration_key_arguments(targets, column_names))),
                'ACCESS EXCLUSIVE', true,
                format('checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. They become the last columns of their tables. New rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch',
-                      (SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation = target DESC, s.relation::text, s.attribute)
-                       FROM snowflake_internal.migration_shadows(target, column_name) AS s),
+                      (SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.attribute)
+                       FROM snowflake_internal.migration_shadows(targets, column_names) AS s),
                       snowflake_internal.migration_first_id());
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_online_steps(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_online_steps(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the statements that widen columns while their tables are in use';

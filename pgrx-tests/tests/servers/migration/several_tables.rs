@@ -1,0 +1,273 @@
+//! Several keys in one plan: each table is rewritten, or copied, once.
+
+use anyhow::{Context, Result};
+use postgres::Client;
+use snowflake_tests::Cluster;
+use snowflake_tests::online::Step;
+use snowflake_tests::query::{number, value};
+
+use crate::support::{refused, run};
+
+/// Four keys; one table references three of the others, and one references two
+/// with a composite foreign key.
+const TABLES: &str = "
+    CREATE TABLE users (id serial PRIMARY KEY, name text);
+    CREATE TABLE groups (id serial PRIMARY KEY, owner_id int REFERENCES users);
+    CREATE TABLE projects (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, group_id int NOT NULL REFERENCES groups,
+        creator_id int REFERENCES users, UNIQUE (group_id, id));
+    CREATE TABLE issues (id serial PRIMARY KEY, project_id int NOT NULL REFERENCES projects, author_id int REFERENCES users,
+        group_id int NOT NULL, FOREIGN KEY (group_id, project_id) REFERENCES projects (group_id, id));
+    CREATE INDEX ON issues (project_id, author_id, id);
+    INSERT INTO users (name) SELECT 'u' || n FROM generate_series(1, 300) AS n;
+    INSERT INTO groups (owner_id) SELECT n FROM generate_series(1, 200) AS n;
+    INSERT INTO projects (group_id, creator_id) SELECT n, n FROM generate_series(1, 200) AS n;
+    INSERT INTO issues (project_id, author_id, group_id) SELECT 1 + n % 200, 1 + n % 300, 1 + n % 200 FROM generate_series(1, 2000) AS n";
+
+const KEYS: &str = "'{users,groups,projects,issues}'::regclass[]";
+
+fn cluster() -> Result<(Cluster, Client)> {
+    let cluster = Cluster::builder()
+        .conf("snowflake.node_id", 3)
+        .start_with_extension()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute(TABLES)?;
+    Ok((cluster, client))
+}
+
+fn plan(client: &mut Client, online: bool) -> Result<Vec<Step>> {
+    Ok(client
+        .query(
+            &format!("SELECT step, statement, lock_level, rewrites, in_transaction, note FROM snowflake_migration_plan_tables({KEYS}, online => {online}) ORDER BY step"),
+            &[],
+        )?
+        .iter()
+        .map(|row| Step {
+            number: row.get(0),
+            statement: row.get(1),
+            lock_level: row.get(2),
+            rewrites: row.get(3),
+            in_transaction: row.get(4),
+            note: row.get(5),
+        })
+        .collect())
+}
+
+fn statements(client: &mut Client, online: bool) -> Result<Vec<String>> {
+    Ok(plan(client, online)?
+        .into_iter()
+        .map(|step| step.statement)
+        .collect())
+}
+
+/// All rows, with the columns in the order of their names.
+fn rows(client: &mut Client) -> Result<String> {
+    let mut all = String::new();
+    for table in ["users", "groups", "projects", "issues"] {
+        all += &value(
+            client,
+            &format!(
+                "SELECT md5(string_agg(r::text, ',' ORDER BY id)) FROM (SELECT t.id, (SELECT jsonb_object_agg(e.key, e.value) FROM jsonb_each(to_jsonb(t)) AS e) AS r FROM {table} AS t) AS t"
+            ),
+        )?;
+    }
+    Ok(all)
+}
+
+/// New rows get snowflake IDs, and the foreign keys hold.
+fn assert_migrated(client: &mut Client, foreign_keys: i64) -> Result<()> {
+    assert_eq!(
+        number(
+            client,
+            "SELECT count(*) FROM pg_attribute WHERE attrelid IN ('users'::regclass, 'groups', 'projects', 'issues') AND attnum > 0 AND NOT attisdropped AND atttypid = 'int4'::regtype"
+        )?,
+        0
+    );
+    assert_eq!(
+        number(
+            client,
+            "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND convalidated"
+        )?,
+        foreign_keys
+    );
+    let id = number(
+        client,
+        "WITH u AS (INSERT INTO users (name) VALUES ('new') RETURNING id), g AS (INSERT INTO groups (owner_id) SELECT id FROM u RETURNING id, owner_id),
+              p AS (INSERT INTO projects (group_id, creator_id) SELECT id, owner_id FROM g RETURNING id, group_id, creator_id)
+         INSERT INTO issues (project_id, author_id, group_id) SELECT id, creator_id, group_id FROM p RETURNING id",
+    )?;
+    assert!(id > 1 << 40, "{id} is no snowflake ID");
+    refused(
+        client,
+        "INSERT INTO issues (project_id, group_id) VALUES (1, 2)",
+        "23503",
+    )?;
+    Ok(())
+}
+
+#[test]
+fn one_plan_rewrites_each_table_once() -> Result<()> {
+    let (_cluster, mut client) = cluster()?;
+    let before = rows(&mut client)?;
+    let steps = plan(&mut client, false)?;
+    let rewrites = steps.iter().filter(|step| step.rewrites).count();
+    let mut one_by_one = 0;
+    for key in ["users", "groups", "projects", "issues"] {
+        one_by_one += number(
+            &mut client,
+            &format!("SELECT count(*) FROM snowflake_migration_plan('{key}') WHERE rewrites"),
+        )?;
+    }
+    println!("{rewrites} rewrites in one plan, {one_by_one} key by key");
+    assert_eq!((rewrites, one_by_one), (4, 9));
+    let statements_to_run = statements(&mut client, false)?;
+    run(&mut client, statements_to_run)?;
+    assert_eq!(rows(&mut client)?, before);
+    assert_migrated(&mut client, 7)?;
+    assert!(statements(&mut client, false)?.is_empty());
+    client.batch_execute(&format!("CALL snowflake_migrate_tables({KEYS})"))?;
+    Ok(())
+}
+
+#[test]
+fn one_online_plan_copies_each_table_once() -> Result<()> {
+    let (_cluster, mut client) = cluster()?;
+    let before = rows(&mut client)?;
+    client.batch_execute("SELECT pg_stat_force_next_flush()")?;
+    let updates =
+        "SELECT sum(n_tup_upd)::bigint FROM pg_stat_user_tables WHERE schemaname = 'public'";
+    let earlier = number(&mut client, updates)?;
+    let steps = plan(&mut client, true)?;
+    let backfill = steps
+        .iter()
+        .position(Step::is_backfill)
+        .context("no backfill")?;
+    assert_eq!(steps.iter().filter(|step| step.is_backfill()).count(), 1);
+    assert_eq!(steps.iter().filter(|step| step.is_swap()).count(), 1);
+    run(
+        &mut client,
+        steps[..=backfill].iter().map(|step| &step.statement),
+    )?;
+    client.batch_execute("SELECT pg_stat_force_next_flush(); SELECT pg_sleep(0.1)")?;
+    let written = number(&mut client, updates)? - earlier;
+    println!("{written} row versions written for 2,700 rows");
+    assert_eq!(written, 300 + 200 + 200 + 2000);
+    assert_eq!(
+        number(
+            &mut client,
+            "SELECT count(DISTINCT rows_done) FROM snowflake_migrations WHERE column_name = 'id'"
+        )?,
+        1
+    );
+    assert_eq!(
+        number(&mut client, "SELECT count(*) FROM snowflake_migrations")?,
+        4
+    );
+
+    // A part of the keys stands for all of them; others cannot join.
+    let rest = statements(&mut client, true)?;
+    let of_one: Vec<String> = client
+        .query("SELECT statement FROM snowflake_migration_plan('groups', online => true) ORDER BY step", &[])?
+        .iter()
+        .map(|row| row.get(0))
+        .collect();
+    assert_eq!(of_one, rest);
+    client.batch_execute("CREATE TABLE labels (id serial PRIMARY KEY)")?;
+    let error = refused(
+        &mut client,
+        "SELECT * FROM snowflake_migration_plan_tables('{users,labels}', online => true)",
+        "55000",
+    )?;
+    assert!(error.detail.unwrap_or_default().contains("has begun"));
+    refused(
+        &mut client,
+        "SELECT * FROM snowflake_migration_plan('users')",
+        "55000",
+    )?;
+
+    run(&mut client, rest)?;
+    client.batch_execute("DROP TABLE labels")?;
+    assert_eq!(rows(&mut client)?, before);
+    assert_migrated(&mut client, 7)?;
+    assert_eq!(
+        number(&mut client, "SELECT count(*) FROM snowflake_migrations")?,
+        0
+    );
+    for table in ["users", "groups", "projects", "issues"] {
+        client.batch_execute(&format!("CALL snowflake_migrate_revert('{table}')"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn cancelling_one_key_cancels_the_whole_plan() -> Result<()> {
+    let (_cluster, mut client) = cluster()?;
+    let steps = plan(&mut client, true)?;
+    let last = steps.iter().position(Step::is_swap).context("no swap")?;
+    for cancelled_after in [5, last] {
+        let steps = plan(&mut client, true)?;
+        run(
+            &mut client,
+            steps[..cancelled_after].iter().map(|step| &step.statement),
+        )?;
+        client.batch_execute("CALL snowflake_migrate_revert('projects')")?;
+        let left =
+            "SELECT count(*) FROM pg_attribute WHERE attname LIKE 'snowflake%' AND NOT attisdropped
+                      AND attrelid IN ('users'::regclass, 'groups', 'projects', 'issues')";
+        assert_eq!(number(&mut client, left)?, 0);
+        assert_eq!(
+            number(
+                &mut client,
+                "SELECT count(*) FROM snowflake_internal.progress"
+            )?,
+            0
+        );
+        assert_eq!(
+            number(
+                &mut client,
+                "SELECT count(*) FROM snowflake_internal.origins WHERE reverted_at IS NULL"
+            )?,
+            0
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn senseless_lists_of_tables_are_refused() -> Result<()> {
+    let (_cluster, mut client) = cluster()?;
+    for (arguments, sqlstate) in [
+        ("'{}'", "22023"),
+        ("NULL", "22023"),
+        ("'{users,groups}', '{id}'", "22023"),
+        ("ARRAY['users', NULL]::regclass[]", "42P01"),
+        ("'{users}', '{nothing}'", "42703"),
+    ] {
+        refused(
+            &mut client,
+            &format!("SELECT * FROM snowflake_migration_plan_tables({arguments})"),
+            sqlstate,
+        )?;
+        refused(
+            &mut client,
+            &format!("CALL snowflake_migrate_tables({arguments})"),
+            sqlstate,
+        )?;
+        refused(
+            &mut client,
+            &format!("CALL snowflake_migrate_backfill_tables({arguments})"),
+            sqlstate,
+        )?;
+    }
+    // Named twice is named once.
+    assert_eq!(
+        number(
+            &mut client,
+            "SELECT count(*) FROM snowflake_migration_plan_tables('{users,users}') WHERE rewrites"
+        )?,
+        number(
+            &mut client,
+            "SELECT count(*) FROM snowflake_migration_plan('users') WHERE rewrites"
+        )?
+    );
+    Ok(())
+}
