@@ -78,7 +78,7 @@ fn assert_migrated(client: &mut Client, foreign_keys: i64) -> Result<()> {
     assert_eq!(
         number(
             client,
-            "SELECT count(*) FROM pg_attribute WHERE attrelid IN ('users'::regclass, 'groups', 'projects', 'issues') AND attnum > 0 AND NOT attisdropped AND atttypid = 'int4'::regtype"
+            "SELECT count(*) FROM pg_attribute WHERE attrelid = ANY ('{users,groups,projects,issues}'::regclass[]) AND attnum > 0 AND NOT attisdropped AND atttypid = 'int4'::regtype"
         )?,
         0
     );
@@ -118,11 +118,11 @@ fn one_plan_rewrites_each_table_once() -> Result<()> {
         )?;
     }
     println!("{rewrites} rewrites in one plan, {one_by_one} key by key");
-    assert_eq!((rewrites, one_by_one), (4, 9));
+    assert_eq!((rewrites, one_by_one), (4, 10));
     let statements_to_run = statements(&mut client, false)?;
     run(&mut client, statements_to_run)?;
     assert_eq!(rows(&mut client)?, before);
-    assert_migrated(&mut client, 7)?;
+    assert_migrated(&mut client, 6)?;
     assert!(statements(&mut client, false)?.is_empty());
     client.batch_execute(&format!("CALL snowflake_migrate_tables({KEYS})"))?;
     Ok(())
@@ -177,7 +177,7 @@ fn one_online_plan_copies_each_table_once() -> Result<()> {
         "SELECT * FROM snowflake_migration_plan_tables('{users,labels}', online => true)",
         "55000",
     )?;
-    assert!(error.detail.unwrap_or_default().contains("has begun"));
+    assert!(error.detail.contains("has begun"));
     refused(
         &mut client,
         "SELECT * FROM snowflake_migration_plan('users')",
@@ -187,7 +187,7 @@ fn one_online_plan_copies_each_table_once() -> Result<()> {
     run(&mut client, rest)?;
     client.batch_execute("DROP TABLE labels")?;
     assert_eq!(rows(&mut client)?, before);
-    assert_migrated(&mut client, 7)?;
+    assert_migrated(&mut client, 6)?;
     assert_eq!(
         number(&mut client, "SELECT count(*) FROM snowflake_migrations")?,
         0
@@ -212,7 +212,7 @@ fn cancelling_one_key_cancels_the_whole_plan() -> Result<()> {
         client.batch_execute("CALL snowflake_migrate_revert('projects')")?;
         let left =
             "SELECT count(*) FROM pg_attribute WHERE attname LIKE 'snowflake%' AND NOT attisdropped
-                      AND attrelid IN ('users'::regclass, 'groups', 'projects', 'issues')";
+                      AND attrelid = ANY ('{users,groups,projects,issues}'::regclass[])";
         assert_eq!(number(&mut client, left)?, 0);
         assert_eq!(
             number(
