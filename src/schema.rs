@@ -128,9 +128,28 @@ extension_sql_file!(
     ]
 );
 extension_sql_file!(
+    "../sql/internal/migration/dependents/find.sql",
+    name = "migration_dependents",
+    requires = ["migration_columns"]
+);
+extension_sql_file!(
+    "../sql/internal/migration/dependents/save.sql",
+    name = "migration_save_dependents",
+    requires = ["migration_dependents"]
+);
+extension_sql_file!(
+    "../sql/internal/migration/dependents/restore.sql",
+    name = "migration_restore_dependents",
+    requires = [
+        "migration_save_dependents",
+        "migration_origins",
+        migration::owner::snowflake_migration_run_as
+    ]
+);
+extension_sql_file!(
     "../sql/internal/migration/obstacles.sql",
     name = "migration_obstacles",
-    requires = ["migration_columns", "monitor"]
+    requires = ["migration_dependents", "monitor"]
 );
 extension_sql_file!(
     "../sql/internal/migration/origins.sql",
@@ -207,6 +226,7 @@ extension_sql_file!(
     requires = [
         "migration_online_obstacles",
         "migration_obstacles",
+        "migration_restore_dependents",
         "migration_origins"
     ]
 );

@@ -160,16 +160,6 @@ AS $function$
         JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
         LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
         WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
-    ), viewer (oid, below) AS (
-        -- Views that use the column, and views over those.
-        SELECT w.ev_class, 0::oid
-        FROM dependent AS d JOIN pg_rewrite AS w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
-      UNION
-        SELECT w.ev_class, v.oid
-        FROM viewer AS v
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = v.oid AND d.classid = 'pg_rewrite'::regclass
-        JOIN pg_rewrite AS w ON w.oid = d.objid AND w.ev_class <> v.oid
-        JOIN pg_class AS c ON c.oid = v.oid AND c.relkind IN ('v', 'm')
     ), found (rank, obstacle, remedy) AS (
         SELECT 1, format('column %I of %s is of the domain %s, which cannot hold a bigint', column_name, f.relation, f.type_name),
                'First give the column its base type (ALTER COLUMN ... TYPE), and add the domain''s checks as table constraints.'
@@ -197,27 +187,6 @@ AS $function$
           AND f.attinhcount > (SELECT count(*) FROM pg_inherits AS i JOIN tree AS p ON p.relation = i.inhparent
                                WHERE i.inhrelid = f.relation)
       UNION ALL
-        SELECT DISTINCT 6,
-               CASE v.relkind
-                   WHEN 'v' THEN format('view %s uses column %I of %s', v.oid::regclass, column_name, d.relation)
-                   WHEN 'm' THEN format('materialized view %s uses column %I of %s', v.oid::regclass, column_name, d.relation)
-                   ELSE format('rule %I of %s uses column %I of %s', w.rulename, v.oid::regclass, column_name, d.relation) END,
-               'Drop it, and create it again after the column is widened: pg_dump --schema-only shows its definition and privileges.'
-        FROM dependent AS d JOIN pg_rewrite AS w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
-        JOIN pg_class AS v ON v.oid = w.ev_class
-      UNION ALL
-        SELECT DISTINCT 6, format('%s uses %s', pg_describe_object('pg_class'::regclass, v.oid, 0), v.below::regclass),
-               'Drop it first, and create it again last.'
-        FROM viewer AS v WHERE v.below <> 0
-      UNION ALL
-        SELECT DISTINCT 7, format('policy %I of %s uses column %I', p.polname, p.polrelid::regclass, column_name),
-               'Drop it, and create it again after the column is widened.'
-        FROM dependent AS d JOIN pg_policy AS p ON d.classid = 'pg_policy'::regclass AND p.oid = d.objid
-      UNION ALL
-        SELECT DISTINCT 8, format('function %s has a SQL body that uses column %I of %s', d.objid::regprocedure, column_name, d.relation),
-               'Drop it and create it again after the column is widened, or give it a body in a string.'
-        FROM dependent AS d WHERE d.classid = 'pg_proc'::regclass
-      UNION ALL
         SELECT DISTINCT 9, format('column %I of %s is generated from column %I', g.attname, g.attrelid::regclass, column_name),
                'Drop it, and add it again after the column is widened.'
         FROM dependent AS d
@@ -225,12 +194,6 @@ AS $function$
         JOIN pg_attrdef AS e ON e.adrelid = g.attrelid AND e.adnum = g.attnum
         WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = e.oid
            OR d.classid = 'pg_class'::regclass AND d.objid = g.attrelid AND d.objsubid = g.attnum
-      UNION ALL
-        SELECT DISTINCT 10, format('trigger %I of %s uses column %I', t.tgname, t.tgrelid::regclass, column_name),
-               'Drop it, and create it again after the column is widened.'
-        FROM dependent AS d JOIN pg_trigger AS t ON d.classid = 'pg_trigger'::regclass AND t.oid = d.objid
-        -- Partitions have copies of their parent's triggers.
-        WHERE NOT t.tgisinternal AND t.tgparentid = 0
       UNION ALL
         SELECT DISTINCT 11, format('publication %I has %s that uses column %I of %s', p.pubname,
                    CASE WHEN r.prqual IS NULL THEN 'a column list' WHEN r.prattrs IS NULL THEN 'a WHERE clause' ELSE 'a WHERE clause or a column list' END,
@@ -311,6 +274,13 @@ BEGIN
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         CROSS JOIN LATERAL snowflake_internal.migration_type_obstacles(r.relation, a.attname) AS o
         WHERE r.is_narrow;
+    RETURN QUERY
+        SELECT o.*
+        FROM (SELECT array_agg(r.relation) AS relations, array_agg(a.attname) AS column_names
+              FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+              WHERE r.is_narrow) AS narrow
+        CROSS JOIN LATERAL snowflake_internal.migration_dependent_obstacles(narrow.relations, narrow.column_names) AS o;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_obstacles(targets regclass[], column_names name[]) IS

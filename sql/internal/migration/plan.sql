@@ -70,8 +70,8 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_default_note(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: the note of the statement that sets the default';
 
--- The plan. Each step has the table whose owner's rights it is run with. The keys
--- are those of migration_keys().
+-- The plan. Each step has the table whose owner's rights it is run with; one that
+-- the caller runs has none. The keys are those of migration_keys().
 CREATE FUNCTION snowflake_internal.migration_steps(targets regclass[], column_names name[], online boolean)
 RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
 LANGUAGE plpgsql STABLE
@@ -93,6 +93,9 @@ DECLARE
     code text;
     key record;
     altered record;
+    -- The columns of tables that have views or other such objects.
+    widened regclass[];
+    widened_columns name[];
 BEGIN
     IF is_narrow OR NOT is_switched THEN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code)
@@ -139,6 +142,52 @@ BEGIN
         RETURN;
     END IF;
 
+    SELECT array_agg(r.relation ORDER BY r.relation = ANY (targets) DESC, r.relation::text, a.attnum),
+           array_agg(a.attname ORDER BY r.relation = ANY (targets) DESC, r.relation::text, a.attnum)
+    INTO widened, widened_columns
+    FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+    JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+    WHERE r.is_narrow
+      AND EXISTS (SELECT
+                  FROM snowflake_internal.migration_linked_columns(targets, column_names) AS o
+                  JOIN pg_attribute AS b ON b.attrelid = o.relation AND b.attnum = o.attribute
+                  CROSS JOIN LATERAL snowflake_internal.migration_dependents(ARRAY[o.relation], ARRAY[b.attname]) AS d
+                  WHERE o.relation = r.relation AND o.is_narrow);
+    IF widened IS NOT NULL THEN
+        step := step + 1;
+        -- Objects of several owners: each statement in it is run as one of them.
+        relation := NULL;
+        statement := format('SELECT snowflake_internal.migration_widen(%L::pg_catalog.regclass[], %L::pg_catalog.name[], pg_catalog.current_setting(text ''search_path''))',
+                            ARRAY(SELECT snowflake_internal.migration_name(w.relation) FROM unnest(widened) WITH ORDINALITY AS w (relation, place) ORDER BY w.place),
+                            widened_columns);
+        lock_level := 'ACCESS EXCLUSIVE';
+        rewrites := true;
+        note := format('widens %s; %s; rewrites the tables and their indexes (%s now; needs as much additional disk space while it runs, and as much WAL) and checks their foreign keys again',
+                       (SELECT string_agg(format('%s.%I', w.relation, w.column_name), ', ' ORDER BY w.place)
+                        FROM unnest(widened, widened_columns) WITH ORDINALITY AS w (relation, column_name, place)),
+                       snowflake_internal.migration_dependents_note(widened, widened_columns),
+                       (SELECT pg_size_pretty(sum(pg_total_relation_size(t.relid))) FROM (
+                            WITH RECURSIVE tree (relid) AS (
+                                SELECT unnest(widened)::oid UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid)
+                            SELECT tree.relid FROM tree) AS t))
+                || coalesce((SELECT '. Also locked: ' || string_agg(DISTINCT l.relation::text, ', ')
+                             FROM (SELECT unnest(snowflake_internal.migration_dependent_relations(widened, widened_columns)) AS relation) AS l
+                             WHERE l.relation <> ALL (widened)), '')
+                || coalesce((SELECT '. Also locked for their foreign keys: ' || string_agg(DISTINCT l.locked_too, ', ')
+                             FROM (SELECT snowflake_internal.migration_other_locked_tables(w.relation, array_agg(a.attnum)) AS locked_too
+                                   FROM unnest(widened, widened_columns) AS w (relation, column_name)
+                                   JOIN pg_attribute AS a ON a.attrelid = w.relation AND a.attname = w.column_name
+                                   GROUP BY w.relation) AS l), '')
+                || coalesce((SELECT '. Published by ' || string_agg(DISTINCT p.publications, ', ') || ': widen the columns at the subscribers first'
+                             FROM (SELECT snowflake_internal.migration_publications(w.relation, w.column_name) AS publications
+                                   FROM unnest(widened, widened_columns) AS w (relation, column_name)) AS p
+                             HAVING count(p.publications) > 0), '')
+                || CASE WHEN EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = ANY (widened))
+                        THEN '. Indexes and not-null constraints of partitions that belong to one of the table are rebuilt: '
+                             'they get new names and the comment of the table''s, and lose a CLUSTER setting' ELSE '' END;
+        RETURN NEXT;
+    END IF;
+
     FOR altered IN
         SELECT r.relation, snowflake_internal.migration_name(r.relation) AS quoted_name,
                snowflake_internal.migration_other_locked_tables(r.relation, array_agg(a.attnum)) AS locked_too,
@@ -152,7 +201,7 @@ BEGIN
                EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = r.relation) AS is_partitioned
         FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        WHERE r.is_narrow
+        WHERE r.is_narrow AND r.relation <> ALL (coalesce(widened, '{}'))
         GROUP BY r.relation
         ORDER BY r.relation = ANY (targets) DESC, r.relation::text
     LOOP
@@ -271,7 +320,11 @@ BEGIN
     PERFORM snowflake_internal.migration_limit_locks();
     FOR plan_step IN SELECT * FROM snowflake_internal.migration_plan(targets, column_names, false) LOOP
         RAISE NOTICE 'step %: %', plan_step.step, plan_step.note;
-        PERFORM snowflake_internal.migration_run(plan_step.relation, plan_step.statement);
+        IF plan_step.relation IS NULL THEN
+            EXECUTE plan_step.statement;
+        ELSE
+            PERFORM snowflake_internal.migration_run(plan_step.relation, plan_step.statement);
+        END IF;
         done := done + 1;
     END LOOP;
     IF done = 0 AND cardinality(targets) = 1 THEN

@@ -203,6 +203,15 @@ AS $function$
     SELECT o.obstacle, o.remedy, o.sqlstate_code
     FROM (SELECT DISTINCT m.relation FROM narrow_column AS m) AS r
     CROSS JOIN LATERAL snowflake_internal.migration_update_obstacles(r.relation) AS o
+  UNION ALL
+    -- One without data is created again in a moment.
+    SELECT format('%s has data, and would have to be filled again while its tables are locked', d.identity),
+           format('REFRESH MATERIALIZED VIEW %s WITH NO DATA until the swap is done, then REFRESH it, or use the plan for a maintenance window (online => false).',
+                  snowflake_internal.migration_name(d.relation)), '55000'
+    FROM (SELECT array_agg(m.relation) AS relations, array_agg(m.narrow) AS names FROM narrow_column AS m) AS n
+    CROSS JOIN LATERAL snowflake_internal.migration_dependents(n.relations, n.names) AS d
+    JOIN pg_class AS c ON c.oid = d.object AND c.relispopulated
+    WHERE d.kind = 'materialized view'
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_online_obstacles(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: obstacles to an online migration, and how to remove them';

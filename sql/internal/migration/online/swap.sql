@@ -1,7 +1,18 @@
 -- Replacing all narrow columns by their shadow columns, in one statement that
 -- only changes the catalog.
 
--- The tables that are changed, and those at the other end of foreign keys.
+-- The columns that are replaced.
+CREATE FUNCTION snowflake_internal.migration_swap_columns(targets regclass[], column_names name[])
+RETURNS TABLE (relations regclass[], names name[]) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT array_agg(s.relation), array_agg(s.narrow) FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_swap_columns(targets regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_swap: the columns that are replaced';
+
+-- The tables that are changed, those at the other end of foreign keys, and the
+-- views and tables of the objects that are dropped and created again.
 CREATE FUNCTION snowflake_internal.migration_swap_relations(targets regclass[], column_names name[])
 RETURNS regclass[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -13,7 +24,10 @@ AS $function$
       UNION
         SELECT other.relation
         FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
-        CROSS JOIN LATERAL (VALUES (f.relation), (f.referenced)) AS other (relation))
+        CROSS JOIN LATERAL (VALUES (f.relation), (f.referenced)) AS other (relation)
+      UNION
+        SELECT unnest(snowflake_internal.migration_dependent_relations(n.relations, n.names))
+        FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n)
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_swap_relations(targets regclass[], column_names name[]) IS
     'Used by snowflake_internal.migration_swap: the tables that are locked';
@@ -330,30 +344,37 @@ COMMENT ON FUNCTION snowflake_internal.migration_await_snapshots(targets regclas
 -- Locks the tables and swaps. The arguments were read before the lock. If nothing
 -- has changed when the lock is acquired, nothing has to be checked again.
 CREATE FUNCTION snowflake_internal.migration_swap_locked(
-    targets regclass[], column_names name[], relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb)
+    targets regclass[], column_names name[], relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb,
+    dependents jsonb, dependents_before text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     missing text;
     not_null record;
+    narrow regclass[];
+    narrow_names name[];
 BEGIN
     PERFORM snowflake_internal.migration_lock(relations, text 'ACCESS EXCLUSIVE');
-    IF snowflake_internal.migration_fingerprint(relations) IS DISTINCT FROM before THEN
+    SELECT n.relations, n.names INTO narrow, narrow_names FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n;
+    IF snowflake_internal.migration_fingerprint(relations) IS DISTINCT FROM before
+       OR snowflake_internal.migration_dependents_fingerprint(narrow, narrow_names) IS DISTINCT FROM dependents_before THEN
         IF NOT snowflake_internal.migration_swap_relations(targets, column_names) <@ relations THEN
             RAISE EXCEPTION '% not ready to be swapped', snowflake_internal.migration_key_names(targets, column_names)
                 || CASE WHEN cardinality(targets) = 1 THEN ' is' ELSE ' are' END
-                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'A foreign key was added in the meantime.',
+                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'A foreign key or a view was added in the meantime.',
                       HINT = 'Nothing was changed by this statement. Request the plan again, and run its statements in order.';
         END IF;
         PERFORM snowflake_internal.migration_require_ready(targets, column_names);
         SELECT s.relations, s.statements INTO altered, statements
         FROM snowflake_internal.migration_swap_commands(targets, column_names) AS s;
         not_nulls := snowflake_internal.migration_not_null_names(targets, column_names);
+        dependents := snowflake_internal.migration_save_dependents(narrow, narrow_names);
     END IF;
     -- The sequence has advanced since it was recorded.
     PERFORM snowflake_internal.migration_record_origin(key.target, key.column_name)
     FROM unnest(targets, column_names) AS key (target, column_name);
+    PERFORM snowflake_internal.migration_drop_dependents(dependents);
     PERFORM snowflake_internal.migration_run_all(altered, statements);
     FOR not_null IN
         SELECT e ->> 'name' AS former, e ->> 'comment' AS comment, (e ->> 'is_inherited')::boolean AS is_inherited, k.conname AS present,
@@ -372,6 +393,9 @@ BEGIN
             PERFORM snowflake_internal.migration_run(not_null.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', not_null.former, not_null.quoted_name, not_null.comment));
         END IF;
     END LOOP;
+    -- After the constraints, which views with GROUP BY may use.
+    PERFORM snowflake_internal.migration_create_dependents(dependents);
+    PERFORM snowflake_internal.migration_compare_dependents(dependents, narrow, narrow_names);
     -- Only needed for a layout whose first IDs fit into an integer.
     IF snowflake_internal.migration_first_id() <= 2147483647 THEN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO missing
@@ -386,7 +410,7 @@ BEGIN
     PERFORM snowflake_internal.migration_end(targets[1], column_names[1]);
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_swap_locked(targets regclass[], column_names name[], relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb) IS
+COMMENT ON FUNCTION snowflake_internal.migration_swap_locked(targets regclass[], column_names name[], relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb, dependents jsonb, dependents_before text) IS
     'Used by snowflake_internal.migration_swap: one try';
 
 -- The swap. As much as possible is checked and prepared before the lock, which is
@@ -402,6 +426,8 @@ DECLARE
     altered regclass[];
     statements text[];
     not_nulls jsonb;
+    dependents jsonb;
+    dependents_before text;
     started_at timestamptz;
     last_notice_at timestamptz;
     pause double precision := 0.25;
@@ -412,11 +438,16 @@ BEGIN
     SELECT s.relations, s.statements INTO altered, statements
     FROM snowflake_internal.migration_swap_commands(targets, column_names) AS s;
     not_nulls := snowflake_internal.migration_not_null_names(targets, column_names);
+    SELECT snowflake_internal.migration_dependents_fingerprint(n.relations, n.names) INTO dependents_before
+    FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n;
+    SELECT snowflake_internal.migration_save_dependents(n.relations, n.names) INTO dependents
+    FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n;
     started_at := clock_timestamp();
     last_notice_at := started_at;
     LOOP
         BEGIN
-            PERFORM snowflake_internal.migration_swap_locked(targets, column_names, relations, before, altered, statements, not_nulls);
+            PERFORM snowflake_internal.migration_swap_locked(targets, column_names, relations, before, altered, statements, not_nulls,
+                                                              dependents, dependents_before);
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             -- A transaction that called nextval() holds a lock on the sequence until
@@ -467,7 +498,9 @@ BEGIN
                format('checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. They become the last columns of their tables. New rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch',
                       (SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.attribute)
                        FROM snowflake_internal.migration_shadows(targets, column_names) AS s),
-                      snowflake_internal.migration_first_id());
+                      snowflake_internal.migration_first_id())
+               || coalesce((SELECT format('. It %s in the same transaction', snowflake_internal.migration_dependents_note(n.relations, n.names))
+                            FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n), '');
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_online_steps(targets regclass[], column_names name[]) IS
