@@ -62,7 +62,7 @@ AS $function$
     SELECT p.place,
            CASE WHEN p.class = 'pg_class'::regclass
                 THEN CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'
-                                    WHEN 'i' THEN CASE WHEN t.relkind = 'm' THEN 'index' ELSE 'other' END
+                                    WHEN 'i' THEN CASE t.relkind WHEN 'm' THEN 'index' WHEN 't' THEN NULL ELSE 'other' END
                                     WHEN 't' THEN NULL ELSE 'other' END
                 WHEN p.class = 'pg_rewrite'::regclass THEN 'rule'
                 WHEN p.class = 'pg_policy'::regclass THEN 'policy'

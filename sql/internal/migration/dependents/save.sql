@@ -38,7 +38,7 @@ AS $function$
   UNION ALL
     SELECT row_number() OVER (ORDER BY coalesce(l.level, 100), i.place, i.is_grantable), i.grantor,
            format('GRANT %s ON %s TO %s%s',
-                  string_agg(i.privilege_type || coalesce(format(' (%I)', column_name), ''), ', '), target,
+                  string_agg(i.privilege_type || coalesce(' (' || quote_ident(column_name) || ')', ''), ', '), target,
                   CASE i.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(i.grantee)) END,
                   CASE WHEN i.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
     FROM item AS i LEFT JOIN level AS l ON l.role = i.grantor
