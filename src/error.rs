@@ -160,6 +160,8 @@ pub enum Error {
     NotATable(String),
     /// The caller may not lock this table.
     LockDenied(String),
+    /// The caller cannot run statements as this role.
+    RoleDenied(String),
     /// Migrations do not use this lock mode.
     InvalidLockMode(String),
     /// The statement to run is NULL.
@@ -437,6 +439,10 @@ impl Error {
             Error::LockDenied(table) => new(
                 ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("permission denied for table {table}"),
+            ),
+            Error::RoleDenied(role) => new(
+                ERRCODE_INSUFFICIENT_PRIVILEGE,
+                format!("must be able to SET ROLE \"{role}\""),
             ),
             Error::InvalidLockMode(mode) => new(
                 ERRCODE_INVALID_PARAMETER_VALUE,

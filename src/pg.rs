@@ -41,13 +41,13 @@ pub use callbacks::{
 };
 pub use catalog::{
     Class, extension_of, function_in, has_privilege_on, has_rights_of, lock_object, lock_relation,
-    may_execute, relation_in, result_type_of, schema_named, schema_of_function,
+    may_become, may_execute, relation_in, result_type_of, role_name, schema_named, schema_of_function,
 };
 pub use composite::{Composite, CompositeResult};
 pub use planner::{Replacement, Simplify, SupportRequest, in_memory_context, memory_context_has};
 pub use record::{Record, RecordType, Scalar};
 pub use relation::{Column, Mode, Relation, Row};
-pub use rights::{TextArray, count_statements, first_row, with_rights_of};
+pub use rights::{TextArray, count_statements, first_row, use_search_path, with_rights_of};
 pub use sequence::{Sequence, sequence_data};
 pub use table::{Table, Unfit};
 pub use text::{AsciiText, Name, Text};

@@ -40,11 +40,20 @@ fn lock(relation: pg_sys::Oid, mode: &[u8]) -> Result<(), Error> {
 
 fn require_lockable(relation: pg_sys::Oid) -> Result<(), Error> {
     let class = class_of(relation)?;
-    if ![pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE].contains(&class.kind) {
+    // LOCK TABLE locks no materialized views, so their privileges do not suffice.
+    let is_lockable = [
+        pg_sys::RELKIND_RELATION,
+        pg_sys::RELKIND_PARTITIONED_TABLE,
+        pg_sys::RELKIND_VIEW,
+    ]
+    .contains(&class.kind);
+    if !is_lockable && class.kind != pg_sys::RELKIND_MATVIEW {
         return Err(Error::NotATable(name_of(&class)));
     }
     let user = pg::current_user();
-    if pg::has_rights_of(user, class.owner) || pg::has_privilege_on(relation, user, SUFFICIENT) {
+    if pg::has_rights_of(user, class.owner)
+        || is_lockable && pg::has_privilege_on(relation, user, SUFFICIENT)
+    {
         Ok(())
     } else {
         Err(Error::LockDenied(name_of(&class)))

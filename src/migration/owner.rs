@@ -17,6 +17,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use super::{class_of, hold_owned, require_owner};
+use crate::encoding::readable;
 use crate::error::{Error, or_report};
 use crate::pg::{self, Text, TextArray};
 
@@ -68,6 +69,47 @@ fn snowflake_migration_read(
     )
 }
 
+// With a role's rights, for objects that are not relations, and for privileges
+// that a role other than the owner has granted. The caller must be able to SET
+// ROLE: what a role may do is more than what its members inherit. The search
+// path begins with pg_catalog; `path` follows it.
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_internal.migration_run_as(role oid, statement text, path text) RETURNS text[]
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.migration_run_as(role oid, statement text, path text) IS
+    'Used by snowflake_internal.migration_widen: runs one statement with the rights of a role, which the caller must have; the first row as an array';
+"#)]
+fn snowflake_migration_run_as(
+    role: Option<pg_sys::Oid>,
+    statement: Option<Text<'_>>,
+    path: Option<Text<'_>>,
+) -> Option<TextArray> {
+    let role = role.unwrap_or(pg_sys::InvalidOid);
+    or_report(require_role(role).and_then(|()| {
+        let path = path.map_or(&[][..], Text::bytes);
+        let path = if path.is_empty() {
+            None
+        } else {
+            CString::new([&b"pg_catalog, "[..], path].concat()).ok()
+        };
+        run_as_with(role, statement, path.as_deref(), false)
+    }))
+}
+
+/// # Errors
+/// [`Error::RoleDenied`] unless the current user can become the role, and has
+/// its rights.
+fn require_role(role: pg_sys::Oid) -> Result<(), Error> {
+    let caller = pg::current_user();
+    if pg::has_rights_of(caller, role) && pg::may_become(caller, role) {
+        Ok(())
+    } else {
+        Err(Error::RoleDenied(
+            readable(pg::role_name(role).to_bytes()).into_owned(),
+        ))
+    }
+}
+
 fn run(
     relation: Option<pg_sys::Oid>,
     statement: Option<Text<'_>>,
@@ -90,13 +132,31 @@ fn run_as(
     statement: Option<Text<'_>>,
     read_only: bool,
 ) -> Result<Option<TextArray>, Error> {
+    run_as_with(role, statement, None, read_only)
+}
+
+/// The same with a search path.
+///
+/// # Errors
+/// As [`run_as`].
+fn run_as_with(
+    role: pg_sys::Oid,
+    statement: Option<Text<'_>>,
+    path: Option<&CStr>,
+    read_only: bool,
+) -> Result<Option<TextArray>, Error> {
     // A text has no zero byte.
     let statement = statement
         .and_then(|text| CString::new(text.bytes()).ok())
         .ok_or(Error::NullStatement)?;
     require_one(&statement)?;
-    pg::with_rights_of(role, || pg::first_row(&statement, read_only))
-        .map_err(Error::StatementRefused)
+    pg::with_rights_of(role, || {
+        if let Some(path) = path {
+            pg::use_search_path(path);
+        }
+        pg::first_row(&statement, read_only)
+    })
+    .map_err(Error::StatementRefused)
 }
 
 /// # Errors

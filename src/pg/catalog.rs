@@ -59,6 +59,19 @@ pub fn has_rights_of(role: pg_sys::Oid, other: pg_sys::Oid) -> bool {
     unsafe { pg_sys::has_privs_of_role(role, other) }
 }
 
+/// Whether a role that has the rights of another one can become it.
+#[cfg(feature = "pg15")]
+pub fn may_become(_role: pg_sys::Oid, _other: pg_sys::Oid) -> bool {
+    true
+}
+
+/// Whether a role that has the rights of another one can become it.
+#[cfg(not(feature = "pg15"))]
+pub fn may_become(role: pg_sys::Oid, other: pg_sys::Oid) -> bool {
+    // SAFETY: looks memberships up.
+    unsafe { pg_sys::member_can_set_role(role, other) }
+}
+
 /// Whether a role has one of these privileges (`ACL_...`) on a relation.
 pub fn has_privilege_on(relation: pg_sys::Oid, role: pg_sys::Oid, privileges: u32) -> bool {
     // SAFETY: looks privileges up; raises an error if there is no relation.
@@ -89,6 +102,12 @@ pub fn may_execute(function: pg_sys::Oid) -> bool {
             pg_sys::ACL_EXECUTE.into(),
         ) == pg_sys::AclResult::ACLCHECK_OK
     }
+}
+
+/// The name of a role; raises an error if there is none.
+pub fn role_name(role: pg_sys::Oid) -> CString {
+    // SAFETY: a name in memory of its own.
+    unsafe { CStr::from_ptr(pg_sys::GetUserNameFromId(role, false)).to_owned() }
 }
 
 /// What `pg_class` has of a relation.

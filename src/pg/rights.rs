@@ -27,7 +27,7 @@ pub fn with_rights_of<T>(role: pg_sys::Oid, f: impl FnOnce() -> T) -> T {
     // SAFETY: the user and the settings are restored, as above.
     unsafe {
         let settings = pg_sys::NewGUCNestLevel();
-        set_search_path();
+        use_search_path(c"pg_catalog, pg_temp");
         let (mut user, mut context) = (pg_sys::InvalidOid, 0);
         pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
         if user != role {
@@ -41,13 +41,13 @@ pub fn with_rights_of<T>(role: pg_sys::Oid, f: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Until the settings' nest level is left.
-fn set_search_path() {
-    // SAFETY: a setting that every role may change, with a value that is valid.
+/// Until the settings' nest level is left. An invalid path raises an error.
+pub fn use_search_path(path: &CStr) {
+    // SAFETY: a setting that every role may change.
     unsafe {
         pg_sys::set_config_option(
             c"search_path".as_ptr(),
-            c"pg_catalog, pg_temp".as_ptr(),
+            path.as_ptr(),
             pg_sys::GucContext::PGC_USERSET,
             pg_sys::GucSource::PGC_S_SESSION,
             pg_sys::GucAction::GUC_ACTION_SAVE,
