@@ -20,6 +20,7 @@ mod call;
 mod callbacks;
 mod catalog;
 mod composite;
+mod parse;
 mod planner;
 mod record;
 mod relation;
@@ -36,21 +37,23 @@ use pgrx::{IntoDatum, check_for_interrupts, direct_function_call, pg_sys};
 
 pub use call::Call;
 pub use callbacks::{
-    Statement, WatchStatements, before_exit, on_relation_change, on_subtransaction_end,
+    NewIndex, Statement, WatchStatements, before_exit, on_relation_change, on_subtransaction_end,
     on_transaction_end, transaction_nest_level, watch_statements,
 };
 pub use catalog::{
     Class, extension_of, function_in, has_privilege_on, has_rights_of, lock_object, lock_relation,
-    may_become, may_execute, relation_in, result_type_of, role_name, schema_named, schema_of_function,
+    may_become, may_execute, relation_in, result_type_of, role_name, schema_named,
+    schema_of_function,
 };
 pub use composite::{Composite, CompositeResult};
+pub use parse::{column_names, literal, quoted};
 pub use planner::{Replacement, Simplify, SupportRequest, in_memory_context, memory_context_has};
 pub use record::{Record, RecordType, Scalar};
 pub use relation::{Column, Mode, Relation, Row};
 pub use rights::{TextArray, count_statements, first_row, use_search_path, with_rights_of};
 pub use sequence::{Sequence, sequence_data};
 pub use table::{Table, Unfit};
-pub use text::{AsciiText, Name, Text};
+pub use text::{AsciiText, EncodedText, Name, Names, Text};
 pub use trigger::{Trigger, TriggerResult};
 
 /// Declares what an argument's or a result's type is called in SQL.

@@ -122,6 +122,7 @@ extension_sql_file!(
         migration::records::snowflake_migration_origin,
         migration::lock::snowflake_migration_lock_table,
         migration::owner::snowflake_migration_run,
+        migration::owner::snowflake_migration_run_as,
         migration::owner::snowflake_migration_query,
         migration::owner::snowflake_migration_read,
         migration::sequence::snowflake_migration_sequence_state
@@ -147,9 +148,17 @@ extension_sql_file!(
     ]
 );
 extension_sql_file!(
+    "../sql/internal/migration/rebuilding.sql",
+    name = "migration_rebuilding",
+    requires = [
+        "migration_columns",
+        migration::expression::snowflake_migration_rename_columns
+    ]
+);
+extension_sql_file!(
     "../sql/internal/migration/obstacles.sql",
     name = "migration_obstacles",
-    requires = ["migration_dependents", "monitor"]
+    requires = ["migration_dependents", "migration_rebuilding", "monitor"]
 );
 extension_sql_file!(
     "../sql/internal/migration/origins.sql",
@@ -176,6 +185,7 @@ extension_sql_file!(
     requires = [
         "migration_statements",
         "migration_locks",
+        migration::expression::snowflake_migration_rename_columns,
         shadow::snowflake_shadow
     ]
 );
@@ -190,10 +200,21 @@ extension_sql_file!(
     requires = ["migration_shadows"]
 );
 extension_sql_file!(
+    "../sql/internal/migration/online/checks.sql",
+    name = "migration_shadow_checks",
+    requires = ["migration_shadows"]
+);
+extension_sql_file!(
+    "../sql/internal/migration/online/statistics.sql",
+    name = "migration_shadow_statistics",
+    requires = ["migration_shadow_indexes", "migration_shadow_foreign_keys"]
+);
+extension_sql_file!(
     "../sql/internal/migration/online/progress.sql",
     name = "migration_progress",
     requires = [
         "migration_origins",
+        "migration_shadow_checks",
         "migration_shadow_indexes",
         "migration_shadow_foreign_keys",
         migration::records::snowflake_migration_progress,
@@ -216,6 +237,8 @@ extension_sql_file!(
     name = "migration_online_obstacles",
     requires = [
         "migration_backfill",
+        "migration_shadow_checks",
+        "migration_shadow_statistics",
         "migration_shadow_indexes",
         "migration_shadow_foreign_keys"
     ]

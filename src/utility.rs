@@ -7,13 +7,16 @@
 //!   IN SCHEMA` are meant for an application's tables, not for these. (Other roles
 //!   cannot grant anything on them. A grant that remains has no effect:
 //!   `sql/internal/privileges.sql` explains why.)
+//! - The shadow index of a DEFERRABLE constraint is built as an index of such a
+//!   constraint ([`crate::migration::is_counterpart_of_deferrable`]).
 
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
 use crate::copy;
 use crate::generator;
-use crate::pg::{self, Statement, WatchStatements};
+use crate::migration;
+use crate::pg::{self, NewIndex, Statement, WatchStatements};
 
 /// Starts to watch utility statements; called while libraries are preloaded.
 pub fn init() {
@@ -33,6 +36,10 @@ struct Running {
 
 impl WatchStatements for Watch {
     type Running = Running;
+
+    fn is_deferrable(index: NewIndex<'_>) -> bool {
+        migration::is_counterpart_of_deferrable(index)
+    }
 
     fn before(statement: Statement<'_>) -> Running {
         Running {

@@ -9,6 +9,8 @@
 //! The caller's rights to a relation are checked before it is locked, and again
 //! afterwards.
 
+mod deferrable;
+mod expression;
 mod guard;
 mod lock;
 mod owner;
@@ -16,6 +18,8 @@ mod records;
 mod sequence;
 
 use pgrx::pg_sys;
+
+pub use deferrable::is_counterpart_of_deferrable;
 
 use crate::encoding::readable;
 use crate::error::Error;

@@ -1,8 +1,9 @@
 //! Callbacks: at the end of transactions, at the end of the process, and around
 //! utility statements.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
+use std::ptr;
 
 use parking_lot::Mutex;
 use pgrx::{is_a, pg_guard, pg_sys};
@@ -85,7 +86,39 @@ pub struct Statement<'a> {
     lifetime: PhantomData<&'a ()>,
 }
 
-impl Statement<'_> {
+impl<'a> Statement<'a> {
+    /// The unique index that it builds concurrently, if it names one. No
+    /// constraint can be built so.
+    fn unique_index_to_build(self) -> Option<NewIndex<'a>> {
+        // SAFETY: the tag shows what the node is. Its names end with a zero byte.
+        // The table need not exist.
+        unsafe {
+            if !is_a(self.node, pg_sys::NodeTag::T_IndexStmt) {
+                return None;
+            }
+            let index = &*self.node.cast::<pg_sys::IndexStmt>();
+            if !index.unique
+                || !index.concurrent
+                || index.isconstraint
+                || index.idxname.is_null()
+                || index.relation.is_null()
+            {
+                return None;
+            }
+            let table = pg_sys::RangeVarGetRelidExtended(
+                index.relation,
+                pg_sys::NoLock as pg_sys::LOCKMODE,
+                pg_sys::RVROption::RVR_MISSING_OK,
+                None,
+                ptr::null_mut(),
+            );
+            (table != pg_sys::InvalidOid).then(|| NewIndex {
+                table,
+                name: CStr::from_ptr(index.idxname),
+            })
+        }
+    }
+
     /// Whether it is a `COPY ... FROM`.
     pub fn is_copy_from(self) -> bool {
         // SAFETY: the tag shows what the node is.
@@ -123,10 +156,24 @@ impl Statement<'_> {
     }
 }
 
+/// A unique index that a statement is about to build.
+#[derive(Clone, Copy)]
+pub struct NewIndex<'a> {
+    /// The table's OID.
+    pub table: pg_sys::Oid,
+    /// The index's name, in the database's encoding.
+    pub name: &'a CStr,
+}
+
 /// What is done before and after each utility statement.
 pub trait WatchStatements {
     /// What is known of a statement while it runs. An error drops nothing.
     type Running: Copy;
+
+    /// Whether a unique index must leave a duplicate to a check at the end of the
+    /// statement or of the transaction, as the index of a DEFERRABLE constraint
+    /// does. Asked before an index is built concurrently.
+    fn is_deferrable(index: NewIndex<'_>) -> bool;
 
     /// Called before the statement.
     fn before(statement: Statement<'_>) -> Self::Running;
@@ -182,15 +229,19 @@ unsafe extern "C-unwind" fn process_utility<W: WatchStatements>(
     completion: *mut pg_sys::QueryCompletion,
 ) {
     // SAFETY: Postgres calls its hook with a statement to run. The hook before
-    // this one, or Postgres itself, is passed what this one was passed.
+    // this one, or Postgres itself, is passed what this one was passed, or a copy
+    // that it may change.
     unsafe {
+        let deferrable = deferrable::<W>(statement, read_only_tree);
+        let is_changed = !deferrable.is_null();
+        let statement = if is_changed { deferrable } else { statement };
         let running = before::<W>((*statement).utilityStmt);
         let next = *NEXT.lock();
         let next = next.flatten().unwrap_or(standard_ProcessUtility);
         next(
             statement,
             query,
-            read_only_tree,
+            read_only_tree && !is_changed,
             context,
             params,
             environment,
@@ -198,6 +249,33 @@ unsafe extern "C-unwind" fn process_utility<W: WatchStatements>(
             completion,
         );
         after::<W>(running);
+    }
+}
+
+/// The statement with DEFERRABLE, which the grammar does not have for an index
+/// without a constraint; null if it has to stay as it is. Guarded as [`before`]
+/// is.
+#[pg_guard]
+unsafe extern "C-unwind" fn deferrable<W: WatchStatements>(
+    statement: *mut pg_sys::PlannedStmt,
+    read_only_tree: bool,
+) -> *mut pg_sys::PlannedStmt {
+    // SAFETY: a statement to run, whose tag shows that it is an index's. It may be
+    // part of a cached plan, and is copied then.
+    unsafe {
+        let node = (*statement).utilityStmt;
+        let lifetime = PhantomData;
+        let index = Statement { node, lifetime }.unique_index_to_build();
+        if !index.is_some_and(W::is_deferrable) {
+            return ptr::null_mut();
+        }
+        let statement = if read_only_tree {
+            pg_sys::copyObjectImpl(statement.cast()).cast()
+        } else {
+            statement
+        };
+        (*(*statement).utilityStmt.cast::<pg_sys::IndexStmt>()).deferrable = true;
+        statement
     }
 }
 

@@ -1,7 +1,8 @@
 //! Texts and names.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::marker::PhantomData;
+use std::ptr;
 
 use pgrx::callconv::{Arg, ArgAbi, BoxRet, FcInfo};
 use pgrx::pgrx_sql_entity_graph::metadata::{
@@ -109,6 +110,87 @@ super::sql_type!(
     Err(ReturnsError::Datum),
     "name"
 );
+
+/// A `name[]` as an argument, without NULLs.
+pub struct Names(Vec<CString>);
+
+impl Names {
+    /// The names, in the database's encoding.
+    pub fn as_slice(&self) -> &[CString] {
+        &self.0
+    }
+}
+
+impl FromDatum for Names {
+    unsafe fn from_polymorphic_datum(
+        datum: pg_sys::Datum,
+        is_null: bool,
+        _: pg_sys::Oid,
+    ) -> Option<Self> {
+        if is_null {
+            return None;
+        }
+        // SAFETY: an array of names, each of which ends with a zero byte.
+        unsafe {
+            let array = pg_sys::pg_detoast_datum(datum.cast_mut_ptr()).cast();
+            let (mut values, mut nulls, mut count) = (ptr::null_mut(), ptr::null_mut(), 0);
+            pg_sys::deconstruct_array(
+                array,
+                pg_sys::NAMEOID,
+                pg_sys::NAMEDATALEN as c_int,
+                false,
+                pg_sys::TYPALIGN_CHAR as c_char,
+                &mut values,
+                &mut nulls,
+                &mut count,
+            );
+            let names = (0..usize::try_from(count).unwrap_or(0))
+                .filter(|&index| !*nulls.add(index))
+                .map(|index| {
+                    let value: pg_sys::Datum = *values.add(index);
+                    CStr::from_ptr(value.cast_mut_ptr()).to_owned()
+                });
+            Some(Self(names.collect()))
+        }
+    }
+}
+
+// SAFETY: reads a `name[]`, which is what its SQL type says.
+unsafe impl<'fcx> ArgAbi<'fcx> for Names {
+    unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
+        // SAFETY: the caller's.
+        unsafe { arg.unbox_arg_using_from_datum() }.expect("the function is STRICT")
+    }
+}
+
+super::sql_type!(
+    Names,
+    Ok(SqlMappingRef::As("name[]")),
+    Err(ReturnsError::Datum),
+    "name[]"
+);
+
+/// A `text` as a result, of bytes in the database's encoding.
+pub struct EncodedText(pg_sys::Datum);
+
+impl EncodedText {
+    /// The bytes are parts of texts that Postgres has checked.
+    pub fn new(bytes: &[u8]) -> Self {
+        EncodedText(pg_sys::Datum::from(
+            varlena::rust_byte_slice_to_bytea(bytes).into_pg(),
+        ))
+    }
+}
+
+// SAFETY: a `text`, which is what its SQL type says, in the caller's memory.
+unsafe impl BoxRet for EncodedText {
+    unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> pgrx::datum::Datum<'fcx> {
+        // SAFETY: as above.
+        unsafe { fcinfo.return_raw_datum(self.0) }
+    }
+}
+
+super::sql_type!(result EncodedText, "text");
 
 /// A `text` as a result: ASCII, which every database encoding has.
 pub struct AsciiText(pg_sys::Datum);

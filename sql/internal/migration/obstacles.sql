@@ -281,6 +281,7 @@ BEGIN
               JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
               WHERE r.is_narrow) AS narrow
         CROSS JOIN LATERAL snowflake_internal.migration_dependent_obstacles(narrow.relations, narrow.column_names) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_rebuild_obstacles(targets, column_names) AS o;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_obstacles(targets regclass[], column_names name[]) IS

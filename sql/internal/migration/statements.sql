@@ -11,6 +11,30 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_do_block(body text) IS
     'Used by snowflake_migration_plan: several statements as one';
 
+-- The options of a column that its owner has set; NULL if there are none. Minor
+-- releases since November 2026 keep a version of the row type among them, pg_attver.
+CREATE FUNCTION snowflake_internal.migration_column_options(options text[])
+RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT array_agg(o.option ORDER BY o.place)
+    FROM unnest(options) WITH ORDINALITY AS o (option, place)
+    WHERE NOT starts_with(o.option, 'pg_')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_column_options(options text[]) IS
+    'Used by snowflake_migration_plan: the options of a column that its owner has set';
+
+-- Whether a role has another one's rights, and may SET ROLE to it.
+CREATE FUNCTION snowflake_internal.migration_may_become(role oid, other oid)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT pg_has_role(role, other, 'USAGE')
+       AND pg_has_role(role, other, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_may_become(role oid, other oid) IS
+    'Used by snowflake_internal.migration_swap: whether a role can act for another one';
+
 -- The tables at the other end of the foreign keys that are rebuilt with a
 -- column. They are locked in the same mode as the table itself.
 CREATE FUNCTION snowflake_internal.migration_other_locked_tables(target regclass, attributes smallint[])
@@ -65,16 +89,20 @@ COMMENT ON FUNCTION snowflake_internal.migration_lacks_statistics(target regclas
     'Used by snowflake_migration_plan: whether a column has to be analyzed';
 
 -- Runs statements in order, each with the rights of the owner of the table that
--- it alters.
-CREATE FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[])
+-- it alters, or with those of a role.
+CREATE FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[], roles oid[] DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
-        PERFORM snowflake_internal.migration_run(relations[i], statements[i]);
+        IF roles[i] IS NULL THEN
+            PERFORM snowflake_internal.migration_run(relations[i], statements[i]);
+        ELSE
+            PERFORM snowflake_internal.migration_run_as(roles[i], statements[i], NULL);
+        END IF;
     END LOOP;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[]) IS
-    'Used by snowflake_internal.migration_swap: runs statements, each with the rights of the owner of its table';
+COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[], roles oid[]) IS
+    'Used by snowflake_internal.migration_swap: runs statements, each with the rights of the owner of its table, or with those of a role';

@@ -1,4 +1,6 @@
--- The indexes of the shadow columns: one for each index of a narrow column.
+-- The indexes of the shadow columns: one for each index that uses a narrow column, as
+-- a key, in an expression or in its WHERE clause. The definition is NULL if an
+-- expression cannot be mapped to the shadows, because it uses whole rows.
 
 CREATE FUNCTION snowflake_internal.migration_shadow_indexes(targets regclass[], column_names name[])
 RETURNS TABLE (
@@ -7,18 +9,33 @@ RETURNS TABLE (
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
-        SELECT s.relation, s.attribute, s.shadow_name, s.shadow
+        SELECT s.relation, s.attribute, s.narrow, s.shadow_name, s.shadow
         FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    ), renamed AS MATERIALIZED (
+        SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
+        FROM shadow AS s GROUP BY s.relation
     ), narrow_index AS MATERIALIZED (
-        SELECT i.*, c.relname, c.relnamespace, c.relam, c.reltablespace, c.reloptions,
-               snowflake_internal.migration_shadow_name(text 'index', c.relname) AS shadow_name
-        FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid
+        SELECT i.*, c.relname, c.relnamespace, c.relam, c.reltablespace, c.reloptions, r.former, r.present,
+               -- Expressions are part of it, so that no counterpart survives another index of the same name.
+               snowflake_internal.migration_shadow_name(
+                   concat_ws(' ', 'index', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)), c.relname) AS shadow_name
+        FROM renamed AS r
+        JOIN pg_index AS i ON i.indrelid = r.relation
+        JOIN pg_class AS c ON c.oid = i.indexrelid
         -- Invalid indexes, left by CREATE INDEX CONCURRENTLY, are not used and not copied.
-        WHERE i.indisvalid AND i.indislive
-          AND EXISTS (SELECT FROM shadow AS s WHERE s.relation = i.indrelid AND s.attribute = ANY (i.indkey::smallint[]))
+        -- An index cannot become an exclusion constraint.
+        WHERE i.indisvalid AND i.indislive AND NOT i.indisexclusion
+          AND (r.attributes && i.indkey::smallint[]
+               OR i.indexprs::text ~ ':varattno 0 ' OR i.indpred::text ~ ':varattno 0 '
+               OR (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)
+                  AND EXISTS (SELECT FROM pg_depend AS d
+                              WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+                                AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid AND d.refobjsubid = ANY (r.attributes)))
     ), part AS (
         SELECT m.indexrelid, k.place, coalesce(s.shadow, k.attribute) AS attribute,
                CASE WHEN s.attribute IS NOT NULL THEN quote_ident(s.shadow_name)
+                    WHEN k.attribute = 0
+                    THEN snowflake_internal.migration_rename_columns(pg_get_indexdef(m.indexrelid, k.place::integer, false), m.former, m.present)
                     ELSE pg_get_indexdef(m.indexrelid, k.place::integer, true) END
                || CASE WHEN k.place > m.indnkeyatts THEN '' ELSE
                    coalesce((SELECT format(' COLLATE %I.%I', n.nspname, l.collname)
@@ -43,9 +60,12 @@ AS $function$
         LEFT JOIN pg_attribute AS t ON t.attrelid = m.indrelid AND t.attnum = k.attribute
         LEFT JOIN shadow AS s ON s.relation = m.indrelid AND s.attribute = k.attribute
     ), mapped AS (
-        SELECT m.*, p.keys, p.included, p.attributes
+        SELECT m.*, p.keys, p.included, p.attributes, w.predicate,
+               p.is_mapped AND (m.indpred IS NULL OR w.predicate IS NOT NULL) AS is_mapped
         FROM narrow_index AS m
-        JOIN (SELECT p.indexrelid, array_agg(p.attribute ORDER BY p.place) AS attributes,
+        CROSS JOIN LATERAL (
+            SELECT snowflake_internal.migration_rename_columns(pg_get_expr(m.indpred, m.indrelid), m.former, m.present) AS predicate) AS w
+        JOIN (SELECT p.indexrelid, bool_and(p.text IS NOT NULL) AS is_mapped, array_agg(p.attribute ORDER BY p.place) AS attributes,
                      string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place <= i.indnkeyatts) AS keys,
                      string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place > i.indnkeyatts) AS included
               FROM part AS p JOIN pg_index AS i ON i.indexrelid = p.indexrelid
@@ -53,8 +73,11 @@ AS $function$
     )
     SELECT m.indexrelid::regclass, m.indrelid::regclass, m.shadow_name, j.indexrelid::regclass,
            coalesce(j.indisvalid AND j.indisready AND j.indislive AND j.indisunique = m.indisunique
+                    -- The index of a DEFERRABLE constraint is not immediate: see src/migration/deferrable.rs.
+                    AND j.indimmediate = m.indimmediate
+                    AND (j.indexprs IS NULL) = (m.indexprs IS NULL) AND (j.indpred IS NULL) = (m.indpred IS NULL)
                     AND j.indnkeyatts = m.indnkeyatts AND ARRAY(SELECT unnest(j.indkey::smallint[])) = m.attributes, false),
-           concat('CREATE ', CASE WHEN m.indisunique THEN 'UNIQUE ' END, 'INDEX CONCURRENTLY ', quote_ident(m.shadow_name),
+           CASE WHEN m.is_mapped THEN concat('CREATE ', CASE WHEN m.indisunique THEN 'UNIQUE ' END, 'INDEX CONCURRENTLY ', quote_ident(m.shadow_name),
                   ' ON ', snowflake_internal.migration_name(m.indrelid::regclass),
                   ' USING ', (SELECT quote_ident(am.amname) FROM pg_am AS am WHERE am.oid = m.relam),
                   ' (', m.keys, ')', ' INCLUDE (' || m.included || ')',
@@ -62,7 +85,7 @@ AS $function$
                   ' WITH (' || (SELECT string_agg(format('%I = %L', v.option_name, v.option_value), ', ')
                                 FROM pg_options_to_table(m.reloptions) AS v) || ')',
                   ' TABLESPACE ' || (SELECT quote_ident(t.spcname) FROM pg_tablespace AS t WHERE t.oid = m.reltablespace),
-                  ' WHERE ' || pg_get_expr(m.indpred, m.indrelid))
+                  ' WHERE ' || m.predicate) END
     FROM mapped AS m
     LEFT JOIN (pg_index AS j JOIN pg_class AS jc ON jc.oid = j.indexrelid)
         ON j.indrelid = m.indrelid AND jc.relname = m.shadow_name AND jc.relnamespace = m.relnamespace

@@ -76,11 +76,27 @@ AS $function$
                format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
         FROM narrow_column AS m WHERE m.relforcerowsecurity AND m.relation <> ALL (targets)
       UNION ALL
-        SELECT 6, format('index %s uses column %I of %s in an expression or in its WHERE clause', i.indexrelid::regclass, i.narrow, i.relation),
-               'Drop it, and create it again (CONCURRENTLY) afterwards.', '55000'
-        FROM indexed AS i
-        WHERE i.attribute <> ALL (i.indkey::smallint[]) OR i.indpred::text ~ format(' :varattno %s ', i.attribute)
-           OR EXISTS (SELECT FROM pg_index AS e WHERE e.indexrelid = i.indexrelid AND e.indexprs::text ~ format(' :varattno %s ', i.attribute))
+        SELECT 6, format('index %s uses whole rows of %s', i.index, i.relation),
+               'They change with the columns: use the plan for a maintenance window (online => false).', '55000'
+        FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
+        WHERE i.definition IS NULL
+      UNION ALL
+        SELECT 6, format('check constraint %I of %s uses whole rows', k.name, k.relation),
+               'They change with the columns: use the plan for a maintenance window (online => false).', '55000'
+        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+        WHERE k.definition IS NULL
+      UNION ALL
+        SELECT 6, format('statistics object %I.%I uses whole rows of %s', x.schema, x.name, x.relation),
+               'They change with the columns: use the plan for a maintenance window (online => false).', '55000'
+        FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+        WHERE x.definition IS NULL
+      UNION ALL
+        -- The index would be immediate: see src/migration/deferrable.rs.
+        SELECT DISTINCT 6, format('constraint %I of %s is DEFERRABLE, and this server was built with assertions', k.conname, m.relation),
+               'Use the plan for a maintenance window (online => false).', '55000'
+        FROM narrow_column AS m
+        JOIN pg_constraint AS k ON k.conrelid = m.relation AND m.attribute = ANY (k.conkey) AND k.contype IN ('p', 'u') AND k.condeferrable
+        WHERE current_setting('debug_assertions') = 'on'
       UNION ALL
         SELECT DISTINCT 6, format('the access method of index %s does not support bigint', i.indexrelid::regclass),
                'Drop it.', '55000'
@@ -92,16 +108,20 @@ AS $function$
           AND NOT EXISTS (SELECT FROM pg_opclass AS o
                           WHERE o.opcmethod = c.relam AND o.opcintype = 'int8'::regtype AND o.opcdefault)
       UNION ALL
-        SELECT DISTINCT 7, format('%s constraint %I of %s uses column %I', CASE k.contype WHEN 'x' THEN 'exclusion' ELSE 'check' END,
-                                  k.conname, m.relation, m.narrow),
-               CASE k.contype WHEN 'x' THEN 'An existing index cannot become such a constraint: drop it, or use the plan for a maintenance window (online => false).'
-                    ELSE 'Drop it, and add it again afterwards (NOT VALID, then VALIDATE CONSTRAINT).' END, '55000'
+        -- An exclusion constraint's expressions are in its index only.
+        SELECT DISTINCT 7, format('exclusion constraint %I of %s uses column %I', k.conname, m.relation, m.narrow),
+               'An existing index cannot become such a constraint: use the plan for a maintenance window (online => false).', '55000'
         FROM narrow_column AS m
-        JOIN pg_constraint AS k ON k.conrelid = m.relation AND k.contype IN ('c', 'x') AND m.attribute = ANY (k.conkey)
-        WHERE NOT EXISTS (SELECT FROM narrow_column AS own WHERE own.check_oid = k.oid)
+        JOIN pg_constraint AS k ON k.conrelid = m.relation AND k.contype = 'x'
+        WHERE m.attribute = ANY (k.conkey)
+           OR EXISTS (SELECT FROM pg_depend AS d
+                      WHERE d.classid = 'pg_constraint'::regclass AND d.objid = k.oid
+                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = m.relation AND d.refobjsubid = m.attribute
+                         OR d.classid = 'pg_class'::regclass AND d.objid = k.conindid
+                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = m.relation AND d.refobjsubid = m.attribute)
       UNION ALL
         SELECT DISTINCT 7, format('constraint %I of %s is WITHOUT OVERLAPS or has a PERIOD', k.conname, k.conrelid::regclass),
-               'An existing index cannot become such a constraint: drop it, or use the plan for a maintenance window (online => false).', '55000'
+               'An existing index cannot become such a constraint: use the plan for a maintenance window (online => false).', '55000'
         FROM narrow_column AS m
         JOIN pg_constraint AS k ON k.conrelid = m.relation AND m.attribute = ANY (k.conkey) OR k.confrelid = m.relation AND m.attribute = ANY (k.confkey)
         WHERE k.contype IN ('p', 'u', 'f') AND (to_jsonb(k) ->> 'conperiod')::boolean
@@ -116,13 +136,12 @@ AS $function$
         FROM narrow_column AS m
         JOIN pg_constraint AS k ON k.conrelid = m.relation AND k.contype = 'n' AND k.conkey = ARRAY[m.attribute] AND NOT k.convalidated
       UNION ALL
-        SELECT 9, format('statistics object %s uses column %I of %s', format('%I.%I', n.nspname, x.stxname), m.narrow, m.relation),
-               'Drop it, and create it again afterwards.', '55000'
-        FROM narrow_column AS m
-        JOIN pg_depend AS d ON d.classid = 'pg_statistic_ext'::regclass AND d.refclassid = 'pg_class'::regclass
-                           AND d.refobjid = m.relation AND d.refobjsubid = m.attribute
-        JOIN pg_statistic_ext AS x ON x.oid = d.objid
-        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+        SELECT 9, format('statistics object %I.%I of %s belongs to another role, %I', x.schema, x.name, x.relation, pg_get_userbyid(x.owner)),
+               format('The owner of the table creates it again and gives it to that role, but is no member of it: ALTER STATISTICS %I.%I OWNER TO %I.',
+                      x.schema, x.name, pg_get_userbyid(c.relowner)), '55000'
+        FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+        JOIN pg_class AS c ON c.oid = x.relation
+        WHERE x.owner <> c.relowner AND NOT snowflake_internal.migration_may_become(c.relowner, x.owner)
       UNION ALL
         SELECT DISTINCT 10, format('trigger %I of %s fires after the one that keeps the new column up to date', t.tgname, m.relation),
                'Triggers fire in the order of their names: rename it.', '55000'
@@ -178,6 +197,11 @@ AS $function$
         JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.conname = f.shadow_name
         WHERE NOT f.is_ready AND (k.contype <> 'f' OR k.convalidated)
       UNION ALL
+        SELECT 15, format('constraint %I of %s has a name that the migration needs', k.conname, f.relation), 'Rename or drop it.', '55000'
+        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS f
+        JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.conname = f.shadow_name
+        WHERE k.contype <> 'c'
+      UNION ALL
         SELECT DISTINCT 16, format('permission denied for table %s, which column %I of %s references', f.referenced, m.narrow, m.relation),
                format('GRANT REFERENCES, UPDATE ON %s TO %I.', f.referenced, current_user), '42501'
         FROM narrow_column AS m
@@ -197,6 +221,14 @@ AS $function$
         JOIN pg_namespace AS n ON n.oid = m.relnamespace
         -- The role that runs the plan builds it, and the table's owner renames it.
         JOIN pg_roles AS r ON (r.rolname = current_user OR r.oid = m.relowner) AND NOT has_schema_privilege(r.oid, n.oid, 'CREATE')
+      UNION ALL
+        SELECT DISTINCT 17, format('permission denied for schema %I, which contains statistics object %I', x.schema, x.name),
+               format('GRANT USAGE, CREATE ON SCHEMA %I TO %I.', x.schema, r.rolname), '42501'
+        FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+        JOIN pg_class AS c ON c.oid = x.relation
+        JOIN pg_namespace AS n ON n.nspname = x.schema
+        JOIN pg_roles AS r ON r.oid IN (c.relowner, x.owner)
+        WHERE NOT has_schema_privilege(r.oid, n.oid, 'CREATE') OR NOT has_schema_privilege(c.relowner, n.oid, 'USAGE')
     )
     SELECT f.obstacle, f.remedy, f.code FROM found AS f
   UNION ALL

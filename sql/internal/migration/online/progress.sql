@@ -127,6 +127,8 @@ AS $function$
                                      AND p.column_name = column_names[1]
                                      AND (p.blocks_done < p.blocks_total OR p.skipped <> '{}'))
                       THEN 'backfill' ELSE 'validating rows' END
+        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+                     WHERE NOT k.is_ready) THEN 'validating rows'
         WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
                      WHERE NOT i.is_ready) THEN 'building indexes'
         WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f

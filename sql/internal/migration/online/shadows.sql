@@ -67,6 +67,44 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_require_filled(targets regclass[], column_names name[]) IS
     'A step of snowflake_migration_plan: fails unless all rows have their shadow values';
 
+-- The CHECK constraints on shadow columns: one for each CHECK constraint that uses a
+-- narrow column. The definition is NULL if the expression cannot be mapped to the
+-- shadows, because it uses whole rows.
+CREATE FUNCTION snowflake_internal.migration_shadow_checks(targets regclass[], column_names name[])
+RETURNS TABLE (
+    check_constraint oid, name name, relation regclass, shadow_name name, shadow oid, is_to_be_valid boolean, is_ready boolean, definition text
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH shadow AS MATERIALIZED (
+        SELECT s.* FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    ), renamed AS MATERIALIZED (
+        SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes,
+               array_agg(s.check_oid) FILTER (WHERE s.check_oid IS NOT NULL) AS own_checks
+        FROM shadow AS s GROUP BY s.relation
+    ), narrow_check AS MATERIALIZED (
+        SELECT k.*, r.former, r.present, e.expression,
+               -- The expression is part of it, so that no counterpart survives another one of the same name.
+               snowflake_internal.migration_shadow_name('check ' || e.expression, k.conname) AS shadow_name,
+               -- From PostgreSQL 18 on, a constraint may be NOT ENFORCED.
+               coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true) AS is_enforced
+        FROM renamed AS r
+        JOIN pg_constraint AS k ON k.conrelid = r.relation AND k.contype = 'c'
+        CROSS JOIN LATERAL (SELECT pg_get_expr(k.conbin, k.conrelid) AS expression) AS e
+        WHERE (k.conkey && r.attributes OR k.conbin::text ~ ':varattno 0 ') AND k.oid <> ALL (coalesce(r.own_checks, '{}'))
+    )
+    SELECT m.oid, m.conname, m.conrelid::regclass, m.shadow_name, n.oid, m.convalidated,
+           coalesce(n.convalidated OR NOT m.convalidated, false),
+           format('ADD CONSTRAINT %I CHECK (', m.shadow_name)
+           || snowflake_internal.migration_rename_columns(m.expression, m.former, m.present) || ')'
+           || CASE WHEN m.connoinherit THEN ' NO INHERIT' ELSE '' END
+           || CASE WHEN m.is_enforced THEN ' NOT VALID' ELSE ' NOT ENFORCED' END
+    FROM narrow_check AS m
+    LEFT JOIN pg_constraint AS n ON n.contype = 'c' AND n.conrelid = m.conrelid AND n.conname = m.shadow_name
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_shadow_checks(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the CHECK constraints on narrow columns, and those on their shadows';
+
 -- The statements that add shadows: one for each table, so that it is locked only
 -- once.
 CREATE FUNCTION snowflake_internal.migration_shadow_steps(targets regclass[], column_names name[])
@@ -82,13 +120,16 @@ AS $function$
                              format(CASE WHEN s.is_required
                                          THEN 'ADD CONSTRAINT %1$I CHECK (%2$I IS NOT NULL AND %2$I OPERATOR(pg_catalog.=) %3$I) NOT VALID'
                                          ELSE 'ADD CONSTRAINT %1$I CHECK (%2$I IS NOT DISTINCT FROM %3$I) NOT VALID' END,
-                                    s.check_name, s.shadow_name, s.narrow)), E',\n        ' ORDER BY s.attribute))
+                                    s.check_name, s.shadow_name, s.narrow)), E',\n        ' ORDER BY s.attribute)
+                         || coalesce((SELECT string_agg(E',\n        ' || k.definition, '' ORDER BY k.name)
+                                      FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+                                      WHERE k.relation = s.relation AND k.shadow IS NULL), ''))
                || string_agg(
                       CASE WHEN a.attstattarget >= 0
                            THEN format(E'    ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s;\n', quoted_name.relation, s.shadow_name, a.attstattarget) ELSE '' END
-                      || CASE WHEN a.attoptions IS NOT NULL
+                      || CASE WHEN options.list IS NOT NULL
                               THEN format(E'    ALTER TABLE %s ALTER COLUMN %I SET (%s);\n', quoted_name.relation, s.shadow_name,
-                                          array_to_string(a.attoptions, ', ')) ELSE '' END
+                                          array_to_string(options.list, ', ')) ELSE '' END
                       || format(E'    CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s\n        FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow(%L, %L);\n',
                                 s.trigger_name, quoted_name.relation, s.narrow, s.shadow_name)
                       || format(E'    ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;\n', quoted_name.relation, s.trigger_name), '' ORDER BY s.attribute)
@@ -101,6 +142,7 @@ AS $function$
                               string_agg(format('ADD COLUMN %I bigint', s.shadow_name), ', ' ORDER BY s.attribute)), '')
     FROM snowflake_internal.migration_shadows(targets, column_names) AS s
     JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
+    CROSS JOIN LATERAL (SELECT snowflake_internal.migration_column_options(a.attoptions) AS list) AS options
     CROSS JOIN LATERAL (SELECT snowflake_internal.migration_name(s.relation) AS relation) AS quoted_name
     CROSS JOIN LATERAL (SELECT snowflake_internal.migration_publications(s.relation, s.narrow) AS names) AS pubs
     WHERE s.shadow IS NULL

@@ -70,6 +70,15 @@ AS $function$
     FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
     WHERE NOT f.is_ready
   UNION ALL
+    SELECT format(CASE WHEN k.shadow IS NULL THEN 'check constraint %I of %s has no counterpart on the shadow columns'
+                       ELSE 'the counterpart of check constraint %I of %s is not validated' END, k.name, k.relation)
+    FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+    WHERE NOT k.is_ready
+  UNION ALL
+    SELECT format('statistics object %I.%I has no counterpart on the shadow columns', x.schema, x.name)
+    FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+    WHERE x.shadow IS NULL
+  UNION ALL
     SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_obstacles(targets, column_names) AS o
   UNION ALL
     SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_online_obstacles(targets, column_names) AS o
@@ -77,9 +86,43 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_swap_obstacles(targets regclass[], column_names name[]) IS
     'Used by snowflake_internal.migration_swap: obstacles to the swap';
 
+-- The privileges on a column, in an order in which they can be granted again, each
+-- with the role that grants it: NULL is the table's owner, who also replaces a role
+-- that the caller cannot act for.
+CREATE FUNCTION snowflake_internal.migration_column_grants(relation regclass, attribute smallint)
+RETURNS TABLE (depth integer, role oid, grantee oid, privilege_type text, is_grantable boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE entry AS MATERIALIZED (
+        SELECT g.*, c.relowner, c.relnamespace
+        FROM pg_class AS c
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = attribute
+        CROSS JOIN LATERAL aclexplode(a.attacl) AS g
+        WHERE c.oid = relation
+    ), chain (depth, grantor, grantee, privilege_type, is_grantable) AS (
+        SELECT 0, e.grantor, e.grantee, e.privilege_type, e.is_grantable FROM entry AS e WHERE e.grantor = e.relowner
+      UNION ALL
+        -- PostgreSQL refuses circular grants.
+        SELECT c.depth + 1, e.grantor, e.grantee, e.privilege_type, e.is_grantable
+        FROM chain AS c
+        JOIN entry AS e ON e.grantor = c.grantee AND e.privilege_type = c.privilege_type AND c.is_grantable AND e.grantor <> e.relowner
+        WHERE c.depth < 100
+    )
+    SELECT coalesce((SELECT min(c.depth) FROM chain AS c
+                     WHERE c.grantor = e.grantor AND c.grantee = e.grantee AND c.privilege_type = e.privilege_type),
+                    -- The grant option is one for the whole table.
+                    1),
+           CASE WHEN e.grantor <> e.relowner AND snowflake_internal.migration_may_become(to_regrole(quote_ident(current_user)), e.grantor)
+                     AND has_schema_privilege(e.grantor, e.relnamespace, 'USAGE') THEN e.grantor END,
+           e.grantee, e.privilege_type, e.is_grantable
+    FROM entry AS e
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_column_grants(relation regclass, attribute smallint) IS
+    'Used by snowflake_internal.migration_swap: the privileges on a column, in order, and who grants them';
+
 -- The statements of the swap in order, each with the table that it alters.
 CREATE FUNCTION snowflake_internal.migration_swap_commands(
-    targets regclass[], column_names name[], OUT relations regclass[], OUT statements text[]
+    targets regclass[], column_names name[], OUT relations regclass[], OUT statements text[], OUT roles oid[]
 ) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -100,6 +143,13 @@ AS $function$
     ), referencing AS MATERIALIZED (
         SELECT f.*, snowflake_internal.migration_name(f.relation) AS quoted_name
         FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
+    ), checked AS MATERIALIZED (
+        SELECT k.*, snowflake_internal.migration_name(k.relation) AS quoted_name
+        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+    ), measured AS MATERIALIZED (
+        SELECT x.*, c.relowner
+        FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+        JOIN pg_class AS c ON c.oid = x.relation
     ), owned AS MATERIALIZED (
         -- Sequences that the columns own would be dropped with the columns.
         SELECT s.relation, s.quoted_name, s.narrow, snowflake_internal.migration_name(d.objid::regclass) AS sequence
@@ -119,7 +169,9 @@ AS $function$
       UNION ALL
         SELECT 5, s.relation, format('ALTER TABLE %s DROP CONSTRAINT %I', s.quoted_name, s.check_name) FROM shadow AS s
       UNION ALL
-        -- This drops its indexes and constraints too.
+        SELECT 5, k.relation, format('ALTER TABLE %s DROP CONSTRAINT %I', k.quoted_name, k.name) FROM checked AS k
+      UNION ALL
+        -- This drops its indexes, constraints and statistics objects too.
         SELECT 6, s.relation, format('ALTER TABLE %s DROP COLUMN %I', s.quoted_name, s.narrow) FROM shadow AS s
       UNION ALL
         SELECT 7, s.relation, format('ALTER TABLE %s RENAME COLUMN %I TO %I', s.quoted_name, s.shadow_name, s.narrow) FROM shadow AS s
@@ -139,20 +191,27 @@ AS $function$
       UNION ALL
         SELECT 11, f.relation, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', f.quoted_name, f.shadow_name, f.name) FROM referencing AS f
       UNION ALL
+        SELECT 11, k.relation, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', k.quoted_name, k.shadow_name, k.name) FROM checked AS k
+      UNION ALL
+        SELECT 11, x.relation, format('ALTER STATISTICS %I.%I RENAME TO %I', x.schema, x.shadow_name, x.name) FROM measured AS x
+      UNION ALL
         -- The column's statistics settings, if they were changed in the meantime.
         SELECT c.place, s.relation, format('ALTER TABLE %s ALTER COLUMN %I %s', s.quoted_name, s.narrow, c.action)
         FROM shadow AS s
         JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
         JOIN pg_attribute AS b ON b.attrelid = s.relation AND b.attnum = s.shadow
         CROSS JOIN LATERAL (
+            SELECT snowflake_internal.migration_column_options(a.attoptions) AS narrow,
+                   snowflake_internal.migration_column_options(b.attoptions) AS shadow) AS options
+        CROSS JOIN LATERAL (
             SELECT 12 AS place, format('SET STATISTICS %s', coalesce(a.attstattarget, -1)) AS action
             WHERE a.attstattarget IS DISTINCT FROM b.attstattarget
           UNION ALL
-            SELECT 12, format('RESET (%s)', (SELECT string_agg(quote_ident(o.option_name), ', ') FROM pg_options_to_table(b.attoptions) AS o))
-            WHERE b.attoptions IS NOT NULL AND a.attoptions IS DISTINCT FROM b.attoptions
+            SELECT 12, format('RESET (%s)', (SELECT string_agg(quote_ident(o.option_name), ', ') FROM pg_options_to_table(options.shadow) AS o))
+            WHERE options.shadow IS NOT NULL AND options.narrow IS DISTINCT FROM options.shadow
           UNION ALL
-            SELECT 13, format('SET (%s)', array_to_string(a.attoptions, ', '))
-            WHERE a.attoptions IS NOT NULL AND a.attoptions IS DISTINCT FROM b.attoptions
+            SELECT 13, format('SET (%s)', array_to_string(options.narrow, ', '))
+            WHERE options.narrow IS NOT NULL AND options.narrow IS DISTINCT FROM options.shadow
         ) AS c
       UNION ALL
         SELECT 12, s.relation, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', s.quoted_name, s.narrow, pg_get_expr(d.adbin, d.adrelid))
@@ -174,12 +233,8 @@ AS $function$
         SELECT 14, i.relation, format('ALTER INDEX %I.%I ALTER COLUMN %s SET STATISTICS %s', i.schema, i.name, a.attnum, a.attstattarget)
         FROM indexed AS i JOIN pg_attribute AS a ON a.attrelid = i.index AND a.attnum > 0 AND a.attstattarget >= 0
       UNION ALL
-        SELECT 15, s.relation, format('GRANT %s (%I) ON %s TO %s%s', g.privilege_type, s.narrow, s.quoted_name,
-                          CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END,
-                          CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
-        FROM shadow AS s
-        JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
-        CROSS JOIN LATERAL aclexplode(a.attacl) AS g
+        SELECT 14, x.relation, format('ALTER STATISTICS %I.%I SET STATISTICS %s', x.schema, x.name, x.target)
+        FROM measured AS x JOIN pg_statistic_ext AS o ON o.oid = x.shadow AND coalesce(o.stxstattarget, -1) <> x.target
       UNION ALL
         SELECT 16, s.relation, format('COMMENT ON COLUMN %s.%I IS %L', s.quoted_name, s.narrow, col_description(s.relation, s.attribute))
         FROM shadow AS s WHERE col_description(s.relation, s.attribute) IS NOT NULL
@@ -193,10 +248,31 @@ AS $function$
         SELECT 16, f.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', f.name, f.quoted_name, obj_description(f.foreign_key, 'pg_constraint'))
         FROM referencing AS f WHERE obj_description(f.foreign_key, 'pg_constraint') IS NOT NULL
       UNION ALL
+        SELECT 16, k.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', k.name, k.quoted_name, obj_description(k.check_constraint, 'pg_constraint'))
+        FROM checked AS k WHERE obj_description(k.check_constraint, 'pg_constraint') IS NOT NULL
+      UNION ALL
+        SELECT 16, x.relation, format('COMMENT ON STATISTICS %I.%I IS %L', x.schema, x.name, obj_description(x.statistics, 'pg_statistic_ext'))
+        FROM measured AS x WHERE obj_description(x.statistics, 'pg_statistic_ext') IS NOT NULL
+      UNION ALL
+        SELECT 17, x.relation, format('ALTER STATISTICS %I.%I OWNER TO %I', x.schema, x.name, pg_get_userbyid(x.owner))
+        FROM measured AS x WHERE x.owner <> x.relowner
+      UNION ALL
         SELECT 16, s.relation, format('SECURITY LABEL FOR %I ON COLUMN %s.%I IS %L', l.provider, s.quoted_name, s.narrow, l.label)
         FROM shadow AS s JOIN pg_seclabel AS l ON l.classoid = 'pg_class'::regclass AND l.objoid = s.relation AND l.objsubid = s.attribute
+    ), ordered (place, depth, relation, text, role) AS (
+        SELECT s.place, 0, s.relation, s.text, NULL::oid FROM statement AS s
+      UNION ALL
+        SELECT 15, g.depth, s.relation,
+               format('GRANT %s (%I) ON %s TO %s%s', g.privilege_type, s.narrow, s.quoted_name,
+                      CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END,
+                      CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END),
+               g.role
+        FROM shadow AS s
+        CROSS JOIN LATERAL snowflake_internal.migration_column_grants(s.relation, s.attribute) AS g
     )
-    SELECT array_agg(s.relation ORDER BY s.place, s.text), array_agg(s.text ORDER BY s.place, s.text) FROM statement AS s
+    SELECT array_agg(s.relation ORDER BY s.place, s.depth, s.text), array_agg(s.text ORDER BY s.place, s.depth, s.text),
+           array_agg(s.role ORDER BY s.place, s.depth, s.text)
+    FROM ordered AS s
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_swap_commands(targets regclass[], column_names name[]) IS
     'Used by snowflake_internal.migration_swap: the DDL that it runs, and the table that each statement alters';
@@ -344,7 +420,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_await_snapshots(targets regclas
 -- Locks the tables and swaps. The arguments were read before the lock. If nothing
 -- has changed when the lock is acquired, nothing has to be checked again.
 CREATE FUNCTION snowflake_internal.migration_swap_locked(
-    targets regclass[], column_names name[], relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb,
+    targets regclass[], column_names name[], relations regclass[], before text, altered regclass[], statements text[], roles oid[], not_nulls jsonb,
     dependents jsonb, dependents_before text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -366,7 +442,7 @@ BEGIN
                       HINT = 'Nothing was changed by this statement. Request the plan again, and run its statements in order.';
         END IF;
         PERFORM snowflake_internal.migration_require_ready(targets, column_names);
-        SELECT s.relations, s.statements INTO altered, statements
+        SELECT s.relations, s.statements, s.roles INTO altered, statements, roles
         FROM snowflake_internal.migration_swap_commands(targets, column_names) AS s;
         not_nulls := snowflake_internal.migration_not_null_names(targets, column_names);
         dependents := snowflake_internal.migration_save_dependents(narrow, narrow_names);
@@ -375,7 +451,7 @@ BEGIN
     PERFORM snowflake_internal.migration_record_origin(key.target, key.column_name)
     FROM unnest(targets, column_names) AS key (target, column_name);
     PERFORM snowflake_internal.migration_drop_dependents(dependents);
-    PERFORM snowflake_internal.migration_run_all(altered, statements);
+    PERFORM snowflake_internal.migration_run_all(altered, statements, roles);
     FOR not_null IN
         SELECT e ->> 'name' AS former, e ->> 'comment' AS comment, (e ->> 'is_inherited')::boolean AS is_inherited, k.conname AS present,
                k.conrelid::regclass AS relation, snowflake_internal.migration_name(k.conrelid::regclass) AS quoted_name
@@ -410,7 +486,7 @@ BEGIN
     PERFORM snowflake_internal.migration_end(targets[1], column_names[1]);
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_swap_locked(targets regclass[], column_names name[], relations regclass[], before text, altered regclass[], statements text[], not_nulls jsonb, dependents jsonb, dependents_before text) IS
+COMMENT ON FUNCTION snowflake_internal.migration_swap_locked(targets regclass[], column_names name[], relations regclass[], before text, altered regclass[], statements text[], roles oid[], not_nulls jsonb, dependents jsonb, dependents_before text) IS
     'Used by snowflake_internal.migration_swap: one try';
 
 -- The swap. As much as possible is checked and prepared before the lock, which is
@@ -425,6 +501,7 @@ DECLARE
     before CONSTANT text := snowflake_internal.migration_fingerprint(relations);
     altered regclass[];
     statements text[];
+    roles oid[];
     not_nulls jsonb;
     dependents jsonb;
     dependents_before text;
@@ -435,7 +512,7 @@ BEGIN
     PERFORM snowflake_internal.migration_require_owner(key.target) FROM unnest(targets) AS key (target);
     PERFORM snowflake_internal.migration_require_ready(targets, column_names);
     PERFORM snowflake_internal.migration_await_snapshots(targets, column_names);
-    SELECT s.relations, s.statements INTO altered, statements
+    SELECT s.relations, s.statements, s.roles INTO altered, statements, roles
     FROM snowflake_internal.migration_swap_commands(targets, column_names) AS s;
     not_nulls := snowflake_internal.migration_not_null_names(targets, column_names);
     SELECT snowflake_internal.migration_dependents_fingerprint(n.relations, n.names) INTO dependents_before
@@ -446,7 +523,7 @@ BEGIN
     last_notice_at := started_at;
     LOOP
         BEGIN
-            PERFORM snowflake_internal.migration_swap_locked(targets, column_names, relations, before, altered, statements, not_nulls,
+            PERFORM snowflake_internal.migration_swap_locked(targets, column_names, relations, before, altered, statements, roles, not_nulls,
                                                               dependents, dependents_before);
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
@@ -472,12 +549,18 @@ AS $function$
 BEGIN
     RETURN QUERY SELECT s.* FROM snowflake_internal.migration_shadow_steps(targets, column_names) AS s;
     RETURN QUERY SELECT s.* FROM snowflake_internal.migration_backfill_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_leftover_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_check_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_statistics_steps(targets, column_names) AS s;
     RETURN QUERY SELECT s.* FROM snowflake_internal.migration_index_steps(targets, column_names) AS s;
     RETURN QUERY SELECT s.* FROM snowflake_internal.migration_foreign_key_steps(targets, column_names) AS s;
     -- Wide columns without statistics are included, because the check after a
     -- migration includes them.
     RETURN QUERY
-        SELECT format('ANALYZE %s (%s)', snowflake_internal.migration_name(c.relation), string_agg(quote_ident(c.name), ', ' ORDER BY c.attribute)),
+        -- The statistics of statistics objects and of expressions in indexes take an
+        -- ANALYZE of the whole table.
+        SELECT concat('ANALYZE ', snowflake_internal.migration_name(c.relation),
+                      CASE WHEN w.relation IS NULL THEN format(' (%s)', string_agg(quote_ident(c.name), ', ' ORDER BY c.attribute)) END),
                'SHARE UPDATE EXCLUSIVE', true, 'collects statistics for the planner'
         FROM (SELECT s.relation, s.attribute, s.shadow_name AS name
               FROM snowflake_internal.migration_shadows(targets, column_names) AS s
@@ -487,8 +570,12 @@ BEGIN
               FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
               JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
               JOIN pg_class AS o ON o.oid = r.relation AND pg_has_role(o.relowner, 'USAGE')
-              WHERE NOT r.is_narrow AND snowflake_internal.migration_lacks_statistics(r.relation, a.attname)) AS c
-        GROUP BY c.relation
+              WHERE NOT r.is_narrow AND snowflake_internal.migration_lacks_statistics(r.relation, a.attname)
+            UNION ALL
+              SELECT w.relation, NULL, NULL
+              FROM snowflake_internal.migration_analyzed_whole(targets, column_names) AS w WHERE w.is_lacking) AS c
+        LEFT JOIN snowflake_internal.migration_analyzed_whole(targets, column_names) AS w ON w.relation = c.relation
+        GROUP BY c.relation, w.relation
         ORDER BY c.relation = ANY (targets) DESC, c.relation::text;
     RETURN QUERY
         SELECT snowflake_internal.migration_do_block(

@@ -1,0 +1,152 @@
+//! The parser: the columns that an expression names.
+
+use std::ffi::{CStr, CString, c_void};
+
+use pgrx::{PgList, is_a, pg_guard, pg_sys};
+
+/// A column's name in an expression.
+pub struct ColumnName {
+    /// Where it begins, as bytes of the expression.
+    pub start: usize,
+    /// The name, without the quotes.
+    pub name: CString,
+}
+
+/// What is found in an expression.
+struct Found {
+    names: Vec<ColumnName>,
+    /// Whether all references are plain names of columns.
+    is_plain: bool,
+}
+
+/// Before the expression, so that it is parsed as one.
+const BEFORE: &[u8] = b"SELECT (";
+
+/// The names of columns in an expression; `None` unless the text is one
+/// expression whose references are plain names of columns. Raises a syntax error
+/// for a text that is not SQL.
+pub fn column_names(expression: &CStr) -> Option<Vec<ColumnName>> {
+    let text = [BEFORE, expression.to_bytes(), b"\n)"].concat();
+    // Neither part has a zero byte.
+    let text = CString::new(text).ok()?;
+    let mut found = Found {
+        names: Vec::new(),
+        is_plain: true,
+    };
+    // SAFETY: a text with a zero byte at its end. The parser returns a list of
+    // statements, whose nodes live in the present memory context. The walker
+    // passes `found` on, which outlives it.
+    unsafe {
+        let statements = PgList::<pg_sys::RawStmt>::from_pg(pg_sys::raw_parser(
+            text.as_ptr(),
+            pg_sys::RawParseMode::RAW_PARSE_DEFAULT,
+        ));
+        if statements.len() != 1 {
+            return None;
+        }
+        let value = only_value((*statements.get_ptr(0)?).stmt)?;
+        visit(value, (&raw mut found).cast());
+    }
+    found.is_plain.then_some(found.names)
+}
+
+/// The value of `SELECT (value)`, if the statement is that and no more.
+///
+/// # Safety
+/// A node of the parser.
+unsafe fn only_value(statement: *mut pg_sys::Node) -> Option<*mut pg_sys::Node> {
+    // SAFETY: the tags show what the nodes are.
+    unsafe {
+        if statement.is_null() || !is_a(statement, pg_sys::NodeTag::T_SelectStmt) {
+            return None;
+        }
+        let select = &*statement.cast::<pg_sys::SelectStmt>();
+        let is_more = select.op != pg_sys::SetOperation::SETOP_NONE
+            || !select.intoClause.is_null()
+            || !select.whereClause.is_null()
+            || !select.havingClause.is_null()
+            || !select.limitOffset.is_null()
+            || !select.limitCount.is_null()
+            || !select.withClause.is_null()
+            || [
+                select.distinctClause,
+                select.fromClause,
+                select.groupClause,
+                select.windowClause,
+                select.valuesLists,
+                select.sortClause,
+                select.lockingClause,
+            ]
+            .iter()
+            .any(|list| !list.is_null());
+        let targets = PgList::<pg_sys::Node>::from_pg(select.targetList);
+        if is_more || targets.len() != 1 {
+            return None;
+        }
+        let target = targets.get_ptr(0)?;
+        if !is_a(target, pg_sys::NodeTag::T_ResTarget) {
+            return None;
+        }
+        let target = &*target.cast::<pg_sys::ResTarget>();
+        (target.name.is_null() && !target.val.is_null()).then_some(target.val)
+    }
+}
+
+/// Walks an expression; true ends the walk.
+#[pg_guard]
+unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    // SAFETY: the context is `column_names`'s, the node one of the parser's.
+    unsafe {
+        if node.is_null() {
+            return false;
+        }
+        let found = &mut *context.cast::<Found>();
+        if is_a(node, pg_sys::NodeTag::T_ColumnRef) {
+            match plain_name(&*node.cast::<pg_sys::ColumnRef>()) {
+                Some(name) => found.names.push(name),
+                None => found.is_plain = false,
+            }
+            return !found.is_plain;
+        }
+        // The names in a query could be those of other tables.
+        if is_a(node, pg_sys::NodeTag::T_SubLink) {
+            found.is_plain = false;
+            return true;
+        }
+        pg_sys::raw_expression_tree_walker(node, Some(visit), context)
+    }
+}
+
+/// The name, unless it is qualified or a star.
+///
+/// # Safety
+/// A node of the parser.
+unsafe fn plain_name(reference: &pg_sys::ColumnRef) -> Option<ColumnName> {
+    // SAFETY: the tag shows what the node is, and its text ends with a zero byte.
+    unsafe {
+        let fields = PgList::<pg_sys::Node>::from_pg(reference.fields);
+        let field = fields.get_ptr(0)?;
+        if fields.len() != 1 || !is_a(field, pg_sys::NodeTag::T_String) {
+            return None;
+        }
+        let name = CStr::from_ptr((*field.cast::<pg_sys::String>()).sval);
+        Some(ColumnName {
+            start: usize::try_from(reference.location)
+                .ok()?
+                .checked_sub(BEFORE.len())?,
+            name: name.to_owned(),
+        })
+    }
+}
+
+/// A name as SQL writes it, with quotes if it needs them.
+pub fn quoted(name: &CStr) -> CString {
+    // SAFETY: a name that ends with a zero byte; the result does too.
+    unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())).to_owned() }
+}
+
+/// A text as a literal of SQL.
+pub fn literal(text: &CStr) -> CString {
+    // SAFETY: a text that ends with a zero byte; the result does too.
+    unsafe { CStr::from_ptr(pg_sys::quote_literal_cstr(text.as_ptr())).to_owned() }
+}
