@@ -166,6 +166,8 @@ pub enum Error {
     InvalidLockMode(String),
     /// The statement to run is NULL.
     NullStatement,
+    /// A search path that is not a list of names.
+    InvalidSearchPath(String),
     /// The text to run has this number of statements, not one.
     NotOneStatement(i32),
     /// Functions cannot run this statement; SPI's name for the reason.
@@ -455,6 +457,11 @@ impl Error {
                 ERRCODE_NULL_VALUE_NOT_ALLOWED,
                 "statement must not be null".into(),
             ),
+            Error::InvalidSearchPath(path) => new(
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("invalid search path: \"{path}\""),
+            )
+            .set_hint("Pass pg_catalog.current_setting('search_path')."),
             Error::NotOneStatement(count) => new(
                 ERRCODE_SYNTAX_ERROR,
                 format!("text must contain exactly one statement, but contains {count}"),

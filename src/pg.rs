@@ -50,7 +50,7 @@ pub use parse::{column_names, literal, quoted};
 pub use planner::{Replacement, Simplify, SupportRequest, in_memory_context, memory_context_has};
 pub use record::{Record, RecordType, Scalar};
 pub use relation::{Column, Mode, Relation, Row};
-pub use rights::{TextArray, count_statements, first_row, use_search_path, with_rights_of};
+pub use rights::{SearchPath, TextArray, count_statements, first_row, with_rights_of};
 pub use sequence::{Sequence, sequence_data};
 pub use table::{Table, Unfit};
 pub use text::{AsciiText, EncodedText, Name, Names, Text};

@@ -123,7 +123,9 @@ extension_sql_file!(
         migration::lock::snowflake_migration_lock_table,
         migration::owner::snowflake_migration_run,
         migration::owner::snowflake_migration_run_as,
+        migration::owner::snowflake_migration_run_with_path,
         migration::owner::snowflake_migration_query,
+        migration::owner::snowflake_migration_query_with_path,
         migration::owner::snowflake_migration_read,
         migration::sequence::snowflake_migration_sequence_state
     ]

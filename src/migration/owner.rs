@@ -8,8 +8,16 @@
 //! lends it no rights. A member of the owner's role gains none, because an index
 //! on an expression of the member's choice would run as the owner too.
 //!
-//! The search path is pg_catalog. A text must be one statement, so that a value
-//! inside it cannot start another one.
+//! The search path is pg_catalog, unless a caller passes its own. That code may
+//! find other functions by the path it was written for, also where a statement is
+//! only planned: PostgreSQL inlines the functions of indexes and checks then. So
+//! the schemas of the caller's path follow, after pg_catalog, whose names they
+//! cannot replace, and before those of temporary objects. A schema of that path
+//! may have a better match for a call's argument types than pg_catalog has, so
+//! statements for such a path qualify each function and operator.
+//!
+//! A text must be one statement, so that a value inside it cannot start another
+//! one.
 
 use std::ffi::{CStr, CString};
 
@@ -31,7 +39,22 @@ fn snowflake_migration_run(
     relation: Option<pg_sys::Oid>,
     statement: Option<Text<'_>>,
 ) -> Option<TextArray> {
-    run(relation, statement, false)
+    run(relation, statement, None, false)
+}
+
+// NULL as a path: as without one.
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_internal.migration_run(relation regclass, statement text, search_path text) RETURNS text[]
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.migration_run(relation regclass, statement text, search_path text) IS
+    'Used by snowflake_migrate: runs one statement with the rights of a table''s owner, whose code finds names by the caller''s search path';
+"#)]
+fn snowflake_migration_run_with_path(
+    relation: Option<pg_sys::Oid>,
+    statement: Option<Text<'_>>,
+    search_path: Option<Text<'_>>,
+) -> Option<TextArray> {
+    run(relation, statement, search_path, false)
 }
 
 // In the caller's snapshot, for functions that are STABLE.
@@ -45,7 +68,21 @@ fn snowflake_migration_query(
     relation: Option<pg_sys::Oid>,
     query: Option<Text<'_>>,
 ) -> Option<TextArray> {
-    run(relation, query, true)
+    run(relation, query, None, true)
+}
+
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_internal.migration_query(relation regclass, query text, search_path text) RETURNS text[]
+    STABLE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.migration_query(relation regclass, query text, search_path text) IS
+    'Used by snowflake_migration_plan: runs one query with the rights of a table''s owner, whose code finds names by the caller''s search path';
+"#)]
+fn snowflake_migration_query_with_path(
+    relation: Option<pg_sys::Oid>,
+    query: Option<Text<'_>>,
+    search_path: Option<Text<'_>>,
+) -> Option<TextArray> {
+    run(relation, query, search_path, true)
 }
 
 // The same for every role that may read a table. The query runs with the owner's
@@ -64,7 +101,7 @@ fn snowflake_migration_read(
         class_of(relation.unwrap_or(pg_sys::InvalidOid)).and_then(|class| {
             let caller = pg::current_user();
             let user = require_owner(class).map_or(caller, |class| class.owner);
-            run_as(user, query, true)
+            run_as(user, query, None, true)
         }),
     )
 }
@@ -85,15 +122,9 @@ fn snowflake_migration_run_as(
     path: Option<Text<'_>>,
 ) -> Option<TextArray> {
     let role = role.unwrap_or(pg_sys::InvalidOid);
-    or_report(require_role(role).and_then(|()| {
-        let path = path.map_or(&[][..], Text::bytes);
-        let path = if path.is_empty() {
-            None
-        } else {
-            CString::new([&b"pg_catalog, "[..], path].concat()).ok()
-        };
-        run_as_with(role, statement, path.as_deref(), false)
-    }))
+    // An empty path adds nothing to pg_catalog.
+    let path = path.filter(|path| !path.bytes().is_empty());
+    or_report(require_role(role).and_then(|()| run_as(role, statement, path, false)))
 }
 
 /// # Errors
@@ -113,11 +144,12 @@ fn require_role(role: pg_sys::Oid) -> Result<(), Error> {
 fn run(
     relation: Option<pg_sys::Oid>,
     statement: Option<Text<'_>>,
+    search_path: Option<Text<'_>>,
     read_only: bool,
 ) -> Option<TextArray> {
     or_report(
         hold_owned(relation.unwrap_or(pg_sys::InvalidOid))
-            .and_then(|class| run_as(class.owner, statement, read_only)),
+            .and_then(|class| run_as(class.owner, statement, search_path, read_only)),
     )
 }
 
@@ -125,24 +157,13 @@ fn run(
 /// row.
 ///
 /// # Errors
-/// [`Error::NullStatement`] and [`Error::NotOneStatement`], and
-/// [`Error::StatementRefused`] for a statement that does not run in functions.
+/// [`Error::NullStatement`], [`Error::NotOneStatement`] and
+/// [`Error::InvalidSearchPath`], and [`Error::StatementRefused`] for a statement
+/// that does not run in functions.
 fn run_as(
     role: pg_sys::Oid,
     statement: Option<Text<'_>>,
-    read_only: bool,
-) -> Result<Option<TextArray>, Error> {
-    run_as_with(role, statement, None, read_only)
-}
-
-/// The same with a search path.
-///
-/// # Errors
-/// As [`run_as`].
-fn run_as_with(
-    role: pg_sys::Oid,
-    statement: Option<Text<'_>>,
-    path: Option<&CStr>,
+    search_path: Option<Text<'_>>,
     read_only: bool,
 ) -> Result<Option<TextArray>, Error> {
     // A text has no zero byte.
@@ -150,13 +171,13 @@ fn run_as_with(
         .and_then(|text| CString::new(text.bytes()).ok())
         .ok_or(Error::NullStatement)?;
     require_one(&statement)?;
-    pg::with_rights_of(role, || {
-        if let Some(path) = path {
-            pg::use_search_path(path);
-        }
-        pg::first_row(&statement, read_only)
-    })
-    .map_err(Error::StatementRefused)
+    let search_path = match search_path {
+        None => pg::SearchPath::system(),
+        Some(path) => pg::SearchPath::of_caller(path)
+            .ok_or_else(|| Error::InvalidSearchPath(readable(path.bytes()).into_owned()))?,
+    };
+    pg::with_rights_of(role, &search_path, || pg::first_row(&statement, read_only))
+        .map_err(Error::StatementRefused)
 }
 
 /// # Errors

@@ -1,12 +1,14 @@
 //! Statements with the rights of another role.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::{CStr, CString, c_char};
 
 use pgrx::callconv::{BoxRet, FcInfo};
-use pgrx::pg_sys;
 use pgrx::pgrx_sql_entity_graph::metadata::{
     ArgumentError, ReturnsError, ReturnsRef, SqlMappingRef, SqlTranslatable, TypeOrigin,
 };
+use pgrx::{PgList, pg_sys};
+
+use super::text::Text;
 
 /// How many statements a text has. Raises a syntax error for a text that is
 /// not SQL.
@@ -19,15 +21,57 @@ pub fn count_statements(text: &CStr) -> i32 {
     }
 }
 
+/// A search path in which pg_catalog is first and the schema of temporary objects
+/// is last.
+pub struct SearchPath(CString);
+
+impl SearchPath {
+    /// The system schemas.
+    pub fn system() -> Self {
+        SearchPath(c"pg_catalog, pg_temp".to_owned())
+    }
+
+    /// The schemas of a role's path between the system schemas, wherever that path
+    /// has those; `$user` is the schema of the current user, which the path may be
+    /// used without. `None` for a text that is not a list of names.
+    pub fn of_caller(path: Text<'_>) -> Option<Self> {
+        // A text has no zero byte.
+        let path = CString::new(path.bytes()).ok()?;
+        let mut schemas = b"pg_catalog".to_vec();
+        // SAFETY: the list is parsed in a copy of the text, which its names point
+        // into; a name is quoted, and copied at once. The role exists.
+        unsafe {
+            let raw = pg_sys::pstrdup(path.as_ptr());
+            let mut list = std::ptr::null_mut();
+            if !pg_sys::SplitIdentifierString(raw, b',' as c_char, &mut list) {
+                return None;
+            }
+            let names = PgList::<c_char>::from_pg(list);
+            for name in names.iter_ptr() {
+                let name: *const c_char = match CStr::from_ptr(name).to_bytes() {
+                    b"pg_catalog" | b"pg_temp" => continue,
+                    b"$user" => pg_sys::GetUserNameFromId(pg_sys::GetUserId(), false),
+                    _ => name,
+                };
+                schemas.extend_from_slice(b", ");
+                schemas
+                    .extend_from_slice(CStr::from_ptr(pg_sys::quote_identifier(name)).to_bytes());
+            }
+        }
+        schemas.extend_from_slice(b", pg_temp");
+        CString::new(schemas).ok().map(SearchPath)
+    }
+}
+
 /// Calls `f` with the rights of a role, in a security-restricted operation, and
-/// with a search path of system schemas. Afterwards the user and all settings
-/// are what they were. After an error the end of the transaction, or of the
-/// subtransaction, restores them.
-pub fn with_rights_of<T>(role: pg_sys::Oid, f: impl FnOnce() -> T) -> T {
+/// with a search path. Afterwards the user and all settings are what they were.
+/// After an error the end of the transaction, or of the subtransaction, restores
+/// them.
+pub fn with_rights_of<T>(role: pg_sys::Oid, search_path: &SearchPath, f: impl FnOnce() -> T) -> T {
     // SAFETY: the user and the settings are restored, as above.
     unsafe {
         let settings = pg_sys::NewGUCNestLevel();
-        use_search_path(c"pg_catalog, pg_temp");
+        set_search_path(search_path);
         let (mut user, mut context) = (pg_sys::InvalidOid, 0);
         pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
         if user != role {
@@ -41,13 +85,13 @@ pub fn with_rights_of<T>(role: pg_sys::Oid, f: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Until the settings' nest level is left. An invalid path raises an error.
-pub fn use_search_path(path: &CStr) {
-    // SAFETY: a setting that every role may change.
+/// Until the settings' nest level is left.
+fn set_search_path(search_path: &SearchPath) {
+    // SAFETY: a setting that every role may change, with a value that is valid.
     unsafe {
         pg_sys::set_config_option(
             c"search_path".as_ptr(),
-            path.as_ptr(),
+            search_path.0.as_ptr(),
             pg_sys::GucContext::PGC_USERSET,
             pg_sys::GucSource::PGC_S_SESSION,
             pg_sys::GucAction::GUC_ACTION_SAVE,
