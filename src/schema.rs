@@ -163,6 +163,11 @@ extension_sql_file!(
     requires = ["migration_dependents", "migration_rebuilding", "monitor"]
 );
 extension_sql_file!(
+    "../sql/internal/migration/row_types.sql",
+    name = "migration_row_types",
+    requires = ["migration_columns"]
+);
+extension_sql_file!(
     "../sql/internal/migration/origins.sql",
     name = "migration_origins",
     requires = [
@@ -241,6 +246,7 @@ extension_sql_file!(
         "migration_backfill",
         "migration_shadow_checks",
         "migration_shadow_statistics",
+        "migration_row_types",
         "migration_shadow_indexes",
         "migration_shadow_foreign_keys"
     ]
