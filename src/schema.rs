@@ -130,9 +130,14 @@ extension_sql_file!(
     ]
 );
 extension_sql_file!(
+    "../sql/internal/migration/scan.sql",
+    name = "migration_scan",
+    requires = ["migration_origins"]
+);
+extension_sql_file!(
     "../sql/internal/migration/obstacles.sql",
     name = "migration_obstacles",
-    requires = ["migration_columns", "monitor"]
+    requires = ["migration_scan", "monitor"]
 );
 extension_sql_file!(
     "../sql/internal/migration/origins.sql",

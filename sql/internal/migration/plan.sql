@@ -2,13 +2,12 @@
 
 -- Fails unless everything is ready for switching the default. The plan's last
 -- statement calls it first, because psql continues after an error.
-CREATE FUNCTION snowflake_internal.migration_check(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_check(target regclass, column_name name, search_path text DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     narrow text;
-    obstacles text;
 BEGIN
     IF snowflake_internal.migration_is_switched(target, column_name) THEN
         RAISE EXCEPTION 'column "%" of % already has snowflake IDs', column_name, target
@@ -29,18 +28,12 @@ BEGIN
             USING ERRCODE = 'object_not_in_prerequisite_state',
                   HINT = 'Run the statements of snowflake_migration_plan() in order.';
     END IF;
-    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
-    FROM snowflake_internal.migration_row_obstacles(target, column_name) AS o;
-    IF obstacles IS NOT NULL THEN
-        RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
-            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
-                  HINT = 'Nothing was changed by this statement.';
-    END IF;
+    PERFORM snowflake_internal.migration_check_rows(target, column_name, search_path, true);
     -- The sequence has advanced since it was recorded.
     PERFORM snowflake_internal.migration_record_origin(target, column_name);
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_check(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_check(target regclass, column_name name, search_path text) IS
     'A step of snowflake_migration_plan: fails unless the default can be switched';
 
 -- The note of the statement that gives a column its new default.
@@ -72,14 +65,16 @@ COMMENT ON FUNCTION snowflake_internal.migration_default_note(target regclass, c
 
 -- The plan. Each step has the table whose owner's rights it is run with. The keys
 -- are those of migration_keys().
-CREATE FUNCTION snowflake_internal.migration_steps(targets regclass[], column_names name[], online boolean)
-RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
+CREATE FUNCTION snowflake_internal.migration_steps(
+    targets regclass[], column_names name[], online boolean, search_path text DEFAULT NULL
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     -- Passed as an argument of format(), because a schema name may contain %.
     extension_schema CONSTANT text := '@extschema@';
+    caller_path CONSTANT text := snowflake_internal.migration_path_argument();
     is_narrow CONSTANT boolean := EXISTS (
         SELECT FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r WHERE r.is_narrow);
     is_widening CONSTANT boolean := is_narrow OR EXISTS (
@@ -97,7 +92,7 @@ BEGIN
     IF is_narrow OR NOT is_switched THEN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code)
         INTO obstacles, code
-        FROM (SELECT o.* FROM snowflake_internal.migration_obstacles(targets, column_names) AS o
+        FROM (SELECT o.* FROM snowflake_internal.migration_obstacles(targets, column_names, search_path) AS o
             UNION ALL
               SELECT o.* FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, coalesce(online, false)) AS o) AS o;
         IF obstacles IS NOT NULL THEN
@@ -180,10 +175,15 @@ BEGIN
         step := step + 1;
         relation := key.target;
         statement := snowflake_internal.migration_do_block(
-            CASE WHEN online
+            -- Before the lock, because it reads every row.
+            CASE WHEN EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(key.target, key.column_name) AS i WHERE NOT i.is_indexed)
+                 THEN format(E'    PERFORM snowflake_internal.migration_check_rows(%L::pg_catalog.regclass, %L::pg_catalog.name, %s);\n',
+                             key.quoted_name, key.column_name, caller_path) ELSE '' END
+            || CASE WHEN online
                  THEN format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n', ARRAY[key.quoted_name])
                  ELSE format(E'    LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;\n', key.quoted_name) END
-            || format(E'    PERFORM snowflake_internal.migration_check(%L::pg_catalog.regclass, %L::pg_catalog.name);\n', key.quoted_name, key.column_name)
+            || format(E'    PERFORM snowflake_internal.migration_check(%L::pg_catalog.regclass, %L::pg_catalog.name, %s);\n',
+                      key.quoted_name, key.column_name, caller_path)
             || CASE WHEN key.attidentity <> '' THEN format(E'    ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;\n', key.quoted_name, key.column_name) ELSE '' END
             || format(E'    ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval();\n', key.quoted_name, key.column_name, extension_schema));
         lock_level := 'ACCESS EXCLUSIVE';
@@ -220,20 +220,25 @@ BEGIN
     END LOOP;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_steps(targets regclass[], column_names name[], online boolean) IS
+COMMENT ON FUNCTION snowflake_internal.migration_steps(targets regclass[], column_names name[], online boolean, search_path text) IS
     'Used by snowflake_migration_plan: its steps, each with the table whose owner runs it in snowflake_migrate';
 
 -- Limits the wait for a lock to a few seconds, unless the caller has set
 -- lock_timeout. A session that waits for ACCESS EXCLUSIVE blocks all sessions
--- queued behind it.
+-- queued behind it. Returns the former value, which the caller restores at its
+-- end: the rest of the transaction is not the extension's. After an error, the end
+-- of the subtransaction or transaction restores it.
 CREATE FUNCTION snowflake_internal.migration_limit_locks()
-RETURNS void LANGUAGE plpgsql
+RETURNS text LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
+DECLARE
+    former CONSTANT text := current_setting('lock_timeout');
 BEGIN
-    IF current_setting('lock_timeout') = '0' THEN
+    IF former = '0' THEN
         PERFORM set_config('lock_timeout', '5s', true);
     END IF;
+    RETURN former;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_limit_locks() IS
@@ -241,8 +246,9 @@ COMMENT ON FUNCTION snowflake_internal.migration_limit_locks() IS
 
 -- The plan for the keys that a caller specifies, or for all keys of the unfinished
 -- online migration that they belong to.
-CREATE FUNCTION snowflake_internal.migration_plan(targets regclass[], column_names name[], online boolean)
-RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
+CREATE FUNCTION snowflake_internal.migration_plan(
+    targets regclass[], column_names name[], online boolean, search_path text DEFAULT NULL
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -253,27 +259,28 @@ BEGIN
         SELECT u.targets, u.column_names INTO targets, column_names
         FROM snowflake_internal.migration_unfinished(targets, column_names) AS u;
     END IF;
-    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_steps(targets, column_names, online) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_steps(targets, column_names, online, search_path) AS s;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_plan(targets regclass[], column_names name[], online boolean) IS
+COMMENT ON FUNCTION snowflake_internal.migration_plan(targets regclass[], column_names name[], online boolean, search_path text) IS
     'Used by snowflake_migration_plan: the steps for the tables that the caller specifies';
 
 -- Runs the plan in one transaction.
-CREATE FUNCTION snowflake_internal.migration_migrate(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_internal.migration_migrate(targets regclass[], column_names name[], search_path text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
+    former_timeout CONSTANT text := snowflake_internal.migration_limit_locks();
     plan_step record;
     done integer := 0;
 BEGIN
-    PERFORM snowflake_internal.migration_limit_locks();
-    FOR plan_step IN SELECT * FROM snowflake_internal.migration_plan(targets, column_names, false) LOOP
+    FOR plan_step IN SELECT * FROM snowflake_internal.migration_plan(targets, column_names, false, search_path) LOOP
         RAISE NOTICE 'step %: %', plan_step.step, plan_step.note;
-        PERFORM snowflake_internal.migration_run(plan_step.relation, plan_step.statement);
+        PERFORM snowflake_internal.migration_run(plan_step.relation, plan_step.statement, search_path);
         done := done + 1;
     END LOOP;
+    PERFORM set_config('lock_timeout', former_timeout, true);
     IF done = 0 AND cardinality(targets) = 1 THEN
         RAISE NOTICE 'nothing to do: % is already migrated', targets[1];
     ELSIF done = 0 THEN
@@ -281,5 +288,5 @@ BEGIN
     END IF;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_migrate(targets regclass[], column_names name[]) IS
+COMMENT ON FUNCTION snowflake_internal.migration_migrate(targets regclass[], column_names name[], search_path text) IS
     'Used by snowflake_migrate: runs the statements of the plan in order';

@@ -1,12 +1,28 @@
 -- Parts of a plan's statements and of their notes.
 
--- Several statements as one DO statement, which runs all of them or none.
+-- The search path of the session that runs a statement, as an argument for a
+-- function that sets its own.
+CREATE FUNCTION snowflake_internal.migration_path_argument()
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT 'pg_catalog.current_setting(''search_path''::pg_catalog.text)'
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_path_argument() IS
+    'Used by snowflake_migration_plan: the argument by which a statement passes its search path on';
+
+-- Several statements as one DO statement, which runs all of them or none. Its
+-- statements run with the short lock_timeout that migration_lock() leaves; the
+-- rest of the transaction has the former one.
 CREATE FUNCTION snowflake_internal.migration_do_block(body text)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT CASE WHEN strpos(body, '$do$') = 0 THEN format(E'DO $do$\nBEGIN\n%sEND\n$do$', body)
-                ELSE format('DO %L', format(E'\nBEGIN\n%sEND\n', body)) END
+    SELECT CASE WHEN strpos(block.text, '$do$') = 0 THEN format(E'DO $do$%s$do$', block.text)
+                ELSE format('DO %L', block.text) END
+    FROM (SELECT CASE WHEN strpos(body, 'snowflake_internal.migration_lock(') = 0 THEN format(E'\nBEGIN\n%sEND\n', body)
+                      ELSE format(E'\nDECLARE\n    former_timeout CONSTANT pg_catalog.text := pg_catalog.current_setting(''lock_timeout''::pg_catalog.text);\nBEGIN\n%s'
+                                  '    PERFORM pg_catalog.set_config(''lock_timeout''::pg_catalog.text, former_timeout, true);\nEND\n', body) END) AS block (text)
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_do_block(body text) IS
     'Used by snowflake_migration_plan: several statements as one';
@@ -65,16 +81,19 @@ COMMENT ON FUNCTION snowflake_internal.migration_lacks_statistics(target regclas
     'Used by snowflake_migration_plan: whether a column has to be analyzed';
 
 -- Runs statements in order, each with the rights of the owner of the table that
--- it alters.
-CREATE FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[])
+-- it alters. SET NOT NULL and the like look at the table's checks, whose functions
+-- may need the caller's search path. A default was written for pg_catalog, and
+-- runs with it: on a longer path its calls could find better matches.
+CREATE FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[], search_path text DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
-        PERFORM snowflake_internal.migration_run(relations[i], statements[i]);
+        PERFORM snowflake_internal.migration_run(relations[i], statements[i],
+            CASE WHEN strpos(statements[i], ' SET DEFAULT ') = 0 THEN search_path END);
     END LOOP;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[]) IS
+COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[], search_path text) IS
     'Used by snowflake_internal.migration_swap: runs statements, each with the rights of the owner of its table';

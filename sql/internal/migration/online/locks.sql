@@ -57,7 +57,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[
 -- Locks tables, all or none. A session that waits for a strong lock blocks all
 -- sessions queued behind it. So each attempt is short, and is repeated after a
 -- pause in which the others continue. The short lock_timeout also holds for the
--- rest of the transaction.
+-- statements that follow, until the caller restores it.
 CREATE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
