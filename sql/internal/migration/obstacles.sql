@@ -267,6 +267,8 @@ BEGIN
     IF FOUND THEN
         RETURN;
     END IF;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_role_obstacles(targets, column_names) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_foreign_key_obstacles(targets, column_names, search_path) AS o;
     RETURN QUERY
         SELECT o.*
         FROM unnest(targets, column_names) AS key (target, column_name)

@@ -86,6 +86,7 @@ DECLARE
         WHERE NOT snowflake_internal.migration_is_switched(key.target, key.column_name));
     obstacles text;
     code text;
+    states jsonb;
     key record;
     altered record;
 BEGIN
@@ -144,7 +145,8 @@ BEGIN
                    WITH RECURSIVE tree (relid) AS (
                        SELECT r.relation::oid UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid)
                    SELECT tree.relid FROM tree) AS t)) AS size,
-               EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = r.relation) AS is_partitioned
+               EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = r.relation) AS is_partitioned,
+               ARRAY(SELECT f.relation FROM snowflake_internal.migration_table_tree(r.relation, min(a.attname::text)::name) AS f) AS tree
         FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         WHERE r.is_narrow
@@ -154,11 +156,18 @@ BEGIN
         step := step + 1;
         relation := altered.relation;
         statement := format('ALTER TABLE %s %s', altered.quoted_name, altered.actions);
+        states := snowflake_internal.migration_trigger_states(altered.tree);
+        IF states IS NOT NULL THEN
+            -- In one statement, because the states are lost after it.
+            statement := snowflake_internal.migration_do_block(format(
+                E'    %s;\n    PERFORM snowflake_internal.migration_restore_trigger_states(%L::pg_catalog.jsonb);\n', statement, states));
+        END IF;
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := true;
         note := format('widens %s; rewrites the table and its indexes (%s now; needs as much additional disk space while it runs, and as much WAL) and checks its foreign keys again',
                        altered.names, altered.size)
                 || coalesce('. Also locked: ' || altered.locked_too, '')
+                || CASE WHEN states IS NOT NULL THEN '. Foreign keys with disabled triggers are created again: their states are restored' ELSE '' END
                 || coalesce('. Published by ' || altered.publications || ': widen the column at the subscribers first', '')
                 || CASE WHEN altered.is_partitioned THEN '. Indexes and not-null constraints of partitions that belong to one of the table are rebuilt: '
                                                     'they get new names and the comment of the table''s, and lose a CLUSTER setting' ELSE '' END;
@@ -198,7 +207,8 @@ BEGIN
     -- PostgreSQL 18 on.
     FOR altered IN
         SELECT f.relation, snowflake_internal.migration_name(f.relation) AS quoted_name,
-               string_agg(DISTINCT quote_ident(r.attname), ', ') AS names
+               string_agg(DISTINCT quote_ident(r.attname), ', ') AS names,
+               bool_or(snowflake_internal.migration_has_derived_statistics(f.relation, r.attname)) AS is_whole
         FROM (SELECT r.relation, a.attname, bool_or(r.is_narrow) OVER (PARTITION BY r.relation) AS is_rewritten
               FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
               JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute) AS r
@@ -212,10 +222,12 @@ BEGIN
     LOOP
         step := step + 1;
         relation := altered.relation;
-        statement := format('ANALYZE %s (%s)', altered.quoted_name, altered.names);
+        statement := 'ANALYZE ' || altered.quoted_name || CASE WHEN altered.is_whole THEN '' ELSE format(' (%s)', altered.names) END;
         lock_level := 'SHARE UPDATE EXCLUSIVE';
         rewrites := false;
-        note := 'a rewritten column has no statistics';
+        note := 'a rewritten column has no statistics'
+                || CASE WHEN altered.is_whole THEN ', nor have its extended statistics and index expressions: these are only collected with those of the whole table'
+                        ELSE '' END;
         RETURN NEXT;
     END LOOP;
 END
@@ -274,10 +286,22 @@ DECLARE
     former_timeout CONSTANT text := snowflake_internal.migration_limit_locks();
     plan_step record;
     done integer := 0;
+    states jsonb;
 BEGIN
     FOR plan_step IN SELECT * FROM snowflake_internal.migration_plan(targets, column_names, false, search_path) LOOP
         RAISE NOTICE 'step %: %', plan_step.step, plan_step.note;
+        IF plan_step.rewrites THEN
+            states := snowflake_internal.migration_trigger_states(ARRAY(
+                WITH RECURSIVE tree (oid) AS (
+                    SELECT plan_step.relation::oid
+                  UNION
+                    SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.oid
+                )
+                SELECT tree.oid::regclass FROM tree));
+        END IF;
         PERFORM snowflake_internal.migration_run(plan_step.relation, plan_step.statement, search_path);
+        -- With the caller's own rights: the table's owner may not.
+        PERFORM snowflake_internal.migration_restore_trigger_states(states) WHERE plan_step.rewrites AND states IS NOT NULL;
         done := done + 1;
     END LOOP;
     PERFORM set_config('lock_timeout', former_timeout, true);

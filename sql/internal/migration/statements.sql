@@ -80,6 +80,23 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: whether a column has to be analyzed';
 
+-- Whether extended statistics, or the expressions of an index, depend on a column of
+-- a table or of its partitions. Their statistics are lost with the column's, and are
+-- not collected by ANALYZE of single columns.
+CREATE FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
+        WHERE d.classid = 'pg_statistic_ext'::regclass
+           OR d.classid = 'pg_class'::regclass
+              AND EXISTS (SELECT FROM pg_index AS i WHERE i.indexrelid = d.objid AND i.indrelid = f.relation AND i.indexprs IS NOT NULL))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: whether extended statistics or expressions of indexes depend on a column';
+
 -- Runs statements in order, each with the rights of the owner of the table that
 -- it alters. SET NOT NULL and the like look at the table's checks, whose functions
 -- may need the caller's search path. A default was written for pg_catalog, and
