@@ -166,6 +166,8 @@ pub enum Error {
     InvalidLockMode(String),
     /// The statement to run is NULL.
     NullStatement,
+    /// A trigger has no such state.
+    InvalidTriggerState(String),
     /// A search path that is not a list of names.
     InvalidSearchPath(String),
     /// The text to run has this number of statements, not one.
@@ -457,6 +459,11 @@ impl Error {
                 ERRCODE_NULL_VALUE_NOT_ALLOWED,
                 "statement must not be null".into(),
             ),
+            Error::InvalidTriggerState(state) => new(
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("invalid state of a trigger: \"{state}\""),
+            )
+            .set_hint("Use O, D, R or A, as in pg_trigger.tgenabled."),
             Error::InvalidSearchPath(path) => new(
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("invalid search path: \"{path}\""),

@@ -54,7 +54,7 @@ pub use rights::{SearchPath, TextArray, count_statements, first_row, with_rights
 pub use sequence::{Sequence, sequence_data};
 pub use table::{Table, Unfit};
 pub use text::{AsciiText, EncodedText, Name, Names, Text};
-pub use trigger::{Trigger, TriggerResult};
+pub use trigger::{Trigger, TriggerResult, set_state as set_trigger_state};
 
 /// Declares what an argument's or a result's type is called in SQL.
 macro_rules! sql_type {

@@ -158,9 +158,34 @@ extension_sql_file!(
     ]
 );
 extension_sql_file!(
+    "../sql/internal/migration/scan.sql",
+    name = "migration_scan",
+    requires = ["migration_origins"]
+);
+extension_sql_file!(
+    "../sql/internal/migration/roles.sql",
+    name = "migration_roles",
+    requires = ["migration_columns"]
+);
+extension_sql_file!(
+    "../sql/internal/migration/foreign_key_triggers.sql",
+    name = "migration_foreign_key_triggers",
+    requires = [
+        "migration_columns",
+        migration::trigger::snowflake_migration_set_trigger_state
+    ]
+);
+extension_sql_file!(
     "../sql/internal/migration/obstacles.sql",
     name = "migration_obstacles",
-    requires = ["migration_dependents", "migration_rebuilding", "monitor"]
+    requires = [
+        "migration_dependents",
+        "migration_rebuilding",
+        "migration_scan",
+        "migration_roles",
+        "migration_foreign_key_triggers",
+        "monitor"
+    ]
 );
 extension_sql_file!(
     "../sql/internal/migration/row_types.sql",
@@ -204,7 +229,7 @@ extension_sql_file!(
 extension_sql_file!(
     "../sql/internal/migration/online/foreign_keys.sql",
     name = "migration_shadow_foreign_keys",
-    requires = ["migration_shadows"]
+    requires = ["migration_shadows", "migration_foreign_key_triggers"]
 );
 extension_sql_file!(
     "../sql/internal/migration/online/checks.sql",

@@ -1,9 +1,12 @@
+-- The procedures have no SET clause, and pass the caller's search path on: functions
+-- of indexes, checks and triggers may find other functions by it. All names are
+-- qualified.
 CREATE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
 LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
 AS $procedure$
 BEGIN
-    PERFORM snowflake_internal.migration_migrate(ARRAY[target], ARRAY[column_name]);
+    PERFORM snowflake_internal.migration_migrate(ARRAY[target], ARRAY[column_name],
+        pg_catalog.current_setting('search_path'::pg_catalog.text));
 END
 $procedure$;
 COMMENT ON PROCEDURE snowflake_migrate(target regclass, column_name name) IS
@@ -11,10 +14,10 @@ COMMENT ON PROCEDURE snowflake_migrate(target regclass, column_name name) IS
 
 CREATE PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[] DEFAULT NULL)
 LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
 AS $procedure$
 BEGIN
-    PERFORM snowflake_internal.migration_migrate(targets, column_names);
+    PERFORM snowflake_internal.migration_migrate(targets, column_names,
+        pg_catalog.current_setting('search_path'::pg_catalog.text));
 END
 $procedure$;
 COMMENT ON PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[]) IS

@@ -1,4 +1,5 @@
 -- The procedure commits, so it cannot have a SET clause. All names are qualified.
+-- Triggers that fire on the copied rows find names by the caller's search path.
 CREATE PROCEDURE snowflake_migrate_backfill_tables(
     targets regclass[], column_names name[] DEFAULT NULL, batch_size integer DEFAULT 10000,
     pause interval DEFAULT '0', max_replay_lag interval DEFAULT NULL
@@ -47,7 +48,8 @@ BEGIN
                 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
             END LOOP;
             SELECT b.is_done, b.is_waiting, b.report INTO is_done, is_waiting, report
-            FROM snowflake_internal.migration_backfill_batch(key_targets, key_columns, relations[i], batch_size) AS b;
+            FROM snowflake_internal.migration_backfill_batch(
+                key_targets, key_columns, relations[i], batch_size, pg_catalog.current_setting('search_path'::pg_catalog.text)) AS b;
             COMMIT;
             SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
             EXIT WHEN is_done;

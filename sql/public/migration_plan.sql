@@ -1,13 +1,16 @@
+-- The functions have no SET clause, and pass the caller's search path on: planning
+-- a query of a table may inline the functions of its indexes. All names are
+-- qualified.
 CREATE FUNCTION snowflake_migration_plan(
     target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
 ) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
 LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     RETURN QUERY
         SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
-        FROM snowflake_internal.migration_plan(ARRAY[target], ARRAY[column_name], online) AS s;
+        FROM snowflake_internal.migration_plan(ARRAY[target], ARRAY[column_name], online,
+            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_migration_plan(target regclass, column_name name, online boolean) IS
@@ -18,12 +21,12 @@ CREATE FUNCTION snowflake_migration_plan_tables(
     targets regclass[], column_names name[] DEFAULT NULL, online boolean DEFAULT false
 ) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
 LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     RETURN QUERY
         SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
-        FROM snowflake_internal.migration_plan(targets, column_names, online) AS s;
+        FROM snowflake_internal.migration_plan(targets, column_names, online,
+            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_migration_plan_tables(targets regclass[], column_names name[], online boolean) IS

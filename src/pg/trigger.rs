@@ -1,6 +1,6 @@
 //! Triggers.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char};
 use std::ptr;
 
 use pgrx::callconv::{BoxRet, FcInfo};
@@ -97,3 +97,60 @@ unsafe impl BoxRet for TriggerResult {
 }
 
 super::sql_type!(result TriggerResult, "trigger");
+
+/// Gives a trigger of a relation a state of `pg_trigger.tgenabled`; `None` if
+/// there is no such relation. Raises an error if it has no such trigger.
+pub fn set_state(relation: pg_sys::Oid, name: &CStr, state: c_char) -> Option<()> {
+    let mode = pg_sys::ShareRowExclusiveLock as pg_sys::LOCKMODE;
+    // SAFETY: a relation that exists is open, and locked until the end of the
+    // transaction; the name ends with a zero byte.
+    unsafe {
+        let opened = pg_sys::try_relation_open(relation, mode);
+        if opened.is_null() {
+            return None;
+        }
+        enable_or_disable(opened, name, state, mode);
+        pg_sys::relation_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
+    }
+    Some(())
+}
+
+/// On a partitioned table also that trigger of its partitions.
+///
+/// # Safety
+/// The relation is open, and locked in this mode.
+#[cfg(feature = "pg15")]
+unsafe fn enable_or_disable(
+    relation: pg_sys::Relation,
+    name: &CStr,
+    state: c_char,
+    mode: pg_sys::LOCKMODE,
+) {
+    // SAFETY: the caller's.
+    unsafe { pg_sys::EnableDisableTrigger(relation, name.as_ptr(), state, false, mode) };
+}
+
+/// On a partitioned table also that trigger of its partitions.
+///
+/// # Safety
+/// The relation is open, and locked in this mode.
+#[cfg(not(feature = "pg15"))]
+unsafe fn enable_or_disable(
+    relation: pg_sys::Relation,
+    name: &CStr,
+    state: c_char,
+    mode: pg_sys::LOCKMODE,
+) {
+    // SAFETY: the caller's.
+    unsafe {
+        pg_sys::EnableDisableTrigger(
+            relation,
+            name.as_ptr(),
+            pg_sys::InvalidOid,
+            state,
+            false,
+            true,
+            mode,
+        );
+    }
+}

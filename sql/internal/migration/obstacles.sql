@@ -106,35 +106,6 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name) IS
     'Used by snowflake_internal.migration_obstacles: properties of the column itself';
 
--- Obstacles in the rows: old IDs have to be below the new ones. Those of a column
--- that is too narrow for snowflake IDs always are.
-CREATE FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $function$
-DECLARE
-    first CONSTANT bigint := snowflake_internal.migration_first_id();
-    highest bigint;
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_attribute AS a
-                   WHERE a.attrelid = target AND a.attname = column_name
-                     AND snowflake_internal.migration_base_type(a.atttypid) = 'int8'::regtype)
-    THEN
-        RETURN;
-    END IF;
-    highest := (snowflake_internal.migration_query(
-        target, format('SELECT max(%I) FROM %s', column_name, snowflake_internal.migration_name(target))))[1]::bigint;
-    IF highest >= first THEN
-        RETURN QUERY SELECT
-            format('%s has IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
-                   target, highest, first),
-            'New IDs could equal existing ones. If these rows have just been replicated from another server, run it again. Otherwise give them smaller IDs, or use a layout with an earlier epoch.', '55000';
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name) IS
-    'Used by snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
-
 -- Obstacles to changing a column's type. ALTER TABLE also changes partitions and
 -- child tables, so objects that depend on their columns are obstacles too.
 CREATE FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name)
@@ -231,8 +202,9 @@ COMMENT ON FUNCTION snowflake_internal.migration_type_obstacles(target regclass,
     'Used by snowflake_internal.migration_obstacles: objects that prevent changing the type of a column';
 
 -- All obstacles that both kinds of plan have.
-CREATE FUNCTION snowflake_internal.migration_obstacles(targets regclass[], column_names name[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+CREATE FUNCTION snowflake_internal.migration_obstacles(
+    targets regclass[], column_names name[], search_path text DEFAULT NULL
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
@@ -242,6 +214,8 @@ BEGIN
     IF FOUND THEN
         RETURN;
     END IF;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_role_obstacles(targets, column_names) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_foreign_key_obstacles(targets, column_names, search_path) AS o;
     RETURN QUERY
         SELECT o.*
         FROM unnest(targets, column_names) AS key (target, column_name)
@@ -250,7 +224,7 @@ BEGIN
         RETURN QUERY
             SELECT o.*
             FROM unnest(targets, column_names) AS key (target, column_name)
-            CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name) AS o;
+            CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name, search_path) AS o;
     END IF;
     RETURN QUERY
         SELECT o.*
@@ -268,5 +242,5 @@ BEGIN
     RETURN QUERY SELECT o.* FROM snowflake_internal.migration_rebuild_obstacles(targets, column_names) AS o;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_obstacles(targets regclass[], column_names name[]) IS
+COMMENT ON FUNCTION snowflake_internal.migration_obstacles(targets regclass[], column_names name[], search_path text) IS
     'Used by snowflake_migration_plan: obstacles, and how to remove them';

@@ -2,13 +2,12 @@
 
 -- Fails unless everything is ready for switching the default. The plan's last
 -- statement calls it first, because psql continues after an error.
-CREATE FUNCTION snowflake_internal.migration_check(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_check(target regclass, column_name name, search_path text DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     narrow text;
-    obstacles text;
 BEGIN
     IF snowflake_internal.migration_is_switched(target, column_name) THEN
         RAISE EXCEPTION 'column "%" of % already has snowflake IDs', column_name, target
@@ -29,18 +28,12 @@ BEGIN
             USING ERRCODE = 'object_not_in_prerequisite_state',
                   HINT = 'Run the statements of snowflake_migration_plan() in order.';
     END IF;
-    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
-    FROM snowflake_internal.migration_row_obstacles(target, column_name) AS o;
-    IF obstacles IS NOT NULL THEN
-        RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
-            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
-                  HINT = 'Nothing was changed by this statement.';
-    END IF;
+    PERFORM snowflake_internal.migration_check_rows(target, column_name, search_path, true);
     -- The sequence has advanced since it was recorded.
     PERFORM snowflake_internal.migration_record_origin(target, column_name);
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_check(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_internal.migration_check(target regclass, column_name name, search_path text) IS
     'A step of snowflake_migration_plan: fails unless the default can be switched';
 
 -- The note of the statement that gives a column its new default.
@@ -72,14 +65,16 @@ COMMENT ON FUNCTION snowflake_internal.migration_default_note(target regclass, c
 
 -- The plan. Each step has the table whose owner's rights it is run with; one that
 -- the caller runs has none. The keys are those of migration_keys().
-CREATE FUNCTION snowflake_internal.migration_steps(targets regclass[], column_names name[], online boolean)
-RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
+CREATE FUNCTION snowflake_internal.migration_steps(
+    targets regclass[], column_names name[], online boolean, search_path text DEFAULT NULL
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     -- Passed as an argument of format(), because a schema name may contain %.
     extension_schema CONSTANT text := '@extschema@';
+    caller_path CONSTANT text := snowflake_internal.migration_path_argument();
     is_narrow CONSTANT boolean := EXISTS (
         SELECT FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r WHERE r.is_narrow);
     is_widening CONSTANT boolean := is_narrow OR EXISTS (
@@ -91,6 +86,7 @@ DECLARE
         WHERE NOT snowflake_internal.migration_is_switched(key.target, key.column_name));
     obstacles text;
     code text;
+    states jsonb;
     key record;
     altered record;
     -- The columns of tables that have views or other such objects.
@@ -100,7 +96,7 @@ BEGIN
     IF is_narrow OR NOT is_switched THEN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code)
         INTO obstacles, code
-        FROM (SELECT o.* FROM snowflake_internal.migration_obstacles(targets, column_names) AS o
+        FROM (SELECT o.* FROM snowflake_internal.migration_obstacles(targets, column_names, search_path) AS o
             UNION ALL
               SELECT o.* FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, coalesce(online, false)) AS o) AS o;
         IF obstacles IS NOT NULL THEN
@@ -157,9 +153,9 @@ BEGIN
         step := step + 1;
         -- Objects of several owners: each statement in it is run as one of them.
         relation := NULL;
-        statement := format('SELECT snowflake_internal.migration_widen(%L::pg_catalog.regclass[], %L::pg_catalog.name[], pg_catalog.current_setting(text ''search_path''))',
+        statement := format('SELECT snowflake_internal.migration_widen(%L::pg_catalog.regclass[], %L::pg_catalog.name[], %s)',
                             ARRAY(SELECT snowflake_internal.migration_name(w.relation) FROM unnest(widened) WITH ORDINALITY AS w (relation, place) ORDER BY w.place),
-                            widened_columns);
+                            widened_columns, caller_path);
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := true;
         note := format('widens %s; %s; rewrites the tables and their indexes (%s now; needs as much additional disk space while it runs, and as much WAL) and checks their foreign keys again',
@@ -198,7 +194,8 @@ BEGIN
                    WITH RECURSIVE tree (relid) AS (
                        SELECT r.relation::oid UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid)
                    SELECT tree.relid FROM tree) AS t)) AS size,
-               EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = r.relation) AS is_partitioned
+               EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = r.relation) AS is_partitioned,
+               ARRAY(SELECT f.relation FROM snowflake_internal.migration_table_tree(r.relation, min(a.attname::text)::name) AS f) AS tree
         FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         WHERE r.is_narrow AND r.relation <> ALL (coalesce(widened, '{}'))
@@ -208,11 +205,18 @@ BEGIN
         step := step + 1;
         relation := altered.relation;
         statement := format('ALTER TABLE %s %s', altered.quoted_name, altered.actions);
+        states := snowflake_internal.migration_trigger_states(altered.tree);
+        IF states IS NOT NULL THEN
+            -- In one statement, because the states are lost after it.
+            statement := snowflake_internal.migration_do_block(format(
+                E'    %s;\n    PERFORM snowflake_internal.migration_restore_trigger_states(%L::pg_catalog.jsonb);\n', statement, states));
+        END IF;
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := true;
         note := format('widens %s; rewrites the table and its indexes (%s now; needs as much additional disk space while it runs, and as much WAL) and checks its foreign keys again',
                        altered.names, altered.size)
                 || coalesce('. Also locked: ' || altered.locked_too, '')
+                || CASE WHEN states IS NOT NULL THEN '. Foreign keys with disabled triggers are created again: their states are restored' ELSE '' END
                 || coalesce('. Published by ' || altered.publications || ': widen the column at the subscribers first', '')
                 || CASE WHEN altered.is_partitioned THEN '. Indexes and not-null constraints of partitions that belong to one of the table are rebuilt: '
                                                     'they get new names and the comment of the table''s, and lose a CLUSTER setting' ELSE '' END;
@@ -229,10 +233,15 @@ BEGIN
         step := step + 1;
         relation := key.target;
         statement := snowflake_internal.migration_do_block(
-            CASE WHEN online
+            -- Before the lock, because it reads every row.
+            CASE WHEN EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(key.target, key.column_name) AS i WHERE NOT i.is_indexed)
+                 THEN format(E'    PERFORM snowflake_internal.migration_check_rows(%L::pg_catalog.regclass, %L::pg_catalog.name, %s);\n',
+                             key.quoted_name, key.column_name, caller_path) ELSE '' END
+            || CASE WHEN online
                  THEN format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n', ARRAY[key.quoted_name])
                  ELSE format(E'    LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;\n', key.quoted_name) END
-            || format(E'    PERFORM snowflake_internal.migration_check(%L::pg_catalog.regclass, %L::pg_catalog.name);\n', key.quoted_name, key.column_name)
+            || format(E'    PERFORM snowflake_internal.migration_check(%L::pg_catalog.regclass, %L::pg_catalog.name, %s);\n',
+                      key.quoted_name, key.column_name, caller_path)
             || CASE WHEN key.attidentity <> '' THEN format(E'    ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;\n', key.quoted_name, key.column_name) ELSE '' END
             || format(E'    ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval();\n', key.quoted_name, key.column_name, extension_schema));
         lock_level := 'ACCESS EXCLUSIVE';
@@ -247,7 +256,8 @@ BEGIN
     -- PostgreSQL 18 on.
     FOR altered IN
         SELECT f.relation, snowflake_internal.migration_name(f.relation) AS quoted_name,
-               string_agg(DISTINCT quote_ident(r.attname), ', ') AS names
+               string_agg(DISTINCT quote_ident(r.attname), ', ') AS names,
+               bool_or(snowflake_internal.migration_has_derived_statistics(f.relation, r.attname)) AS is_whole
         FROM (SELECT r.relation, a.attname, bool_or(r.is_narrow) OVER (PARTITION BY r.relation) AS is_rewritten
               FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
               JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute) AS r
@@ -261,28 +271,35 @@ BEGIN
     LOOP
         step := step + 1;
         relation := altered.relation;
-        statement := format('ANALYZE %s (%s)', altered.quoted_name, altered.names);
+        statement := 'ANALYZE ' || altered.quoted_name || CASE WHEN altered.is_whole THEN '' ELSE format(' (%s)', altered.names) END;
         lock_level := 'SHARE UPDATE EXCLUSIVE';
         rewrites := false;
-        note := 'a rewritten column has no statistics';
+        note := 'a rewritten column has no statistics'
+                || CASE WHEN altered.is_whole THEN ', nor have its extended statistics and index expressions: these are only collected with those of the whole table'
+                        ELSE '' END;
         RETURN NEXT;
     END LOOP;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_steps(targets regclass[], column_names name[], online boolean) IS
+COMMENT ON FUNCTION snowflake_internal.migration_steps(targets regclass[], column_names name[], online boolean, search_path text) IS
     'Used by snowflake_migration_plan: its steps, each with the table whose owner runs it in snowflake_migrate';
 
 -- Limits the wait for a lock to a few seconds, unless the caller has set
 -- lock_timeout. A session that waits for ACCESS EXCLUSIVE blocks all sessions
--- queued behind it.
+-- queued behind it. Returns the former value, which the caller restores at its
+-- end: the rest of the transaction is not the extension's. After an error, the end
+-- of the subtransaction or transaction restores it.
 CREATE FUNCTION snowflake_internal.migration_limit_locks()
-RETURNS void LANGUAGE plpgsql
+RETURNS text LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
+DECLARE
+    former CONSTANT text := current_setting('lock_timeout');
 BEGIN
-    IF current_setting('lock_timeout') = '0' THEN
+    IF former = '0' THEN
         PERFORM set_config('lock_timeout', '5s', true);
     END IF;
+    RETURN former;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_limit_locks() IS
@@ -290,8 +307,9 @@ COMMENT ON FUNCTION snowflake_internal.migration_limit_locks() IS
 
 -- The plan for the keys that a caller specifies, or for all keys of the unfinished
 -- online migration that they belong to.
-CREATE FUNCTION snowflake_internal.migration_plan(targets regclass[], column_names name[], online boolean)
-RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
+CREATE FUNCTION snowflake_internal.migration_plan(
+    targets regclass[], column_names name[], online boolean, search_path text DEFAULT NULL
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -302,31 +320,44 @@ BEGIN
         SELECT u.targets, u.column_names INTO targets, column_names
         FROM snowflake_internal.migration_unfinished(targets, column_names) AS u;
     END IF;
-    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_steps(targets, column_names, online) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_steps(targets, column_names, online, search_path) AS s;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_plan(targets regclass[], column_names name[], online boolean) IS
+COMMENT ON FUNCTION snowflake_internal.migration_plan(targets regclass[], column_names name[], online boolean, search_path text) IS
     'Used by snowflake_migration_plan: the steps for the tables that the caller specifies';
 
 -- Runs the plan in one transaction.
-CREATE FUNCTION snowflake_internal.migration_migrate(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_internal.migration_migrate(targets regclass[], column_names name[], search_path text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
+    former_timeout CONSTANT text := snowflake_internal.migration_limit_locks();
     plan_step record;
     done integer := 0;
+    states jsonb;
 BEGIN
-    PERFORM snowflake_internal.migration_limit_locks();
-    FOR plan_step IN SELECT * FROM snowflake_internal.migration_plan(targets, column_names, false) LOOP
+    FOR plan_step IN SELECT * FROM snowflake_internal.migration_plan(targets, column_names, false, search_path) LOOP
         RAISE NOTICE 'step %: %', plan_step.step, plan_step.note;
         IF plan_step.relation IS NULL THEN
             EXECUTE plan_step.statement;
         ELSE
-            PERFORM snowflake_internal.migration_run(plan_step.relation, plan_step.statement);
+            IF plan_step.rewrites THEN
+                states := snowflake_internal.migration_trigger_states(ARRAY(
+                    WITH RECURSIVE tree (oid) AS (
+                        SELECT plan_step.relation::oid
+                      UNION
+                        SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.oid
+                    )
+                    SELECT tree.oid::regclass FROM tree));
+            END IF;
+            PERFORM snowflake_internal.migration_run(plan_step.relation, plan_step.statement, search_path);
+            -- With the caller's own rights: the table's owner may not.
+            PERFORM snowflake_internal.migration_restore_trigger_states(states) WHERE plan_step.rewrites AND states IS NOT NULL;
         END IF;
         done := done + 1;
     END LOOP;
+    PERFORM set_config('lock_timeout', former_timeout, true);
     IF done = 0 AND cardinality(targets) = 1 THEN
         RAISE NOTICE 'nothing to do: % is already migrated', targets[1];
     ELSIF done = 0 THEN
@@ -334,5 +365,5 @@ BEGIN
     END IF;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_migrate(targets regclass[], column_names name[]) IS
+COMMENT ON FUNCTION snowflake_internal.migration_migrate(targets regclass[], column_names name[], search_path text) IS
     'Used by snowflake_migrate: runs the statements of the plan in order';

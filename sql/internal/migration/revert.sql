@@ -168,12 +168,98 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_restore_children(origin snowflake_internal.origins) IS
     'Used by snowflake_migrate_revert: restores the defaults of partitions and child tables';
 
+-- The last of the old IDs that a sequence could have issued, as the tables without
+-- an index that leads with the column had it before they were locked.
+CREATE TYPE snowflake_internal.scanned_ids AS (
+    first_id_ever bigint, is_ascending boolean, minimum bigint, maximum bigint, last_old_id bigint
+);
+COMMENT ON TYPE snowflake_internal.scanned_ids IS
+    'Used by snowflake_migrate_revert: the last old ID, as it was read before the lock';
+
+CREATE FUNCTION snowflake_internal.migration_old_id_condition(column_name name, first_id_ever bigint, minimum bigint, maximum bigint)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('%1$I OPERATOR(pg_catalog.<) %2$L::pg_catalog.int8 AND %1$I OPERATOR(pg_catalog.>=) %3$L::pg_catalog.int8 '
+                  'AND %1$I OPERATOR(pg_catalog.<=) %4$L::pg_catalog.int8', column_name, first_id_ever, minimum, maximum)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_old_id_condition(column_name name, first_id_ever bigint, minimum bigint, maximum bigint) IS
+    'Used by snowflake_migrate_revert: the condition of the IDs that the sequence could have issued before the migration';
+
+-- Reads every row of a table that has no index for it, before it is locked. NULL
+-- where that is not needed, or the migration cannot be reverted.
+CREATE FUNCTION snowflake_internal.migration_scan_old_ids(target regclass, column_name name, search_path text)
+RETURNS snowflake_internal.scanned_ids LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    origin CONSTANT snowflake_internal.origins := snowflake_internal.migration_origin(target, column_name);
+    scanned snowflake_internal.scanned_ids;
+    options jsonb := origin.sequence_options;
+BEGIN
+    IF origin.target IS NULL OR origin.reverted_at IS NOT NULL OR NOT snowflake_internal.migration_is_switched(target, column_name)
+       OR NOT EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(target, column_name) AS i WHERE NOT i.is_indexed)
+    THEN
+        RETURN NULL;
+    END IF;
+    -- The present sequence, unless a new one is created. Its bounds are compared
+    -- again under the lock.
+    SELECT q.seqincrement > 0, q.seqmin, q.seqmax INTO scanned.is_ascending, scanned.minimum, scanned.maximum
+    FROM pg_sequence AS q
+    WHERE origin.kind NOT LIKE 'identity %'
+      AND q.seqrelid = coalesce(snowflake_internal.migration_sequence_by_name(origin.sequence_schema, origin.sequence_name),
+                                snowflake_internal.migration_owned_sequence(target, column_name));
+    IF NOT FOUND AND options IS NULL THEN
+        RETURN NULL;
+    ELSIF NOT FOUND THEN
+        scanned.is_ascending := (options ->> 'increment')::bigint > 0;
+        -- Those of migration_sequence_options().
+        scanned.minimum := CASE WHEN origin.kind NOT LIKE 'identity %' OR (options ->> 'type', options ->> 'minimum') NOT IN (('smallint', '-32768'), ('integer', '-2147483648'))
+                                THEN (options ->> 'minimum')::bigint ELSE -9223372036854775808 END;
+        scanned.maximum := CASE WHEN origin.kind NOT LIKE 'identity %' OR (options ->> 'type', options ->> 'maximum') NOT IN (('smallint', '32767'), ('integer', '2147483647'))
+                                THEN (options ->> 'maximum')::bigint ELSE 9223372036854775807 END;
+    END IF;
+    scanned.first_id_ever := origin.first_id_ever;
+    scanned.last_old_id := snowflake_internal.migration_extreme_id(target, column_name,
+        CASE WHEN scanned.is_ascending THEN 'max' ELSE 'min' END,
+        snowflake_internal.migration_old_id_condition(column_name, origin.first_id_ever, scanned.minimum, scanned.maximum), false, search_path);
+    RETURN scanned;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_scan_old_ids(target regclass, column_name name, search_path text) IS
+    'Used by snowflake_migrate_revert: reads the last old ID before the table is locked, if that takes a scan';
+
+-- The last old ID, under the lock.
+CREATE FUNCTION snowflake_internal.migration_last_old_id(
+    origin snowflake_internal.origins, is_ascending boolean, minimum bigint, maximum bigint,
+    scanned snowflake_internal.scanned_ids, search_path text
+) RETURNS bigint LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- A sequence that was altered since has other bounds: the rows are read again.
+    is_scanned CONSTANT boolean := coalesce((scanned.first_id_ever, scanned.is_ascending, scanned.minimum, scanned.maximum)
+                                            = (origin.first_id_ever, is_ascending, minimum, maximum), false);
+    last_old_id CONSTANT bigint := snowflake_internal.migration_extreme_id(origin.target, origin.column_name,
+        CASE WHEN is_ascending THEN 'max' ELSE 'min' END,
+        snowflake_internal.migration_old_id_condition(origin.column_name, origin.first_id_ever, minimum, maximum), is_scanned, search_path);
+BEGIN
+    IF NOT is_scanned THEN
+        RETURN last_old_id;
+    END IF;
+    RETURN CASE WHEN is_ascending THEN greatest(last_old_id, scanned.last_old_id) ELSE least(last_old_id, scanned.last_old_id) END;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_last_old_id(origin snowflake_internal.origins, is_ascending boolean, minimum bigint, maximum bigint, scanned snowflake_internal.scanned_ids, search_path text) IS
+    'Used by snowflake_migrate_revert: the last of the old IDs that the sequence could have issued';
+
 -- The sequence resumes after the old IDs: those below the first snowflake ID,
 -- including IDs inserted since. It keeps its increment, because one server may
 -- issue odd numbers and another one even numbers. A sequence of another role is
 -- only advanced, from its present value.
-CREATE FUNCTION snowflake_internal.migration_resume_sequence(sequence regclass, is_new boolean, origin snowflake_internal.origins)
-RETURNS void LANGUAGE plpgsql
+CREATE FUNCTION snowflake_internal.migration_resume_sequence(
+    sequence regclass, is_new boolean, origin snowflake_internal.origins, scanned snowflake_internal.scanned_ids, search_path text
+) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
@@ -205,11 +291,8 @@ BEGIN
     last_taken := coalesce(CASE WHEN current_value < origin.first_id_ever THEN current_value END, origin.sequence_last_value);
     base := coalesce(last_taken, (origin.sequence_options ->> 'next')::bigint,
                      CASE WHEN NOT is_own THEN state.last_value END, options.seqstart);
-    last_old_id := (snowflake_internal.migration_run(origin.target,
-        format('SELECT %1$s(%2$I) FROM %3$s WHERE %2$I < %4$L::bigint AND %2$I BETWEEN %5$L::bigint AND %6$L::bigint',
-               CASE WHEN options.seqincrement > 0 THEN 'max' ELSE 'min' END,
-               origin.column_name, snowflake_internal.migration_name(origin.target),
-               origin.first_id_ever, options.seqmin, options.seqmax)))[1]::bigint;
+    last_old_id := snowflake_internal.migration_last_old_id(
+        origin, options.seqincrement > 0, options.seqmin, options.seqmax, scanned, search_path);
     IF sign(last_old_id::numeric - base) = sign(options.seqincrement) OR last_old_id = base AND last_taken IS NULL THEN
         DECLARE
             aligned CONSTANT numeric := base + ceil((last_old_id::numeric - base) / options.seqincrement) * options.seqincrement;
@@ -229,5 +312,94 @@ BEGIN
     END IF;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_resume_sequence(sequence regclass, is_new boolean, origin snowflake_internal.origins) IS
+COMMENT ON FUNCTION snowflake_internal.migration_resume_sequence(sequence regclass, is_new boolean, origin snowflake_internal.origins, scanned snowflake_internal.scanned_ids, search_path text) IS
     'Used by snowflake_migrate_revert: makes the sequence resume after the old IDs';
+
+-- Reverts a column. The public procedure has no SET clause, and calls this.
+CREATE FUNCTION snowflake_internal.migration_revert(target regclass, column_name name, search_path text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    key_column name;
+    origin snowflake_internal.origins;
+    sequence regclass;
+    is_new boolean := false;
+    has_shadows boolean;
+    -- The keys of an unfinished online migration, which is cancelled as a whole.
+    targets regclass[];
+    column_names name[];
+    other record;
+    former_timeout text;
+    scanned snowflake_internal.scanned_ids;
+BEGIN
+    -- Checked first: without ownership, migration_column() does not see the record of
+    -- the migration, and would report a misleading error.
+    IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
+        PERFORM snowflake_internal.migration_require_owner(target);
+    END IF;
+    key_column := snowflake_internal.migration_column(target, column_name);
+    SELECT u.targets, u.column_names INTO targets, column_names
+    FROM snowflake_internal.migration_unfinished(ARRAY[target], ARRAY[key_column]) AS u;
+    has_shadows := snowflake_internal.migration_drop_shadows(targets, column_names);
+    FOR other IN
+        SELECT k.target, k.column_name FROM unnest(targets, column_names) AS k (target, column_name)
+        WHERE has_shadows AND (k.target <> migration_revert.target OR k.column_name <> key_column)
+          AND NOT snowflake_internal.migration_is_switched(k.target, k.column_name)
+    LOOP
+        PERFORM snowflake_internal.migration_record_reverted(other.target, other.column_name);
+    END LOOP;
+    scanned := snowflake_internal.migration_scan_old_ids(target, key_column, search_path);
+    former_timeout := snowflake_internal.migration_limit_locks();
+    PERFORM snowflake_internal.migration_lock_table(target, text 'ACCESS EXCLUSIVE');
+    -- Child tables are locked too, because the sequence has to resume after their IDs.
+    PERFORM snowflake_internal.migration_lock_table(c.oid::regclass, text 'ACCESS EXCLUSIVE')
+    FROM snowflake_internal.migration_table_tree(target, key_column) AS f
+    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
+    WHERE f.relation <> target;
+    origin := snowflake_internal.migration_origin(target, key_column);
+    IF (origin.target IS NULL OR origin.reverted_at IS NOT NULL) AND has_shadows THEN
+        PERFORM set_config('lock_timeout', former_timeout, true);
+        RETURN;
+    ELSIF origin.target IS NULL OR origin.reverted_at IS NOT NULL THEN
+        RAISE EXCEPTION 'no migration of column "%" of % is recorded', key_column, target
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Only a migration by snowflake_migrate() or its plan can be reverted. If the column has been renamed since, rename it back first. Otherwise set its default yourself.';
+    END IF;
+
+    IF has_shadows AND NOT snowflake_internal.migration_is_switched(target, key_column) THEN
+        NULL;  -- Cancelled before the swap: only the shadow columns existed.
+    ELSIF NOT snowflake_internal.migration_is_switched(target, key_column) THEN
+        RAISE NOTICE 'the default of column "%" of % is not snowflake_nextval(): it is kept', key_column, target;
+    ELSE
+        IF origin.kind LIKE 'identity %' THEN
+            sequence := snowflake_internal.migration_restore_identity(origin);
+            is_new := true;
+        ELSE
+            IF origin.sequence_name IS NOT NULL THEN
+                sequence := coalesce(snowflake_internal.migration_sequence_by_name(origin.sequence_schema, origin.sequence_name),
+                    snowflake_internal.migration_owned_sequence(target, key_column));
+                is_new := sequence IS NULL;
+                IF is_new THEN
+                    sequence := snowflake_internal.migration_restore_sequence(origin);
+                ELSIF origin.kind = 'serial'
+                      AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence
+                                        AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a')
+                THEN
+                    PERFORM snowflake_internal.migration_run(target, format('ALTER SEQUENCE %s OWNED BY %s.%I',
+                        snowflake_internal.migration_name(sequence), snowflake_internal.migration_name(target), key_column));
+                END IF;
+            END IF;
+            PERFORM snowflake_internal.migration_restore_default(origin, sequence);
+        END IF;
+        PERFORM snowflake_internal.migration_restore_children(origin);
+        IF sequence IS NOT NULL THEN
+            PERFORM snowflake_internal.migration_resume_sequence(sequence, is_new, origin, scanned, search_path);
+        END IF;
+    END IF;
+    PERFORM snowflake_internal.migration_record_reverted(target, key_column);
+    PERFORM set_config('lock_timeout', former_timeout, true);
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_revert(target regclass, column_name name, search_path text) IS
+    'Used by snowflake_migrate_revert: restores the sequence of a migrated column';

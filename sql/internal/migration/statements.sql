@@ -1,12 +1,28 @@
 -- Parts of a plan's statements and of their notes.
 
--- Several statements as one DO statement, which runs all of them or none.
+-- The search path of the session that runs a statement, as an argument for a
+-- function that sets its own.
+CREATE FUNCTION snowflake_internal.migration_path_argument()
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT 'pg_catalog.current_setting(''search_path''::pg_catalog.text)'
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_path_argument() IS
+    'Used by snowflake_migration_plan: the argument by which a statement passes its search path on';
+
+-- Several statements as one DO statement, which runs all of them or none. Its
+-- statements run with the short lock_timeout that migration_lock() leaves; the
+-- rest of the transaction has the former one.
 CREATE FUNCTION snowflake_internal.migration_do_block(body text)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT CASE WHEN strpos(body, '$do$') = 0 THEN format(E'DO $do$\nBEGIN\n%sEND\n$do$', body)
-                ELSE format('DO %L', format(E'\nBEGIN\n%sEND\n', body)) END
+    SELECT CASE WHEN strpos(block.text, '$do$') = 0 THEN format(E'DO $do$%s$do$', block.text)
+                ELSE format('DO %L', block.text) END
+    FROM (SELECT CASE WHEN strpos(body, 'snowflake_internal.migration_lock(') = 0 THEN format(E'\nBEGIN\n%sEND\n', body)
+                      ELSE format(E'\nDECLARE\n    former_timeout CONSTANT pg_catalog.text := pg_catalog.current_setting(''lock_timeout''::pg_catalog.text);\nBEGIN\n%s'
+                                  '    PERFORM pg_catalog.set_config(''lock_timeout''::pg_catalog.text, former_timeout, true);\nEND\n', body) END) AS block (text)
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_do_block(body text) IS
     'Used by snowflake_migration_plan: several statements as one';
@@ -88,21 +104,44 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: whether a column has to be analyzed';
 
+-- Whether extended statistics, or the expressions of an index, depend on a column of
+-- a table or of its partitions. Their statistics are lost with the column's, and are
+-- not collected by ANALYZE of single columns.
+CREATE FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
+        WHERE d.classid = 'pg_statistic_ext'::regclass
+           OR d.classid = 'pg_class'::regclass
+              AND EXISTS (SELECT FROM pg_index AS i WHERE i.indexrelid = d.objid AND i.indrelid = f.relation AND i.indexprs IS NOT NULL))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: whether extended statistics or expressions of indexes depend on a column';
+
 -- Runs statements in order, each with the rights of the owner of the table that
--- it alters, or with those of a role.
-CREATE FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[], roles oid[] DEFAULT NULL)
+-- it alters, or with those of a role. SET NOT NULL and the like look at the table's
+-- checks, whose functions may need the caller's search path. A default was written
+-- for pg_catalog, and runs with it: on a longer path its calls could find better
+-- matches.
+CREATE FUNCTION snowflake_internal.migration_run_all(
+    relations regclass[], statements text[], roles oid[] DEFAULT NULL, search_path text DEFAULT NULL
+)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
         IF roles[i] IS NULL THEN
-            PERFORM snowflake_internal.migration_run(relations[i], statements[i]);
+            PERFORM snowflake_internal.migration_run(relations[i], statements[i],
+                CASE WHEN strpos(statements[i], ' SET DEFAULT ') = 0 THEN search_path END);
         ELSE
             PERFORM snowflake_internal.migration_run_as(roles[i], statements[i], NULL);
         END IF;
     END LOOP;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[], roles oid[]) IS
+COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[], roles oid[], search_path text) IS
     'Used by snowflake_internal.migration_swap: runs statements, each with the rights of the owner of its table, or with those of a role';

@@ -123,6 +123,7 @@ DECLARE
     obstacles text;
     code text;
     altered record;
+    states jsonb;
 BEGIN
     IF cardinality(relations) IS DISTINCT FROM cardinality(column_names) OR array_position(relations, NULL) IS NOT NULL
        OR array_position(column_names, NULL) IS NOT NULL THEN
@@ -163,6 +164,7 @@ BEGIN
             USING ERRCODE = 'object_not_in_prerequisite_state',
                   HINT = 'Nothing was changed by this statement. Run it again.';
     END IF;
+    states := snowflake_internal.migration_trigger_states(tables);
     saved := snowflake_internal.migration_save_dependents(relations, column_names);
     PERFORM snowflake_internal.migration_drop_dependents(saved);
     FOR altered IN
@@ -176,6 +178,7 @@ BEGIN
     LOOP
         PERFORM snowflake_internal.migration_run_as(altered.relowner, altered.statement, path);
     END LOOP;
+    PERFORM snowflake_internal.migration_restore_trigger_states(states) WHERE states IS NOT NULL;
     PERFORM snowflake_internal.migration_create_dependents(saved);
     PERFORM snowflake_internal.migration_run_saved(saved, 3, path);
     PERFORM snowflake_internal.migration_compare_dependents(saved, relations, column_names);

@@ -23,7 +23,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_update_triggers(relation regcla
 -- Copies the missing values of one range of blocks, and records the progress.
 -- is_done is true when no rows remain.
 CREATE FUNCTION snowflake_internal.migration_backfill_batch(
-    targets regclass[], column_names name[], relation regclass, batch_size integer,
+    targets regclass[], column_names name[], relation regclass, batch_size integer, search_path text DEFAULT NULL,
     OUT is_done boolean, OUT is_waiting boolean, OUT report text
 ) LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -38,6 +38,7 @@ DECLARE
     step snowflake_internal.progress;
     assignments text;
     is_missing text;
+    in_blocks text;
     is_retry boolean;
     first bigint;
     last bigint;
@@ -81,10 +82,15 @@ BEGIN
                       step.blocks_total);
     END IF;
 
+    -- The statements run by the caller's search path, because planning them may
+    -- already inline functions of the table's indexes, and triggers run with them.
+    -- The types of both columns have an operator = in pg_catalog, which is first.
     LOOP
+        in_blocks := format('source.ctid OPERATOR(pg_catalog.>=) %L::pg_catalog.tid AND source.ctid OPERATOR(pg_catalog.<) %L::pg_catalog.tid',
+                            format('(%s,0)', first), format('(%s,0)', last));
         found := snowflake_internal.migration_run(relation, format(
-            'SELECT count(*) FROM ONLY %s AS source WHERE source.ctid >= %L::tid AND source.ctid < %L::tid AND %s',
-            quoted_name, format('(%s,0)', first), format('(%s,0)', last), is_missing));
+            'SELECT pg_catalog.count(*) FROM ONLY %s AS source WHERE %s AND %s',
+            quoted_name, in_blocks, is_missing), search_path);
         missing := found[1]::bigint;
         EXIT WHEN missing <= batch_size OR last - first <= 1;
         last := first + greatest(1, (last - first) * batch_size / missing);
@@ -98,21 +104,21 @@ BEGIN
         found := snowflake_internal.migration_run(relation, format(
             'WITH written AS (
                  UPDATE ONLY %2$s AS source SET %3$s
-                 WHERE source.ctid = ANY (ARRAY(
-                     SELECT source.ctid FROM ONLY %2$s AS source WHERE source.ctid >= %4$L::tid AND source.ctid < %5$L::tid AND %1$s
-                     LIMIT %6$L::bigint FOR NO KEY UPDATE SKIP LOCKED))
+                 WHERE source.ctid OPERATOR(pg_catalog.=) ANY (ARRAY(
+                     SELECT source.ctid FROM ONLY %2$s AS source WHERE %4$s AND %1$s
+                     LIMIT %5$L::pg_catalog.int8 FOR NO KEY UPDATE SKIP LOCKED))
                  RETURNING 1)
-             SELECT count(*) FROM written',
-            is_missing, quoted_name, assignments, format('(%s,0)', first), format('(%s,0)', last), batch_size));
+             SELECT pg_catalog.count(*) FROM written',
+            is_missing, quoted_name, assignments, in_blocks, batch_size), search_path);
         written := found[1]::bigint;
         IF former_role IS NOT NULL THEN
             PERFORM set_config('session_replication_role', former_role, true);
         END IF;
         found := snowflake_internal.migration_run(relation, format(
-            'SELECT count(*), range_agg(int8range(m.block, m.block + 1))
-             FROM (SELECT (source.ctid::text::point)[0]::bigint AS block
-                   FROM ONLY %s AS source WHERE source.ctid >= %L::tid AND source.ctid < %L::tid AND %s) AS m',
-            quoted_name, format('(%s,0)', first), format('(%s,0)', last), is_missing));
+            'SELECT pg_catalog.count(*), pg_catalog.range_agg(pg_catalog.int8range(m.block, m.block OPERATOR(pg_catalog.+) 1))
+             FROM (SELECT (source.ctid::pg_catalog.text::pg_catalog.point)[0]::pg_catalog.int8 AS block
+                   FROM ONLY %s AS source WHERE %s AND %s) AS m',
+            quoted_name, in_blocks, is_missing), search_path);
         missing := found[1]::bigint;
         locked_blocks := found[2]::int8multirange;
     END IF;
@@ -153,7 +159,7 @@ BEGIN
                 AND p.column_name = column_names[1]) END;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_backfill_batch(targets regclass[], column_names name[], relation regclass, batch_size integer) IS
+COMMENT ON FUNCTION snowflake_internal.migration_backfill_batch(targets regclass[], column_names name[], relation regclass, batch_size integer, search_path text) IS
     'Used by snowflake_migrate_backfill: copies one range of blocks';
 
 -- The standbys and subscribers that are behind by more than max_replay_lag. Their

@@ -73,7 +73,12 @@ AS $function$
                           ARRAY(SELECT snowflake_internal.migration_name(f.relation) UNION SELECT snowflake_internal.migration_name(f.referenced)))
                    || format(E'    PERFORM snowflake_internal.migration_require_filled(%s);\n',
                              snowflake_internal.migration_key_arguments(targets, column_names))
-                   || format(E'    %s;\n', f.definition)) AS statement,
+                   || format(E'    %s;\n', f.definition)
+                   -- Its triggers would check rows that the other one does not.
+                   || CASE WHEN EXISTS (SELECT FROM snowflake_internal.migration_foreign_key_triggers(ARRAY[f.relation]) AS t
+                                        WHERE t.foreign_key = f.foreign_key AND t.state <> 'O')
+                           THEN format(E'    PERFORM snowflake_internal.migration_copy_trigger_states(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.name);\n',
+                                       snowflake_internal.migration_name(f.relation), f.name, f.shadow_name) ELSE '' END) AS statement,
                'SHARE ROW EXCLUSIVE' AS lock_level,
                format('adds the counterpart of foreign key %I, which is checked for rows written from now on; holds the lock for a moment, after short attempts to acquire it', f.name) AS note
         WHERE f.shadow IS NULL

@@ -35,19 +35,29 @@ BEGIN
     END IF;
     SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
     FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
-    SELECT string_agg(DISTINCT l.pid::text, ', ') INTO holders
+    -- A prepared transaction has no process, but a lock on its transaction ID.
+    SELECT concat_ws(' and ', 'processes ' || string_agg(DISTINCT l.pid::text, ', '),
+                     'prepared transactions ' || string_agg(DISTINCT quote_literal(p.gid), ', '))
+    INTO holders
     FROM pg_locks AS l
-    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid <> pg_backend_pid()
+    LEFT JOIN pg_locks AS x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.granted
+                           AND x.virtualtransaction = l.virtualtransaction
+    LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid
+    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
       AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
       AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
+    holders := nullif(holders, '');
     IF clock_timestamp() - begun > time_limit THEN
         RAISE EXCEPTION 'could not lock % within %', wanted, time_limit
             USING ERRCODE = 'lock_not_available',
-                  DETAIL = coalesce('Held by processes ' || holders || '.', 'Other transactions kept locking it.'),
-                  HINT = 'See pg_stat_activity for what they are doing. Run it again when they have ended.';
+                  DETAIL = coalesce('Held by ' || holders || '.', 'Other transactions kept locking it.'),
+                  HINT = 'See pg_stat_activity for what they are doing'
+                         || CASE WHEN holders LIKE '%prepared transactions %'
+                                 THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
+                         || '. Run it again when they have ended.';
     END IF;
     RAISE NOTICE 'waiting for a lock on %', wanted
-        USING DETAIL = coalesce('Held by processes ' || holders || '.', 'No process holds it at this moment.');
+        USING DETAIL = coalesce('Held by ' || holders || '.', 'No process holds it at this moment.');
     RETURN clock_timestamp();
 END
 $function$;
@@ -57,7 +67,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[
 -- Locks tables, all or none. A session that waits for a strong lock blocks all
 -- sessions queued behind it. So each attempt is short, and is repeated after a
 -- pause in which the others continue. The short lock_timeout also holds for the
--- rest of the transaction.
+-- statements that follow, until the caller restores it.
 CREATE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp

@@ -158,6 +158,7 @@ RETURNS boolean LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
+    former_timeout CONSTANT text := current_setting('lock_timeout');
     relations regclass[];
     altered regclass[];
     statements text[];
@@ -196,6 +197,7 @@ BEGIN
     FROM statement AS s;
     PERFORM snowflake_internal.migration_run_all(altered, statements);
     PERFORM snowflake_internal.migration_end(targets[1], column_names[1]);
+    PERFORM set_config('lock_timeout', former_timeout, true);
     RETURN true;
 END
 $function$;

@@ -48,7 +48,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_swap_sequences(targets regclass
     'Used by snowflake_internal.migration_swap: the sequences that are altered';
 
 -- Obstacles to the swap: missing or invalid shadow objects, and all others.
-CREATE FUNCTION snowflake_internal.migration_swap_obstacles(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_internal.migration_swap_obstacles(targets regclass[], column_names name[], search_path text DEFAULT NULL)
 RETURNS TABLE (obstacle text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -79,11 +79,11 @@ AS $function$
     FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
     WHERE x.shadow IS NULL
   UNION ALL
-    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_obstacles(targets, column_names) AS o
+    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_obstacles(targets, column_names, search_path) AS o
   UNION ALL
     SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, true) AS o
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_swap_obstacles(targets regclass[], column_names name[]) IS
+COMMENT ON FUNCTION snowflake_internal.migration_swap_obstacles(targets regclass[], column_names name[], search_path text) IS
     'Used by snowflake_internal.migration_swap: obstacles to the swap';
 
 -- The privileges on a column, in an order in which they can be granted again, each
@@ -323,7 +323,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_fingerprint(relations regclass[
     'Used by snowflake_internal.migration_swap: changes when the catalog''s rows on these tables do';
 
 -- Fails unless everything is ready for the swap.
-CREATE FUNCTION snowflake_internal.migration_require_ready(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_internal.migration_require_ready(targets regclass[], column_names name[], search_path text DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -338,7 +338,7 @@ BEGIN
         missing := 'The sequence of the column is not recorded yet.';
     ELSE
         SELECT string_agg(o.obstacle, E'\n') INTO missing
-        FROM snowflake_internal.migration_swap_obstacles(targets, column_names) AS o;
+        FROM snowflake_internal.migration_swap_obstacles(targets, column_names, search_path) AS o;
     END IF;
     IF missing IS NOT NULL THEN
         RAISE EXCEPTION '% not ready to be swapped', snowflake_internal.migration_key_names(targets, column_names)
@@ -348,7 +348,7 @@ BEGIN
     END IF;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_require_ready(targets regclass[], column_names name[]) IS
+COMMENT ON FUNCTION snowflake_internal.migration_require_ready(targets regclass[], column_names name[], search_path text) IS
     'Used by snowflake_internal.migration_swap: fails unless everything is ready';
 
 -- Transactions whose snapshot may be older than the proof that all rows have
@@ -421,7 +421,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_await_snapshots(targets regclas
 -- has changed when the lock is acquired, nothing has to be checked again.
 CREATE FUNCTION snowflake_internal.migration_swap_locked(
     targets regclass[], column_names name[], relations regclass[], before text, altered regclass[], statements text[], roles oid[], not_nulls jsonb,
-    dependents jsonb, dependents_before text)
+    dependents jsonb, dependents_before text, search_path text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -441,7 +441,7 @@ BEGIN
                 USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'A foreign key or a view was added in the meantime.',
                       HINT = 'Nothing was changed by this statement. Request the plan again, and run its statements in order.';
         END IF;
-        PERFORM snowflake_internal.migration_require_ready(targets, column_names);
+        PERFORM snowflake_internal.migration_require_ready(targets, column_names, search_path);
         SELECT s.relations, s.statements, s.roles INTO altered, statements, roles
         FROM snowflake_internal.migration_swap_commands(targets, column_names) AS s;
         not_nulls := snowflake_internal.migration_not_null_names(targets, column_names);
@@ -451,7 +451,7 @@ BEGIN
     PERFORM snowflake_internal.migration_record_origin(key.target, key.column_name)
     FROM unnest(targets, column_names) AS key (target, column_name);
     PERFORM snowflake_internal.migration_drop_dependents(dependents);
-    PERFORM snowflake_internal.migration_run_all(altered, statements, roles);
+    PERFORM snowflake_internal.migration_run_all(altered, statements, roles, search_path);
     FOR not_null IN
         SELECT e ->> 'name' AS former, e ->> 'comment' AS comment, (e ->> 'is_inherited')::boolean AS is_inherited, k.conname AS present,
                k.conrelid::regclass AS relation, snowflake_internal.migration_name(k.conrelid::regclass) AS quoted_name
@@ -476,7 +476,7 @@ BEGIN
     IF snowflake_internal.migration_first_id() <= 2147483647 THEN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO missing
         FROM unnest(targets, column_names) AS key (target, column_name)
-        CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name) AS o;
+        CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name, search_path) AS o;
         IF missing IS NOT NULL THEN
             RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
                 USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = missing,
@@ -486,18 +486,19 @@ BEGIN
     PERFORM snowflake_internal.migration_end(targets[1], column_names[1]);
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_swap_locked(targets regclass[], column_names name[], relations regclass[], before text, altered regclass[], statements text[], roles oid[], not_nulls jsonb, dependents jsonb, dependents_before text) IS
+COMMENT ON FUNCTION snowflake_internal.migration_swap_locked(targets regclass[], column_names name[], relations regclass[], before text, altered regclass[], statements text[], roles oid[], not_nulls jsonb, dependents jsonb, dependents_before text, search_path text) IS
     'Used by snowflake_internal.migration_swap: one try';
 
 -- The swap. As much as possible is checked and prepared before the lock, which is
 -- held only for the changes.
-CREATE FUNCTION snowflake_internal.migration_swap(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_internal.migration_swap(targets regclass[], column_names name[], search_path text DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     relations CONSTANT regclass[] := snowflake_internal.migration_swap_relations(targets, column_names);
     sequences CONSTANT regclass[] := snowflake_internal.migration_swap_sequences(targets, column_names);
+    former_timeout CONSTANT text := current_setting('lock_timeout');
     before CONSTANT text := snowflake_internal.migration_fingerprint(relations);
     altered regclass[];
     statements text[];
@@ -510,7 +511,7 @@ DECLARE
     pause double precision := 0.25;
 BEGIN
     PERFORM snowflake_internal.migration_require_owner(key.target) FROM unnest(targets) AS key (target);
-    PERFORM snowflake_internal.migration_require_ready(targets, column_names);
+    PERFORM snowflake_internal.migration_require_ready(targets, column_names, search_path);
     PERFORM snowflake_internal.migration_await_snapshots(targets, column_names);
     SELECT s.relations, s.statements, s.roles INTO altered, statements, roles
     FROM snowflake_internal.migration_swap_commands(targets, column_names) AS s;
@@ -524,7 +525,8 @@ BEGIN
     LOOP
         BEGIN
             PERFORM snowflake_internal.migration_swap_locked(targets, column_names, relations, before, altered, statements, roles, not_nulls,
-                                                              dependents, dependents_before);
+                                                              dependents, dependents_before, search_path);
+            PERFORM set_config('lock_timeout', former_timeout, true);
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             -- A transaction that called nextval() holds a lock on the sequence until
@@ -538,7 +540,7 @@ BEGIN
     END LOOP;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_swap(targets regclass[], column_names name[]) IS
+COMMENT ON FUNCTION snowflake_internal.migration_swap(targets regclass[], column_names name[], search_path text) IS
     'A step of snowflake_migration_plan with online => true: replaces the narrow columns by their shadow columns';
 
 -- The remaining statements before the swap, and the swap.
@@ -579,8 +581,8 @@ BEGIN
         ORDER BY c.relation = ANY (targets) DESC, c.relation::text;
     RETURN QUERY
         SELECT snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_swap(%s);\n',
-                          snowflake_internal.migration_key_arguments(targets, column_names))),
+                   format(E'    PERFORM snowflake_internal.migration_swap(%s, %s);\n',
+                          snowflake_internal.migration_key_arguments(targets, column_names), snowflake_internal.migration_path_argument())),
                'ACCESS EXCLUSIVE', true,
                format('checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. They become the last columns of their tables. New rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch',
                       (SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.attribute)

@@ -1,0 +1,43 @@
+//! The state of a foreign key's triggers.
+//!
+//! `ALTER TABLE … DISABLE TRIGGER` takes the name of a trigger, which for those of
+//! a foreign key has the number of the new trigger in it, and the name of a table,
+//! which may belong to another one by then.
+
+use std::ffi::c_char;
+
+use pgrx::pg_sys;
+use pgrx::prelude::*;
+
+use super::{class_of, name_of};
+use crate::encoding::readable;
+use crate::error::{Error, or_report};
+use crate::pg::{self, Name, Text};
+
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_internal.migration_set_trigger_state(relation regclass, trigger_name name, state text) RETURNS void
+    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.migration_set_trigger_state(relation regclass, trigger_name name, state text) IS
+    'Used by snowflake_internal.migration_restore_trigger_states: enables or disables a trigger, for superusers';
+"#)]
+fn snowflake_migration_set_trigger_state(
+    relation: pg_sys::Oid,
+    trigger_name: Name<'_>,
+    state: Text<'_>,
+) {
+    or_report(set(relation, trigger_name, state));
+}
+
+fn set(relation: pg_sys::Oid, trigger_name: Name<'_>, state: Text<'_>) -> Result<(), Error> {
+    let class = class_of(relation)?;
+    // PostgreSQL asks for a superuser for system triggers only.
+    if !pg::is_superuser() {
+        return Err(Error::NotOwner(name_of(&class)));
+    }
+    let state = match state.bytes() {
+        &[state @ (b'O' | b'D' | b'R' | b'A')] => state as c_char,
+        other => return Err(Error::InvalidTriggerState(readable(other).into_owned())),
+    };
+    pg::set_trigger_state(relation, trigger_name.as_c_str(), state)
+        .ok_or(Error::NoRelation(relation))
+}
