@@ -11,6 +11,7 @@ mod refusals;
 mod rights;
 mod sample_tables;
 mod servers;
+mod views;
 mod several_tables;
 
 use std::thread;

@@ -34,7 +34,7 @@ AS $function$
     SELECT 0, owner, format('REVOKE ALL ON %s FROM %s CASCADE', target,
                             (SELECT string_agg(DISTINCT CASE r.role WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(r.role)) END, ', ')
                              FROM (SELECT owner UNION SELECT 0 UNION SELECT b.grantee FROM by_default AS b) AS r (role)))
-    WHERE column_name IS NULL AND EXISTS (SELECT FROM item) OR column_name IS NULL AND acl = '{}'
+    WHERE column_name IS NULL AND (acl IS NOT NULL OR EXISTS (SELECT FROM item))
   UNION ALL
     SELECT row_number() OVER (ORDER BY coalesce(l.level, 100), i.place, i.is_grantable), i.grantor,
            format('GRANT %s ON %s TO %s%s',

@@ -1,0 +1,326 @@
+//! Views and other objects that depend on a migrated column: 50 shapes of
+//! them, dropped and re-created in a maintenance window and online. What the
+//! catalog has about them is described by a query of this file, before and
+//! after.
+
+use anyhow::{Context, Result, ensure};
+use postgres::Client;
+use snowflake_tests::query::number;
+use snowflake_tests::{Cluster, online};
+
+use crate::support::{refused, run};
+
+/// How a shape can be migrated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Ways {
+    Both,
+    /// Online after materialized views have been emptied.
+    Emptied(&'static str),
+    /// Partitions and children.
+    Window,
+}
+
+use Ways::{Both, Emptied, Window};
+
+/// A shape: what it shows, how it can be migrated, and what creates it in a
+/// schema of its own, beside the tables of [`TABLES`].
+struct Shape(&'static str, Ways, &'static str);
+
+/// Of the role `maker`, who also owns the schema.
+const TABLES: &str = "
+    CREATE TABLE t (id serial PRIMARY KEY, n integer, name text);
+    CREATE TABLE r (id serial PRIMARY KEY, t_id integer REFERENCES t, note text);
+    INSERT INTO t (n, name) SELECT g, 'name ' || g FROM generate_series(1, 20) AS g;
+    INSERT INTO r (t_id, note) SELECT g, 'note ' || g FROM generate_series(1, 20) AS g;
+    CREATE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+";
+
+#[rustfmt::skip]
+const SHAPES: &[Shape] = &[
+    Shape("a view", Both, "CREATE VIEW v AS SELECT id, name FROM t WHERE n > 3"),
+    Shape("a view of all columns with other names", Both, "CREATE VIEW v (a, b, c) AS SELECT * FROM t; ALTER VIEW v RENAME COLUMN a TO \"A\""),
+    Shape("views three deep", Both, "CREATE VIEW v1 AS SELECT id, name FROM t; CREATE VIEW v2 AS SELECT id + 1 AS next FROM v1; CREATE VIEW v3 AS SELECT max(next) FROM v2"),
+    Shape("a view of two widened tables", Both, "CREATE VIEW v AS SELECT t.id, r.id AS r_id, r.t_id FROM t JOIN r ON r.t_id = t.id"),
+    Shape("names with quotes, dots and newlines", Both, "CREATE VIEW \"a \"\"v\"\".w\nx; --\" AS SELECT id AS \"i d\", name AS \"b.\"\"c\n\" FROM t; COMMENT ON COLUMN \"a \"\"v\"\".w\nx; --\".\"b.\"\"c\n\" IS 'c''\\'"),
+    Shape("security_barrier", Both, "CREATE VIEW v WITH (security_barrier) AS SELECT id FROM t WHERE n > 3"),
+    Shape("security_invoker", Both, "CREATE VIEW v WITH (security_invoker = on, security_barrier = false) AS SELECT id FROM t"),
+    Shape("WITH LOCAL CHECK OPTION", Both, "CREATE VIEW v AS SELECT id, n FROM t WHERE id > 0 WITH LOCAL CHECK OPTION"),
+    Shape("WITH CASCADED CHECK OPTION above another view", Both, "CREATE VIEW v AS SELECT id, n FROM t WHERE id > 0; CREATE VIEW w AS SELECT * FROM v WHERE n > 0 WITH CASCADED CHECK OPTION"),
+    Shape("defaults of a view's columns", Both, "CREATE VIEW v AS SELECT * FROM t; ALTER VIEW v ALTER name SET DEFAULT 'it''s', ALTER n SET DEFAULT 1 + 2; ALTER VIEW v ALTER id SET DEFAULT nextval('t_id_seq')"),
+    Shape("comments", Both, "CREATE VIEW v AS SELECT id, name FROM t; COMMENT ON VIEW v IS 'a view'; COMMENT ON COLUMN v.id IS 'a key'; COMMENT ON COLUMN v.name IS E'two\\nlines'"),
+    Shape("grants, with grant options and to PUBLIC", Both, "CREATE VIEW v AS SELECT id FROM t; GRANT SELECT ON v TO PUBLIC; GRANT SELECT, INSERT ON v TO reader WITH GRANT OPTION; GRANT UPDATE, DELETE ON v TO reader"),
+    Shape("grants by a role with grant option", Both, "CREATE VIEW v AS SELECT id FROM t; GRANT SELECT, UPDATE ON v TO granter WITH GRANT OPTION; SET ROLE granter; GRANT SELECT ON v TO reader WITH GRANT OPTION; GRANT UPDATE ON v TO PUBLIC; SET ROLE reader; GRANT SELECT ON v TO keeper"),
+    Shape("grants on columns, with a grantor", Both, "CREATE VIEW v AS SELECT id, name FROM t; GRANT SELECT (id), UPDATE (name) ON v TO granter WITH GRANT OPTION; GRANT INSERT (id, name) ON v TO PUBLIC; SET ROLE granter; GRANT SELECT (id) ON v TO reader"),
+    Shape("an owner without privileges", Both, "CREATE VIEW v AS SELECT id FROM t; REVOKE ALL ON v FROM maker; GRANT SELECT ON v TO reader; CREATE VIEW w AS SELECT id FROM t; REVOKE ALL ON w FROM maker"),
+    Shape("a view of another owner", Both, "GRANT SELECT ON t TO keeper; CREATE VIEW v AS SELECT id FROM t; RESET ROLE; ALTER VIEW v OWNER TO keeper"),
+    Shape("another owner's view of a view", Both, "CREATE VIEW v AS SELECT id, name FROM t; GRANT SELECT ON v TO keeper; SET ROLE keeper; CREATE VIEW w AS SELECT id FROM v; GRANT SELECT ON w TO maker"),
+    Shape("default privileges since", Both, "CREATE VIEW v AS SELECT id FROM t; CREATE VIEW w AS SELECT id FROM t; GRANT SELECT ON w TO granter; ALTER DEFAULT PRIVILEGES IN SCHEMA {s} GRANT ALL ON TABLES TO reader, PUBLIC; CREATE FUNCTION f() RETURNS SETOF v LANGUAGE sql AS 'SELECT 1'; ALTER DEFAULT PRIVILEGES IN SCHEMA {s} GRANT EXECUTE ON FUNCTIONS TO reader WITH GRANT OPTION"),
+    Shape("default privileges before", Both, "ALTER DEFAULT PRIVILEGES IN SCHEMA {s} GRANT SELECT ON TABLES TO reader; CREATE VIEW v AS SELECT id FROM t; CREATE VIEW w AS SELECT id FROM t; REVOKE SELECT ON w FROM reader"),
+    Shape("INSTEAD OF triggers", Both, "CREATE VIEW v AS SELECT id, name FROM t; CREATE TRIGGER \"a t\" INSTEAD OF INSERT OR UPDATE ON v FOR EACH ROW EXECUTE FUNCTION nothing('it''s', '2'); CREATE TRIGGER b INSTEAD OF DELETE ON v FOR EACH ROW EXECUTE FUNCTION nothing(); COMMENT ON TRIGGER \"a t\" ON v IS 'instead'"),
+    Shape("rules of a view", Both, "CREATE VIEW v AS SELECT id, name FROM t; CREATE RULE ins AS ON INSERT TO v DO INSTEAD INSERT INTO t (name) VALUES (new.name) RETURNING id, name; CREATE RULE upd AS ON UPDATE TO v DO INSTEAD (UPDATE t SET name = new.name WHERE id = old.id; NOTIFY changed); CREATE RULE upd2 AS ON UPDATE TO v WHERE old.id > 5 DO ALSO DELETE FROM r WHERE t_id = new.id; CREATE RULE del AS ON DELETE TO v DO INSTEAD NOTHING; COMMENT ON RULE del ON v IS 'none'"),
+    Shape("rules of tables", Both, "CREATE RULE also AS ON DELETE TO t DO ALSO DELETE FROM r WHERE t_id = old.id; CREATE RULE \"o f\" AS ON INSERT TO r WHERE new.t_id = 7 DO INSTEAD NOTHING; COMMENT ON RULE also ON t IS 'with it'"),
+    Shape("rules that are disabled, or only for replicas", Both, "CREATE RULE a AS ON DELETE TO r DO ALSO DELETE FROM t WHERE id = old.t_id; CREATE RULE b AS ON DELETE TO r DO ALSO DELETE FROM t WHERE id = old.t_id + 1; CREATE RULE c AS ON DELETE TO r DO ALSO DELETE FROM t WHERE id = old.t_id + 2; ALTER TABLE r DISABLE RULE a, ENABLE REPLICA RULE b, ENABLE ALWAYS RULE c"),
+    Shape("policies", Both, "ALTER TABLE t ENABLE ROW LEVEL SECURITY; CREATE POLICY p ON t AS RESTRICTIVE FOR UPDATE TO reader, granter USING (id > 1) WITH CHECK (id > 2); CREATE POLICY \"a p\" ON t FOR INSERT WITH CHECK (id <> 7); CREATE POLICY s ON t FOR SELECT TO CURRENT_USER USING (id = ANY (ARRAY[1, 2])); COMMENT ON POLICY p ON t IS 'few'"),
+    Shape("policies of other tables", Both, "CREATE TABLE o (x integer, y integer); CREATE POLICY p ON o USING (EXISTS (SELECT FROM t WHERE t.id = o.x)); CREATE POLICY q ON r FOR DELETE USING (t_id IN (SELECT t.id FROM t WHERE t.n = r.id))"),
+    Shape("triggers of the column, in all states", Both, "CREATE TRIGGER a BEFORE UPDATE OF id ON t FOR EACH ROW EXECUTE FUNCTION nothing(); CREATE TRIGGER b AFTER UPDATE OF id, name ON t FOR EACH STATEMENT EXECUTE FUNCTION nothing(); CREATE TRIGGER c AFTER UPDATE OF id ON t FOR EACH ROW EXECUTE FUNCTION nothing(); CREATE TRIGGER d AFTER UPDATE OF t_id ON r FOR EACH ROW EXECUTE FUNCTION nothing(); ALTER TABLE t DISABLE TRIGGER a, ENABLE REPLICA TRIGGER b, ENABLE ALWAYS TRIGGER c"),
+    Shape("triggers with WHEN, and constraint triggers", Both, "CREATE TRIGGER a BEFORE DELETE ON t FOR EACH ROW WHEN (old.id > 3) EXECUTE FUNCTION nothing('a ''b''', 'c\\'); CREATE CONSTRAINT TRIGGER k AFTER UPDATE OF id ON t FROM r DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (old.id IS DISTINCT FROM new.id) EXECUTE FUNCTION nothing(); COMMENT ON TRIGGER k ON t IS 'late'; COMMENT ON CONSTRAINT k ON t IS 'later'"),
+    Shape("functions with SQL bodies", Both, "CREATE FUNCTION f(i bigint, OUT name text) LANGUAGE sql STABLE STRICT SECURITY DEFINER COST 7 SET work_mem = '1MB' BEGIN ATOMIC SELECT t.name FROM t WHERE t.id = i; END; COMMENT ON FUNCTION f IS 'by key'; REVOKE EXECUTE ON FUNCTION f FROM PUBLIC; GRANT EXECUTE ON FUNCTION f TO reader WITH GRANT OPTION; CREATE FUNCTION g(text DEFAULT 'x''y') RETURNS bigint LANGUAGE sql RETURN (SELECT max(id) FROM t)"),
+    Shape("procedures with SQL bodies", Both, "CREATE PROCEDURE p(i bigint DEFAULT 7) LANGUAGE sql BEGIN ATOMIC DELETE FROM r WHERE t_id = i; UPDATE t SET n = 0 WHERE id = i; END; COMMENT ON PROCEDURE p IS 'two'"),
+    Shape("a function that returns rows of a view", Both, "CREATE VIEW v AS SELECT id, name FROM t; CREATE FUNCTION f(i int) RETURNS SETOF v LANGUAGE sql ROWS 7 AS 'SELECT * FROM v WHERE id = i'; SET ROLE maker; GRANT EXECUTE ON FUNCTION f TO granter WITH GRANT OPTION; SET ROLE granter; GRANT EXECUTE ON FUNCTION f TO reader"),
+    Shape("a function of a view's rows, and a view of it", Both, "CREATE VIEW v AS SELECT id, name FROM t; CREATE FUNCTION f(v) RETURNS text LANGUAGE sql IMMUTABLE AS 'SELECT $1.name'; CREATE VIEW w AS SELECT f(v) AS f, v.id FROM v; CREATE FUNCTION g(VARIADIC v[]) RETURNS w LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"),
+    Shape("a function of another owner", Both, "CREATE VIEW v AS SELECT id, name FROM t; SET ROLE keeper; CREATE FUNCTION f(v DEFAULT NULL) RETURNS int LANGUAGE plpgsql PARALLEL SAFE AS 'BEGIN RETURN 1; END'"),
+    Shape("window functions and filters", Both, "CREATE VIEW v AS SELECT id, row_number() OVER w AS k, sum(n) FILTER (WHERE id > 2) OVER (PARTITION BY name ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM t WINDOW w AS (ORDER BY id DESC NULLS LAST)"),
+    Shape("UNION with integers", Both, "CREATE VIEW v AS SELECT id, name FROM t UNION ALL SELECT n, 'n' FROM t UNION ALL SELECT 0, NULL; CREATE VIEW w AS SELECT n AS x FROM t EXCEPT SELECT id FROM t"),
+    Shape("a recursive view", Both, "CREATE VIEW v AS WITH RECURSIVE w (id, depth) AS (SELECT id, 1 FROM t WHERE n = 1 UNION ALL SELECT t.id, w.depth + 1 FROM t JOIN w ON t.n = w.id + 1) SEARCH DEPTH FIRST BY id SET o CYCLE id SET is_cycle USING path SELECT id, depth FROM w"),
+    Shape("COALESCE, CASE, arrays and casts", Both, "CREATE VIEW v AS SELECT COALESCE(id, 0) AS a, CASE WHEN id > 3 THEN id ELSE 0 END AS b, ARRAY[id, n] AS c, id::text AS d, (id::numeric(20,2)) / 3 AS e, id = ANY ('{1,2}'::int[]) AS f, greatest(id, n, 5) AS g, id % 7 AS h, nullif(id, 3) AS i FROM t"),
+    Shape("GROUP BY a primary key", Both, "CREATE VIEW v AS SELECT t.id, t.name, count(r.id) FROM t LEFT JOIN r ON r.t_id = t.id GROUP BY t.id HAVING count(*) < 5"),
+    Shape("subqueries, LATERAL and VALUES", Both, "CREATE VIEW v AS SELECT t.id, l.note, x.a, (SELECT count(*) FROM r WHERE r.t_id = t.id) AS k FROM t CROSS JOIN LATERAL (SELECT note FROM r WHERE r.t_id = t.id LIMIT 1) AS l JOIN (VALUES (1, 'one'), (2, 'two')) AS x (a, b) ON x.a = t.id WHERE EXISTS (SELECT FROM r WHERE r.t_id = t.id)"),
+    Shape("whole rows", Both, "CREATE VIEW v AS SELECT (t).id, row_to_json(t) AS j, t.id IS NOT NULL AS k FROM t; CREATE VIEW w AS SELECT v, (v).id FROM v"),
+    Shape("sums and averages", Both, "CREATE VIEW v AS SELECT sum(id), avg(id), max(id), array_agg(id ORDER BY id) AS ids, json_agg(id) AS j FROM t"),
+    Shape("DISTINCT ON, LIMIT, FOR UPDATE and TABLESAMPLE", Both, "CREATE VIEW v AS SELECT DISTINCT ON (id) id, name COLLATE \"C\" FROM t ORDER BY id, name USING OPERATOR(pg_catalog.>) LIMIT 7 OFFSET 1; CREATE VIEW w AS SELECT id FROM t FOR UPDATE OF t SKIP LOCKED; CREATE VIEW x AS SELECT id FROM t TABLESAMPLE system (50) REPEATABLE (1)"),
+    Shape("constants of many types", Both, "CREATE VIEW v AS SELECT id, date '2020-02-01' AS a, timestamptz '2020-02-01 10:00:00+05' AS b, interval '-1 days +02:03' AS c, 0.1::float8 + 1e-300 AS d, E'b\\\\s \\' \"q\" $do$' AS e, '\\x00ff'::bytea AS f, '{\"a\": 1}'::jsonb AS g, 1.10::money AS h, 0.3::real AS i, 'a & b'::tsquery IS NULL AS j FROM t WHERE name <> '::integer'"),
+    Shape("functions and operators of the schema", Both, "CREATE FUNCTION same(integer, integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT $1 = $2'; CREATE FUNCTION same(bigint, integer) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT $1 = $2'; CREATE OPERATOR === (FUNCTION = same, LEFTARG = integer, RIGHTARG = integer); CREATE OPERATOR === (FUNCTION = same, LEFTARG = bigint, RIGHTARG = integer); CREATE VIEW v AS SELECT id, same(id, 3) AS a, id === n AS b FROM t"),
+    Shape("views and functions in turns", Both, "CREATE VIEW v AS SELECT id, name FROM t; CREATE FUNCTION f() RETURNS SETOF v LANGUAGE sql BEGIN ATOMIC SELECT v.id, v.name FROM v; END; CREATE VIEW w AS SELECT f.id, f.name FROM f() AS f; CREATE FUNCTION g(i bigint) RETURNS bigint LANGUAGE sql RETURN (SELECT count(*) FROM w WHERE id = i); CREATE VIEW x AS SELECT g(id) FROM v; ALTER VIEW v ALTER name SET DEFAULT 'x' || g(1); CREATE RULE i AS ON INSERT TO v DO INSTEAD INSERT INTO t (name) SELECT new.name FROM x LIMIT 1"),
+    Shape("a view in another schema", Both, "CREATE SCHEMA {s}_b; SET search_path = {s}_b; CREATE VIEW t AS SELECT id, name FROM {s}.t; CREATE VIEW v AS SELECT t.id, o.n FROM t JOIN {s}.t AS o USING (id)"),
+    Shape("an updatable view with rights", Both, "CREATE VIEW v AS SELECT id, n, name FROM t WHERE n < 100 WITH CHECK OPTION; GRANT INSERT, UPDATE (name), SELECT ON v TO reader; ALTER VIEW v ALTER n SET DEFAULT 5; CREATE VIEW w AS SELECT * FROM v; GRANT ALL ON w TO granter"),
+    Shape("a materialized view with indexes", Emptied("m"), "CREATE MATERIALIZED VIEW m AS SELECT t.id, t.name, r.note FROM t JOIN r ON r.t_id = t.id; CREATE UNIQUE INDEX ON m (id); CREATE INDEX \"by name\" ON m (lower(name), (id + 1) DESC) INCLUDE (note) WITH (fillfactor = 70) WHERE id > 2; CREATE INDEX h ON m USING hash (name); ALTER MATERIALIZED VIEW m CLUSTER ON m_id_idx; ALTER INDEX \"by name\" ALTER 1 SET STATISTICS 55; COMMENT ON INDEX h IS 'hashed'"),
+    Shape("a materialized view without data", Both, "CREATE MATERIALIZED VIEW m AS SELECT id FROM t WITH NO DATA; CREATE UNIQUE INDEX ON m (id); GRANT SELECT ON m TO reader; COMMENT ON MATERIALIZED VIEW m IS 'empty'"),
+    Shape("materialized views above each other", Emptied("m, m2, m3"), "CREATE MATERIALIZED VIEW m AS SELECT id, n FROM t; GRANT SELECT ON m TO keeper; SET ROLE keeper; CREATE MATERIALIZED VIEW m2 AS SELECT id FROM m WHERE n > 3; CREATE VIEW v AS SELECT m2.id FROM m2; GRANT SELECT ON v TO maker; SET ROLE maker; CREATE MATERIALIZED VIEW m3 AS SELECT count(*) FROM v; CREATE VIEW w AS SELECT * FROM m3, m"),
+    Shape("a materialized view with settings and statistics", Emptied("m"), "CREATE MATERIALIZED VIEW m (a, b, c) WITH (fillfactor = 80, autovacuum_enabled = off, toast.autovacuum_enabled = off) AS SELECT id, name, n FROM t; ALTER MATERIALIZED VIEW m ALTER a SET STATISTICS 77, ALTER b SET STORAGE EXTERNAL, ALTER a SET (n_distinct = 20, n_distinct_inherited = -0.5), ALTER b SET COMPRESSION pglz; CREATE STATISTICS s (ndistinct, mcv) ON a, c FROM m; CREATE STATISTICS s2 ON (a + c), b FROM m; ALTER STATISTICS s SET STATISTICS 33; COMMENT ON STATISTICS s IS 'both'; COMMENT ON COLUMN m.b IS 'name'; GRANT SELECT (b) ON m TO reader"),
+    Shape("a materialized view that depends on an extension", Emptied("m"), "CREATE MATERIALIZED VIEW m AS SELECT id FROM t; CREATE INDEX i ON m (id); RESET ROLE; ALTER MATERIALIZED VIEW m DEPENDS ON EXTENSION plpgsql; ALTER INDEX i DEPENDS ON EXTENSION plpgsql; CREATE TRIGGER a BEFORE UPDATE OF id ON t FOR EACH ROW EXECUTE FUNCTION nothing(); ALTER TRIGGER a ON t DEPENDS ON EXTENSION plpgsql"),
+    Shape("a partitioned table", Window, "CREATE TABLE p (id serial, n integer, PRIMARY KEY (n, id)) PARTITION BY LIST (n); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1); CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2); INSERT INTO p (n) VALUES (1), (2); CREATE VIEW v AS SELECT id FROM p; CREATE VIEW w AS SELECT id FROM p1; CREATE TRIGGER g AFTER UPDATE OF id ON p FOR EACH ROW EXECUTE FUNCTION nothing(); ALTER TABLE p1 DISABLE TRIGGER g; CREATE POLICY y ON p2 USING (id > 0); DROP TABLE r; DROP TABLE t; ALTER TABLE p RENAME TO t"),
+    Shape("inheritance children", Window, "CREATE TABLE c (extra text) INHERITS (t); INSERT INTO c (n) VALUES (1); CREATE VIEW v AS SELECT id, extra FROM c; CREATE VIEW w AS SELECT tableoid::regclass, id FROM t; CREATE RULE u AS ON UPDATE TO c WHERE old.id = 7 DO INSTEAD NOTHING; CREATE TRIGGER b BEFORE UPDATE OF id ON c FOR EACH ROW EXECUTE FUNCTION nothing()"),
+];
+
+/// What the catalog has about the objects of schemas, one line each: what it is
+/// about, and the text. Types are in lines of their own.
+const DESCRIBE: &str = r#"
+WITH relation AS (
+    SELECT c.*, n.nspname || '.' || c.relname AS name
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname LIKE $1
+), seen AS (SELECT * FROM relation WHERE relkind IN ('v', 'm') OR relkind = 'i' AND EXISTS (
+    SELECT FROM pg_index AS i JOIN pg_class AS m ON m.oid = i.indrelid AND m.relkind = 'm' WHERE i.indexrelid = relation.oid)
+), routine AS (
+    SELECT f.*, f.oid::regprocedure::text AS name FROM pg_proc AS f JOIN pg_namespace AS n ON n.oid = f.pronamespace WHERE n.nspname LIKE $1
+)
+SELECT line FROM (
+    SELECT format('%s %s: %s', relkind, name, concat_ws(' | ', relowner::regrole, coalesce(relacl, acldefault('r', relowner)), reloptions, reltablespace, relam, relpersistence,
+                  relispopulated, relhasrules, relhastriggers, relhasindex, relreplident, relrowsecurity, (SELECT t.reloptions FROM pg_class AS t WHERE t.oid = seen.reltoastrelid))) AS line
+    FROM seen
+  UNION ALL
+    SELECT format('definition of %s: %s', name, pg_get_viewdef(oid)) FROM seen WHERE relkind <> 'i'
+  UNION ALL
+    SELECT format('rows of %s: %s', name, CASE WHEN relispopulated THEN (xpath('/row/c/text()', query_to_xml(format('SELECT count(*) || left(md5(string_agg(x::text, '','' ORDER BY x::text)), 9) AS c FROM %s AS x', oid::regclass), false, true, '')))[1]::text END)
+    FROM seen WHERE relkind = 'm'
+  UNION ALL
+    SELECT format('column %s of %s: %s', a.attname, s.name, concat_ws(' | ', a.attnum, a.attacl, a.attstattarget, a.attstorage, a.attcompression, a.attoptions, a.attcollation))
+    FROM seen AS s JOIN pg_attribute AS a ON a.attrelid = s.oid AND a.attnum > 0
+  UNION ALL
+    SELECT format('type of %s of %s: %s', a.attname, s.name, format_type(a.atttypid, a.atttypmod)) FROM seen AS s JOIN pg_attribute AS a ON a.attrelid = s.oid AND a.attnum > 0
+  UNION ALL
+    SELECT format('default of %s of %s: %s', f.adnum, s.name, pg_get_expr(f.adbin, f.adrelid)) FROM seen AS s JOIN pg_attrdef AS f ON f.adrelid = s.oid
+  UNION ALL
+    SELECT format('rule %s of %s: %s | %s', w.rulename, r.name, w.ev_enabled, pg_get_ruledef(w.oid)) FROM relation AS r JOIN pg_rewrite AS w ON w.ev_class = r.oid WHERE w.rulename <> '_RETURN'
+  UNION ALL
+    SELECT format('trigger %s of %s: %s | %s | %s', t.tgname, r.name, t.tgenabled, t.tgconstrrelid::regclass, pg_get_triggerdef(t.oid)) FROM relation AS r JOIN pg_trigger AS t ON t.tgrelid = r.oid WHERE NOT t.tgisinternal
+  UNION ALL
+    SELECT format('policy %s of %s: %s', p.polname, r.name, concat_ws(' | ', p.polcmd, p.polpermissive, p.polroles::regrole[], pg_get_expr(p.polqual, p.polrelid), 'check', pg_get_expr(p.polwithcheck, p.polrelid)))
+    FROM relation AS r JOIN pg_policy AS p ON p.polrelid = r.oid
+  UNION ALL
+    SELECT format('index %s: %s | %s | %s', s.name, pg_get_indexdef(s.oid), i.indisclustered, i.indisvalid) FROM seen AS s JOIN pg_index AS i ON i.indexrelid = s.oid
+  UNION ALL
+    SELECT format('statistics %s: %s | %s | %s', x.stxname, pg_get_statisticsobjdef(x.oid), x.stxowner::regrole, x.stxstattarget) FROM relation AS r JOIN pg_statistic_ext AS x ON x.stxrelid = r.oid
+  UNION ALL
+    SELECT format('function %s: %s', name, concat_ws(' | ', proowner::regrole, coalesce(proacl, acldefault('f', proowner)), pg_get_functiondef(oid))) FROM routine
+  UNION ALL
+    SELECT format('comment on %s: %s', pg_describe_object(d.classoid, d.objoid, d.objsubid), d.description)
+    FROM pg_description AS d CROSS JOIN LATERAL pg_identify_object(d.classoid, d.objoid, 0) AS i
+    WHERE i.identity LIKE '%' || $1 || '%' AND d.classoid <> 'pg_namespace'::regclass
+  UNION ALL
+    SELECT format('extension of %s: %s', pg_describe_object(d.classid, d.objid, 0), d.refobjid) FROM pg_depend AS d CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, 0) AS i
+    WHERE d.deptype = 'x' AND i.identity LIKE '%' || $1 || '%'
+) AS lines ORDER BY line COLLATE "C""#;
+
+/// What the catalog has about the objects of a shape.
+fn describe(client: &mut Client, schema: &str) -> Result<Vec<String>> {
+    client.batch_execute("SET search_path = pg_catalog")?;
+    let rows = client.query(DESCRIBE, &[&format!("{schema}%")]).context("describing")?;
+    client.batch_execute("RESET search_path")?;
+    Ok(rows.iter().map(|row| row.get(0)).collect())
+}
+
+/// A definition without casts between numbers, and the parentheses of casts.
+fn without_casts(line: &str) -> String {
+    let mut text = line.replace("[]", "");
+    for cast in ["::bigint", "::integer", "::numeric"] {
+        text = text.replace(cast, "");
+    }
+    text.chars().filter(|it| !"() \n".contains(*it)).collect()
+}
+
+/// How two descriptions differ: in how many types, and in how many other lines
+/// by casts between numbers. Any other difference fails.
+fn types_only(before: &[String], after: &[String]) -> Result<(usize, usize)> {
+    ensure!(
+        before.len() == after.len(),
+        "{} lines, then {}: {before:#?} {after:#?}",
+        before.len(),
+        after.len()
+    );
+    let (mut types, mut casts) = (0, 0);
+    for (was, is) in before.iter().zip(after).filter(|(was, is)| was != is) {
+        if was.starts_with("type of ") {
+            let (name, was_type) = was.rsplit_once(": ").context("no type")?;
+            let (same_name, is_type) = is.rsplit_once(": ").context("no type")?;
+            ensure!(name == same_name, "{was} / {is}");
+            let pair = (was_type, is_type);
+            let allowed = [
+                ("integer", "bigint"),
+                ("integer[]", "bigint[]"),
+                ("bigint", "numeric"),
+            ];
+            ensure!(allowed.contains(&pair), "{was} / {is}");
+            types += 1;
+        } else {
+            ensure!(
+                without_casts(was) == without_casts(is),
+                "\n{was}\n{is}"
+            );
+            casts += 1;
+        }
+    }
+    Ok((types, casts))
+}
+
+/// The schema of a shape.
+fn schema_of(number: usize) -> String {
+    format!("v{number:02}")
+}
+
+/// Roles, and a database with all shapes; those that a way is for.
+fn populate(cluster: &Cluster, database: &str) -> Result<Client> {
+    let mut client = cluster.connect_to_new_database(database)?;
+    client.batch_execute(&format!(
+        "SET client_min_messages = error; GRANT CREATE ON DATABASE {database} TO maker"
+    ))?;
+    for (number, Shape(name, _, setup)) in SHAPES.iter().enumerate() {
+        let schema = schema_of(number);
+        client
+            .batch_execute(&format!(
+                "CREATE SCHEMA {schema} AUTHORIZATION maker;
+                 GRANT USAGE, CREATE ON SCHEMA {schema} TO keeper, granter, reader;
+                 SET ROLE maker; SET search_path = {schema}, public; {TABLES}"
+            ))
+            .context(*name)?;
+        client
+            .batch_execute(&setup.replace("{s}", &schema))
+            .context(*name)?;
+        client.batch_execute("RESET ROLE; RESET search_path")?;
+    }
+    Ok(client)
+}
+
+fn cluster_with_roles() -> Result<Cluster> {
+    let cluster = Cluster::with_extension()?;
+    cluster.connect()?.batch_execute(
+        "CREATE ROLE maker LOGIN; CREATE ROLE keeper LOGIN; CREATE ROLE granter; CREATE ROLE reader",
+    )?;
+    Ok(cluster)
+}
+
+/// Inserts through the table, and returns the ID.
+fn insert(client: &mut Client, schema: &str) -> Result<i64> {
+    number(
+        client,
+        &format!("INSERT INTO {schema}.t (n) VALUES (1) RETURNING id"),
+    )
+}
+
+/// New rows get snowflake IDs; the sequence is restored, and the objects stay.
+fn use_and_revert(client: &mut Client, schema: &str, migrated: &[String]) -> Result<()> {
+    ensure!(insert(client, schema)? > 1 << 40, "no snowflake ID");
+    run(
+        client,
+        [
+            format!("DELETE FROM {schema}.t WHERE id > 1::bigint << 40"),
+            format!("CALL snowflake_migrate_revert('{schema}.t')"),
+        ],
+    )?;
+    let reverted = describe(client, schema)?;
+    ensure!(reverted == migrated, "reverted: {reverted:#?}");
+    Ok(())
+}
+
+/// A shape migrated in a window: the lines about it, and the differences.
+fn in_window(client: &mut Client, schema: &str) -> Result<(usize, usize, usize)> {
+    let before = describe(client, schema)?;
+    client.batch_execute(&format!("CALL snowflake_migrate('{schema}.t')"))?;
+    let migrated = describe(client, schema)?;
+    let (types, casts) = types_only(&before, &migrated)?;
+    use_and_revert(client, schema, &migrated)?;
+    Ok((before.len(), types, casts))
+}
+
+/// The same online. Materialized views are empty for the swap.
+fn while_in_use(client: &mut Client, schema: &str, ways: Ways) -> Result<(usize, usize)> {
+    let before = describe(client, schema)?;
+    let views: Vec<&str> = match ways {
+        Emptied(views) => views.split(", ").collect(),
+        _ => Vec::new(),
+    };
+    if !views.is_empty() {
+        let plan =
+            format!("SELECT * FROM snowflake_migration_plan('{schema}.t', online => true)");
+        let refused = refused(client, &plan, "55000")?;
+        ensure!(refused.detail.contains("WITH NO DATA"), "{refused}");
+    }
+    run(client, views.iter().rev().map(|view| {
+        format!("REFRESH MATERIALIZED VIEW {schema}.{view} WITH NO DATA")
+    }))?;
+    online::migrate(client, &format!("'{schema}.t'"))?;
+    run(client, views.iter().map(|view| format!("REFRESH MATERIALIZED VIEW {schema}.{view}")))?;
+    let migrated = describe(client, schema)?;
+    let differences = types_only(&before, &migrated)?;
+    use_and_revert(client, schema, &migrated)?;
+    Ok(differences)
+}
+
+#[test]
+fn shapes_of_dependents_are_as_before_but_for_types() -> Result<()> {
+    let cluster = cluster_with_roles()?;
+    let mut window = populate(&cluster, "in_window")?;
+    let mut online = populate(&cluster, "in_use")?;
+    let (mut lines, mut by_window, mut by_online, mut failed) = (0, 0, 0, Vec::new());
+    println!("shape | lines | in a window: types, casts | online: types, casts");
+    for (position, Shape(name, ways, _)) in SHAPES.iter().enumerate() {
+        let schema = schema_of(position);
+        let first = in_window(&mut window, &schema);
+        let second = (*ways != Window).then(|| while_in_use(&mut online, &schema, *ways));
+        let mut cells = Vec::new();
+        match first {
+            Ok((found, types, casts)) => {
+                cells.push(format!("{found} | {types}, {casts}"));
+                lines += found;
+                by_window += 1;
+            }
+            Err(error) => failed.push(format!("{schema} {name}, in a window: {error:#}")),
+        }
+        match second {
+            None => cells.push("window only".to_owned()),
+            Some(Ok((types, casts))) => {
+                cells.push(format!("{types}, {casts}"));
+                by_online += 1;
+            }
+            Some(Err(error)) => failed.push(format!("{schema} {name}, online: {error:#}")),
+        }
+        println!("{:02} {name} | {}", position + 1, cells.join(" | "));
+    }
+    println!(
+        "dependents: {} shapes, {by_window} in a window, {by_online} online, {lines} lines about them",
+        SHAPES.len()
+    );
+    ensure!(failed.is_empty(), "{}", failed.join("\n"));
+    assert!(SHAPES.len() >= 50);
+    Ok(())
+}
