@@ -238,7 +238,7 @@ BEGIN
                  THEN format(E'    PERFORM snowflake_internal.migration_check_rows(%L::pg_catalog.regclass, %L::pg_catalog.name, %s);\n',
                              key.quoted_name, key.column_name, caller_path) ELSE '' END
             || CASE WHEN online
-                 THEN format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n', ARRAY[key.quoted_name])
+                 THEN format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[key.quoted_name])
                  ELSE format(E'    LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;\n', key.quoted_name) END
             || format(E'    PERFORM snowflake_internal.migration_check(%L::pg_catalog.regclass, %L::pg_catalog.name, %s);\n',
                       key.quoted_name, key.column_name, caller_path)
@@ -340,7 +340,10 @@ BEGIN
     FOR plan_step IN SELECT * FROM snowflake_internal.migration_plan(targets, column_names, false, search_path) LOOP
         RAISE NOTICE 'step %: %', plan_step.step, plan_step.note;
         IF plan_step.relation IS NULL THEN
+            -- It reads the caller's search path, and sets one of its own.
+            PERFORM set_config('search_path', coalesce(search_path, current_setting('search_path')), true);
             EXECUTE plan_step.statement;
+            PERFORM pg_catalog.set_config('search_path'::pg_catalog.text, 'pg_catalog, pg_temp'::pg_catalog.text, true);
         ELSE
             IF plan_step.rewrites THEN
                 states := snowflake_internal.migration_trigger_states(ARRAY(

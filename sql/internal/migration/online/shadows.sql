@@ -112,7 +112,7 @@ RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note tex
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT snowflake_internal.migration_do_block(
-               format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n',
+               format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
                       ARRAY[quoted_name.relation])
                || format(E'    ALTER TABLE %s\n        %s;\n', quoted_name.relation,
                          string_agg(concat_ws(E',\n        ',
