@@ -47,6 +47,8 @@ DECLARE
     locked_blocks int8multirange;
     elapsed double precision;
     former_role text;
+    former_timeout text;
+    has_deferrable boolean;
     rate double precision;
 BEGIN
     is_waiting := false;
@@ -95,16 +97,38 @@ BEGIN
             former_role := current_setting('session_replication_role');
             PERFORM set_config('session_replication_role', 'replica', true);
         END IF;
-        found := snowflake_internal.migration_run(relation, format(
-            'WITH written AS (
-                 UPDATE ONLY %2$s AS source SET %3$s
-                 WHERE source.ctid = ANY (ARRAY(
-                     SELECT source.ctid FROM ONLY %2$s AS source WHERE source.ctid >= %4$L::tid AND source.ctid < %5$L::tid AND %1$s
-                     LIMIT %6$L::bigint FOR NO KEY UPDATE SKIP LOCKED))
-                 RETURNING 1)
-             SELECT count(*) FROM written',
-            is_missing, quoted_name, assignments, format('(%s,0)', first), format('(%s,0)', last), batch_size));
-        written := found[1]::bigint;
+        -- The check of a DEFERRABLE constraint waits for other transactions, at the end
+        -- of the statement here. They may wait for the rows written above.
+        has_deferrable := EXISTS (SELECT FROM pg_constraint AS k
+                                  WHERE k.conrelid = relation AND k.contype IN ('p', 'u', 'x') AND k.condeferrable);
+        IF has_deferrable THEN
+            SET CONSTRAINTS ALL IMMEDIATE;
+            former_timeout := current_setting('lock_timeout');
+            PERFORM set_config('lock_timeout', snowflake_internal.migration_short_wait()::text, true);
+        END IF;
+        BEGIN
+            found := snowflake_internal.migration_run(relation, format(
+                'WITH written AS (
+                     UPDATE ONLY %2$s AS source SET %3$s
+                     WHERE source.ctid = ANY (ARRAY(
+                         SELECT source.ctid FROM ONLY %2$s AS source WHERE source.ctid >= %4$L::tid AND source.ctid < %5$L::tid AND %1$s
+                         LIMIT %6$L::bigint FOR NO KEY UPDATE SKIP LOCKED))
+                     RETURNING 1)
+                 SELECT count(*) FROM written',
+                is_missing, quoted_name, assignments, format('(%s,0)', first), format('(%s,0)', last),
+                -- Of different size each time, until one succeeds.
+                CASE WHEN has_deferrable AND is_retry THEN ceil(batch_size * random() ^ 3) ELSE batch_size END));
+            written := found[1]::bigint;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            IF NOT has_deferrable THEN
+                RAISE;
+            END IF;
+            -- All rows are tried again.
+            written := 0;
+        END;
+        IF has_deferrable THEN
+            PERFORM set_config('lock_timeout', former_timeout, true);
+        END IF;
         IF former_role IS NOT NULL THEN
             PERFORM set_config('session_replication_role', former_role, true);
         END IF;
