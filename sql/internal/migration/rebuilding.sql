@@ -11,19 +11,22 @@ AS $function$
         FROM pg_depend AS d
         WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = ANY (attributes)
     ), indexed AS MATERIALIZED (
-        SELECT i.*, format('index %s', i.indexrelid::regclass) AS description
+        SELECT i.*, format('index %s', i.indexrelid::regclass) AS description, 'index' AS kind
         FROM dependent AS d
         JOIN pg_index AS i ON d.classid = 'pg_class'::regclass AND i.indexrelid = d.objid AND i.indrelid = relation
-        WHERE NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+        WHERE NOT i.indisexclusion AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
       UNION ALL
-        -- The index of a constraint depends on the constraint.
-        SELECT i.*, format('exclusion constraint %I of %s', k.conname, relation)
-        FROM dependent AS d
-        JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'x'
-        JOIN pg_index AS i ON i.indexrelid = k.conindid
+        -- The columns are those of the constraint, or of expressions in its index.
+        SELECT i.*, format('exclusion constraint %I of %s', k.conname, relation), 'constraint'
+        FROM (SELECT DISTINCT CASE WHEN d.classid = 'pg_class'::regclass THEN d.objid ELSE k.conindid END AS index
+              FROM dependent AS d
+              LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'x'
+              WHERE d.classid = 'pg_class'::regclass OR k.oid IS NOT NULL) AS d
+        JOIN pg_index AS i ON i.indexrelid = d.index AND i.indisexclusion AND i.indrelid = relation
+        JOIN pg_constraint AS k ON k.conindid = i.indexrelid AND k.contype = 'x'
         WHERE NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
     ), keys AS MATERIALIZED (
-        SELECT i.indexrelid, i.description, k.place, k.attribute, pg_get_indexdef(i.indexrelid, k.place::integer, false) AS expression
+        SELECT i.indexrelid, i.description, i.kind, k.place, k.attribute, pg_get_indexdef(i.indexrelid, k.place::integer, false) AS expression
         FROM indexed AS i
         CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
         WHERE k.place <= i.indnkeyatts
@@ -32,11 +35,11 @@ AS $function$
     FROM dependent AS d
     JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'c' AND k.coninhcount = 0
   UNION ALL
-    SELECT k.description, 'index', k.expression FROM keys AS k WHERE k.attribute = 0
+    SELECT k.description, k.kind, k.expression FROM keys AS k WHERE k.attribute = 0
   UNION ALL
-    SELECT i.description, 'index', pg_get_expr(i.indpred, i.indrelid) FROM indexed AS i WHERE i.indpred IS NOT NULL
+    SELECT i.description, i.kind, pg_get_expr(i.indpred, i.indrelid) FROM indexed AS i WHERE i.indpred IS NOT NULL
   UNION ALL
-    SELECT k.description, 'constraint', format('%1$s OPERATOR(%2$I.%3$s) %1$s', k.expression, n.nspname, o.oprname)
+    SELECT k.description, k.kind, format('%1$s OPERATOR(%2$I.%3$s) %1$s', k.expression, n.nspname, o.oprname)
     FROM keys AS k
     JOIN pg_constraint AS c ON c.conindid = k.indexrelid AND c.contype = 'x'
     JOIN pg_operator AS o ON o.oid = c.conexclop[k.place]
@@ -94,6 +97,7 @@ DECLARE
     expressions text[];
     found_expression record;
     message text;
+    reported text[] := '{}';
 BEGIN
     FOR altered IN
         SELECT f.relation, array_agg(DISTINCT f.attribute) AS attributes
@@ -118,8 +122,9 @@ BEGIN
             ORDER BY e.description
         LOOP
             message := snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, ARRAY[found_expression.expression]);
-            IF message IS NOT NULL THEN
-                obstacle := format('%s cannot use a bigint column: %s', found_expression.description, message);
+            obstacle := format('%s cannot use a bigint column: %s', found_expression.description, message);
+            IF message IS NOT NULL AND obstacle <> ALL (reported) THEN
+                reported := reported || obstacle;
                 remedy := format('Create the function or operator with bigint parameters, which accept integers too. Then create the %s again, so that it uses that one.',
                                  found_expression.kind);
                 sqlstate_code := '55000';

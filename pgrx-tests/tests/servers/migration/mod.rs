@@ -2,6 +2,7 @@
 
 mod interrupted;
 mod newest_minor;
+mod online_edges;
 mod online_interrupted;
 mod online_load;
 mod online_sample_tables;

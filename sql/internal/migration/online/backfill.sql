@@ -48,6 +48,8 @@ DECLARE
     locked_blocks int8multirange;
     elapsed double precision;
     former_role text;
+    former_timeout text;
+    has_deferrable boolean;
     rate double precision;
 BEGIN
     is_waiting := false;
@@ -101,16 +103,38 @@ BEGIN
             former_role := current_setting('session_replication_role');
             PERFORM set_config('session_replication_role', 'replica', true);
         END IF;
-        found := snowflake_internal.migration_run(relation, format(
-            'WITH written AS (
-                 UPDATE ONLY %2$s AS source SET %3$s
-                 WHERE source.ctid OPERATOR(pg_catalog.=) ANY (ARRAY(
-                     SELECT source.ctid FROM ONLY %2$s AS source WHERE %4$s AND %1$s
-                     LIMIT %5$L::pg_catalog.int8 FOR NO KEY UPDATE SKIP LOCKED))
-                 RETURNING 1)
-             SELECT pg_catalog.count(*) FROM written',
-            is_missing, quoted_name, assignments, in_blocks, batch_size), search_path);
-        written := found[1]::bigint;
+        -- The check of a DEFERRABLE constraint waits for other transactions, at the end
+        -- of the statement here. They may wait for the rows written above.
+        has_deferrable := EXISTS (SELECT FROM pg_constraint AS k
+                                  WHERE k.conrelid = relation AND k.contype IN ('p', 'u', 'x') AND k.condeferrable);
+        IF has_deferrable THEN
+            SET CONSTRAINTS ALL IMMEDIATE;
+            former_timeout := current_setting('lock_timeout');
+            PERFORM set_config('lock_timeout', snowflake_internal.migration_short_wait()::text, true);
+        END IF;
+        BEGIN
+            found := snowflake_internal.migration_run(relation, format(
+                'WITH written AS (
+                     UPDATE ONLY %2$s AS source SET %3$s
+                     WHERE source.ctid OPERATOR(pg_catalog.=) ANY (ARRAY(
+                         SELECT source.ctid FROM ONLY %2$s AS source WHERE %4$s AND %1$s
+                         LIMIT %5$L::pg_catalog.int8 FOR NO KEY UPDATE SKIP LOCKED))
+                     RETURNING 1)
+                 SELECT pg_catalog.count(*) FROM written',
+                is_missing, quoted_name, assignments, in_blocks,
+                -- Of different size each time, until one succeeds.
+                CASE WHEN has_deferrable AND is_retry THEN ceil(batch_size * random() ^ 3) ELSE batch_size END), search_path);
+            written := found[1]::bigint;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            IF NOT has_deferrable THEN
+                RAISE;
+            END IF;
+            -- All rows are tried again.
+            written := 0;
+        END;
+        IF has_deferrable THEN
+            PERFORM set_config('lock_timeout', former_timeout, true);
+        END IF;
         IF former_role IS NOT NULL THEN
             PERFORM set_config('session_replication_role', former_role, true);
         END IF;

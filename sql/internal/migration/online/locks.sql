@@ -18,6 +18,20 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_lock_time_limit() IS
     'Used by snowflake_internal.migration_lock: how long a step of an online migration waits for locks';
 
+-- The longest wait for a lock that other sessions are not to notice, in
+-- milliseconds. It is shorter than deadlock_timeout, because resolving a deadlock
+-- could cancel another session's transaction.
+CREATE FUNCTION snowflake_internal.migration_short_wait()
+RETURNS integer LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
+                                                  ELSE nullif(s.setting::integer, 0) END)))
+    FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_short_wait() IS
+    'Used by snowflake_internal.migration_lock: the longest wait for a lock, in milliseconds';
+
 -- Called when a lock on one of these tables was not acquired in time. It reports
 -- the holders at intervals, and fails after the time limit. It returns the time
 -- of the last report.
@@ -73,13 +87,8 @@ RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    -- The longest time of one attempt for all tables together, in milliseconds.
-    -- It is shorter than deadlock_timeout, because resolving a deadlock could
-    -- cancel another session's transaction.
-    longest_wait CONSTANT integer := (
-        SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
-                                                      ELSE nullif(s.setting::integer, 0) END)))
-        FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout'));
+    -- The longest time of one attempt for all tables together.
+    longest_wait CONSTANT integer := snowflake_internal.migration_short_wait();
     wanted CONSTANT regclass[] := ARRAY(
         SELECT r.relation
         FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r

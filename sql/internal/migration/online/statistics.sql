@@ -121,7 +121,7 @@ AS $function$
         SELECT 1, k.conrelid::regclass,
                snowflake_internal.migration_do_block(
                    format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
-                          ARRAY[snowflake_internal.migration_name(k.conrelid::regclass)] || snowflake_internal.migration_name(nullif(k.confrelid, k.conrelid)::regclass))
+                          ARRAY(SELECT snowflake_internal.migration_name(c.oid::regclass) FROM pg_class AS c WHERE c.oid IN (k.conrelid, k.confrelid) ORDER BY c.oid))
                    || format(E'    ALTER TABLE %s DROP CONSTRAINT %I;\n', snowflake_internal.migration_name(k.conrelid::regclass), k.conname)),
                'ACCESS EXCLUSIVE', true, 'removes the counterpart of a constraint that has been dropped or replaced'
         FROM (SELECT DISTINCT d.objid FROM dependent AS d WHERE d.classid = 'pg_constraint'::regclass) AS d
