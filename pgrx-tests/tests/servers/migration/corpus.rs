@@ -336,12 +336,22 @@ fn lines_of(dump: &str) -> String {
     lines.join("\n")
 }
 
-/// A dump whose expressions do not cast those columns to bigint, which is
-/// necessary only before they are widened.
+/// A dump whose expressions do not cast those columns, or numbers, to bigint:
+/// whether they have to depends on the columns' types.
 fn without_casts(dump: &str, columns: &[(&str, &str)]) -> String {
-    columns.iter().fold(dump.to_owned(), |dump, (_, name)| {
-        dump.replace(&format!("({name})::bigint"), name)
-    })
+    let mut parts = dump.split(")::bigint");
+    let mut kept = String::new();
+    let mut last = parts.next().unwrap_or_default();
+    for part in parts {
+        match last.rsplit_once('(') {
+            Some((before, inner)) if inner.parse::<i64>().is_ok() || columns.iter().any(|(_, name)| *name == inner) => {
+                kept += &format!("{before}{inner}");
+            }
+            _ => kept += &format!("{last})::bigint"),
+        }
+        last = part;
+    }
+    kept + last
 }
 
 /// A dump whose columns do not have the defaults that a migration replaces.
