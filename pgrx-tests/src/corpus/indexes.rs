@@ -18,13 +18,13 @@ pub(super) const ENTRIES: &[Entry] = &[
             DO $$ DECLARE new_id bigint; BEGIN
                 UPDATE orders SET deleted_at = now() WHERE code = 'x' AND deleted_at IS NULL;
                 INSERT INTO orders (code) VALUES ('x') RETURNING id INTO new_id;
-                INSERT INTO items VALUES (new_id, 1), (new_id, 2);
+                INSERT INTO items (order_id, place) VALUES (new_id, 1), (new_id, 2);
                 BEGIN
-                    INSERT INTO items VALUES (new_id, 2);
+                    INSERT INTO items (order_id, place) VALUES (new_id, 2);
                     PERFORM expect(false, 'a place is unique among live items');
                 EXCEPTION WHEN unique_violation THEN NULL; END;
-                INSERT INTO items VALUES (new_id, 2) ON CONFLICT (order_id, place) WHERE deleted_at IS NULL DO UPDATE SET deleted_at = now();
-                INSERT INTO items VALUES (new_id, 2);
+                INSERT INTO items (order_id, place) VALUES (new_id, 2) ON CONFLICT (order_id, place) WHERE deleted_at IS NULL DO UPDATE SET deleted_at = now();
+                INSERT INTO items (order_id, place) VALUES (new_id, 2);
             END $$",
         widened: &[("shop.orders", "id"), ("shop.items", "order_id")],
         ..ENTRY
@@ -40,11 +40,11 @@ pub(super) const ENTRIES: &[Entry] = &[
             INSERT INTO orders SELECT FROM generate_series(1, 200); INSERT INTO members SELECT CASE WHEN n % 2 = 0 THEN n END, CASE WHEN n % 2 = 1 THEN n END, n FROM generate_series(1, 200) AS n",
         application: "
             DO $$ DECLARE new_id bigint; BEGIN
-                INSERT INTO orders DEFAULT VALUES RETURNING id INTO new_id; INSERT INTO members VALUES (new_id, NULL, 1);
-                INSERT INTO members VALUES (new_id, NULL, 1) ON CONFLICT (order_id, user_id) WHERE order_id IS NOT NULL DO NOTHING;
+                INSERT INTO orders DEFAULT VALUES RETURNING id INTO new_id; INSERT INTO members (order_id, user_id) VALUES (new_id, 1);
+                INSERT INTO members (order_id, user_id) VALUES (new_id, 1) ON CONFLICT (order_id, user_id) WHERE order_id IS NOT NULL DO NOTHING;
                 PERFORM expect((SELECT count(*) FROM members WHERE order_id = new_id) = 1, 'one membership');
                 BEGIN
-                    INSERT INTO members VALUES (new_id, NULL, 1);
+                    INSERT INTO members (order_id, user_id) VALUES (new_id, 1);
                     PERFORM expect(false, 'a membership is unique');
                 EXCEPTION WHEN unique_violation THEN NULL; END;
             END $$",
@@ -106,7 +106,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             INSERT INTO lists SELECT FROM generate_series(1, 20); INSERT INTO items (list_id, position) SELECT l, p FROM generate_series(1, 20) AS l, generate_series(1, 10) AS p;
             INSERT INTO pages SELECT l, p FROM generate_series(1, 20) AS l, generate_series(1, 5) AS p",
         application: "
-            INSERT INTO lists DEFAULT VALUES; INSERT INTO items (list_id, position) SELECT max(id), n FROM lists, generate_series(1, 2) AS n GROUP BY n;
+            WITH new AS (INSERT INTO lists DEFAULT VALUES RETURNING id) SELECT FROM new; INSERT INTO items (list_id, position) SELECT 4, max(position) + 1 FROM items WHERE list_id = 4;
             UPDATE items SET position = 11 - position WHERE list_id = 1;
             DO $$ BEGIN
                 UPDATE pages SET number = number + 1 WHERE list_id = 2; UPDATE pages SET number = 1 WHERE list_id = 2 AND number = 6;
@@ -128,9 +128,9 @@ pub(super) const ENTRIES: &[Entry] = &[
             INSERT INTO rooms SELECT FROM generate_series(1, 10); INSERT INTO bookings SELECT id, tsrange('2026-01-01', '2026-01-02') FROM rooms",
         application: "
             DO $$ DECLARE new_id bigint; BEGIN
-                INSERT INTO rooms DEFAULT VALUES RETURNING id INTO new_id; INSERT INTO bookings VALUES (new_id, '[2026-01-01,2026-01-03)');
+                INSERT INTO rooms DEFAULT VALUES RETURNING id INTO new_id; INSERT INTO bookings (room_id, during) VALUES (new_id, '[2026-01-01,2026-01-03)');
                 BEGIN
-                    INSERT INTO bookings VALUES (new_id, '[2026-01-02,2026-01-04)');
+                    INSERT INTO bookings (room_id, during) VALUES (new_id, '[2026-01-02,2026-01-04)');
                     PERFORM expect(false, 'a room is booked once');
                 EXCEPTION WHEN exclusion_violation THEN NULL; END;
             END $$",
@@ -154,7 +154,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             CREATE TABLE orders (id serial PRIMARY KEY, code int NOT NULL, CONSTRAINT by_code UNIQUE (code) INCLUDE (id)); INSERT INTO orders (code) SELECT n FROM generate_series(1, 100) AS n;
             CREATE TABLE items (code int REFERENCES orders (code), n int); INSERT INTO items SELECT n FROM generate_series(1, 100) AS n",
         application: "
-            WITH new AS (INSERT INTO orders (code) SELECT max(code) + 1 FROM orders RETURNING code) INSERT INTO items SELECT max(code) FROM orders",
+            WITH new AS (INSERT INTO orders (code) SELECT max(code) + 1 FROM orders RETURNING code) INSERT INTO items (code) SELECT max(code) FROM orders",
         window: Outcome::Refused { sqlstate: "55000", obstacle: "by_code", postgres: ("ALTER TABLE orders ALTER COLUMN id TYPE bigint", "2BP01") },
         online: Outcome::Refused { sqlstate: "55000", obstacle: "by_code", postgres: ("ALTER TABLE orders DROP COLUMN id", "2BP01") },
         ..ENTRY

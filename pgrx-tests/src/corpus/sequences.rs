@@ -43,7 +43,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         setup: "
             CREATE TABLE orders (id smallserial PRIMARY KEY, note text); INSERT INTO orders (note) SELECT 'n' FROM generate_series(1, 50);
             CREATE TABLE items (order_id smallint REFERENCES orders, again int REFERENCES orders, wide bigint REFERENCES orders); INSERT INTO items SELECT id, id, id FROM orders",
-        application: "WITH new AS (INSERT INTO orders (note) VALUES ('x') RETURNING id) SELECT FROM new; INSERT INTO items SELECT max(id), max(id), max(id) FROM orders",
+        application: "WITH new AS (INSERT INTO orders (note) VALUES ('x') RETURNING id) SELECT FROM new; INSERT INTO items (order_id, again, wide) SELECT max(id), max(id), max(id) FROM orders",
         widened: &[("shop.orders", "id"), ("shop.items", "order_id"), ("shop.items", "again")],
         ..ENTRY
     },
@@ -107,7 +107,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         name: "an application that calls nextval() itself",
         setup: "
             CREATE TABLE orders (id serial PRIMARY KEY, note text); INSERT INTO orders (note) SELECT 'n' FROM generate_series(1, 50);
-            CREATE FUNCTION place_order(note text) RETURNS bigint LANGUAGE plpgsql AS $$ DECLARE new_id bigint := nextval('shop.orders_id_seq'); BEGIN INSERT INTO shop.orders VALUES (new_id, note); RETURN new_id; END $$",
+            CREATE FUNCTION place_order(note text) RETURNS bigint LANGUAGE plpgsql AS $$ DECLARE new_id bigint := nextval('shop.orders_id_seq'); BEGIN INSERT INTO shop.orders (id, note) VALUES (new_id, place_order.note); RETURN new_id; END $$",
         application: "INSERT INTO orders (note) VALUES ('x'); SELECT expect(place_order('y') > 0, 'the order is placed')",
         window: Outcome::Warned { warning: "place_order", cure: "SELECT" },
         online: Outcome::Warned { warning: "place_order", cure: "SELECT" },

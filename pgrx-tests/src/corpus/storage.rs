@@ -34,7 +34,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             CREATE TABLE orders (id serial PRIMARY KEY); INSERT INTO orders SELECT FROM generate_series(1, 100);
             CREATE TABLE events (order_id int REFERENCES orders, day int) PARTITION BY RANGE (day); CREATE INDEX ON events (order_id);
             CREATE TABLE events_0 PARTITION OF events FOR VALUES FROM (0) TO (50); CREATE TABLE events_1 PARTITION OF events DEFAULT; INSERT INTO events SELECT id, id FROM orders",
-        application: "WITH new AS (INSERT INTO orders DEFAULT VALUES RETURNING id) INSERT INTO events SELECT 1, id % 100 FROM new; INSERT INTO events SELECT max(id), 60 FROM orders",
+        application: "WITH new AS (INSERT INTO orders DEFAULT VALUES RETURNING id) INSERT INTO events (order_id, day) SELECT 1, id % 100 FROM new; INSERT INTO events (order_id, day) SELECT max(id), 60 FROM orders",
         widened: &[("shop.orders", "id"), ("shop.events*", "order_id")],
         online: Outcome::Refused { sqlstate: "55000", obstacle: "shop.events is a partitioned table", postgres: ("CREATE INDEX CONCURRENTLY ON events (order_id)", "0A000") },
         ..ENTRY

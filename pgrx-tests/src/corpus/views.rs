@@ -84,7 +84,7 @@ pub(super) const ENTRIES: &[Entry] = &[
             BEGIN
                 IF TG_OP = 'INSERT' THEN
                     INSERT INTO shop.orders (customer) VALUES (NEW.customer) RETURNING id INTO NEW.id;
-                    INSERT INTO shop.notes VALUES (NEW.id, NEW.note);
+                    INSERT INTO shop.notes (order_id, note) VALUES (NEW.id, NEW.note);
                 ELSE
                     UPDATE shop.notes SET note = NEW.note WHERE order_id = OLD.id;
                 END IF;
