@@ -525,6 +525,7 @@ BEGIN
         BEGIN
             PERFORM snowflake_internal.migration_swap_locked(targets, column_names, relations, before, altered, statements, roles, not_nulls,
                                                               dependents, dependents_before);
+            PERFORM snowflake_internal.migration_recompile(targets, column_names);
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             -- A transaction that called nextval() holds a lock on the sequence until
