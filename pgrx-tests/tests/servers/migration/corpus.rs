@@ -395,6 +395,7 @@ fn run_corpus(online: bool) -> Result<()> {
         // A thousand partitions are rewritten in one transaction.
         .conf("max_locks_per_transaction", 256)
         .conf("wal_level", "logical")
+        .time_limit(Duration::from_secs(600))
         .start_with_extension()?;
     template(&cluster)?;
     let mut lines: Vec<(&str, Line)> = Vec::new();
