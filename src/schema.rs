@@ -207,6 +207,11 @@ extension_sql_file!(
     requires = ["migration_columns"]
 );
 extension_sql_file!(
+    "../sql/internal/migration/functions.sql",
+    name = "migration_functions",
+    requires = ["migration_columns"]
+);
+extension_sql_file!(
     "../sql/internal/migration/online/locks.sql",
     name = "migration_locks",
     requires = ["migration_columns"]
@@ -283,6 +288,7 @@ extension_sql_file!(
         "migration_online_obstacles",
         "migration_obstacles",
         "migration_restore_dependents",
+        "migration_functions",
         "migration_origins"
     ]
 );

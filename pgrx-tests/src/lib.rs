@@ -25,6 +25,7 @@
 //! - [`online`]: the steps of online migrations
 //! - [`online_load`]: online migrations beside writers
 //! - [`sample_tables`]: tables with sequences, one for each case
+//! - [`corpus`]: tables with the patterns of real schemas, and what depends on their keys
 //!
 //! - [`threads`], [`wait`]: stopping threads, and waiting
 //!
@@ -41,6 +42,7 @@
 pub mod attack;
 pub mod clock;
 pub mod cluster;
+pub mod corpus;
 pub mod ids;
 pub mod installation;
 pub mod migration;

@@ -162,7 +162,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_key_arguments(targets regclass[
 
 -- A table, its partitions and its child tables: those that its ALTER TABLE changes.
 CREATE FUNCTION snowflake_internal.migration_table_tree(target regclass, column_name name)
-RETURNS TABLE (relation regclass, attribute smallint) LANGUAGE sql STABLE
+RETURNS TABLE (relation regclass, attribute smallint) LANGUAGE sql STABLE ROWS 3
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH RECURSIVE tree (oid) AS (
@@ -183,34 +183,30 @@ CREATE FUNCTION snowflake_internal.migration_linked_columns(targets regclass[], 
 RETURNS TABLE (relation regclass, attribute smallint, is_narrow boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH RECURSIVE linked (relation, attribute) AS (
-        SELECT a.attrelid, a.attnum
+    -- Each reference is looked up by hashing, because no index finds the foreign
+    -- keys that reference a table.
+    WITH RECURSIVE edge (relation, attribute, other, other_attribute) AS MATERIALIZED (
+        -- Columns that reference one of the relation's.
+        SELECT k.confrelid, key.referenced, k.conrelid, key.referencing
+        FROM pg_constraint AS k
+        CROSS JOIN LATERAL ROWS FROM (unnest(k.conkey), unnest(k.confkey)) AS key (referencing, referenced)
+        WHERE k.contype = 'f'
+      UNION ALL
+        -- The same columns of child tables, whose own constraints count too, and of
+        -- the parents that declare them.
+        SELECT pair.relation, NULL, pair.other, NULL
+        FROM pg_inherits AS i
+        CROSS JOIN LATERAL (VALUES (i.inhparent, i.inhrelid), (i.inhrelid, i.inhparent)) AS pair (relation, other)
+    ), linked (relation, attribute, attname) AS (
+        SELECT a.attrelid, a.attnum, a.attname
         FROM unnest(targets, column_names) AS key (target, column_name)
         JOIN pg_attribute AS a ON a.attrelid = key.target AND a.attname = key.column_name
       UNION
-        SELECT found.relation, found.attribute
+        SELECT a.attrelid, a.attnum, a.attname
         FROM linked
-        CROSS JOIN LATERAL (
-            -- Columns that reference this one.
-            SELECT k.conrelid, key.referencing
-            FROM pg_constraint AS k
-            CROSS JOIN LATERAL ROWS FROM (unnest(k.conkey), unnest(k.confkey)) AS key (referencing, referenced)
-            WHERE k.contype = 'f' AND k.confrelid = linked.relation AND key.referenced = linked.attribute
-          UNION ALL
-            -- The same column of child tables, whose own constraints count too.
-            SELECT i.inhrelid, c.attnum
-            FROM pg_inherits AS i
-            JOIN pg_attribute AS p ON p.attrelid = i.inhparent AND p.attnum = linked.attribute
-            JOIN pg_attribute AS c ON c.attrelid = i.inhrelid AND c.attname = p.attname
-            WHERE i.inhparent = linked.relation
-          UNION ALL
-            -- The same column of the parents that declare it.
-            SELECT i.inhparent, p.attnum
-            FROM pg_inherits AS i
-            JOIN pg_attribute AS c ON c.attrelid = i.inhrelid AND c.attnum = linked.attribute
-            JOIN pg_attribute AS p ON p.attrelid = i.inhparent AND p.attname = c.attname AND p.attnum > 0
-            WHERE i.inhrelid = linked.relation
-        ) AS found (relation, attribute)
+        JOIN edge ON edge.relation = linked.relation AND (edge.attribute = linked.attribute OR edge.attribute IS NULL)
+        JOIN pg_attribute AS a ON a.attrelid = edge.other AND a.attnum > 0
+                              AND (a.attnum = edge.other_attribute OR edge.attribute IS NULL AND a.attname = linked.attname)
     )
     SELECT r.relation::regclass, r.attribute,
            snowflake_internal.migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype)

@@ -243,7 +243,10 @@ BEGIN
             || format(E'    PERFORM snowflake_internal.migration_check(%L::pg_catalog.regclass, %L::pg_catalog.name, %s);\n',
                       key.quoted_name, key.column_name, caller_path)
             || CASE WHEN key.attidentity <> '' THEN format(E'    ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;\n', key.quoted_name, key.column_name) ELSE '' END
-            || format(E'    ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval();\n', key.quoted_name, key.column_name, extension_schema));
+            || format(E'    ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval();\n', key.quoted_name, key.column_name, extension_schema)
+            || CASE WHEN is_widening
+                    THEN format(E'    PERFORM snowflake_internal.migration_recompile(%s);\n',
+                                snowflake_internal.migration_key_arguments(ARRAY[key.target], ARRAY[key.column_name])) ELSE '' END);
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := false;
         note := snowflake_internal.migration_default_note(key.target, key.column_name);

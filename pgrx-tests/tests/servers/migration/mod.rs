@@ -1,7 +1,9 @@
 //! Replacing serial columns, in a maintenance window and online.
 
+mod corpus;
 mod interrupted;
 mod newest_minor;
+mod many_keys;
 mod online_edges;
 mod online_interrupted;
 mod online_load;

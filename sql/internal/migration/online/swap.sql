@@ -526,6 +526,7 @@ BEGIN
         BEGIN
             PERFORM snowflake_internal.migration_swap_locked(targets, column_names, relations, before, altered, statements, roles, not_nulls,
                                                               dependents, dependents_before, search_path);
+            PERFORM snowflake_internal.migration_recompile(targets, column_names);
             PERFORM set_config('lock_timeout', former_timeout, true);
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN

@@ -1,0 +1,434 @@
+//! The corpus, each entry migrated in a maintenance window and online, and
+//! reverted, beside an application that has to continue to work. What PostgreSQL
+//! itself refuses is shown to be refused by PostgreSQL.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use postgres::{Client, NoTls};
+use snowflake_tests::Cluster;
+use snowflake_tests::corpus::{APPLICATION, Entry, OWNER, Outcome, entries};
+use snowflake_tests::migration::{Contents, foreign_keys, schema};
+use snowflake_tests::online;
+use snowflake_tests::query::{number, text};
+use snowflake_tests::server_error::expect_error;
+
+use crate::support::{column, run};
+
+/// The notices of a session.
+type Notices = Arc<Mutex<Vec<String>>>;
+
+/// What an entry's test saw, for the table that is printed.
+#[derive(Debug, Default)]
+struct Line {
+    plan: String,
+    result: String,
+    back: String,
+    took: Duration,
+    problem: Option<String>,
+}
+
+/// The database that the entries' databases are copied from.
+fn template(cluster: &Cluster) -> Result<()> {
+    let mut client = cluster.connect_to_new_database("corpus")?;
+    client.batch_execute(&format!(
+        "CREATE ROLE {OWNER} LOGIN; CREATE ROLE {APPLICATION} LOGIN; CREATE ROLE reader; CREATE ROLE auditor; CREATE ROLE reporter;
+         GRANT SET ON PARAMETER session_replication_role TO {OWNER};
+         CREATE SCHEMA shop AUTHORIZATION {OWNER}; GRANT USAGE ON SCHEMA shop TO {APPLICATION}, reader, auditor;
+         CREATE FUNCTION expect(condition boolean, what text) RETURNS void LANGUAGE plpgsql AS
+             $$ BEGIN IF condition IS NOT TRUE THEN RAISE EXCEPTION 'not so: %', what USING ERRCODE = 'assert_failure'; END IF; END $$"
+    ))?;
+    Ok(())
+}
+
+/// An entry in a database of its own.
+struct Trial<'a> {
+    cluster: &'a Cluster,
+    entry: &'static Entry,
+    database: String,
+    online: bool,
+    superuser: Client,
+    owner: Client,
+    application: Client,
+    notices: Notices,
+}
+
+impl<'a> Trial<'a> {
+    fn new(cluster: &'a Cluster, entry: &'static Entry, online: bool, place: usize) -> Result<Self> {
+        let database = format!("corpus_{place}");
+        cluster
+            .connect()?
+            .batch_execute(&format!("CREATE DATABASE {database} TEMPLATE corpus"))?;
+        let path = "SET search_path = shop, public";
+        let mut superuser = cluster.connect_to(&database)?;
+        superuser.batch_execute(path)?;
+        superuser
+            .batch_execute(&format!("SET ROLE {OWNER}; {}; RESET ROLE", entry.setup))
+            .context("creating the tables")?;
+        superuser.batch_execute(&format!(
+            "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA shop TO {APPLICATION};
+             GRANT USAGE ON ALL SEQUENCES IN SCHEMA shop TO {APPLICATION};
+             GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA shop TO {APPLICATION};
+             SET enable_indexscan = off; SET enable_bitmapscan = off; SET enable_indexonlyscan = off"
+        ))?;
+        let notices = Notices::default();
+        let sink = Arc::clone(&notices);
+        let user = if entry.by_superuser { "postgres" } else { OWNER };
+        let mut owner = cluster
+            .config(user, &database)
+            .notice_callback(move |notice| {
+                let line = format!("{} {}", notice.message(), notice.detail().unwrap_or_default());
+                sink.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+            })
+            .connect(NoTls)?;
+        owner.batch_execute(path)?;
+        let mut application = cluster.connect_as(APPLICATION, &database)?;
+        application.batch_execute(path)?;
+        Ok(Self { cluster, entry, database, online, superuser, owner, application, notices })
+    }
+
+    /// Runs what the application does.
+    fn apply(&mut self, when: &str) -> Result<()> {
+        self.application
+            .batch_execute(self.entry.application)
+            .with_context(|| format!("the application, {when}"))
+    }
+
+    /// The schema, with its lines in an order that does not depend on that of the columns.
+    fn schema(&self) -> Result<String> {
+        Ok(lines_of(&schema(self.cluster, &self.database)?))
+    }
+
+    /// How many rows repeat a key of a unique index, and how many have no row
+    /// that they reference, by reading the tables.
+    fn broken_rows(&mut self) -> Result<(i64, i64)> {
+        let duplicates = "
+            SELECT string_agg(format('SELECT count(*) FROM (SELECT FROM ONLY %s WHERE %s AND %s GROUP BY %s HAVING count(*) > 1) AS d', i.indrelid::regclass,
+                                     CASE WHEN i.indnullsnotdistinct THEN 'true' ELSE format('num_nulls(%s) = 0', k.columns) END,
+                                     coalesce(pg_get_expr(i.indpred, i.indrelid), 'true'), k.columns), ' UNION ALL ')
+            FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indrelid AND c.relkind = 'r' AND c.relnamespace = 'shop'::regnamespace
+            CROSS JOIN LATERAL (SELECT string_agg(pg_get_indexdef(i.indexrelid, n, false), ', ') FROM generate_series(1, i.indnkeyatts) AS n) AS k (columns)
+            WHERE i.indisunique";
+        let orphans = "
+            SELECT string_agg(format('SELECT count(*) FROM %s AS a WHERE num_nulls(%s) = 0 AND NOT EXISTS (SELECT FROM %s AS b WHERE (%s) = (%s))',
+                                     k.conrelid::regclass, m.mine, CASE r.relkind WHEN 'p' THEN '' ELSE 'ONLY ' END || k.confrelid::regclass, m.theirs, m.mine), ' UNION ALL ')
+            FROM pg_constraint AS k JOIN pg_class AS r ON r.oid = k.confrelid
+            CROSS JOIN LATERAL (SELECT string_agg(format('a.%I', a.attname), ', '), string_agg(format('b.%I', b.attname), ', ')
+                                FROM ROWS FROM (unnest(k.conkey), unnest(k.confkey)) AS u (x, y)
+                                JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = u.x
+                                JOIN pg_attribute AS b ON b.attrelid = k.confrelid AND b.attnum = u.y) AS m (mine, theirs)
+            WHERE k.contype = 'f' AND k.conparentid = 0";
+        let mut count = |generator: &str| -> Result<i64> {
+            match text(&mut self.superuser, generator)? {
+                Some(query) => number(&mut self.superuser, &format!("SELECT sum(n) FROM ({query}) AS q (n)")),
+                None => Ok(0),
+            }
+        };
+        Ok((count(duplicates)?, count(orphans)?))
+    }
+
+    /// The triggers, also those of foreign keys, and whether they are enabled.
+    fn triggers(&mut self) -> Result<Vec<String>> {
+        column(
+            &mut self.superuser,
+            "SELECT format('%s %s %s %s', t.tgrelid::regclass, coalesce(k.conname, t.tgname), t.tgfoid::regproc, t.tgenabled::text)
+             FROM pg_trigger AS t LEFT JOIN pg_constraint AS k ON k.oid = t.tgconstraint ORDER BY 1",
+        )
+    }
+
+    /// What may not change from before the migration to after it.
+    fn facts(&mut self) -> Result<String> {
+        let keys = foreign_keys(&mut self.superuser)?;
+        let (duplicates, orphans) = self.broken_rows()?;
+        let indexes = "SELECT count(*) FILTER (WHERE indisvalid AND indisready) || ' of ' || count(*) FROM pg_index";
+        let indexes = text(&mut self.superuser, indexes)?.unwrap_or_default();
+        Ok(format!(
+            "{} foreign keys, {} validated; {duplicates} duplicates, {orphans} rows without the row that they reference; {indexes} indexes valid\n{}",
+            keys.0,
+            keys.1,
+            self.triggers()?.join("\n")
+        ))
+    }
+
+    /// Lets the application insert, and counts the new IDs that are snowflake IDs.
+    fn apply_and_count(&mut self, when: &str) -> Result<i64> {
+        let first = number(&mut self.superuser, "SELECT snowflake_min_id(date_trunc('milliseconds', now()))")?;
+        self.apply(when)?;
+        let query = format!("SELECT count(*) FROM {} WHERE \"{}\" >= {first}", self.entry.table, self.entry.column.replace('"', "\"\""));
+        number(&mut self.superuser, &query)
+    }
+
+    /// The refusal, and that nothing has changed.
+    fn refused(&mut self, sqlstate: &str, obstacle: &str) -> Result<String> {
+        let before = self.schema()?;
+        let query = format!("SELECT snowflake_migration_plan({}, online => {})", self.entry.arguments(), self.online);
+        let Err(error) = self.owner.simple_query(&query) else {
+            bail!("planned, but {obstacle:?} was expected to prevent it");
+        };
+        let answer = error.as_db_error().context("not an error of the server")?;
+        let detail = answer.detail().unwrap_or_default();
+        ensure!(
+            answer.code().code() == sqlstate && detail.contains(obstacle),
+            "refused, but not with {sqlstate} and {obstacle:?}: {} {} {detail}",
+            answer.code().code(),
+            answer.message()
+        );
+        ensure!(self.schema()? == before, "a refused plan has changed the schema");
+        self.apply("refused")?;
+        Ok(format!("{sqlstate}: {obstacle}"))
+    }
+
+    /// That PostgreSQL refuses it too.
+    fn refused_by_postgres(&mut self, statement: &str, sqlstate: &str) -> Result<String> {
+        let answer = expect_error(&mut self.superuser, statement)?;
+        ensure!(answer.sqlstate == sqlstate, "PostgreSQL answers with {answer}, not {sqlstate}: {statement}");
+        Ok(format!("PostgreSQL: {}", answer.message))
+    }
+
+    /// The plan's warnings and notes.
+    fn warnings(&mut self) -> Result<String> {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let steps = online::plan_for(&mut self.owner, &self.entry.arguments(), self.online)?;
+        let mut lines = self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        lines.extend(steps.into_iter().map(|step| step.note));
+        Ok(lines.join("\n"))
+    }
+
+    /// Runs the migration. The rows are the same before and after it. Returns
+    /// the number of steps, tables and rows.
+    fn migrate(&mut self) -> Result<(usize, usize, i64)> {
+        let arguments = self.entry.arguments();
+        let columns = online::columns(&mut self.superuser)?;
+        let before: Contents;
+        let steps = online::plan_for(&mut self.owner, &arguments, self.online).context("the plan")?;
+        if self.online {
+            let copying = steps.iter().position(online::Step::is_backfill);
+            let (adding, rest) = steps.split_at(copying.unwrap_or(0));
+            run(&mut self.owner, online::statements(adding))?;
+            if copying.is_some() {
+                self.apply("between the new columns and the copying of rows")?;
+            }
+            before = online::contents(&mut self.superuser, &columns)?;
+            for step in rest {
+                if step.is_swap() {
+                    // Its rows would differ.
+                    self.application.batch_execute("BEGIN")?;
+                    self.apply("before the swap")?;
+                    self.application.batch_execute("SET CONSTRAINTS ALL IMMEDIATE; ROLLBACK")?;
+                }
+                run(&mut self.owner, [&step.statement])?;
+            }
+        } else {
+            before = online::contents(&mut self.superuser, &columns)?;
+            run(&mut self.owner, [format!("CALL snowflake_migrate({arguments})")])?;
+        }
+        let after = online::contents(&mut self.superuser, &columns)?;
+        for (table, rows) in &before {
+            ensure!(after.get(table) == Some(rows), "the rows of {table} have changed: {rows:?}, now {:?}", after.get(table));
+        }
+        let left = online::plan_for(&mut self.owner, &arguments, self.online)?;
+        ensure!(left.is_empty(), "left to do: {:?}", online::statements(&left));
+        let rows = before.values().map(|it| it.0).sum();
+        Ok((steps.len(), before.len(), rows))
+    }
+
+    /// The whole way, there and back.
+    fn run(&mut self, line: &mut Line) -> Result<()> {
+        self.apply("before")?;
+        match self.entry.outcome(self.online) {
+            Outcome::Refused { sqlstate, obstacle, postgres: (statement, code) } => {
+                line.plan = self.refused(sqlstate, obstacle)?;
+                line.result = self.refused_by_postgres(statement, code)?;
+                return Ok(());
+            }
+            Outcome::Avoided { sqlstate, obstacle, reason } => {
+                line.plan = self.refused(sqlstate, obstacle)?;
+                line.result = reason.to_owned();
+                return Ok(());
+            }
+            Outcome::Warned { warning, cure } => {
+                let warnings = self.warnings()?;
+                ensure!(warnings.contains(warning), "no warning of {warning:?} in: {warnings}");
+                self.owner.batch_execute(cure).context("the cure")?;
+                self.apply("cured")?;
+                line.plan = format!("warns: {warning}; ");
+            }
+            Outcome::Migrates => {}
+        }
+        let columns = self.entry.widened;
+        let before = widened(&schema(self.cluster, &self.database)?, columns)?;
+        let facts = self.facts()?;
+        let (steps, tables, rows) = self.migrate()?;
+        line.plan += &format!("{steps} steps");
+        same(&facts, &self.facts()?, "migrated", |_| false)?;
+        // The default differs, and the sequence that the column does not use now.
+        let after = without_casts(&self.schema()?, columns);
+        same(&without_defaults(&before), &without_defaults(&after), "migrated", |it| {
+            it.ends_with(" SET;") || ["SEQUENCE", "nextval(", "AS IDENTITY"].iter().any(|part| it.contains(part))
+        })?;
+        let new = self.apply_and_count("migrated")?;
+        ensure!(new > 0, "no new row has a snowflake ID");
+        line.result = format!("{rows} rows of {tables} tables as before, {new} snowflake IDs");
+
+        run(&mut self.owner, [format!("CALL snowflake_migrate_revert({})", self.entry.arguments())])?;
+        same(&before, &without_casts(&self.schema()?, columns), "reverted", |_| false)?;
+        same(&facts, &self.facts()?, "reverted", |_| false)?;
+        let new = self.apply_and_count("reverted")?;
+        ensure!(new == 0, "{new} rows have snowflake IDs after reverting");
+        "the same schema, old IDs".clone_into(&mut line.back);
+        Ok(())
+    }
+}
+
+/// A dump's lines, those of columns that become bigint changed.
+fn widened(dump: &str, columns: &[(&str, &str)]) -> Result<String> {
+    let mut found = vec![false; columns.len()];
+    let mut lines: Vec<String> = Vec::new();
+    let mut table = None;
+    for line in dump.lines() {
+        let mut line = line.to_owned();
+        if let Some(rest) = ["CREATE TABLE ", "CREATE UNLOGGED TABLE "].iter().find_map(|head| line.strip_prefix(head)) {
+            table = rest.strip_suffix(" (").map(str::to_owned);
+        } else if line.starts_with(')') {
+            table = None;
+        } else if let Some(table) = &table {
+            for ((of, name), found) in columns.iter().zip(&mut found) {
+                let is_it = of.strip_suffix('*').map_or(of == table, |start| table.starts_with(start));
+                if let Some(rest) = line.strip_prefix(&format!("    {name} ")).filter(|_| is_it)
+                    && let Some(options) = rest.strip_prefix("integer").or_else(|| rest.strip_prefix("smallint"))
+                {
+                    line = format!("    {name} bigint{options}");
+                    *found = true;
+                }
+            }
+        }
+        lines.push(line);
+    }
+    for (column, found) in columns.iter().zip(found) {
+        ensure!(found, "no narrow column {column:?} in the dump");
+    }
+    Ok(without_casts(&lines_of(&lines.join("\n")), columns))
+}
+
+/// A dump as lines whose order does not matter: one for each statement, column
+/// and privilege. Privileges are listed with their grantors.
+fn lines_of(dump: &str) -> String {
+    let dump = online::unordered(&format!("{dump}\n"));
+    let mut lines: Vec<String> = Vec::new();
+    for line in dump.lines() {
+        if !line.contains("GRANT ") {
+            lines.push(line.to_owned());
+            continue;
+        }
+        let mut grantor = "the owner";
+        for statement in line.trim_end_matches(';').split("; ") {
+            if let Some(role) = statement.strip_prefix("SET SESSION AUTHORIZATION ") {
+                grantor = role;
+            } else if statement == "RESET SESSION AUTHORIZATION" {
+                grantor = "the owner";
+            } else {
+                lines.push(format!("{statement}, by {grantor}"));
+            }
+        }
+    }
+    lines.join("\n")
+}
+
+/// A dump whose expressions do not cast those columns, or numbers, to bigint:
+/// whether they have to depends on the columns' types.
+fn without_casts(dump: &str, columns: &[(&str, &str)]) -> String {
+    let mut parts = dump.split(")::bigint");
+    let mut kept = String::new();
+    let mut last = parts.next().unwrap_or_default();
+    for part in parts {
+        match last.rsplit_once('(') {
+            Some((before, inner)) if inner.parse::<i64>().is_ok() || columns.iter().any(|(_, name)| *name == inner) => {
+                kept += &format!("{before}{inner}");
+            }
+            _ => kept += &format!("{last})::bigint"),
+        }
+        last = part;
+    }
+    kept + last
+}
+
+/// A dump whose columns do not have the defaults that a migration replaces.
+fn without_defaults(dump: &str) -> String {
+    let mut rest = dump.replace(" DEFAULT public.snowflake_nextval()", "");
+    let mut kept = String::new();
+    while let Some((before, after)) = rest.split_once(" DEFAULT nextval('") {
+        let Some((_, after)) = after.split_once("'::regclass)") else {
+            break;
+        };
+        kept += before;
+        rest = after.to_owned();
+    }
+    kept + &rest
+}
+
+/// Fails with the lines that differ, except for those that may.
+fn same(before: &str, after: &str, when: &str, may_differ: impl Fn(&str) -> bool) -> Result<()> {
+    let mut lines: BTreeMap<&str, i64> = BTreeMap::new();
+    for line in before.lines() {
+        *lines.entry(line).or_default() -= 1;
+    }
+    for line in after.lines() {
+        *lines.entry(line).or_default() += 1;
+    }
+    let differing: Vec<String> = lines
+        .into_iter()
+        .filter(|(line, number)| *number != 0 && !may_differ(line))
+        .map(|(line, number)| format!("{} {line}", if number < 0 { '-' } else { '+' }))
+        .collect();
+    ensure!(differing.is_empty(), "{when}, these lines differ:\n{}", differing.join("\n"));
+    Ok(())
+}
+
+/// Runs every entry in one way, and prints the table.
+fn run_corpus(online: bool) -> Result<()> {
+    let way = if online { "online" } else { "window" };
+    let begun = Instant::now();
+    let cluster = Cluster::builder()
+        .conf("snowflake.node_id", 1)
+        // A thousand partitions are rewritten in one transaction.
+        .conf("max_locks_per_transaction", 256)
+        .conf("wal_level", "logical")
+        .time_limit(Duration::from_secs(600))
+        .start_with_extension()?;
+    template(&cluster)?;
+    let mut lines: Vec<(&str, Line)> = Vec::new();
+    for (place, entry) in entries().enumerate() {
+        let started = Instant::now();
+        let mut line = Line::default();
+        let answer = Trial::new(&cluster, entry, online, place).and_then(|mut trial| trial.run(&mut line));
+        line.problem = answer.err().map(|error| format!("{error:#}"));
+        line.took = started.elapsed();
+        cluster.connect()?.batch_execute(&format!("DROP DATABASE corpus_{place} WITH (FORCE)"))?;
+        lines.push((entry.name, line));
+    }
+    println!("\ncorpus, {way}: {} entries in {:.1?}", lines.len(), begun.elapsed());
+    println!("| pattern | plan | result | reverted | s |\n|---|---|---|---|---|");
+    for (name, line) in &lines {
+        let plan = if line.problem.is_some() { "FAILED" } else { &line.plan };
+        println!("| {name} | {plan} | {} | {} | {:.1} |", line.result, line.back, line.took.as_secs_f64());
+    }
+    let problems: Vec<String> = lines
+        .iter()
+        .filter_map(|(name, line)| Some(format!("{name}: {}", line.problem.as_ref()?)))
+        .collect();
+    assert!(lines.len() >= 40, "{} entries", lines.len());
+    assert!(problems.is_empty(), "{} of {} entries, {way}:\n\n{}", problems.len(), lines.len(), problems.join("\n\n"));
+    Ok(())
+}
+
+#[test]
+fn real_schemas_are_migrated_in_a_window_and_reverted() -> Result<()> {
+    run_corpus(false)
+}
+
+#[test]
+fn real_schemas_are_migrated_online_and_reverted() -> Result<()> {
+    run_corpus(true)
+}
