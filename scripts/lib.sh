@@ -6,6 +6,7 @@
 #   pg/              private copies of servers, one directory a server, with
 #                    the PGRX_HOME that belongs to it
 #   postgresql-18/   PostgreSQL 18, built from source (scripts/postgresql-18)
+#   postgresql-15-newest/  the newest minor release (scripts/postgresql-15-newest)
 #   demo/            the server of `make demo`
 # shellcheck shell=bash disable=SC2034
 

@@ -171,12 +171,21 @@ earlier_scripts() {
     done
 }
 
-install_release() { install_into "$RELEASE" && earlier_scripts "$RELEASE"; }
+# install_newest: the extension as it is in the tree of the release. A library
+# works with all minor releases of a version.
+install_newest() {
+    [ "$NEWEST" != "$RELEASE" ] || return 0
+    find "$("$NEWEST" --sharedir)/extension" -name 'snowflake*' -delete
+    cp -p "$("$RELEASE" --pkglibdir)/snowflake.so" "$("$NEWEST" --pkglibdir)/"
+    cp -p "$("$RELEASE" --sharedir)"/extension/snowflake* "$("$NEWEST" --sharedir)/extension/"
+}
+
+install_release() { install_into "$RELEASE" && earlier_scripts "$RELEASE" && install_newest; }
 install_unprotected() { install_into "$UNPROTECTED" unprotected && earlier_scripts "$UNPROTECTED"; }
 
 # Three at a time on two cores: half of what these tests do is wait.
 cluster_tests() {
-    PG_CONFIG=$RELEASE SNOWFLAKE_UNPROTECTED_PG_CONFIG=$UNPROTECTED \
+    PG_CONFIG=$RELEASE SNOWFLAKE_UNPROTECTED_PG_CONFIG=$UNPROTECTED SNOWFLAKE_NEWEST_PG_CONFIG=$NEWEST \
         cargo test -p snowflake-tests --no-fail-fast "$@" --test-threads=3 --nocapture
 }
 

@@ -133,6 +133,11 @@ extension_sql_file!(
     requires = ["migration_columns", "monitor"]
 );
 extension_sql_file!(
+    "../sql/internal/migration/row_types.sql",
+    name = "migration_row_types",
+    requires = ["migration_columns"]
+);
+extension_sql_file!(
     "../sql/internal/migration/origins.sql",
     name = "migration_origins",
     requires = [
@@ -197,6 +202,7 @@ extension_sql_file!(
     name = "migration_online_obstacles",
     requires = [
         "migration_backfill",
+        "migration_row_types",
         "migration_shadow_indexes",
         "migration_shadow_foreign_keys"
     ]

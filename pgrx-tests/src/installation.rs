@@ -12,6 +12,10 @@ pub const PG_CONFIG: &str = "PG_CONFIG";
 /// with the cargo feature `unprotected`.
 pub const UNPROTECTED_PG_CONFIG: &str = "SNOWFLAKE_UNPROTECTED_PG_CONFIG";
 
+/// The variable that names the `pg_config` of a tree with the extension, of the
+/// newest minor release of the version under test.
+pub const NEWEST_PG_CONFIG: &str = "SNOWFLAKE_NEWEST_PG_CONFIG";
+
 /// The variable that names the `pg_config` of a tree to upgrade from, of an
 /// earlier version and with the extension.
 pub const EARLIER_PG_CONFIG: &str = "SNOWFLAKE_EARLIER_PG_CONFIG";
@@ -73,6 +77,14 @@ impl Installation {
     /// reason to skip: a test of uniqueness that cannot fail proves nothing.
     pub fn unprotected() -> Result<Self> {
         let installation = Self::from_variable(UNPROTECTED_PG_CONFIG)?;
+        installation.require_extension()?;
+        Ok(installation)
+    }
+
+    /// The tree of the newest minor release. It is the one under test where that
+    /// is the newest that could be had.
+    pub fn newest() -> Result<Self> {
+        let installation = Self::from_variable(NEWEST_PG_CONFIG)?;
         installation.require_extension()?;
         Ok(installation)
     }

@@ -142,7 +142,7 @@ RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STAB
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH RECURSIVE tree AS MATERIALIZED (
-        SELECT f.relation, f.attribute, c.relkind, c.reloftype, c.reltype, a.atttypid, a.attinhcount,
+        SELECT f.relation, f.attribute, c.relkind, c.reloftype, a.atttypid, a.attinhcount,
                format_type(a.atttypid, a.atttypmod) AS type_name
         FROM snowflake_internal.migration_table_tree(target, column_name) AS f
         JOIN pg_class AS c ON c.oid = f.relation
@@ -151,15 +151,6 @@ AS $function$
         SELECT f.relation, d.classid, d.objid, d.objsubid
         FROM tree AS f
         JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
-    ), row_type (relation, oid) AS (
-        -- The types that contain rows of these tables: arrays, domains, composites.
-        SELECT f.relation, f.reltype FROM tree AS f
-      UNION
-        SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
-        FROM row_type AS t
-        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
-        LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
-        WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
     ), viewer (oid, below) AS (
         -- Views that use the column, and views over those.
         SELECT w.ev_class, 0::oid
@@ -240,14 +231,7 @@ AS $function$
         JOIN pg_publication_rel AS r ON d.classid = 'pg_publication_rel'::regclass AND r.oid = d.objid
         JOIN pg_publication AS p ON p.oid = r.prpubid
       UNION ALL
-        SELECT DISTINCT 12, format('column %I of %s uses the row type of %s', u.attname, u.attrelid::regclass, t.relation),
-               'Give that column another type, or drop it, until the column is widened.'
-        FROM row_type AS t
-        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid AND d.classid = 'pg_class'::regclass
-        JOIN pg_class AS c ON c.oid = d.objid AND c.relkind IN ('r', 'p', 'm', 'f')
-        JOIN pg_attribute AS u ON u.attrelid = d.objid AND u.attnum = d.objsubid AND NOT u.attisdropped
-      UNION ALL
-        SELECT DISTINCT 13, format('index %s uses operator class %I, which does not support bigint', i.indexrelid::regclass, o.opcname),
+        SELECT DISTINCT 12, format('index %s uses operator class %I, which does not support bigint', i.indexrelid::regclass, o.opcname),
                'Drop it, and create it with an operator class for bigint after the column is widened.'
         FROM tree AS f
         JOIN pg_index AS i ON i.indrelid = f.relation
@@ -258,7 +242,7 @@ AS $function$
       UNION ALL
         -- PostgreSQL restores the replica identity of an index that it rebuilds,
         -- but not of one that belongs to a partitioned table's index.
-        SELECT DISTINCT 14, format('the replica identity of partition %s is index %s with column %I, which loses that role when it is rebuilt',
+        SELECT DISTINCT 13, format('the replica identity of partition %s is index %s with column %I, which loses that role when it is rebuilt',
                                    f.relation, i.indexrelid::regclass, column_name),
                format('ALTER TABLE %s REPLICA IDENTITY FULL, and USING INDEX after the column is widened.', f.relation)
         FROM tree AS f
@@ -268,7 +252,7 @@ AS $function$
       UNION ALL
         -- Tables have such constraints since PostgreSQL 18. When it rebuilds them,
         -- it does not find those that have another name.
-        SELECT 15, format('not-null constraint %I of %s has another name in the parent %s', k.conname, f.relation, i.inhparent::regclass),
+        SELECT 14, format('not-null constraint %I of %s has another name in the parent %s', k.conname, f.relation, i.inhparent::regclass),
                format('Detach the table from its parent (NO INHERIT, or DETACH), ALTER TABLE %s RENAME CONSTRAINT %I TO %I, and attach it again.',
                       f.relation, k.conname, above.conname)
         FROM tree AS f

@@ -222,6 +222,14 @@ BEGIN
             FROM snowflake_internal.migration_shadows(targets, column_names) AS s
             WHERE s.trigger_oid IS NOT NULL;
     END IF;
+    RETURN QUERY
+        SELECT o.*
+        FROM snowflake_internal.migration_row_type_obstacles(ARRAY(
+            SELECT DISTINCT f.relation
+            FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+            JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+            CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+            WHERE r.is_narrow), online) AS o;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_plan_kind_obstacles(targets regclass[], column_names name[], online boolean) IS

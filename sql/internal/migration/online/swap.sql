@@ -58,7 +58,7 @@ AS $function$
   UNION ALL
     SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_obstacles(targets, column_names) AS o
   UNION ALL
-    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_online_obstacles(targets, column_names) AS o
+    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, true) AS o
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_swap_obstacles(targets regclass[], column_names name[]) IS
     'Used by snowflake_internal.migration_swap: obstacles to the swap';
