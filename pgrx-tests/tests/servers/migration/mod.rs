@@ -1,6 +1,7 @@
 //! Replacing serial columns, in a maintenance window and online.
 
 mod interrupted;
+mod newest_minor;
 mod online_interrupted;
 mod online_load;
 mod online_sample_tables;
