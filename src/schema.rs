@@ -194,7 +194,7 @@ extension_sql_file!(
         "migration_progress",
         migration::records::snowflake_migration_pace,
         migration::records::snowflake_migration_keep_pace,
-        migration::records::snowflake_migration_sleep
+        migration::sleep::snowflake_migration_sleep
     ]
 );
 extension_sql_file!(

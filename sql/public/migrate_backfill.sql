@@ -45,9 +45,6 @@ BEGIN
             watermark_at := wait.marked_at;
             slow_seconds := wait.slow_seconds;
             slowed_at := wait.slowed_at;
-            -- A snapshot held while waiting would keep dead rows from being removed.
-            COMMIT;
-            SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
             IF wait.milliseconds IS NOT NULL THEN
                 IF wait.report IS NOT NULL
                    AND (last_notice_at IS NULL OR last_cause OPERATOR(pg_catalog.<>) wait.cause OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) last_notice_at
@@ -56,7 +53,10 @@ BEGIN
                     last_cause := wait.cause;
                     RAISE NOTICE '%', wait.report;
                 END IF;
+                -- A snapshot held while waiting would keep dead rows from being removed.
+                -- So it commits first.
                 CALL snowflake_internal.migration_sleep(wait.milliseconds);
+                SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
                 CONTINUE;
             END IF;
             SELECT b.is_done, b.is_waiting, b.report INTO batch

@@ -14,6 +14,7 @@ mod lock;
 mod owner;
 mod records;
 mod sequence;
+mod sleep;
 
 use pgrx::pg_sys;
 

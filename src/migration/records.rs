@@ -13,7 +13,6 @@
 //! found by reading all of them in a current snapshot.
 
 use std::ffi::{CStr, CString};
-use std::time::Instant;
 
 use pgrx::pg_sys;
 use pgrx::prelude::*;
@@ -138,23 +137,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_keep_pace(pace snowflake_intern
 "#)]
 fn snowflake_migration_keep_pace(pace: Composite<'_>, call: Call<'_>) {
     or_report(keep(call.function(), PACE, pace));
-}
-
-// A procedure, because CALL does not hold a snapshot while it runs one, if the
-// caller is a procedure that may commit. A function's caller holds one.
-#[pg_extern(sql = r#"
-CREATE PROCEDURE snowflake_internal.migration_sleep(milliseconds integer)
-    LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON PROCEDURE snowflake_internal.migration_sleep(milliseconds integer) IS
-    'Used by snowflake_migrate_backfill: waits without a snapshot';
-"#)]
-fn snowflake_migration_sleep(milliseconds: Option<i32>) {
-    let wanted = u128::try_from(milliseconds.unwrap_or_default()).unwrap_or_default();
-    let since = Instant::now();
-    // A wait ends early when the process is woken for another reason.
-    while let Some(left @ 1..) = wanted.checked_sub(since.elapsed().as_millis()) {
-        pg::sleep(i64::try_from(left).unwrap_or(i64::MAX));
-    }
 }
 
 /// The row with this key, as a value of the row type that the function returns.

@@ -7,6 +7,7 @@ mod online_load;
 mod online_sample_tables;
 mod online_servers;
 mod online_steps;
+mod pace;
 mod refusals;
 mod rights;
 mod sample_tables;
