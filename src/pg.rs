@@ -129,6 +129,18 @@ pub fn make_writes_visible() {
     unsafe { pg_sys::CommandCounterIncrement() };
 }
 
+/// Commits, and begins a transaction that has no snapshot yet. The caller is a
+/// procedure whose call may commit.
+pub fn commit() {
+    // SAFETY: connected and finished once. It does what COMMIT in a procedure
+    // does, and raises its errors.
+    unsafe {
+        pg_sys::SPI_connect_ext(pg_sys::SPI_OPT_NONATOMIC as i32);
+        pg_sys::SPI_commit();
+        pg_sys::SPI_finish();
+    }
+}
+
 /// A time as Postgres prints it in this session.
 pub fn printed(at: TimestampWithTimeZone) -> String {
     // SAFETY: the output function of the argument's type; its text is copied

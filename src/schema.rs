@@ -260,9 +260,19 @@ extension_sql_file!(
     ]
 );
 extension_sql_file!(
+    "../sql/internal/migration/online/pace.sql",
+    name = "migration_pace",
+    requires = [
+        "migration_progress",
+        migration::records::snowflake_migration_pace,
+        migration::records::snowflake_migration_keep_pace,
+        migration::sleep::snowflake_migration_sleep
+    ]
+);
+extension_sql_file!(
     "../sql/public/migrations.sql",
     name = "migrations",
-    requires = ["migration_progress"]
+    requires = ["migration_pace"]
 );
 extension_sql_file!(
     "../sql/internal/migration/online/backfill.sql",
@@ -316,6 +326,11 @@ extension_sql_file!(
     "../sql/public/migrate_backfill.sql",
     name = "migrate_backfill",
     requires = ["migration_backfill"]
+);
+extension_sql_file!(
+    "../sql/public/migrate_pace.sql",
+    name = "migrate_pace",
+    requires = ["migrate_backfill"]
 );
 extension_sql_file!(
     "../sql/public/migrate_revert.sql",

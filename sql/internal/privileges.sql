@@ -49,7 +49,8 @@ CREATE TRIGGER accepted_layout_stay BEFORE INSERT OR UPDATE OR DELETE ON snowfla
     FOR EACH ROW EXECUTE FUNCTION snowflake_internal.origins_stay();
 ALTER TABLE snowflake_internal.accepted_layout ENABLE REPLICA TRIGGER accepted_layout_stay;
 
-GRANT SELECT ON snowflake_internal.mark, snowflake_internal.progress, snowflake_internal.accepted_layout TO PUBLIC;
+GRANT SELECT ON snowflake_internal.mark, snowflake_internal.progress, snowflake_internal.pace,
+    snowflake_internal.accepted_layout TO PUBLIC;
 -- The table contains the last values of sequences of migrated tables, so PUBLIC
 -- cannot read it. The owner of a database must be able to dump it.
 GRANT SELECT ON snowflake_internal.origins TO pg_database_owner;

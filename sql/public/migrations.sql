@@ -8,14 +8,19 @@ CREATE VIEW snowflake_migrations AS
            pg_catalog.round(p.run_rows / CASE WHEN p.run_seconds <> 0::pg_catalog.float8 THEN p.run_seconds END)::bigint AS rows_per_second,
            pg_catalog.make_interval(secs => pg_catalog.round(
                (p.rows_total - p.rows_done)::pg_catalog.float8 * p.run_seconds
-               / CASE WHEN p.run_rows <> 0::pg_catalog.float8 THEN p.run_rows END)) AS time_left
+               / CASE WHEN p.run_rows <> 0::pg_catalog.float8 THEN p.run_rows END)) AS time_left,
+           pace.is_paused, pace.batch_size, pace.pause, pace.max_replay_lag, pace.max_active_sessions, p.waiting_for
     FROM (SELECT coalesce(s.key_targets, ARRAY[s.target]) AS targets, coalesce(s.key_column_names, ARRAY[s.column_name]) AS column_names,
                  pg_catalog.sum(s.rows_done)::bigint AS rows_done, pg_catalog.sum(s.rows_total)::bigint AS rows_total,
-                 pg_catalog.sum(s.run_rows)::double precision AS run_rows, pg_catalog.sum(s.run_seconds) AS run_seconds
+                 pg_catalog.sum(s.run_rows)::double precision AS run_rows, pg_catalog.sum(s.run_seconds) AS run_seconds,
+                 -- Not what a session that was ended has left.
+                 pg_catalog.max(s.waiting_for) FILTER (WHERE s.waiting_for IS NOT NULL AND EXISTS (
+                     SELECT FROM pg_catalog.pg_stat_activity AS a WHERE a.pid = s.waiting_pid)) AS waiting_for
           FROM snowflake_internal.progress AS s
           GROUP BY 1, 2) AS p
     CROSS JOIN LATERAL ROWS FROM (pg_catalog.unnest(p.targets), pg_catalog.unnest(p.column_names)) AS key (target, column_name)
     JOIN pg_catalog.pg_class AS c ON c.oid = key.target::pg_catalog.oid
+    CROSS JOIN LATERAL snowflake_internal.migration_pace_settings(p.targets[1], p.column_names[1]) AS pace
     WHERE EXISTS (SELECT FROM snowflake_internal.migration_shadows(p.targets, p.column_names) AS s
                   WHERE s.trigger_oid IS NOT NULL);
 COMMENT ON VIEW snowflake_migrations IS 'Unfinished online migrations. Tables that are migrated together have the same figures';
@@ -26,5 +31,11 @@ COMMENT ON COLUMN snowflake_migrations.rows_done IS 'Rows that the backfill has 
 COMMENT ON COLUMN snowflake_migrations.rows_total IS 'Estimated number of rows when the backfill began';
 COMMENT ON COLUMN snowflake_migrations.rows_per_second IS 'Rows per second of the current or the last call of the backfill';
 COMMENT ON COLUMN snowflake_migrations.time_left IS 'Estimated time for the remaining rows at that rate; NULL if the rate is unknown';
+COMMENT ON COLUMN snowflake_migrations.is_paused IS 'Whether snowflake_migrate_pace() has paused the backfill';
+COMMENT ON COLUMN snowflake_migrations.batch_size IS 'Largest number of rows that the backfill copies in one transaction';
+COMMENT ON COLUMN snowflake_migrations.pause IS 'Pause after each batch';
+COMMENT ON COLUMN snowflake_migrations.max_replay_lag IS 'The backfill waits while a standby or a subscriber is further behind; NULL if there is no limit';
+COMMENT ON COLUMN snowflake_migrations.max_active_sessions IS 'The pauses grow while more other sessions are active; NULL if there is no limit';
+COMMENT ON COLUMN snowflake_migrations.waiting_for IS 'What the backfill waits for at the moment; NULL if it copies rows or does not run';
 
 GRANT SELECT ON snowflake_migrations TO PUBLIC;

@@ -16,6 +16,7 @@ mod lock;
 mod owner;
 mod records;
 mod sequence;
+mod sleep;
 mod trigger;
 
 use pgrx::pg_sys;

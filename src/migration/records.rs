@@ -1,5 +1,5 @@
-//! The tables that keep a migration's records: `snowflake_origins`, what a column
-//! was before, and `snowflake_progress`, how far rows are copied.
+//! The tables that keep a migration's records: `origins`, what a column was
+//! before, `progress`, how far rows are copied, and `pace`, how fast.
 //!
 //! They belong to the extension's owner, a superuser, and are written here
 //! without SQL. No trigger, operator, name, grant or row security has any effect.
@@ -28,6 +28,7 @@ use crate::pg::{
 
 const ORIGINS: &CStr = c"origins";
 const PROGRESS: &CStr = c"progress";
+const PACE: &CStr = c"pace";
 
 /// The values of `origins.kind`; its CHECK has the same.
 const KINDS: [&[u8]; 5] = [
@@ -49,7 +50,7 @@ fn snowflake_migration_origin(
     column_name: Name<'_>,
     call: Call<'_>,
 ) -> Option<CompositeResult> {
-    let key = Key::new(target, column_name, None);
+    let key = Key::new(ORIGINS, target, column_name, None);
     class_of(target).and_then(require_owner).ok()?;
     or_report(read(call.function(), ORIGINS, &key))
 }
@@ -76,7 +77,7 @@ fn snowflake_migration_progress(
     relation: pg_sys::Oid,
     call: Call<'_>,
 ) -> Option<CompositeResult> {
-    let key = Key::new(target, column_name, Some(relation));
+    let key = Key::new(PROGRESS, target, column_name, Some(relation));
     or_report(
         key.lock()
             .and_then(|()| read(call.function(), PROGRESS, &key)),
@@ -97,18 +98,45 @@ fn snowflake_migration_keep_progress(step: Composite<'_>, call: Call<'_>) {
 CREATE FUNCTION snowflake_internal.migration_end(target regclass, column_name name) RETURNS void
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.migration_end(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: deletes the progress of a backfill';
+    'Used by snowflake_migration_plan: deletes the progress of a backfill, and its pace';
 "#)]
 fn snowflake_migration_end(target: pg_sys::Oid, column_name: Name<'_>, call: Call<'_>) {
-    let key = Key::new(target, column_name, None);
-    or_report(key.lock().and_then(|()| {
-        let records = Records::open(call.function(), PROGRESS, Mode::Write)?;
-        let columns = records.columns()?;
-        records
-            .table
-            .delete_where(|row| columns.is_about(row, &key));
-        Ok(())
-    }));
+    for table in [PROGRESS, PACE] {
+        let key = Key::new(table, target, column_name, None);
+        or_report(key.lock().and_then(|()| {
+            let records = Records::open(call.function(), table, Mode::Write)?;
+            let columns = records.columns()?;
+            records
+                .table
+                .delete_where(|row| columns.is_about(row, &key));
+            Ok(())
+        }));
+    }
+}
+
+#[pg_extern(requires = ["migration_records"], sql = r#"
+CREATE FUNCTION snowflake_internal.migration_pace(target regclass, column_name name) RETURNS snowflake_internal.pace
+    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.migration_pace(target regclass, column_name name) IS
+    'Used by snowflake_migrate_pace: the pace of a backfill, locked against other changes of it';
+"#)]
+fn snowflake_migration_pace(
+    target: pg_sys::Oid,
+    column_name: Name<'_>,
+    call: Call<'_>,
+) -> Option<CompositeResult> {
+    let key = Key::new(PACE, target, column_name, None);
+    or_report(key.lock().and_then(|()| read(call.function(), PACE, &key)))
+}
+
+#[pg_extern(requires = ["migration_records"], sql = r#"
+CREATE FUNCTION snowflake_internal.migration_keep_pace(pace snowflake_internal.pace) RETURNS void
+    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.migration_keep_pace(pace snowflake_internal.pace) IS
+    'Used by snowflake_migrate_pace: writes a row of snowflake_internal.pace, for the owner of its table';
+"#)]
+fn snowflake_migration_keep_pace(pace: Composite<'_>, call: Call<'_>) {
+    or_report(keep(call.function(), PACE, pace));
 }
 
 /// The row with this key, as a value of the row type that the function returns.
@@ -140,6 +168,7 @@ fn keep(function: pg_sys::Oid, table: &'static CStr, value: Composite<'_>) -> Re
 
 /// Which row.
 struct Key {
+    table: &'static CStr,
     target: pg_sys::Oid,
     column: CString,
     /// In the table of progress; `None` for all rows of the target.
@@ -147,8 +176,14 @@ struct Key {
 }
 
 impl Key {
-    fn new(target: pg_sys::Oid, column: Name<'_>, relation: Option<pg_sys::Oid>) -> Self {
+    fn new(
+        table: &'static CStr,
+        target: pg_sys::Oid,
+        column: Name<'_>,
+        relation: Option<pg_sys::Oid>,
+    ) -> Self {
         Key {
+            table,
             target,
             column: column.as_c_str().to_owned(),
             relation,
@@ -167,6 +202,8 @@ impl Key {
         pg::lock_object(
             pg_sys::RelationRelationId,
             self.target,
+            // A transaction that has changed the pace does not delay the batches.
+            u16::from(self.table == PACE),
             pg_sys::ShareUpdateExclusiveLock,
         );
         // The table may have been given to another owner in the meantime.
@@ -175,7 +212,7 @@ impl Key {
     }
 }
 
-/// One of the two tables, opened.
+/// One of the tables, opened.
 struct Records {
     table: Table,
     name: &'static CStr,
@@ -184,9 +221,10 @@ struct Records {
 /// The columns of a table's key.
 #[derive(Clone, Copy)]
 struct KeyColumns<'a> {
+    table: &'static CStr,
     target: Column<'a>,
     column: Column<'a>,
-    /// `None` in the table of origins.
+    /// Only in the table of progress.
     relation: Option<Column<'a>>,
 }
 
@@ -217,6 +255,7 @@ impl Records {
         ) {
             (Some(target), Some(column)) if relation.is_some() == (self.name == PROGRESS) => {
                 Ok(KeyColumns {
+                    table: self.name,
                     target,
                     column,
                     relation,
@@ -278,6 +317,7 @@ impl KeyColumns<'_> {
     /// The key of a row, which has one.
     fn key_of(self, row: Row<'_>) -> Key {
         Key {
+            table: self.table,
             target: row.oid(self.target),
             column: row.name(self.column).unwrap_or_default().to_owned(),
             relation: self.relation.map(|relation| row.oid(relation)),

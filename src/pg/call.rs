@@ -91,6 +91,18 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// Whether it is a CALL that may commit: not in a transaction block, nor in
+    /// anything but procedures that may commit themselves.
+    pub fn may_commit(self) -> bool {
+        // SAFETY: the frame is valid, and its context is what the tag shows.
+        unsafe {
+            let context = (*self.frame.as_ptr()).context;
+            !context.is_null()
+                && pgrx::is_a(context, pg_sys::NodeTag::T_CallContext)
+                && !(*context.cast::<pg_sys::CallContext>()).atomic
+        }
+    }
+
     /// The trigger that calls the function; `None` for any other call.
     pub fn trigger(self) -> Option<Trigger<'a>> {
         // SAFETY: the frame is valid, and its context is what the tag shows. The

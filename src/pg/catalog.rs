@@ -161,8 +161,9 @@ pub fn lock_relation(relation: pg_sys::Oid, mode: u32) {
 }
 
 /// Locks the number of an object of a catalog (`class`) until the end of the
-/// transaction: another lock than that on a relation of this number.
-pub fn lock_object(class: pg_sys::Oid, object: pg_sys::Oid, mode: u32) {
+/// transaction: another lock than that on a relation of this number. The locks on
+/// its parts are independent of each other.
+pub fn lock_object(class: pg_sys::Oid, object: pg_sys::Oid, part: u16, mode: u32) {
     // SAFETY: takes a lock, or raises an error.
-    unsafe { pg_sys::LockDatabaseObject(class, object, 0, mode as pg_sys::LOCKMODE) };
+    unsafe { pg_sys::LockDatabaseObject(class, object, part, mode as pg_sys::LOCKMODE) };
 }

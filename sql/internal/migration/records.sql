@@ -1,6 +1,6 @@
 -- The records of migrations.
 --
--- Both tables are read and written by the functions of src/migration/records.rs,
+-- The tables are read and written by the functions of src/migration/records.rs,
 -- which check the ownership of the table that a row describes. A privilege to
 -- write to them, as wholesale grants give it, has no effect: see the trigger.
 --
@@ -99,6 +99,9 @@ CREATE TABLE snowflake_internal.progress (
     -- All keys of the migration; NULL if target and column_name are the only one.
     key_targets regclass[],
     key_column_names name[],
+    -- Written by the backfill when it begins to wait, or to pause, and when it continues.
+    waiting_for text,
+    waiting_pid integer,
     PRIMARY KEY (target, column_name, relation)
 ) USING heap WITH (fillfactor = 50);
 COMMENT ON TABLE snowflake_internal.progress IS 'Progress of online migrations in copying rows, as shown by snowflake_migrations; written by the extension only';
@@ -117,6 +120,8 @@ COMMENT ON COLUMN snowflake_internal.progress.run_seconds IS 'Time that they too
 COMMENT ON COLUMN snowflake_internal.progress.updated_at IS 'Time of the last update';
 COMMENT ON COLUMN snowflake_internal.progress.key_targets IS 'Tables whose keys are migrated together';
 COMMENT ON COLUMN snowflake_internal.progress.key_column_names IS 'Key columns of these tables';
+COMMENT ON COLUMN snowflake_internal.progress.waiting_for IS 'Why the backfill does not copy rows at the moment';
+COMMENT ON COLUMN snowflake_internal.progress.waiting_pid IS 'Process ID of the session that waits';
 GRANT SELECT ON snowflake_internal.progress TO PUBLIC;
 
 -- As for snowflake_internal.origins, the rows are valid on one server only.
@@ -127,3 +132,34 @@ ALTER TABLE snowflake_internal.progress ENABLE REPLICA TRIGGER progress_stay;
 CREATE TRIGGER progress_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.progress
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
 ALTER TABLE snowflake_internal.progress ENABLE ALWAYS TRIGGER progress_guard;
+
+-- How fast an online migration copies rows. It is a table of its own, because
+-- another session than the backfill writes it. NULL: the default. Rows exist only
+-- for migrations whose pace was set.
+CREATE TABLE snowflake_internal.pace (
+    target regclass NOT NULL,
+    column_name name NOT NULL,
+    batch_size integer CHECK (batch_size OPERATOR(pg_catalog.>=) 1),
+    pause interval CHECK (pause OPERATOR(pg_catalog.>=) '0'::pg_catalog.interval),
+    max_replay_lag interval CHECK (max_replay_lag OPERATOR(pg_catalog.>) '0'::pg_catalog.interval),
+    max_active_sessions integer CHECK (max_active_sessions OPERATOR(pg_catalog.>=) 0),
+    is_paused boolean NOT NULL DEFAULT false,
+    PRIMARY KEY (target, column_name)
+) USING heap WITH (fillfactor = 50);
+COMMENT ON TABLE snowflake_internal.pace IS 'Pace of online migrations in copying rows, as shown by snowflake_migrations; written by snowflake_migrate_pace() and snowflake_migrate_backfill()';
+COMMENT ON COLUMN snowflake_internal.pace.target IS 'Table whose key is being migrated; the first one of several';
+COMMENT ON COLUMN snowflake_internal.pace.column_name IS 'Key column';
+COMMENT ON COLUMN snowflake_internal.pace.batch_size IS 'Largest number of rows of a batch';
+COMMENT ON COLUMN snowflake_internal.pace.pause IS 'Pause after each batch';
+COMMENT ON COLUMN snowflake_internal.pace.max_replay_lag IS 'The backfill waits while a standby or a subscriber is further behind; NULL if there is no limit';
+COMMENT ON COLUMN snowflake_internal.pace.max_active_sessions IS 'The pauses grow while more other sessions are active; NULL if there is no limit';
+COMMENT ON COLUMN snowflake_internal.pace.is_paused IS 'Whether the backfill is paused';
+GRANT SELECT ON snowflake_internal.pace TO PUBLIC;
+
+CREATE TRIGGER pace_stay BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.pace
+    FOR EACH ROW EXECUTE FUNCTION snowflake_internal.origins_stay();
+ALTER TABLE snowflake_internal.pace ENABLE REPLICA TRIGGER pace_stay;
+
+CREATE TRIGGER pace_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.pace
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+ALTER TABLE snowflake_internal.pace ENABLE ALWAYS TRIGGER pace_guard;

@@ -2,20 +2,21 @@
 
 mod corpus;
 mod interrupted;
-mod newest_minor;
 mod many_keys;
+mod newest_minor;
 mod online_edges;
 mod online_interrupted;
 mod online_load;
 mod online_sample_tables;
 mod online_servers;
 mod online_steps;
+mod pace;
 mod refusals;
 mod rights;
 mod sample_tables;
 mod servers;
-mod views;
 mod several_tables;
+mod views;
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -145,7 +145,9 @@ SELECT line FROM (
 /// What the catalog has about the objects of a shape.
 fn describe(client: &mut Client, schema: &str) -> Result<Vec<String>> {
     client.batch_execute("SET search_path = pg_catalog")?;
-    let rows = client.query(DESCRIBE, &[&format!("{schema}%")]).context("describing")?;
+    let rows = client
+        .query(DESCRIBE, &[&format!("{schema}%")])
+        .context("describing")?;
     client.batch_execute("RESET search_path")?;
     Ok(rows.iter().map(|row| row.get(0)).collect())
 }
@@ -183,10 +185,7 @@ fn types_only(before: &[String], after: &[String]) -> Result<(usize, usize)> {
             ensure!(allowed.contains(&pair), "{was} / {is}");
             types += 1;
         } else {
-            ensure!(
-                without_casts(was) == without_casts(is),
-                "\n{was}\n{is}"
-            );
+            ensure!(without_casts(was) == without_casts(is), "\n{was}\n{is}");
             casts += 1;
         }
     }
@@ -270,16 +269,24 @@ fn while_in_use(client: &mut Client, schema: &str, ways: Ways) -> Result<(usize,
         _ => Vec::new(),
     };
     if !views.is_empty() {
-        let plan =
-            format!("SELECT * FROM snowflake_migration_plan('{schema}.t', online => true)");
+        let plan = format!("SELECT * FROM snowflake_migration_plan('{schema}.t', online => true)");
         let refused = refused(client, &plan, "55000")?;
         ensure!(refused.detail.contains("WITH NO DATA"), "{refused}");
     }
-    run(client, views.iter().rev().map(|view| {
-        format!("REFRESH MATERIALIZED VIEW {schema}.{view} WITH NO DATA")
-    }))?;
+    run(
+        client,
+        views
+            .iter()
+            .rev()
+            .map(|view| format!("REFRESH MATERIALIZED VIEW {schema}.{view} WITH NO DATA")),
+    )?;
     online::migrate(client, &format!("'{schema}.t'"))?;
-    run(client, views.iter().map(|view| format!("REFRESH MATERIALIZED VIEW {schema}.{view}")))?;
+    run(
+        client,
+        views
+            .iter()
+            .map(|view| format!("REFRESH MATERIALIZED VIEW {schema}.{view}")),
+    )?;
     let migrated = describe(client, schema)?;
     let differences = types_only(&before, &migrated)?;
     use_and_revert(client, schema, &migrated)?;

@@ -212,7 +212,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_replay_lag(max_replay_lag inter
 -- Checks the arguments of the backfill, starts it, and returns the tables whose
 -- rows have to be copied.
 CREATE FUNCTION snowflake_internal.migration_backfill_begin(
-    targets regclass[], column_names name[], batch_size integer, pause interval, max_replay_lag interval
+    targets regclass[], column_names name[], batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer
 ) RETURNS regclass[] LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -224,17 +224,6 @@ DECLARE
     relation regclass;
 BEGIN
     PERFORM snowflake_internal.migration_require_owner(key.target) FROM unnest(targets) AS key (target);
-    IF batch_size IS NULL OR batch_size < 1 THEN
-        RAISE EXCEPTION 'batch_size must be at least 1, but is %', coalesce(batch_size::text, 'NULL') USING ERRCODE = 'invalid_parameter_value';
-    ELSIF pause IS NULL OR pause < interval '0' THEN
-        RAISE EXCEPTION 'pause must not be negative, but is %', coalesce(pause::text, 'NULL') USING ERRCODE = 'invalid_parameter_value';
-    ELSIF max_replay_lag <= interval '0' THEN
-        RAISE EXCEPTION 'max_replay_lag must be longer than 0, but is %', max_replay_lag USING ERRCODE = 'invalid_parameter_value';
-    ELSIF max_replay_lag IS NOT NULL AND NOT pg_has_role('pg_read_all_stats', 'USAGE') THEN
-        RAISE EXCEPTION 'permission denied to read the replay lag of standbys'
-            USING ERRCODE = 'insufficient_privilege',
-                  HINT = format('GRANT pg_monitor TO %I, or leave max_replay_lag out.', current_user);
-    END IF;
     SELECT array_agg(DISTINCT s.relation) FILTER (WHERE s.is_kept),
            string_agg(format('%s.%I', s.relation, s.narrow), ', ') FILTER (WHERE NOT s.is_kept)
     INTO relations, missing
@@ -251,6 +240,10 @@ BEGIN
         RAISE EXCEPTION 'cannot copy %', snowflake_internal.migration_key_names(targets, column_names)
             USING ERRCODE = code, DETAIL = obstacles, HINT = 'Nothing was changed. Remove the obstacles, then run it again.';
     END IF;
+    PERFORM snowflake_internal.migration_set_pace(targets, column_names, batch_size, pause, max_replay_lag, max_active_sessions, NULL);
+    -- Another role may have set the limits.
+    PERFORM snowflake_internal.migration_require_statistics(s.max_replay_lag, s.max_active_sessions)
+    FROM snowflake_internal.migration_pace_settings(targets[1], column_names[1]) AS s;
     relations := ARRAY(SELECT r.relation FROM unnest(relations) AS r (relation) ORDER BY r.relation = ANY (targets) DESC, r.relation::text);
     FOREACH relation IN ARRAY relations LOOP
         PERFORM snowflake_internal.migration_record_backfill(targets, column_names, relation);
@@ -258,7 +251,7 @@ BEGIN
     RETURN relations;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_backfill_begin(targets regclass[], column_names name[], batch_size integer, pause interval, max_replay_lag interval) IS
+COMMENT ON FUNCTION snowflake_internal.migration_backfill_begin(targets regclass[], column_names name[], batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer) IS
     'Used by snowflake_migrate_backfill: checks its arguments, starts it, and returns the tables to copy';
 
 -- The statement that copies the rows, and those that check each row afterwards.

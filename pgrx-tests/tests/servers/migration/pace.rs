@@ -1,0 +1,473 @@
+//! The pace of a backfill, which other sessions change while it runs: batch size,
+//! pause, limits, paused and resumed.
+
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use postgres::{Client, NoTls};
+use snowflake_tests::online::{self, Step};
+use snowflake_tests::query::{number, value};
+use snowflake_tests::server_error::ServerError;
+use snowflake_tests::{Cluster, ids};
+
+use super::{kill_and_start, run_before};
+use crate::support::{refused, wait_until};
+
+const ROWS: i64 = 30_000;
+
+/// A server with a table whose online migration has come to the backfill. Its
+/// owner is no superuser.
+fn prepared() -> Result<(Cluster, Client)> {
+    let cluster = Cluster::with_extension()?;
+    cluster.connect()?.batch_execute(&format!(
+        "CREATE ROLE keeper LOGIN; CREATE ROLE stranger LOGIN; GRANT CREATE ON SCHEMA public TO keeper, stranger; SET ROLE keeper;
+         CREATE TABLE t (id serial PRIMARY KEY, note text); INSERT INTO t (note) SELECT repeat('n', 400) FROM generate_series(1, {ROWS}); ANALYZE t"
+    ))?;
+    let mut client = cluster.connect_as("keeper", "postgres")?;
+    run_before(&mut client, "'t'", Step::is_backfill)?;
+    Ok((cluster, client))
+}
+
+const DONE: &str = "SELECT coalesce(sum(rows_done), 0)::bigint FROM snowflake_migrations";
+
+/// Rows copied within a time, and per second.
+fn copied(client: &mut Client, time: Duration) -> Result<(i64, f64)> {
+    let (begun, before) = (Instant::now(), number(client, DONE)?);
+    thread::sleep(time);
+    let rows = number(client, DONE)? - before;
+    Ok((rows, rows as f64 / begun.elapsed().as_secs_f64()))
+}
+
+/// How long it takes until more rows are copied.
+fn until_more(client: &mut Client) -> Result<Duration> {
+    let (begun, before) = (Instant::now(), number(client, DONE)?);
+    while number(client, DONE)? == before {
+        ensure!(
+            begun.elapsed() < Duration::from_secs(20),
+            "it stays at {before}"
+        );
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(begun.elapsed())
+}
+
+/// A backfill in a session of its own.
+struct Backfill {
+    pid: i32,
+    notices: Arc<Mutex<Vec<String>>>,
+    running: thread::JoinHandle<Result<(), postgres::Error>>,
+}
+
+impl Backfill {
+    fn start(cluster: &Cluster, role: &str, arguments: &str) -> Result<Self> {
+        let notices = Arc::new(Mutex::new(Vec::new()));
+        let mut config = cluster.config(role, "postgres");
+        config.notice_callback({
+            let notices = Arc::clone(&notices);
+            move |notice| {
+                if let Ok(mut notices) = notices.lock() {
+                    notices.push(notice.message().to_owned());
+                }
+            }
+        });
+        let mut client = config.connect(NoTls)?;
+        let pid = ids::backend_pid(&mut client)?;
+        let call = format!("CALL snowflake_migrate_backfill({arguments})");
+        let running = thread::spawn(move || client.batch_execute(&call));
+        Ok(Self {
+            pid,
+            notices,
+            running,
+        })
+    }
+
+    fn end(self) -> Result<()> {
+        let begun = Instant::now();
+        while !self.running.is_finished() {
+            ensure!(begun.elapsed() < Duration::from_secs(60), "it does not end");
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(self.running.join().expect("the session's thread")?)
+    }
+
+    fn notices(&self) -> Vec<String> {
+        self.notices.lock().map(|it| it.clone()).unwrap_or_default()
+    }
+}
+
+const FULL_SPEED: &str = "CALL snowflake_migrate_pace('t', batch_size => 10000, pause => '0')";
+
+#[test]
+fn another_session_changes_the_pace() -> Result<()> {
+    let (cluster, mut client) = prepared()?;
+    let client = &mut client;
+    let backfill = Backfill::start(
+        &cluster,
+        "keeper",
+        "'t', batch_size => 50, pause => '1 hour'",
+    )?;
+    wait_until(
+        client,
+        "SELECT sum(rows_done) > 0 FROM snowflake_migrations",
+    )?;
+    let (rows, _) = copied(client, Duration::from_secs(1))?;
+    assert_eq!(rows, 0, "it did not pause");
+    assert_eq!(
+        value(
+            client,
+            "SELECT (batch_size, pause, is_paused, waiting_for IS NULL) FROM snowflake_migrations"
+        )?,
+        "(50,01:00:00,f,t)"
+    );
+
+    // While it sleeps for an hour.
+    client.batch_execute("CALL snowflake_migrate_pace('t', pause => '20 ms')")?;
+    let woken = until_more(client)?;
+    assert!(woken < Duration::from_secs(1), "after {woken:?}");
+    let (_, slow) = copied(client, Duration::from_secs(1))?;
+    // While it copies.
+    client.batch_execute("CALL snowflake_migrate_pace('t', 'id', 500)")?;
+    until_more(client)?;
+    let (_, fast) = copied(client, Duration::from_secs(1))?;
+    assert!(fast > 2.0 * slow, "{slow} rows/s, then {fast}");
+    assert_eq!(
+        value(
+            client,
+            "SELECT (batch_size, pause) FROM snowflake_migrations"
+        )?,
+        "(500,00:00:00.02)"
+    );
+
+    // A transaction that is open has changed nothing yet, and holds nothing up.
+    client.batch_execute(
+        "BEGIN; CALL snowflake_migrate_pace('t', pause => '1 hour', is_paused => true)",
+    )?;
+    let mut observer = cluster.connect()?;
+    let (_, beside) = copied(&mut observer, Duration::from_millis(700))?;
+    assert!(beside > slow, "{beside} rows/s");
+    client.batch_execute("ROLLBACK")?;
+
+    client.batch_execute(FULL_SPEED)?;
+    let begun = Instant::now();
+    backfill.end()?;
+    let rest = begun.elapsed();
+    online::migrate(client, "'t'")?;
+    assert_eq!(
+        number(client, "SELECT count(*) FROM snowflake_internal.pace")?,
+        0
+    );
+    println!(
+        "pace: woken from a pause of an hour after {woken:.1?}; batches of 50: {slow:.0} rows/s, of 500: {fast:.0}, \
+         beside an open transaction {beside:.0}; the rest in {rest:.1?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_paused_backfill_holds_nothing_and_resumes() -> Result<()> {
+    let (cluster, mut client) = prepared()?;
+    let client = &mut client;
+    let begun = Instant::now();
+    let backfill = Backfill::start(
+        &cluster,
+        "keeper",
+        "'t', batch_size => 100, pause => '10 ms'",
+    )?;
+    wait_until(
+        client,
+        "SELECT sum(rows_done) > 0 FROM snowflake_migrations",
+    )?;
+    client.batch_execute("CALL snowflake_migrate_pace('t', is_paused => true)")?;
+    let asked = Instant::now();
+    wait_until(
+        client,
+        "SELECT is_paused AND waiting_for IS NOT DISTINCT FROM 'snowflake_migrate_pace(is_paused => false)' FROM snowflake_migrations",
+    )?;
+    let paused = asked.elapsed();
+    assert!(paused < Duration::from_secs(1), "after {paused:?}");
+    let stood_at = number(client, DONE)?;
+
+    // It looks at its pace five times a second, and holds nothing in between.
+    let mut observer = cluster.connect()?;
+    let held = format!(
+        "SELECT ((a.backend_xmin IS NOT NULL)::int + (a.backend_xid IS NOT NULL)::int
+               + (SELECT count(*) FROM pg_locks AS l WHERE l.pid = a.pid AND l.locktype <> 'virtualxid'))::bigint
+         FROM pg_stat_activity AS a WHERE a.pid = {}",
+        backfill.pid
+    );
+    let (mut samples, mut holding) = (0, 0);
+    while asked.elapsed() < Duration::from_secs(3) {
+        samples += 1;
+        holding += i64::from(number(&mut observer, &held)? > 0);
+        thread::sleep(Duration::from_millis(7));
+    }
+    assert!(holding * 5 < samples, "{holding} of {samples} times");
+    observer.batch_execute(
+        "SET lock_timeout = '150 ms'; BEGIN; LOCK TABLE t IN ACCESS EXCLUSIVE MODE; ROLLBACK",
+    )?;
+    assert_eq!(number(client, DONE)?, stood_at);
+    let notices = backfill.notices();
+    assert!(
+        notices
+            .iter()
+            .any(|it| it.starts_with("paused: CALL snowflake_migrate_pace(")),
+        "{notices:?}"
+    );
+
+    client.batch_execute("CALL snowflake_migrate_pace('t', is_paused => false)")?;
+    let resumed = until_more(client)?;
+    assert!(resumed < Duration::from_secs(1), "after {resumed:?}");
+    client.batch_execute(FULL_SPEED)?;
+    backfill.end()?;
+    // Paused time is no time of copying.
+    let copying: f64 = value(
+        client,
+        "SELECT sum(run_seconds) FROM snowflake_internal.progress",
+    )?
+    .parse()?;
+    assert!(
+        copying < begun.elapsed().as_secs_f64() - 2.5,
+        "{copying} s of {:?}",
+        begun.elapsed()
+    );
+    online::migrate(client, "'t'")?;
+    println!(
+        "pace: paused after {paused:.1?} at {stood_at} rows, held something in {holding} of {samples} looks, resumed after {resumed:.1?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn the_backfill_slows_down_beside_active_sessions() -> Result<()> {
+    let (cluster, mut client) = prepared()?;
+    let client = &mut client;
+    cluster
+        .connect()?
+        .batch_execute("GRANT pg_monitor TO keeper")?;
+    let backfill = Backfill::start(
+        &cluster,
+        "keeper",
+        "'t', batch_size => 30, pause => '10 ms', max_active_sessions => 2",
+    )?;
+    wait_until(
+        client,
+        "SELECT sum(rows_done) > 0 FROM snowflake_migrations",
+    )?;
+    let (_, alone) = copied(client, Duration::from_millis(1500))?;
+
+    let mut busy = Vec::new();
+    for _ in 0..4 {
+        let mut session = cluster.connect()?;
+        let cancel = session.cancel_token();
+        let running = thread::spawn(move || session.batch_execute("SELECT pg_sleep(60)"));
+        busy.push((cancel, running));
+    }
+    wait_until(
+        client,
+        "SELECT waiting_for IS NOT DISTINCT FROM 'other sessions: more than 2 are active' FROM snowflake_migrations",
+    )?;
+    thread::sleep(Duration::from_millis(1500));
+    let (_, beside) = copied(client, Duration::from_secs(4))?;
+    for (cancel, running) in busy {
+        cancel.cancel_query(NoTls)?;
+        assert!(running.join().expect("the session's thread").is_err());
+    }
+    let recovered = until_more(client)?;
+    let (_, after) = copied(client, Duration::from_millis(1500))?;
+    let notices = backfill.notices();
+    let notice = notices
+        .iter()
+        .find(|it| it.starts_with("slowing down to a pause of"));
+    let notice = notice
+        .with_context(|| format!("no NOTICE in {notices:?}"))?
+        .clone();
+    assert!(beside < alone / 10.0, "{alone} rows/s, then {beside}");
+    assert!(recovered < Duration::from_secs(1), "after {recovered:?}");
+    assert!(after > alone / 4.0, "{alone} rows/s, then {after}");
+
+    // Without the limit, sessions do not matter.
+    client.batch_execute("CALL snowflake_migrate_pace('t', max_active_sessions => -1)")?;
+    assert_eq!(
+        value(
+            client,
+            "SELECT max_active_sessions IS NULL FROM snowflake_migrations"
+        )?,
+        "t"
+    );
+    client.batch_execute(FULL_SPEED)?;
+    backfill.end()?;
+    online::migrate(client, "'t'")?;
+    println!(
+        "pace: {alone:.0} rows/s alone, {beside:.1} beside 4 active sessions, {after:.0} again {recovered:.1?} after they ended (\"{notice}\")"
+    );
+    Ok(())
+}
+
+#[test]
+fn the_pace_survives_a_crash() -> Result<()> {
+    let (mut cluster, mut client) = prepared()?;
+    let backfill = Backfill::start(&cluster, "keeper", "'t', batch_size => 70")?;
+    client.batch_execute("CALL snowflake_migrate_pace('t', pause => '1 hour')")?;
+    wait_until(
+        &mut client,
+        "SELECT sum(rows_done) > 0 FROM snowflake_migrations",
+    )?;
+    client.batch_execute("CALL snowflake_migrate_pace('t', is_paused => true)")?;
+    wait_until(
+        &mut client,
+        "SELECT waiting_for IS NOT NULL FROM snowflake_migrations",
+    )?;
+    kill_and_start(&mut cluster)?;
+    assert!(backfill.end().is_err());
+    let mut client = cluster.connect_as("keeper", "postgres")?;
+    let client = &mut client;
+    let pace = "SELECT (batch_size, pause, is_paused, waiting_for) FROM snowflake_migrations";
+    assert_eq!(value(client, pace)?, "(70,01:00:00,t,)");
+
+    // The same call again is still paused, and then pauses for an hour.
+    let backfill = Backfill::start(&cluster, "keeper", "'t'")?;
+    wait_until(
+        client,
+        "SELECT waiting_for IS NOT NULL FROM snowflake_migrations",
+    )?;
+    assert_eq!(copied(client, Duration::from_millis(700))?.0, 0);
+    client.batch_execute("CALL snowflake_migrate_pace('t', is_paused => false)")?;
+    assert!(until_more(client)? < Duration::from_secs(1));
+    assert_eq!(copied(client, Duration::from_millis(700))?.0, 0);
+    assert_eq!(value(client, pace)?, "(70,01:00:00,f,)");
+
+    // Cancelled where it waits: the migration ends, and its pace is forgotten.
+    client.batch_execute("CALL snowflake_migrate_pace('t', is_paused => true)")?;
+    wait_until(
+        client,
+        "SELECT waiting_for IS NOT NULL FROM snowflake_migrations",
+    )?;
+    client.batch_execute("CALL snowflake_migrate_revert('t')")?;
+    let error = backfill.end().expect_err("it was ended");
+    let error = ServerError::in_chain(&error).context("no error of the server")?;
+    assert_eq!(error.sqlstate, "55000", "{error}");
+    assert_eq!(
+        number(client, "SELECT count(*) FROM snowflake_internal.pace")?,
+        0
+    );
+    online::migrate(client, "'t'")?;
+    println!(
+        "pace: kept over a crash; a backfill whose migration was cancelled while it was paused: {error}"
+    );
+    Ok(())
+}
+
+#[test]
+fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
+    let (cluster, mut client) = prepared()?;
+    let client = &mut client;
+    let mut stranger = cluster.connect_as("stranger", "postgres")?;
+    let mut superuser = cluster.connect()?;
+    superuser.batch_execute("CREATE TABLE two (id serial PRIMARY KEY); CREATE TABLE other (id serial PRIMARY KEY, two_id int REFERENCES two); ALTER TABLE two OWNER TO keeper; ALTER TABLE other OWNER TO keeper")?;
+    for (arguments, sqlstate) in [
+        ("'t', batch_size => 0", "22023"),
+        ("'t', batch_size => -1", "22023"),
+        ("'t', pause => '-1 s'", "22023"),
+        ("'t', max_replay_lag => '-1 s'", "22023"),
+        ("'t', max_active_sessions => -2", "22023"),
+        ("'t', max_active_sessions => 3", "42501"),
+        ("'t', max_replay_lag => '1 s'", "42501"),
+        ("'two', is_paused => true", "55000"),
+        ("'nowhere', is_paused => true", "42P01"),
+        ("'t', 'nothing', is_paused => true", "42703"),
+        ("'pg_class', is_paused => true", "42501"),
+        ("NULL, is_paused => true", "42P01"),
+    ] {
+        let call = format!("CALL snowflake_migrate_pace({arguments})");
+        let refused = refused(client, &call, sqlstate)?;
+        if sqlstate == "42501" && arguments.starts_with("'t'") {
+            assert!(refused.hint.contains("pg_monitor"), "{refused}");
+        }
+    }
+    assert_eq!(
+        number(client, "SELECT count(*) FROM snowflake_internal.pace")?,
+        0
+    );
+
+    // Another role: by the procedure, the functions below it, and the table.
+    superuser.batch_execute("GRANT ALL ON ALL TABLES IN SCHEMA snowflake_internal TO stranger; GRANT SELECT ON t TO stranger; CREATE TABLE lure (id int)")?;
+    let row = "ROW('t'::regclass, 'id', 1, '1 day', NULL, NULL, true)::snowflake_internal.pace";
+    for statement in [
+        "CALL snowflake_migrate_pace('t', is_paused => true)".to_owned(),
+        format!("SELECT snowflake_internal.migration_keep_pace({row})"),
+        "SELECT snowflake_internal.migration_pace('t', 'id')".to_owned(),
+        "SELECT snowflake_internal.migration_set_pace('{t}', '{id}', 1, NULL, NULL, NULL, true)"
+            .to_owned(),
+        format!("INSERT INTO snowflake_internal.pace SELECT ({row}).*"),
+        "DELETE FROM snowflake_internal.pace".to_owned(),
+        "TRUNCATE snowflake_internal.pace".to_owned(),
+    ] {
+        refused(&mut stranger, &statement, "42501")?;
+    }
+    // What the owner writes past the procedure is read with care.
+    client.batch_execute("SELECT snowflake_internal.migration_keep_pace(ROW('t'::regclass, 'id', -5, '-1 day', NULL, NULL, false)::snowflake_internal.pace)")?;
+    assert_eq!(
+        value(
+            client,
+            "SELECT (batch_size, pause) FROM snowflake_migrations"
+        )?,
+        "(1,00:00:00)"
+    );
+    refused(
+        client,
+        "SELECT snowflake_internal.migration_keep_pace(ROW('t'::regclass, 'id', 1, NULL, NULL, NULL, NULL)::snowflake_internal.pace)",
+        "23502",
+    )?;
+
+    // A limit that the backfill's role cannot observe is waited for, not ignored.
+    superuser
+        .batch_execute("CALL snowflake_migrate_pace('t', batch_size => 100, pause => '10 ms')")?;
+    let backfill = Backfill::start(&cluster, "keeper", "'t'")?;
+    wait_until(
+        client,
+        "SELECT sum(rows_done) > 0 FROM snowflake_migrations",
+    )?;
+    superuser.batch_execute("CALL snowflake_migrate_pace('t', max_active_sessions => 50)")?;
+    wait_until(
+        client,
+        "SELECT waiting_for IS NOT DISTINCT FROM 'GRANT pg_monitor TO keeper' FROM snowflake_migrations",
+    )?;
+    superuser.batch_execute("GRANT pg_monitor TO keeper")?;
+    until_more(client)?;
+    client.batch_execute(FULL_SPEED)?;
+    backfill.end()?;
+    online::migrate(client, "'t'")?;
+    refused(
+        client,
+        "CALL snowflake_migrate_pace('t', is_paused => true)",
+        "55000",
+    )?;
+
+    // Several keys have one pace, by the name of any of them.
+    let steps = client.query(
+        "SELECT statement FROM snowflake_migration_plan_tables('{two,other}', online => true) ORDER BY step",
+        &[],
+    )?;
+    for step in steps {
+        let statement: String = step.get(0);
+        if statement.contains("snowflake_migrate_backfill") {
+            break;
+        }
+        client.batch_execute(&statement)?;
+    }
+    client.batch_execute("CALL snowflake_migrate_pace('other', 'id', batch_size => 7)")?;
+    assert_eq!(
+        value(
+            client,
+            "SELECT string_agg(format('%s %s', table_name, batch_size), ', ' ORDER BY table_name::text) FROM snowflake_migrations"
+        )?,
+        "other 7, two 7"
+    );
+    assert_eq!(
+        number(client, "SELECT count(*) FROM snowflake_internal.pace")?,
+        1
+    );
+    Ok(())
+}
