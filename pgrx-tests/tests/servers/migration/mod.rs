@@ -10,8 +10,8 @@ mod refusals;
 mod rights;
 mod sample_tables;
 mod servers;
-mod views;
 mod several_tables;
+mod views;
 
 use std::thread;
 use std::time::{Duration, Instant};
