@@ -27,22 +27,14 @@ const T: &str = "CREATE TABLE t (id serial PRIMARY KEY, n int);";
 
 #[rustfmt::skip]
 const OBSTACLES: &[Obstacle] = &[
-    Obstacle { schema: "o01", setup: "CREATE VIEW v AS SELECT n, id + 1 AS next FROM t", arguments: "'o01.t'",
-               parts: &["view o01.v uses column id of o01.t", "Drop it"], remedy: "DROP VIEW o01.v" },
-    Obstacle { schema: "o02", setup: "CREATE MATERIALIZED VIEW m AS SELECT id FROM t", arguments: "'o02.t'",
-               parts: &["materialized view o02.m uses column id of o02.t", "Drop it"], remedy: "DROP MATERIALIZED VIEW o02.m" },
-    Obstacle { schema: "o03", setup: "CREATE RULE \"a rule\" AS ON UPDATE TO t WHERE old.id = 7 DO INSTEAD NOTHING", arguments: "'o03.t'",
-               parts: &["rule \"a rule\" of o03.t uses column id of o03.t", "Drop it"], remedy: "DROP RULE \"a rule\" ON o03.t" },
-    Obstacle { schema: "o04", setup: "CREATE TABLE other (x int); CREATE POLICY own ON t USING (id > 0); CREATE POLICY theirs ON other USING (x IN (SELECT id FROM o04.t))", arguments: "'o04.t'",
-               parts: &["policy own of o04.t uses column id", "policy theirs of o04.other uses column id", "Drop it"], remedy: "DROP POLICY own ON o04.t; DROP POLICY theirs ON o04.other" },
-    Obstacle { schema: "o05", setup: "CREATE FUNCTION f() RETURNS bigint LANGUAGE sql BEGIN ATOMIC SELECT max(id) FROM o05.t; END", arguments: "'o05.t'",
-               parts: &["function o05.f() has a SQL body that uses column id of o05.t", "body in a string"], remedy: "DROP FUNCTION o05.f()" },
+    Obstacle { schema: "o01", setup: "CREATE VIEW v AS SELECT id FROM t; CREATE FUNCTION f(v) RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE TABLE u (x int DEFAULT f(NULL))", arguments: "'o01.t'",
+               parts: &["default value for o01.u.x cannot be dropped and created again", "Drop it"], remedy: "ALTER TABLE o01.u ALTER x DROP DEFAULT" },
+    Obstacle { schema: "o02", setup: "CREATE VIEW v AS SELECT id FROM t; CREATE TABLE u (x v)", arguments: "'o02.t'",
+               parts: &["table o02.u cannot be dropped and created again", "Drop it"], remedy: "DROP TABLE o02.u" },
+    Obstacle { schema: "o03", setup: "CREATE VIEW a AS SELECT id FROM t; CREATE VIEW b AS SELECT id FROM a; CREATE OR REPLACE VIEW a AS SELECT t.id FROM t JOIN b USING (id)", arguments: "'o03.t'",
+               parts: &["view o03.a depends on itself", "view o03.b depends on itself", "Drop it"], remedy: "DROP VIEW o03.a CASCADE" },
     Obstacle { schema: "o06", setup: "ALTER TABLE t ADD twice int GENERATED ALWAYS AS (id * 2) STORED", arguments: "'o06.t'",
                parts: &["column twice of o06.t is generated from column id", "add it again"], remedy: "ALTER TABLE o06.t DROP twice" },
-    Obstacle { schema: "o07", setup: "CREATE FUNCTION g() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
-                                      CREATE TRIGGER named BEFORE UPDATE OF id ON t FOR EACH ROW EXECUTE FUNCTION g();
-                                      CREATE TRIGGER when_id BEFORE UPDATE ON t FOR EACH ROW WHEN (new.id > 5) EXECUTE FUNCTION g()", arguments: "'o07.t'",
-               parts: &["trigger named of o07.t uses column id", "trigger when_id of o07.t uses column id", "Drop it"], remedy: "DROP TRIGGER named ON o07.t; DROP TRIGGER when_id ON o07.t" },
     Obstacle { schema: "o08", setup: "CREATE PUBLICATION o08 FOR TABLE t WHERE (id > 7)", arguments: "'o08.t'",
                parts: &["publication o08 has a WHERE clause that uses column id of o08.t", "ALTER PUBLICATION"], remedy: "ALTER PUBLICATION o08 SET TABLE o08.t" },
     Obstacle { schema: "o09", setup: "CREATE PUBLICATION o09 FOR TABLE t (id)", arguments: "'o09.t'",
@@ -61,8 +53,6 @@ const OBSTACLES: &[Obstacle] = &[
                parts: &["column id of o15.d is of the domain o15.small", "base type"], remedy: "ALTER TABLE o15.d ALTER id TYPE int" },
     Obstacle { schema: "o16", setup: "CREATE DOMAIN inner_small AS int; CREATE DOMAIN small AS inner_small; CREATE TABLE r (t_id small REFERENCES t)", arguments: "'o16.t'",
                parts: &["column t_id of o16.r is of the domain o16.small", "base type"], remedy: "ALTER TABLE o16.r ALTER t_id TYPE int" },
-    Obstacle { schema: "o17", setup: "CREATE TABLE r (t_id int REFERENCES t); CREATE VIEW v AS SELECT t_id FROM r", arguments: "'o17.t'",
-               parts: &["view o17.v uses column t_id of o17.r", "Drop it"], remedy: "DROP VIEW o17.v" },
     Obstacle { schema: "o18", setup: "ALTER TABLE t ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY; CREATE POLICY few ON t USING (n = 1)", arguments: "'o18.t'",
                parts: &["row-level security is forced on the owner of o18.t", "NO FORCE ROW LEVEL SECURITY"], remedy: "ALTER TABLE o18.t NO FORCE ROW LEVEL SECURITY" },
     Obstacle { schema: "o19", setup: "CREATE TABLE p (id serial, n int) PARTITION BY LIST (n); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1)", arguments: "'o19.p1', 'id'",
@@ -85,10 +75,6 @@ const OBSTACLES: &[Obstacle] = &[
                parts: &["column id of o27.x is of type numeric", "only smallint, integer and bigint"], remedy: "ALTER TABLE o27.x ALTER id TYPE bigint" },
     Obstacle { schema: "o28", setup: "CREATE TABLE x (id int, half int GENERATED ALWAYS AS (id / 2) STORED)", arguments: "'o28.x', 'half'",
                parts: &["column half of o28.x is generated from other columns", "cannot have a default"], remedy: "" },
-    Obstacle { schema: "o29", setup: "CREATE TABLE p (id serial, n int) PARTITION BY LIST (n); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1);
-                                      CREATE FUNCTION g() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END';
-                                      CREATE TRIGGER every BEFORE UPDATE OF id ON p FOR EACH ROW EXECUTE FUNCTION g(); CREATE VIEW of_one AS SELECT id FROM p1", arguments: "'o29.p'",
-               parts: &["trigger every of o29.p uses column id", "view o29.of_one uses column id of o29.p1"], remedy: "DROP TRIGGER every ON o29.p; DROP VIEW o29.of_one" },
 ];
 
 /// Obstacles since PostgreSQL 18.

@@ -4,12 +4,15 @@
 -- The functions take columns as pairs of a table and a name, because an online
 -- migration replaces a column by another one of the same name.
 --
+-- The estimates for recursive queries are far too high. They must not lead to the
+-- compilation of queries (jit) that take milliseconds, some of them under a lock.
+--
 -- This file: finding these objects.
 
 -- The node of a dependency in pg_depend: a view stands for its rule.
 CREATE FUNCTION snowflake_internal.migration_dependent_node(class oid, object oid, OUT node_class oid, OUT node oid)
 LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     SELECT coalesce((SELECT 'pg_class'::regclass::oid FROM pg_rewrite AS w WHERE w.oid = object AND w.rulename = '_RETURN' AND class = 'pg_rewrite'::regclass), class),
            coalesce((SELECT w.ev_class FROM pg_rewrite AS w WHERE w.oid = object AND w.rulename = '_RETURN' AND class = 'pg_rewrite'::regclass), object)
@@ -28,7 +31,7 @@ CREATE FUNCTION snowflake_internal.migration_dependents(relations regclass[], co
 RETURNS TABLE (
     place integer, kind text, class oid, object oid, relation regclass, owner oid, schema oid, identity text, is_extended boolean
 ) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     WITH RECURSIVE changed (relation, attribute) AS MATERIALIZED (
         SELECT DISTINCT f.relation::oid, f.attribute
@@ -99,7 +102,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_dependents(relations regclass[]
 -- relations below it, so the outermost views come first.
 CREATE FUNCTION snowflake_internal.migration_dependent_relations(relations regclass[], column_names name[])
 RETURNS regclass[] LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     SELECT ARRAY(
         SELECT d.relation
@@ -115,7 +118,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_dependent_relations(relations r
 -- What a plan's note says about them.
 CREATE FUNCTION snowflake_internal.migration_dependents_note(relations regclass[], column_names name[])
 RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     SELECT 'drops and re-creates ' || string_agg(
                d.identity || CASE WHEN d.kind = 'materialized view' THEN (SELECT CASE WHEN c.relispopulated
@@ -130,7 +133,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_dependents_note(relations regcl
 -- What prevents that they are dropped and created again.
 CREATE FUNCTION snowflake_internal.migration_dependent_obstacles(relations regclass[], column_names name[])
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     WITH dependent AS MATERIALIZED (
         SELECT d.*, pg_get_userbyid(d.owner) AS owner_name,

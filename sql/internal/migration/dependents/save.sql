@@ -10,7 +10,7 @@
 CREATE FUNCTION snowflake_internal.migration_grants(
     object_type "char", target text, column_name name, owner oid, schema oid, acl aclitem[]
 ) RETURNS TABLE (place bigint, role oid, statement text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     WITH RECURSIVE by_default AS MATERIALIZED (
         SELECT x.grantee
@@ -51,7 +51,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_grants(object_type "char", targ
 -- materialized views (3), in order.
 CREATE FUNCTION snowflake_internal.migration_dependent_statements(relations regclass[], column_names name[])
 RETURNS TABLE (phase integer, role oid, statement text, identity text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3
+SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3
 SET quote_all_identifiers = off
 AS $function$
     WITH dependent AS MATERIALIZED (
@@ -208,7 +208,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_dependent_statements(relations 
 -- and the parentheses and spaces around them.
 CREATE FUNCTION snowflake_internal.migration_without_types(definition text)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     SELECT regexp_replace(
         regexp_replace(definition, '::(smallint|integer|bigint|numeric)(\(\d+(,\d+)?\))?(\[\])*', '', 'g'), '[()\s]', '', 'g')
@@ -221,7 +221,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_without_types(definition text) 
 -- migration_dependent_difference().
 CREATE FUNCTION snowflake_internal.migration_describe_dependents(relations regclass[], column_names name[])
 RETURNS jsonb LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3
+SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3
 SET quote_all_identifiers = off
 AS $function$
     WITH dependent AS MATERIALIZED (
@@ -291,7 +291,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_describe_dependents(relations r
 
 CREATE FUNCTION snowflake_internal.migration_save_dependents(relations regclass[], column_names name[])
 RETURNS jsonb LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     SELECT jsonb_build_object(
         'statements', (SELECT coalesce(jsonb_agg(jsonb_build_object('phase', s.phase, 'role', s.role, 'statement', s.statement, 'identity', s.identity)), '[]')
@@ -305,7 +305,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_save_dependents(relations regcl
 -- part of migration_fingerprint().
 CREATE FUNCTION snowflake_internal.migration_dependents_fingerprint(relations regclass[], column_names name[])
 RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     SELECT string_agg(concat_ws(' ', d.class, d.object, d.place, p.xmin, p.ctid, f.xmin, f.ctid, w.xmin, w.ctid, t.xmin, t.ctid,
                                 (SELECT string_agg(concat(e.xmin, e.ctid), ' ' ORDER BY e.ctid) FROM pg_description AS e WHERE e.classoid = d.class AND e.objoid = d.object),
