@@ -72,7 +72,7 @@ AS $function$
                    format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''SHARE ROW EXCLUSIVE''::pg_catalog.text);\n',
                           ARRAY(SELECT snowflake_internal.migration_name(f.relation) UNION SELECT snowflake_internal.migration_name(f.referenced)))
                    || format(E'    PERFORM snowflake_internal.migration_require_filled(%s);\n',
-                             snowflake_internal.migration_key_arguments(targets, column_names))
+                             (SELECT snowflake_internal.migration_key_arguments(targets, column_names)))
                    || format(E'    %s;\n', f.definition)
                    -- Its triggers would check rows that the other one does not.
                    || CASE WHEN EXISTS (SELECT FROM snowflake_internal.migration_foreign_key_triggers(ARRAY[f.relation]) AS t

@@ -134,7 +134,7 @@ AS $function$
                                 s.trigger_name, quoted_name.relation, s.narrow, s.shadow_name)
                       || format(E'    ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;\n', quoted_name.relation, s.trigger_name), '' ORDER BY s.attribute)
                || format(E'    PERFORM snowflake_internal.migration_record_backfill(%s, %L::pg_catalog.regclass);\n',
-                         snowflake_internal.migration_key_arguments(targets, column_names), quoted_name.relation)),
+                         (SELECT snowflake_internal.migration_key_arguments(targets, column_names)), quoted_name.relation)),
            'ACCESS EXCLUSIVE', true,
            format('adds a bigint column beside %s, and the trigger that keeps it up to date, also for replicated rows; holds the lock for a moment, after short attempts to acquire it',
                   string_agg(quote_ident(s.narrow), ', ' ORDER BY s.attribute))
