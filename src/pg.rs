@@ -41,7 +41,8 @@ pub use callbacks::{
 };
 pub use catalog::{
     Class, extension_of, function_in, has_privilege_on, has_rights_of, lock_object, lock_relation,
-    may_become, may_execute, relation_in, result_type_of, role_name, schema_named, schema_of_function,
+    may_become, may_execute, relation_in, result_type_of, role_name, schema_named,
+    schema_of_function,
 };
 pub use composite::{Composite, CompositeResult};
 pub use planner::{Replacement, Simplify, SupportRequest, in_memory_context, memory_context_has};
