@@ -138,17 +138,20 @@ BEGIN
         RETURN;
     END IF;
 
-    SELECT array_agg(r.relation ORDER BY r.relation = ANY (targets) DESC, r.relation::text, a.attnum),
-           array_agg(a.attname ORDER BY r.relation = ANY (targets) DESC, r.relation::text, a.attnum)
+    WITH narrow AS MATERIALIZED (
+        SELECT r.relation, a.attname, a.attnum
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        WHERE r.is_narrow
+    ), used AS MATERIALIZED (
+        SELECT DISTINCT d.relation
+        FROM (SELECT array_agg(n.relation) AS relations, array_agg(n.attname) AS names FROM narrow AS n) AS n
+        CROSS JOIN LATERAL snowflake_internal.migration_direct_dependents(n.relations, n.names) AS d
+    )
+    SELECT array_agg(n.relation ORDER BY n.relation = ANY (targets) DESC, n.relation::text, n.attnum),
+           array_agg(n.attname ORDER BY n.relation = ANY (targets) DESC, n.relation::text, n.attnum)
     INTO widened, widened_columns
-    FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-    JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-    WHERE r.is_narrow
-      AND EXISTS (SELECT
-                  FROM snowflake_internal.migration_linked_columns(targets, column_names) AS o
-                  JOIN pg_attribute AS b ON b.attrelid = o.relation AND b.attnum = o.attribute
-                  CROSS JOIN LATERAL snowflake_internal.migration_dependents(ARRAY[o.relation], ARRAY[b.attname]) AS d
-                  WHERE o.relation = r.relation AND o.is_narrow);
+    FROM narrow AS n WHERE n.relation IN (SELECT u.relation FROM used AS u);
     IF widened IS NOT NULL THEN
         step := step + 1;
         -- Objects of several owners: each statement in it is run as one of them.

@@ -114,8 +114,8 @@ SELECT line FROM (
     SELECT format('rows of %s: %s', name, CASE WHEN relispopulated THEN (xpath('/row/c/text()', query_to_xml(format('SELECT count(*) || left(md5(string_agg(x::text, '','' ORDER BY x::text)), 9) AS c FROM %s AS x', oid::regclass), false, true, '')))[1]::text END)
     FROM seen WHERE relkind = 'm'
   UNION ALL
-    SELECT format('column %s of %s: %s', a.attname, s.name, concat_ws(' | ', a.attnum, a.attacl, a.attstattarget, a.attstorage, a.attcompression, a.attoptions, a.attcollation))
-    FROM seen AS s JOIN pg_attribute AS a ON a.attrelid = s.oid AND a.attnum > 0
+    SELECT format('column %s of %s: %s', a.attname, s.name, concat_ws(' | ', a.attnum, a.attacl, a.attstattarget, nullif(a.attstorage, y.typstorage), a.attcompression, a.attoptions, a.attcollation))
+    FROM seen AS s JOIN pg_attribute AS a ON a.attrelid = s.oid AND a.attnum > 0 JOIN pg_type AS y ON y.oid = a.atttypid
   UNION ALL
     SELECT format('type of %s of %s: %s', a.attname, s.name, format_type(a.atttypid, a.atttypmod)) FROM seen AS s JOIN pg_attribute AS a ON a.attrelid = s.oid AND a.attnum > 0
   UNION ALL
@@ -123,7 +123,8 @@ SELECT line FROM (
   UNION ALL
     SELECT format('rule %s of %s: %s | %s', w.rulename, r.name, w.ev_enabled, pg_get_ruledef(w.oid)) FROM relation AS r JOIN pg_rewrite AS w ON w.ev_class = r.oid WHERE w.rulename <> '_RETURN'
   UNION ALL
-    SELECT format('trigger %s of %s: %s | %s | %s', t.tgname, r.name, t.tgenabled, t.tgconstrrelid::regclass, pg_get_triggerdef(t.oid)) FROM relation AS r JOIN pg_trigger AS t ON t.tgrelid = r.oid WHERE NOT t.tgisinternal
+    SELECT format('trigger %s of %s: %s | %s | %s', t.tgname, r.name, t.tgenabled, t.tgconstrrelid::regclass, pg_get_triggerdef(t.oid)) FROM relation AS r JOIN pg_trigger AS t ON t.tgrelid = r.oid
+    WHERE NOT t.tgisinternal AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
   UNION ALL
     SELECT format('policy %s of %s: %s', p.polname, r.name, concat_ws(' | ', p.polcmd, p.polpermissive, p.polroles::regrole[], pg_get_expr(p.polqual, p.polrelid), 'check', pg_get_expr(p.polwithcheck, p.polrelid)))
     FROM relation AS r JOIN pg_policy AS p ON p.polrelid = r.oid

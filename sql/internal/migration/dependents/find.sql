@@ -20,6 +20,22 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_dependent_node(class oid, object oid) IS
     'Used by snowflake_internal.migration_dependents: the object that a row of pg_depend is about';
 
+-- The objects that use the columns, or those of partitions and child tables.
+CREATE FUNCTION snowflake_internal.migration_direct_dependents(relations regclass[], column_names name[])
+RETURNS TABLE (relation regclass, class oid, object oid) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT DISTINCT given.relation, n.node_class, n.node
+    FROM unnest(relations, column_names) AS given (relation, column_name)
+    CROSS JOIN LATERAL snowflake_internal.migration_table_tree(given.relation, given.column_name) AS f
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
+    CROSS JOIN LATERAL snowflake_internal.migration_dependent_node(d.classid, d.objid) AS n
+    WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_policy'::regclass, 'pg_proc'::regclass)
+       OR d.classid = 'pg_trigger'::regclass AND EXISTS (SELECT FROM pg_trigger AS t WHERE t.oid = d.objid AND NOT t.tgisinternal)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_direct_dependents(relations regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_dependents: the objects that use columns';
+
 -- The objects that depend on columns, and what depends on those, to any depth.
 -- An object comes after those that it depends on: place is the length of the
 -- longest path. In a circle, paths have no end; place is then NULL.
@@ -33,17 +49,8 @@ RETURNS TABLE (
 ) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
-    WITH RECURSIVE changed (relation, attribute) AS MATERIALIZED (
-        SELECT DISTINCT f.relation::oid, f.attribute
-        FROM unnest(relations, column_names) AS given (relation, column_name)
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(given.relation, given.column_name) AS f
-    ), edge (above_class, above, class, object) AS (
-        SELECT 0::oid, 0::oid, n.node_class, n.node
-        FROM changed AS c
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = c.relation AND d.refobjsubid = c.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_dependent_node(d.classid, d.objid) AS n
-        WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_policy'::regclass, 'pg_proc'::regclass)
-           OR d.classid = 'pg_trigger'::regclass AND EXISTS (SELECT FROM pg_trigger AS t WHERE t.oid = d.objid AND NOT t.tgisinternal)
+    WITH RECURSIVE edge (above_class, above, class, object) AS (
+        SELECT 0::oid, 0::oid, n.class, n.object FROM snowflake_internal.migration_direct_dependents(relations, column_names) AS n
       UNION
         SELECT e.class, e.object, n.node_class, n.node
         FROM edge AS e
@@ -184,7 +191,7 @@ AS $function$
         FROM dependent AS d WHERE d.kind <> 'other' AND NOT d.is_own
       UNION ALL
         SELECT DISTINCT 6, format('permission denied for schema %I', n.nspname),
-               format('GRANT CREATE, USAGE ON SCHEMA %I to %I, which owns %s and has to create it again.', n.nspname, d.owner_name, d.identity), '42501'
+               format('GRANT CREATE, USAGE ON SCHEMA %I TO %I, which owns %s and has to create it again.', n.nspname, d.owner_name, d.identity), '42501'
         FROM dependent AS d JOIN pg_namespace AS n ON n.oid = d.schema
         WHERE d.kind IN ('view', 'materialized view', 'function', 'statistics', 'index') AND d.is_own
           AND n.oid IS DISTINCT FROM pg_my_temp_schema()

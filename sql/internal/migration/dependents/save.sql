@@ -72,7 +72,7 @@ AS $function$
         FROM snowflake_internal.migration_dependents(relations, column_names) AS d
         WHERE d.kind <> 'other'
     ), relation AS MATERIALIZED (
-        SELECT d.*, c.relkind, c.reloptions, c.relacl, c.reltablespace, c.relam, c.reltoastrelid, c.relispopulated, pg_get_viewdef(c.oid) AS definition,
+        SELECT d.*, c.relkind, c.reloptions, c.relacl, c.reltablespace, c.relam, c.reltoastrelid, c.relispopulated, c.reltuples, pg_get_viewdef(c.oid) AS definition,
                (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns,
                (SELECT string_agg(o.text, ', ') FROM (
                     SELECT format('%I = %L', v.option_name, v.option_value) AS text FROM pg_options_to_table(c.reloptions) AS v
@@ -199,7 +199,12 @@ AS $function$
     (SELECT 2, c.role, c.statement, c.identity FROM creation AS c ORDER BY c.place, c.identity, c.part, c.rank, c.statement)
   UNION ALL
     -- Filled last, when all privileges have been granted.
-    (SELECT 3, r.owner, 'REFRESH ' || r.sql_name, r.identity FROM relation AS r WHERE r.relkind = 'm' AND r.relispopulated ORDER BY r.place, r.identity)
+    (SELECT 3, r.owner, s.statement, r.identity
+     FROM relation AS r
+     CROSS JOIN LATERAL (VALUES (1, 'REFRESH ' || r.sql_name), (2, 'ANALYZE ' || r.quoted_name)) AS s (part, statement)
+     -- -1 means that it has never been analyzed.
+     WHERE r.relkind = 'm' AND r.relispopulated AND (s.part = 1 OR r.reltuples >= 0)
+     ORDER BY r.place, r.identity, s.part)
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_dependent_statements(relations regclass[], column_names name[]) IS
     'Used by snowflake_internal.migration_save_dependents: the statements that drop the objects and create them again, with the roles that run them';
@@ -215,6 +220,20 @@ AS $function$
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_without_types(definition text) IS
     'Used by snowflake_internal.migration_describe_dependents: a definition without casts between numbers';
+
+-- An access control list in a fixed order. It has the numbers of the roles too,
+-- because roles can be renamed in the meantime.
+CREATE FUNCTION snowflake_internal.migration_describe_acl(acl aclitem[])
+RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT jsonb_agg(i.text ORDER BY i.text)
+    FROM (SELECT format('%s of %s by %s', i.item, min(x.grantee), min(x.grantor)) AS text
+          FROM unnest(acl) WITH ORDINALITY AS i (item, place) CROSS JOIN LATERAL aclexplode(ARRAY[i.item]) AS x
+          GROUP BY i.place, i.item) AS i
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_describe_acl(acl aclitem[]) IS
+    'Used by snowflake_internal.migration_describe_dependents: an access control list';
 
 -- Everything that the catalog has about the objects, by their names, except for
 -- numeric types. "code" contains the owners of functions and operators: see
@@ -244,7 +263,7 @@ AS $function$
             WHEN 'index' THEN pg_get_indexdef(d.object)
             WHEN 'statistics' THEN pg_get_statisticsobjdef(d.object)
             WHEN 'default' THEN (SELECT pg_get_expr(f.adbin, f.adrelid) FROM pg_attrdef AS f WHERE f.oid = d.object)
-            WHEN 'policy' THEN (SELECT concat_ws(' ', p.polpermissive, p.polcmd, (SELECT string_agg(o.role::regrole::text, ',' ORDER BY o.place) FROM unnest(p.polroles) WITH ORDINALITY AS o (role, place)),
+            WHEN 'policy' THEN (SELECT concat_ws(' ', p.polpermissive, p.polcmd, p.polroles, (SELECT string_agg(o.role::regrole::text, ',' ORDER BY o.place) FROM unnest(p.polroles) WITH ORDINALITY AS o (role, place)),
                                                  pg_get_expr(p.polqual, p.polrelid), 'check', pg_get_expr(p.polwithcheck, p.polrelid))
                                 FROM pg_policy AS p WHERE p.oid = d.object)
             WHEN 'trigger' THEN pg_get_triggerdef(d.object)
@@ -263,13 +282,12 @@ AS $function$
                                a.attcollation::regcollation, coalesce(a.attstattarget, -1), a.attcompression,
                                CASE WHEN a.attstorage <> t.typstorage THEN a.attstorage END,
                                (SELECT jsonb_agg(o.text ORDER BY o.text) FROM unnest(a.attoptions) AS o (text) WHERE o.text NOT LIKE 'pg\_%'),
-                               (SELECT jsonb_agg(i.item::text ORDER BY i.item::text) FROM unnest(a.attacl) AS i (item))) ORDER BY a.attnum)
+                               snowflake_internal.migration_describe_acl(a.attacl)) ORDER BY a.attnum)
                     FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
                     WHERE d.class = 'pg_class'::regclass AND a.attrelid = d.object AND a.attnum > 0),
-        'privileges', (SELECT jsonb_agg(i.item::text ORDER BY i.item::text)
-                       FROM unnest(coalesce((SELECT coalesce(c.relacl, acldefault('r', c.relowner)) FROM pg_class AS c
-                                             WHERE d.kind IN ('view', 'materialized view') AND c.oid = d.object),
-                                            (SELECT coalesce(f.proacl, acldefault('f', f.proowner)) FROM pg_proc AS f WHERE d.kind = 'function' AND f.oid = d.object))) AS i (item)),
+        'privileges', snowflake_internal.migration_describe_acl(coalesce(
+            (SELECT coalesce(c.relacl, acldefault('r', c.relowner)) FROM pg_class AS c WHERE d.kind IN ('view', 'materialized view') AND c.oid = d.object),
+            (SELECT coalesce(f.proacl, acldefault('f', f.proowner)) FROM pg_proc AS f WHERE d.kind = 'function' AND f.oid = d.object))),
         'comments', (SELECT jsonb_agg(jsonb_build_array(e.objsubid, e.description) ORDER BY e.objsubid) FROM pg_description AS e WHERE e.classoid = d.class AND e.objoid = d.object),
         'constraint comment', (SELECT e.description FROM pg_trigger AS t JOIN pg_description AS e ON e.classoid = 'pg_constraint'::regclass AND e.objoid = t.tgconstraint
                                WHERE d.kind = 'trigger' AND t.oid = d.object),
