@@ -181,7 +181,7 @@ BEGIN
         relation := key.target;
         statement := snowflake_internal.migration_do_block(
             CASE WHEN online
-                 THEN format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n', ARRAY[key.quoted_name])
+                 THEN format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[key.quoted_name])
                  ELSE format(E'    LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;\n', key.quoted_name) END
             || format(E'    PERFORM snowflake_internal.migration_check(%L::pg_catalog.regclass, %L::pg_catalog.name);\n', key.quoted_name, key.column_name)
             || CASE WHEN key.attidentity <> '' THEN format(E'    ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;\n', key.quoted_name, key.column_name) ELSE '' END

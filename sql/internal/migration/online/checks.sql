@@ -14,7 +14,7 @@ AS $function$
     ), step (relation, place, statement, lock_level, note) AS (
         SELECT f.relation, 1,
                snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n', ARRAY[f.quoted_name])
+                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
                    || format(E'    ALTER TABLE %s\n        %s;\n', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name))),
                'ACCESS EXCLUSIVE',
                format('adds the counterparts of the check constraints %s; holds the lock for a moment, after short attempts to acquire it',

@@ -69,7 +69,7 @@ AS $function$
     CROSS JOIN LATERAL (
         SELECT 1 AS place,
                snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''SHARE ROW EXCLUSIVE'');\n',
+                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''SHARE ROW EXCLUSIVE''::pg_catalog.text);\n',
                           ARRAY(SELECT snowflake_internal.migration_name(f.relation) UNION SELECT snowflake_internal.migration_name(f.referenced)))
                    || format(E'    PERFORM snowflake_internal.migration_require_filled(%s);\n',
                              snowflake_internal.migration_key_arguments(targets, column_names))

@@ -120,7 +120,7 @@ AS $function$
     ), step (place, relation, statement, lock_level, in_transaction, note) AS (
         SELECT 1, k.conrelid::regclass,
                snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], text ''ACCESS EXCLUSIVE'');\n',
+                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
                           ARRAY(SELECT snowflake_internal.migration_name(c.oid::regclass) FROM pg_class AS c WHERE c.oid IN (k.conrelid, k.confrelid) ORDER BY c.oid))
                    || format(E'    ALTER TABLE %s DROP CONSTRAINT %I;\n', snowflake_internal.migration_name(k.conrelid::regclass), k.conname)),
                'ACCESS EXCLUSIVE', true, 'removes the counterpart of a constraint that has been dropped or replaced'
