@@ -46,7 +46,7 @@ pub use catalog::{
     schema_of_function,
 };
 pub use composite::{Composite, CompositeResult};
-pub use parse::{column_names, literal, quoted};
+pub use parse::{NameKind, literal, plain_names, quoted};
 pub use planner::{Replacement, Simplify, SupportRequest, in_memory_context, memory_context_has};
 pub use record::{Record, RecordType, Scalar};
 pub use relation::{Column, Mode, Relation, Row};

@@ -1,20 +1,25 @@
 //! Expressions of indexes and constraints, for shadow columns.
 //!
-//! Postgres' own parser finds the names of columns in an expression. Only these are
+//! Postgres' own parser finds the names in an expression. Only those of columns are
 //! replaced, so a name in a string, a function of the same name or a name inside
 //! another one stays as it is.
+//!
+//! An expression as Postgres prints it has no schema before functions, operators,
+//! types and collations of pg_catalog. The result is part of statements that run
+//! under any search path, which could have a better match. So it names the schema.
+//! Operators do not change their precedence by that: Postgres prints parentheses.
 
 use std::ffi::{CStr, CString};
 
 use pgrx::prelude::*;
 
-use crate::pg::{self, EncodedText, Names, Text};
+use crate::pg::{self, EncodedText, NameKind, Names, Text};
 
 #[pg_extern(sql = r#"
 CREATE FUNCTION snowflake_internal.migration_rename_columns(expression text, former name[], present name[]) RETURNS text
     IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.migration_rename_columns(expression text, former name[], present name[]) IS
-    'Used by snowflake_migration_plan: an expression with other names of columns; NULL if it refers to whole rows or is no expression';
+    'Used by snowflake_migration_plan: an expression of the catalog with other names of columns, for any search path; NULL if it refers to whole rows or is no expression';
 "#)]
 fn snowflake_migration_rename_columns(
     expression: Text<'_>,
@@ -31,20 +36,42 @@ fn snowflake_migration_rename_columns(
 /// The expression with those names replaced; `None` if it refers to columns in
 /// another way than by plain names.
 fn rename(expression: &CStr, renamed: &[(&CString, &CString)]) -> Option<Vec<u8>> {
-    let mut names = pg::column_names(expression)?;
+    let mut names = pg::plain_names(expression)?;
     names.sort_by_key(|name| name.start);
     let expression = expression.to_bytes();
-    let mut text = Vec::with_capacity(expression.len());
+    let mut text = Vec::with_capacity(2 * expression.len());
     let mut done = 0;
     for name in names {
-        let Some((_, present)) = renamed.iter().find(|(former, _)| **former == name.name) else {
-            continue;
+        let rest = expression.get(name.start..)?;
+        let (length, replacement) = match name.kind {
+            NameKind::Column => {
+                let Some((_, present)) = renamed.iter().find(|(former, _)| **former == name.name)
+                else {
+                    continue;
+                };
+                let present = pg::quoted(present);
+                (identifier_length(rest)?, present.into_bytes())
+            }
+            NameKind::Object => (0, b"pg_catalog.".to_vec()),
+            NameKind::Collation if rest.starts_with(b"COLLATE ") => {
+                (8, b"COLLATE pg_catalog.".to_vec())
+            }
+            NameKind::Operator if rest.starts_with(name.name.to_bytes()) => {
+                let operator = name.name.to_bytes();
+                // Apart from a name before it.
+                let qualified = [b" OPERATOR(pg_catalog.", operator, b")"].concat();
+                let is_apart = name.start == 0 || expression[name.start - 1] == b' ';
+                let qualified = qualified[usize::from(is_apart)..].to_vec();
+                (operator.len(), qualified)
+            }
+            // A word for an operator, like LIKE, which Postgres does not print.
+            NameKind::Collation | NameKind::Operator => continue,
         };
         text.extend_from_slice(expression.get(done..name.start)?);
-        text.extend_from_slice(pg::quoted(present).to_bytes());
-        done = name.start + identifier_length(expression.get(name.start..)?)?;
+        text.extend_from_slice(&replacement);
+        done = name.start + length;
     }
-    text.extend_from_slice(&expression[done..]);
+    text.extend_from_slice(expression.get(done..)?);
     Some(text)
 }
 

@@ -1,31 +1,73 @@
-//! The parser: the columns that an expression names.
+//! The parser: the names in an expression.
 
 use std::ffi::{CStr, CString, c_void};
 
 use pgrx::{PgList, is_a, pg_guard, pg_sys};
 
-/// A column's name in an expression.
-pub struct ColumnName {
+/// A name without a schema or a table in an expression.
+pub struct PlainName {
     /// Where it begins, as bytes of the expression.
     pub start: usize,
+    /// Of what it is the name.
+    pub kind: NameKind,
     /// The name, without the quotes.
     pub name: CString,
 }
 
+/// What has a name in an expression.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum NameKind {
+    /// A column.
+    Column,
+    /// A function or a type.
+    Object,
+    /// An operator.
+    Operator,
+    /// A collation; the name begins after `COLLATE`.
+    Collation,
+}
+
 /// What is found in an expression.
 struct Found {
-    names: Vec<ColumnName>,
+    names: Vec<PlainName>,
     /// Whether all references are plain names of columns.
     is_plain: bool,
+}
+
+impl Found {
+    /// Takes a name at a location of the parsed text, unless it is qualified. The
+    /// grammar qualifies the names that its own words stand for.
+    ///
+    /// # Safety
+    /// A list of names of the parser, or null.
+    unsafe fn add(&mut self, kind: NameKind, names: *mut pg_sys::List, location: i32) {
+        // SAFETY: the tag shows what the node is, and its text ends with a zero
+        // byte.
+        unsafe {
+            let names = PgList::<pg_sys::Node>::from_pg(names);
+            let start = usize::try_from(location)
+                .ok()
+                .and_then(|location| location.checked_sub(BEFORE.len()));
+            if let (1, Some(name), Some(start)) = (names.len(), names.get_ptr(0), start) {
+                if is_a(name, pg_sys::NodeTag::T_String) {
+                    let name = CStr::from_ptr((*name.cast::<pg_sys::String>()).sval).to_owned();
+                    self.names.push(PlainName { start, kind, name });
+                    return;
+                }
+            }
+        }
+        // A qualified column, or a star.
+        self.is_plain &= kind != NameKind::Column;
+    }
 }
 
 /// Before the expression, so that it is parsed as one.
 const BEFORE: &[u8] = b"SELECT (";
 
-/// The names of columns in an expression; `None` unless the text is one
+/// The plain names in an expression; `None` unless the text is one
 /// expression whose references are plain names of columns. Raises a syntax error
 /// for a text that is not SQL.
-pub fn column_names(expression: &CStr) -> Option<Vec<ColumnName>> {
+pub fn plain_names(expression: &CStr) -> Option<Vec<PlainName>> {
     let text = [BEFORE, expression.to_bytes(), b"\n)"].concat();
     // Neither part has a zero byte.
     let text = CString::new(text).ok()?;
@@ -95,18 +137,44 @@ unsafe fn only_value(statement: *mut pg_sys::Node) -> Option<*mut pg_sys::Node> 
 /// Walks an expression; true ends the walk.
 #[pg_guard]
 unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
-    // SAFETY: the context is `column_names`'s, the node one of the parser's.
+    // SAFETY: the context is `plain_names`'s, the node one of the parser's.
     unsafe {
         if node.is_null() {
             return false;
         }
         let found = &mut *context.cast::<Found>();
-        if is_a(node, pg_sys::NodeTag::T_ColumnRef) {
-            match plain_name(&*node.cast::<pg_sys::ColumnRef>()) {
-                Some(name) => found.names.push(name),
-                None => found.is_plain = false,
+        match (*node).type_ {
+            pg_sys::NodeTag::T_ColumnRef => {
+                let column = &*node.cast::<pg_sys::ColumnRef>();
+                found.add(NameKind::Column, column.fields, column.location);
+                return !found.is_plain;
             }
-            return !found.is_plain;
+            pg_sys::NodeTag::T_FuncCall => {
+                let call = &*node.cast::<pg_sys::FuncCall>();
+                found.add(NameKind::Object, call.funcname, call.location);
+            }
+            pg_sys::NodeTag::T_TypeName => {
+                let name = &*node.cast::<pg_sys::TypeName>();
+                found.add(NameKind::Object, name.names, name.location);
+            }
+            pg_sys::NodeTag::T_CollateClause => {
+                let clause = &*node.cast::<pg_sys::CollateClause>();
+                found.add(NameKind::Collation, clause.collname, clause.location);
+            }
+            // Others, like NULLIF, have the operator in no place of the text.
+            pg_sys::NodeTag::T_A_Expr => {
+                let operation = &*node.cast::<pg_sys::A_Expr>();
+                if [
+                    pg_sys::A_Expr_Kind::AEXPR_OP,
+                    pg_sys::A_Expr_Kind::AEXPR_OP_ANY,
+                    pg_sys::A_Expr_Kind::AEXPR_OP_ALL,
+                ]
+                .contains(&operation.kind)
+                {
+                    found.add(NameKind::Operator, operation.name, operation.location);
+                }
+            }
+            _ => (),
         }
         // The names in a query could be those of other tables.
         if is_a(node, pg_sys::NodeTag::T_SubLink) {
@@ -114,28 +182,6 @@ unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, context: *mut c_void)
             return true;
         }
         pg_sys::raw_expression_tree_walker(node, Some(visit), context)
-    }
-}
-
-/// The name, unless it is qualified or a star.
-///
-/// # Safety
-/// A node of the parser.
-unsafe fn plain_name(reference: &pg_sys::ColumnRef) -> Option<ColumnName> {
-    // SAFETY: the tag shows what the node is, and its text ends with a zero byte.
-    unsafe {
-        let fields = PgList::<pg_sys::Node>::from_pg(reference.fields);
-        let field = fields.get_ptr(0)?;
-        if fields.len() != 1 || !is_a(field, pg_sys::NodeTag::T_String) {
-            return None;
-        }
-        let name = CStr::from_ptr((*field.cast::<pg_sys::String>()).sval);
-        Some(ColumnName {
-            start: usize::try_from(reference.location)
-                .ok()?
-                .checked_sub(BEFORE.len())?,
-            name: name.to_owned(),
-        })
     }
 }
 

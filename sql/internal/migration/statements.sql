@@ -40,6 +40,29 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_column_options(options text[]) IS
     'Used by snowflake_migration_plan: the options of a column that its owner has set';
 
+-- Whether an object uses a function or an operator that has not the name and the
+-- schema of one that another object uses. The search path of a session that creates
+-- an index can lead to one, even if the statement names schemas: NULLIF, for example,
+-- looks up an operator without naming it.
+CREATE FUNCTION snowflake_internal.migration_uses_other_code(catalog regclass, original oid, counterpart oid)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH used AS MATERIALIZED (
+        SELECT d.objid, d.refclassid, coalesce(p.proname, o.oprname) AS name, coalesce(p.pronamespace, o.oprnamespace) AS schema
+        FROM pg_depend AS d
+        LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
+        LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+        WHERE d.classid = catalog AND d.objid IN (original, counterpart) AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
+    )
+    SELECT EXISTS (SELECT FROM used AS u
+                   WHERE u.objid = counterpart
+                     AND NOT EXISTS (SELECT FROM used AS e
+                                     WHERE e.objid = original AND (e.refclassid, e.name, e.schema) = (u.refclassid, u.name, u.schema)))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_uses_other_code(catalog regclass, original oid, counterpart oid) IS
+    'Used by snowflake_migration_plan: whether an object uses functions or operators that another object does not';
+
 -- Whether a role has another one's rights, and may SET ROLE to it.
 CREATE FUNCTION snowflake_internal.migration_may_become(role oid, other oid)
 RETURNS boolean LANGUAGE sql STABLE

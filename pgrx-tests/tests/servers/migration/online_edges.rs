@@ -655,8 +655,7 @@ fn options_of_columns_that_begin_with_pg_are_left_out() -> Result<()> {
         .filter(|step| step.statement.contains("pg_attver"))
         .count();
     assert_eq!(said, 0);
-    // Also on the shadow, and with other options.
-    admin.batch_execute(mark)?;
+    // And with other options in the meantime.
     admin.batch_execute("UPDATE pg_attribute SET attoptions = '{pg_attver=9,n_distinct=-0.75}' WHERE attrelid = 't'::regclass AND attname = 'id'")?;
     client.batch_execute(&steps[swap].statement)?;
     let options = "SELECT array_to_string(ARRAY(SELECT o FROM unnest(attoptions) AS o WHERE o NOT LIKE 'pg_%'), ' ') FROM pg_attribute WHERE attrelid = 't'::regclass AND attname = 'id'";
@@ -692,7 +691,7 @@ fn the_owner_of_a_statistics_object_is_kept() -> Result<()> {
     Ok(())
 }
 
-/// Names of columns are replaced, and nothing else is.
+/// Names of columns are replaced, and names of pg_catalog's objects are qualified.
 #[test]
 fn names_of_columns_in_expressions_are_replaced() -> Result<()> {
     let cluster = Cluster::with_extension()?;
@@ -700,22 +699,29 @@ fn names_of_columns_in_expressions_are_replaced() -> Result<()> {
     #[rustfmt::skip]
     let cases = [
         ("id", "new_id"),
-        ("((id > 7) AND (\"Key\" = 1))", "((new_id > 7) AND (\"new \"\"K\" = 1))"),
-        ("id(id) + \"id\" || 'id'", "id(new_id) + new_id || 'id'"),
+        ("((id > 7) AND (\"Key\" = 1))", "((new_id OPERATOR(pg_catalog.>) 7) AND (\"new \"\"K\" OPERATOR(pg_catalog.=) 1))"),
+        ("id(id) || \"id\" || 'id'", "pg_catalog.id(new_id) OPERATOR(pg_catalog.||) new_id OPERATOR(pg_catalog.||) 'id'"),
         ("CASE id WHEN 1 THEN \"Key\" ELSE ID END", "CASE new_id WHEN 1 THEN \"new \"\"K\" ELSE new_id END"),
         ("(ARRAY[id, 2])[id]", "(ARRAY[new_id, 2])[new_id]"),
-        ("f(id => id, VARIADIC a => id)", "f(id => new_id, VARIADIC a => new_id)"),
-        ("id::id COLLATE \"id\"", "new_id::id COLLATE \"id\""),
+        ("s.f(id => id, VARIADIC a => id)", "s.f(id => new_id, VARIADIC a => new_id)"),
+        ("(id)::id COLLATE \"id\"", "(new_id)::pg_catalog.id COLLATE pg_catalog.\"id\""),
+        ("(id)::text[] || (id)::s.text || 'id'::character varying(3)", "(new_id)::pg_catalog.text[] OPERATOR(pg_catalog.||) (new_id)::s.text OPERATOR(pg_catalog.||) 'id'::character varying(3)"),
+        ("(id)::\"char\" = 'a'::bpchar", "(new_id)::pg_catalog.\"char\" OPERATOR(pg_catalog.=) 'a'::pg_catalog.bpchar"),
         ("xmlelement(name id, id)", "xmlelement(name id, new_id)"),
         ("EXTRACT(day FROM id)", "EXTRACT(day FROM new_id)"),
-        ("\"né\" + id + né", "\"né\" + new_id + né"),
+        ("COALESCE(id, 0)", "COALESCE(new_id, 0)"),
+        ("\"né\" - (- id)", "\"né\" OPERATOR(pg_catalog.-) ( OPERATOR(pg_catalog.-) new_id)"),
         ("(id).id", "(new_id).id"),
         ("id -- id", "new_id -- id"),
         ("/* id */ id", "/* id */ new_id"),
-        ("E'id\\'id' || $$id$$ || id", "E'id\\'id' || $$id$$ || new_id"),
-        ("nullif(id,id) IS DISTINCT FROM greatest(id,\"Key\")", "nullif(new_id,new_id) IS DISTINCT FROM greatest(new_id,\"new \"\"K\")"),
+        ("f(E'id\\'id', $$id$$, id)", "pg_catalog.f(E'id\\'id', $$id$$, new_id)"),
+        ("NULLIF(id,id) IS DISTINCT FROM GREATEST(id,\"Key\")", "NULLIF(new_id,new_id) IS DISTINCT FROM GREATEST(new_id,\"new \"\"K\")"),
         ("id OPERATOR(id.+) id", "new_id OPERATOR(id.+) new_id"),
-        ("u&id", "u&new_id"),
+        ("(id = ANY (ARRAY[1, 2]))", "(new_id OPERATOR(pg_catalog.=) ANY (ARRAY[1, 2]))"),
+        ("(id <> ALL ('{1,2}'::integer[]))", "(new_id OPERATOR(pg_catalog.<>) ALL ('{1,2}'::integer[]))"),
+        ("(n ~~ 'id%'::text)", "(n OPERATOR(pg_catalog.~~) 'id%'::pg_catalog.text)"),
+        ("(id IS NOT NULL)", "(new_id IS NOT NULL)"),
+        ("u&id", "u OPERATOR(pg_catalog.&)new_id"),
         // Whole rows, qualified names, queries, and more than one expression.
         ("t.id", ""), ("(t.*) IS NULL", ""), ("ROW(t.*)", ""), ("(SELECT id)", ""), ("id = ANY (SELECT 1)", ""),
         ("id) , (id", ""), ("id) FROM t WHERE (id > 1", ""), ("id); SELECT (id", ""), ("id) LIMIT (1", ""), ("id) UNION SELECT (id", ""),
@@ -742,5 +748,62 @@ fn names_of_columns_in_expressions_are_replaced() -> Result<()> {
          UNION ALL SELECT snowflake_internal.migration_rename_columns('id', NULL, '{x}')",
     )?;
     ensure!(empty.iter().all(Option::is_none), "{empty:?}");
+    Ok(())
+}
+
+/// Objects on the search path that match better than those of pg_catalog.
+const TRAPS: &str = "CREATE SCHEMA trap;
+     CREATE FUNCTION trap.lower(varchar) RETURNS text LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE 'sprung'; END $$;
+     CREATE FUNCTION trap.abs(bigint) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE 'sprung'; END $$;
+     CREATE FUNCTION trap.larger(bigint, int) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN RAISE 'sprung'; END $$;
+     CREATE OPERATOR trap.> (LEFTARG = bigint, RIGHTARG = int, FUNCTION = trap.larger);
+     CREATE DOMAIN trap.text AS pg_catalog.text CHECK (false);
+     CREATE FUNCTION trap.same(varchar, varchar) RETURNS boolean LANGUAGE sql IMMUTABLE AS 'SELECT true';
+     CREATE OPERATOR trap.= (LEFTARG = varchar, RIGHTARG = varchar, FUNCTION = trap.same);
+     GRANT USAGE ON SCHEMA trap TO PUBLIC";
+
+#[test]
+fn expressions_of_a_plan_do_not_depend_on_the_search_path() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = owner(&cluster)?;
+    let client = &mut client;
+    cluster.connect()?.batch_execute(TRAPS)?;
+    client.batch_execute(
+        "CREATE TABLE t (id serial PRIMARY KEY, kind varchar, CHECK (id > 0 AND lower(kind) <> 'none'::text));
+         CREATE INDEX named ON t (abs(id), lower(kind)) WHERE id > 3 AND kind <> 'x'::text; CREATE STATISTICS st ON (abs(id)), kind FROM t;
+         INSERT INTO t (kind) SELECT n FROM generate_series(1, 20) AS n;
+         SET search_path = trap, pg_catalog, public",
+    )?;
+    let sprung = refused(client, "SELECT abs(1::bigint)", "P0001")?;
+    assert_eq!(sprung.message, "sprung");
+    online::migrate(client, "'t'")?;
+    assert_eq!(number(client, "SELECT count(*) FROM t")?, 20);
+    client.batch_execute(
+        "CALL snowflake_migrate_revert('t'); DROP TABLE t; SET search_path = public",
+    )?;
+    // Where no schema can be written, the index is not accepted.
+    client.batch_execute(
+        "CREATE TABLE t (id serial PRIMARY KEY, kind varchar); CREATE INDEX other ON t (id, nullif(kind, 'x'::varchar)); SET search_path = trap, pg_catalog, public",
+    )?;
+    let (steps, swap) = run_before(client, "'t'", Step::is_swap)?;
+    client.batch_execute("SET search_path = public")?;
+    refused(client, &steps[swap].statement, "55000")?;
+    let answer = refused(
+        client,
+        "SELECT snowflake_migration_plan('t', online => true)",
+        "55000",
+    )?;
+    assert!(
+        answer
+            .detail
+            .contains("_other has a name that the migration needs"),
+        "{answer}"
+    );
+    let name = value(
+        client,
+        "SELECT relname FROM pg_class WHERE relname LIKE 'snowflake%other'",
+    )?;
+    client.batch_execute(&format!("DROP INDEX {name}"))?;
+    online::migrate(client, "'t'")?;
     Ok(())
 }

@@ -699,7 +699,6 @@ const OBSTACLES: &[(&str, &str, &str)] = &[
     ("ALTER TABLE t ADD CONSTRAINT filled CHECK (t IS NOT NULL)", "check constraint filled of o.t uses whole rows", "ALTER TABLE o.t DROP CONSTRAINT filled"),
     ("ALTER TABLE t ADD CONSTRAINT alone EXCLUDE USING btree (id WITH =)", "exclusion constraint alone of o.t uses column id", "ALTER TABLE o.t DROP CONSTRAINT alone"),
     ("CREATE TABLE def (t_id int DEFAULT 1 REFERENCES t ON DELETE SET DEFAULT)", "sets a default", "DROP TABLE o.def"),
-    ("CREATE STATISTICS of_rows ON (t IS NULL), n FROM t", "statistics object o.of_rows uses whole rows of o.t", "DROP STATISTICS o.of_rows"),
     ("CREATE FUNCTION g() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END'; CREATE TRIGGER \"~~~\" BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION g()",
      "trigger \"~~~\" of o.t fires after the one", "ALTER TRIGGER \"~~~\" ON o.t RENAME TO a"),
     ("CREATE FUNCTION g() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN new; END'; CREATE TRIGGER every AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION g(); ALTER TABLE t ENABLE ALWAYS TRIGGER every",

@@ -76,6 +76,7 @@ AS $function$
                     -- The index of a DEFERRABLE constraint is not immediate: see src/migration/deferrable.rs.
                     AND j.indimmediate = m.indimmediate
                     AND (j.indexprs IS NULL) = (m.indexprs IS NULL) AND (j.indpred IS NULL) = (m.indpred IS NULL)
+                    AND NOT snowflake_internal.migration_uses_other_code('pg_class', m.indexrelid, j.indexrelid)
                     AND j.indnkeyatts = m.indnkeyatts AND ARRAY(SELECT unnest(j.indkey::smallint[])) = m.attributes, false),
            CASE WHEN m.is_mapped THEN concat('CREATE ', CASE WHEN m.indisunique THEN 'UNIQUE ' END, 'INDEX CONCURRENTLY ', quote_ident(m.shadow_name),
                   ' ON ', snowflake_internal.migration_name(m.indrelid::regclass),

@@ -200,7 +200,7 @@ AS $function$
         SELECT 15, format('constraint %I of %s has a name that the migration needs', k.conname, f.relation), 'Rename or drop it.', '55000'
         FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS f
         JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.conname = f.shadow_name
-        WHERE k.contype <> 'c'
+        WHERE k.contype <> 'c' OR NOT f.is_ready AND (k.convalidated OR NOT f.is_to_be_valid)
       UNION ALL
         SELECT DISTINCT 16, format('permission denied for table %s, which column %I of %s references', f.referenced, m.narrow, m.relation),
                format('GRANT REFERENCES, UPDATE ON %s TO %I.', f.referenced, current_user), '42501'

@@ -94,7 +94,8 @@ AS $function$
         WHERE (k.conkey && r.attributes OR k.conbin::text ~ ':varattno 0 ') AND k.oid <> ALL (coalesce(r.own_checks, '{}'))
     )
     SELECT m.oid, m.conname, m.conrelid::regclass, m.shadow_name, n.oid, m.convalidated,
-           coalesce(n.convalidated OR NOT m.convalidated, false),
+           coalesce((n.convalidated OR NOT m.convalidated)
+                    AND NOT snowflake_internal.migration_uses_other_code('pg_constraint', m.oid, n.oid), false),
            format('ADD CONSTRAINT %I CHECK (', m.shadow_name)
            || snowflake_internal.migration_rename_columns(m.expression, m.former, m.present) || ')'
            || CASE WHEN m.connoinherit THEN ' NO INHERIT' ELSE '' END
