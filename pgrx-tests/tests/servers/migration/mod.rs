@@ -1,5 +1,6 @@
 //! Replacing serial columns, in a maintenance window and online.
 
+mod edges;
 mod interrupted;
 mod online_interrupted;
 mod online_load;
