@@ -303,9 +303,23 @@ extension_sql_file!(
     ]
 );
 extension_sql_file!(
+    "../sql/internal/migration/lock_table.sql",
+    name = "migration_lock_table",
+    requires = ["migration_columns"]
+);
+extension_sql_file!(
+    "../sql/internal/migration/index_functions.sql",
+    name = "migration_index_functions",
+    requires = ["migration_columns"]
+);
+extension_sql_file!(
     "../sql/internal/migration/plan.sql",
     name = "migration_steps",
-    requires = ["migration_swap"]
+    requires = [
+        "migration_swap",
+        "migration_lock_table",
+        "migration_index_functions"
+    ]
 );
 extension_sql_file!(
     "../sql/internal/migration/revert.sql",

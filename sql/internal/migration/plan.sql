@@ -98,7 +98,15 @@ BEGIN
         INTO obstacles, code
         FROM (SELECT o.* FROM snowflake_internal.migration_obstacles(targets, column_names, search_path) AS o
             UNION ALL
-              SELECT o.* FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, coalesce(online, false)) AS o) AS o;
+              SELECT o.* FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, coalesce(online, false)) AS o
+            UNION ALL
+              SELECT o.*
+              FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n
+              CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, format('rewriting %s', n.relation)) AS o
+              WHERE online IS NOT TRUE
+            UNION ALL
+              SELECT o.* FROM snowflake_internal.migration_index_function_obstacles(targets, column_names, search_path) AS o
+              WHERE online IS NOT TRUE AND NOT EXISTS (SELECT FROM snowflake_internal.migration_owner_obstacles(targets, column_names))) AS o;
         IF obstacles IS NOT NULL THEN
             RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
                 USING ERRCODE = code, DETAIL = obstacles,
@@ -344,6 +352,10 @@ DECLARE
     states jsonb;
 BEGIN
     FOR plan_step IN SELECT * FROM snowflake_internal.migration_plan(targets, column_names, false, search_path) LOOP
+        IF done = 0 THEN
+            PERFORM snowflake_internal.migration_require_locks(k.targets, k.column_names)
+            FROM snowflake_internal.migration_keys(targets, column_names) AS k;
+        END IF;
         RAISE NOTICE 'step %: %', plan_step.step, plan_step.note;
         IF plan_step.relation IS NULL THEN
             -- It reads the caller's search path, and sets one of its own.

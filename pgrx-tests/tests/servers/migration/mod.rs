@@ -1,6 +1,7 @@
 //! Replacing serial columns, in a maintenance window and online.
 
 mod corpus;
+mod edges;
 mod interrupted;
 mod many_keys;
 mod newest_minor;
