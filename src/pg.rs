@@ -40,7 +40,7 @@ pub use callbacks::{
     on_transaction_end, transaction_nest_level, watch_statements,
 };
 pub use catalog::{
-    Class, extension_of, function_in, has_privilege_on, has_rights_of, lock_object, lock_relation,
+    Class, column_number, extension_of, function_in, has_privilege_on, has_rights_of, lock_object, lock_relation, may_read_column,
     may_execute, relation_in, result_type_of, schema_named, schema_of_function,
 };
 pub use composite::{Composite, CompositeResult};
@@ -50,7 +50,7 @@ pub use relation::{Column, Mode, Relation, Row};
 pub use rights::{TextArray, count_statements, first_row, with_rights_of};
 pub use sequence::{Sequence, sequence_data};
 pub use table::{Table, Unfit};
-pub use text::{AsciiText, Name, Text};
+pub use text::{AsciiText, Name, OwnText, Text};
 pub use trigger::{Trigger, TriggerResult};
 
 /// Declares what an argument's or a result's type is called in SQL.

@@ -191,11 +191,15 @@ AS $function$
         SELECT found.relation, found.attribute
         FROM linked
         CROSS JOIN LATERAL (
-            -- Columns that reference this one.
+            -- Columns that reference this one. pg_constraint has no index on the
+            -- referenced table, but a foreign key depends on the referenced columns.
             SELECT k.conrelid, key.referencing
-            FROM pg_constraint AS k
+            FROM pg_depend AS d
+            JOIN pg_constraint AS k ON k.oid = d.objid
             CROSS JOIN LATERAL ROWS FROM (unnest(k.conkey), unnest(k.confkey)) AS key (referencing, referenced)
-            WHERE k.contype = 'f' AND k.confrelid = linked.relation AND key.referenced = linked.attribute
+            WHERE d.classid = 'pg_constraint'::regclass AND d.refclassid = 'pg_class'::regclass
+              AND d.refobjid = linked.relation AND d.refobjsubid = linked.attribute
+              AND k.contype = 'f' AND k.confrelid = linked.relation AND key.referenced = linked.attribute
           UNION ALL
             -- The same column of child tables, whose own constraints count too.
             SELECT i.inhrelid, c.attnum

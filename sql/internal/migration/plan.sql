@@ -93,6 +93,7 @@ DECLARE
     code text;
     key record;
     altered record;
+    findings jsonb;
 BEGIN
     IF is_narrow OR NOT is_switched THEN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code)
@@ -106,6 +107,7 @@ BEGIN
                       HINT = 'Nothing was changed. Remove the obstacles, then request the plan again.';
         END IF;
     END IF;
+    findings := snowflake_internal.migration_warn(targets, column_names, coalesce(online, false) AND is_narrow);
     step := 0;
     in_transaction := true;
 
@@ -134,6 +136,7 @@ BEGIN
             FROM snowflake_internal.migration_online_steps(targets, column_names) AS s
         LOOP
             step := step + 1;
+            note := note || snowflake_internal.migration_online_finding_notes(findings, statement);
             RETURN NEXT;
         END LOOP;
         RETURN;
@@ -166,7 +169,8 @@ BEGIN
                 || coalesce('. Also locked: ' || altered.locked_too, '')
                 || coalesce('. Published by ' || altered.publications || ': widen the column at the subscribers first', '')
                 || CASE WHEN altered.is_partitioned THEN '. Indexes and not-null constraints of partitions that belong to one of the table are rebuilt: '
-                                                    'they get new names and the comment of the table''s, and lose a CLUSTER setting' ELSE '' END;
+                                                    'they get new names and the comment of the table''s, and lose a CLUSTER setting' ELSE '' END
+                || snowflake_internal.migration_finding_notes(findings, text 'type', altered.relation);
         RETURN NEXT;
     END LOOP;
 
@@ -188,7 +192,8 @@ BEGIN
             || format(E'    ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval();\n', key.quoted_name, key.column_name, extension_schema));
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := false;
-        note := snowflake_internal.migration_default_note(key.target, key.column_name);
+        note := snowflake_internal.migration_default_note(key.target, key.column_name)
+                || snowflake_internal.migration_finding_notes(findings, text 'default', key.target);
         RETURN NEXT;
     END LOOP;
 
@@ -241,10 +246,11 @@ COMMENT ON FUNCTION snowflake_internal.migration_limit_locks() IS
 
 -- The plan for the keys that a caller specifies, or for all keys of the unfinished
 -- online migration that they belong to.
+-- Compiling a query over the catalog takes longer than running it.
 CREATE FUNCTION snowflake_internal.migration_plan(targets regclass[], column_names name[], online boolean)
 RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
 LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
 BEGIN
     SELECT k.targets, k.column_names INTO targets, column_names
