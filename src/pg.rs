@@ -41,9 +41,9 @@ pub use callbacks::{
     on_transaction_end, transaction_nest_level, watch_statements,
 };
 pub use catalog::{
-    Class, extension_of, function_in, has_privilege_on, has_rights_of, lock_object, lock_relation,
-    may_become, may_execute, relation_in, result_type_of, role_name, schema_named,
-    schema_of_function,
+    Class, column_number, extension_of, function_in, has_privilege_on, has_rights_of, lock_object,
+    lock_relation, may_become, may_execute, may_read_column, relation_in, result_type_of,
+    role_name, schema_named, schema_of_function,
 };
 pub use composite::{Composite, CompositeResult};
 pub use parse::{NameKind, literal, plain_names, quoted};
@@ -53,7 +53,7 @@ pub use relation::{Column, Mode, Relation, Row};
 pub use rights::{SearchPath, TextArray, count_statements, first_row, with_rights_of};
 pub use sequence::{Sequence, sequence_data};
 pub use table::{Table, Unfit};
-pub use text::{AsciiText, EncodedText, Name, Names, Text};
+pub use text::{AsciiText, EncodedText, Name, Names, OwnText, Text};
 pub use trigger::{Trigger, TriggerResult, set_state as set_trigger_state};
 
 /// Declares what an argument's or a result's type is called in SQL.

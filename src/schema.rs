@@ -313,12 +313,22 @@ extension_sql_file!(
     requires = ["migration_columns"]
 );
 extension_sql_file!(
+    "../sql/internal/migration/findings.sql",
+    name = "migration_findings",
+    requires = [
+        "migration_columns",
+        migration::code::snowflake_migration_code,
+        migration::code::snowflake_migration_calls
+    ]
+);
+extension_sql_file!(
     "../sql/internal/migration/plan.sql",
     name = "migration_steps",
     requires = [
         "migration_swap",
         "migration_lock_table",
-        "migration_index_functions"
+        "migration_index_functions",
+        "migration_findings"
     ]
 );
 extension_sql_file!(
@@ -334,6 +344,16 @@ extension_sql_file!(
 extension_sql_file!(
     "../sql/public/migrate.sql",
     name = "migrate",
+    requires = ["migration_steps"]
+);
+extension_sql_file!(
+    "../sql/public/migration_references.sql",
+    name = "migration_references",
+    requires = ["migration_findings"]
+);
+extension_sql_file!(
+    "../sql/public/migration_survey.sql",
+    name = "migration_survey",
     requires = ["migration_steps"]
 );
 extension_sql_file!(
@@ -357,7 +377,10 @@ extension_sql_file!(
     requires = [
         "mark",
         "migration_columns",
+        "migration_revert",
         "monitor",
+        migration::records::snowflake_migration_first_id_of,
+        migration::sequence::snowflake_migration_sequence_state,
         sql::bounds::snowflake_max_id,
         sql::read::snowflake_node_id,
         sql::read::snowflake_backend_id

@@ -7,8 +7,9 @@
 --
 -- Findings: each one has a number of rows and the largest value in them. For
 -- duplicates, the number is that of the surplus rows. A row may be in several
--- findings. Values below first_id, if it is given, are not snowflake IDs: they
--- are in that finding and among the duplicates only. Fields are decoded with
+-- findings. Values below first_id, if it is given or recorded, are not snowflake
+-- IDs: they are in that finding, among the duplicates, and among those of the
+-- former sequence only. Fields are decoded with
 -- this server's layout, also those of other servers' IDs. It is an error if row
 -- security hides rows from the caller, because hidden rows cannot be checked.
 --
@@ -62,7 +63,7 @@ DECLARE
     column_number smallint;
     column_type oid;
     numbers text;
-    start CONSTANT bigint := coalesce(first_id, -highest_possible - 1);
+    start bigint;
     last_of_layout CONSTANT bigint := @extschema@.snowflake_max_id(timestamptz 'infinity');
     own_node integer;
     is_generating boolean;
@@ -89,6 +90,11 @@ DECLARE
     id_layout text;
     server_layout text;
     answer text[];
+    origin snowflake_internal.origins;
+    former_sequence regclass;
+    former_value bigint;
+    former bigint;
+    former_top bigint;
 BEGIN
     -- The column whose default is snowflake_nextval(), otherwise the one that
     -- takes or took its values from a sequence.
@@ -130,6 +136,9 @@ BEGIN
                   HINT = 'Snowflake IDs are bigint; earlier IDs may be integer or smallint.';
     END IF;
     numbers := format('SELECT audited.%I::bigint AS id FROM %s AS audited WHERE audited.%I', audited_column, target, audited_column);
+
+    -- The rows of a migrated column that are older than its snowflake IDs.
+    start := coalesce(first_id, snowflake_internal.migration_first_id_of(target, audited_column), -highest_possible - 1);
 
     -- This server.
     SELECT s.node_id, s.preloaded AND s.node_id IS NOT NULL AND NOT pg_is_in_recovery(),
@@ -256,10 +265,31 @@ BEGIN
                      (is_before_first, 'IDs below first_id')) AS name (kind, text) ON name.kind = g.kind
         GROUP BY name.kind, name.text
         ORDER BY array_position(ARRAY[is_negative, is_outside, is_of_other_node, is_before_first], name.kind);
+    -- The former sequence, whose value the table's owner may know. Its values since
+    -- the migration are rows only if something other than the default used it for them.
+    IF snowflake_internal.migration_is_switched(target, audited_column) THEN
+        origin := snowflake_internal.migration_origin(target, audited_column);
+        former_sequence := snowflake_internal.migration_sequence_by_name(origin.sequence_schema, origin.sequence_name);
+    END IF;
+    IF former_sequence IS NOT NULL AND origin.reverted_at IS NULL AND (origin.sequence_options ->> 'increment')::bigint > 0 THEN
+        origin.sequence_last_value := coalesce(origin.sequence_last_value, (origin.sequence_options ->> 'next')::bigint - 1);
+        SELECT CASE WHEN s.is_called THEN s.last_value END INTO former_value
+        FROM snowflake_internal.migration_sequence_state(former_sequence, target) AS s;
+        IF former_value > origin.sequence_last_value THEN
+            answer := snowflake_internal.migration_read(target, format(
+                'SELECT count(*) AS count, max(d.id) AS top FROM (%s > %L::bigint AND audited.%I <= %L::bigint) AS d',
+                numbers, origin.sequence_last_value, audited_column, least(former_value, origin.first_id - 1)));
+            former := answer[1];
+            former_top := answer[2];
+        END IF;
+    END IF;
+    IF former > 0 THEN
+        RETURN QUERY SELECT 'IDs from the former sequence since the migration', former, former_top;
+    END IF;
     IF not_own > 0 THEN
         RETURN QUERY SELECT 'IDs with this server''s node number that it cannot have issued', not_own, not_own_top;
     END IF;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_audit(target regclass, column_name name, expected_nodes integer[], first_id bigint) IS
-    'Checks the IDs in a column: one row for each kind of problem, with the number of IDs and the largest; no rows if there is none';
+    'Checks the IDs in a column: one row for each kind of problem, with the number of IDs and the largest; no rows if there is none. Values below first_id are old; the default is the first snowflake ID of a migrated column, as recorded';

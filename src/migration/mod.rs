@@ -9,6 +9,7 @@
 //! The caller's rights to a relation are checked before it is locked, and again
 //! afterwards.
 
+mod code;
 mod deferrable;
 mod expression;
 mod guard;

@@ -55,6 +55,29 @@ fn snowflake_migration_origin(
     or_report(read(call.function(), ORIGINS, &key))
 }
 
+// The number bounds the column's own IDs, so a role that may read these learns
+// nothing that it could not find out. The rest of the row is for the owner.
+#[pg_extern(requires = ["migration_records"], sql = r#"
+CREATE FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) RETURNS bigint
+    STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) IS
+    'Used by snowflake_audit: origins.first_id_ever of a migrated column, for roles that may read the column; otherwise NULL';
+"#)]
+fn snowflake_migration_first_id_of(
+    target: pg_sys::Oid,
+    column_name: Name<'_>,
+    call: Call<'_>,
+) -> Option<i64> {
+    let key = Key::new(ORIGINS, target, column_name, None);
+    let class = class_of(target).ok()?;
+    let number = pg::column_number(target, &key.column)?;
+    let user = pg::current_user();
+    if !pg::has_rights_of(user, class.owner) && !pg::may_read_column(target, number, user) {
+        return None;
+    }
+    or_report(first_id_ever(call.function(), &key))
+}
+
 #[pg_extern(requires = ["migration_records"], sql = r#"
 CREATE FUNCTION snowflake_internal.migration_keep_origin(origin snowflake_internal.origins) RETURNS void
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
@@ -152,6 +175,20 @@ fn read(
     let columns = records.columns()?;
     let found = |row: Row<'_>| columns.is_about(row, key).then(|| row.to_composite());
     Ok(records.table.scan(found))
+}
+
+/// `first_id_ever` in the row with this key.
+fn first_id_ever(function: pg_sys::Oid, key: &Key) -> Result<Option<i64>, Error> {
+    let records = Records::open(function, ORIGINS, Mode::Read)?;
+    let columns = records.columns()?;
+    let first_id = records
+        .table
+        .columns()
+        .find(c"first_id_ever")
+        .and_then(|column| column.of_type(pg_sys::INT8OID))
+        .ok_or_else(|| records.missing())?;
+    let found = |row: Row<'_>| columns.is_about(row, key).then(|| row.bigint(first_id));
+    Ok(records.table.scan(found).flatten())
 }
 
 /// Writes a row in the place of the one with its key, if any.

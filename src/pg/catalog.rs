@@ -80,6 +80,34 @@ pub fn has_privilege_on(relation: pg_sys::Oid, role: pg_sys::Oid, privileges: u3
     result == pg_sys::AclResult::ACLCHECK_OK
 }
 
+/// Whether a role may read a column of a relation; `column` is its number.
+pub fn may_read_column(
+    relation: pg_sys::Oid,
+    column: pg_sys::AttrNumber,
+    role: pg_sys::Oid,
+) -> bool {
+    if has_privilege_on(relation, role, pg_sys::ACL_SELECT) {
+        return true;
+    }
+    // SAFETY: looks privileges up; raises an error if there is no such column.
+    let result = unsafe {
+        pg_sys::pg_attribute_aclcheck(
+            relation,
+            column,
+            role,
+            pg_sys::ACL_SELECT as pg_sys::AclMode,
+        )
+    };
+    result == pg_sys::AclResult::ACLCHECK_OK
+}
+
+/// The number of a relation's column of this name.
+pub fn column_number(relation: pg_sys::Oid, name: &CStr) -> Option<pg_sys::AttrNumber> {
+    // SAFETY: a catalog lookup with a valid name.
+    let number = unsafe { pg_sys::get_attnum(relation, name.as_ptr()) };
+    (number > 0).then_some(number)
+}
+
 /// Whether the current user may execute a function.
 #[cfg(feature = "pg15")]
 pub fn may_execute(function: pg_sys::Oid) -> bool {

@@ -275,6 +275,12 @@ impl<'a> Row<'a> {
         Some(unsafe { Text::from_datum(value) })
     }
 
+    /// The number in a column of type `bigint`; `None` for NULL and other types.
+    pub fn bigint(self, column: Column<'_>) -> Option<i64> {
+        let value = self.value(column.of_type(pg_sys::INT8OID)?)?;
+        Some(value.value() as i64)
+    }
+
     /// A copy of the row with another value in a `bigint` column.
     ///
     /// # Panics

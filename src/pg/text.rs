@@ -215,3 +215,25 @@ unsafe impl BoxRet for AsciiText {
 }
 
 super::sql_type!(result AsciiText, "text");
+
+/// A `text` as a result, of bytes in the database's encoding.
+pub struct OwnText(pg_sys::Datum);
+
+impl OwnText {
+    /// The bytes are in the database's encoding, as those of a [`Text`] are.
+    pub fn new(bytes: &[u8]) -> Self {
+        OwnText(pg_sys::Datum::from(
+            varlena::rust_byte_slice_to_bytea(bytes).into_pg(),
+        ))
+    }
+}
+
+// SAFETY: a `text`, which is what its SQL type says, in the caller's memory.
+unsafe impl BoxRet for OwnText {
+    unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> pgrx::datum::Datum<'fcx> {
+        // SAFETY: as above.
+        unsafe { fcinfo.return_raw_datum(self.0) }
+    }
+}
+
+super::sql_type!(result OwnText, "text");

@@ -17,20 +17,22 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
     'Used by snowflake_migration_plan: fails unless the caller owns the table';
 
--- The present source of a column's values.
+-- The present source of a column's values. The switch calls this while it holds the
+-- table's lock, so it reads nothing about other tables.
 CREATE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
 RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT coalesce(k.kind, 'none'), format_type(a.atttypid, a.atttypmod), pg_get_expr(f.adbin, f.adrelid), k.sequence
+    SELECT coalesce(k.kind, 'none'), format_type(a.atttypid, a.atttypmod), pg_get_expr(f.adbin, f.adrelid), k.sequence::regclass
     FROM pg_attribute AS a
-    JOIN pg_class AS c ON c.oid = a.attrelid
-    JOIN pg_namespace AS n ON n.oid = c.relnamespace
     LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
-    LEFT JOIN @extschema@.snowflake_serial_columns AS k
-        ON k.schema_name = n.nspname AND k.table_name = c.relname AND k.column_name = a.attname
+    LEFT JOIN LATERAL (
+        SELECT s.kind, s.sequence FROM snowflake_internal.sequence_columns AS s
+        WHERE s.relation = a.attrelid AND s.attribute = a.attnum
+        ORDER BY s.sequence
+        LIMIT 1
+    ) AS k ON true
     WHERE a.attrelid = target AND a.attname = migration_source.column_name
-    LIMIT 1
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: the present source of a column''s values';

@@ -92,6 +92,7 @@ DECLARE
     -- The columns of tables that have views or other such objects.
     widened regclass[];
     widened_columns name[];
+    findings jsonb;
 BEGIN
     IF is_narrow OR NOT is_switched THEN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code)
@@ -113,6 +114,7 @@ BEGIN
                       HINT = 'Nothing was changed. Remove the obstacles, then request the plan again.';
         END IF;
     END IF;
+    findings := snowflake_internal.migration_warn(targets, column_names, coalesce(online, false) AND is_narrow);
     step := 0;
     in_transaction := true;
 
@@ -141,6 +143,7 @@ BEGIN
             FROM snowflake_internal.migration_online_steps(targets, column_names) AS s
         LOOP
             step := step + 1;
+            note := note || snowflake_internal.migration_online_finding_notes(findings, statement);
             RETURN NEXT;
         END LOOP;
         RETURN;
@@ -191,7 +194,9 @@ BEGIN
                              HAVING count(p.publications) > 0), '')
                 || CASE WHEN EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = ANY (widened))
                         THEN '. Indexes and not-null constraints of partitions that belong to one of the table are rebuilt: '
-                             'they get new names and the comment of the table''s, and lose a CLUSTER setting' ELSE '' END;
+                             'they get new names and the comment of the table''s, and lose a CLUSTER setting' ELSE '' END
+                || coalesce((SELECT string_agg(snowflake_internal.migration_finding_notes(findings, text 'type', w.relation), '')
+                             FROM (SELECT DISTINCT t.relation FROM unnest(widened) AS t (relation)) AS w), '');
         RETURN NEXT;
     END IF;
 
@@ -230,7 +235,8 @@ BEGIN
                 || CASE WHEN states IS NOT NULL THEN '. Foreign keys with disabled triggers are created again: their states are restored' ELSE '' END
                 || coalesce('. Published by ' || altered.publications || ': widen the column at the subscribers first', '')
                 || CASE WHEN altered.is_partitioned THEN '. Indexes and not-null constraints of partitions that belong to one of the table are rebuilt: '
-                                                    'they get new names and the comment of the table''s, and lose a CLUSTER setting' ELSE '' END;
+                                                    'they get new names and the comment of the table''s, and lose a CLUSTER setting' ELSE '' END
+                || snowflake_internal.migration_finding_notes(findings, text 'type', altered.relation);
         RETURN NEXT;
     END LOOP;
 
@@ -260,7 +266,8 @@ BEGIN
                                 snowflake_internal.migration_key_arguments(ARRAY[key.target], ARRAY[key.column_name])) ELSE '' END);
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := false;
-        note := snowflake_internal.migration_default_note(key.target, key.column_name);
+        note := snowflake_internal.migration_default_note(key.target, key.column_name)
+                || snowflake_internal.migration_finding_notes(findings, text 'default', key.target);
         RETURN NEXT;
     END LOOP;
 
@@ -321,11 +328,12 @@ COMMENT ON FUNCTION snowflake_internal.migration_limit_locks() IS
 
 -- The plan for the keys that a caller specifies, or for all keys of the unfinished
 -- online migration that they belong to.
+-- Compiling a query over the catalog takes longer than running it.
 CREATE FUNCTION snowflake_internal.migration_plan(
     targets regclass[], column_names name[], online boolean, search_path text DEFAULT NULL
 ) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
 LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
 BEGIN
     SELECT k.targets, k.column_names INTO targets, column_names
