@@ -54,15 +54,24 @@ pub fn many(keys: usize, rows: usize) -> Many {
             let action = ["", " ON DELETE CASCADE", " ON DELETE SET NULL"][next(3)];
             columns += &format!(", {0}_id int REFERENCES {0}{action}", name(*parent));
         }
-        let key = if n < keys { "id serial PRIMARY KEY" } else { "key uuid PRIMARY KEY DEFAULT gen_random_uuid()" };
+        let key = if n < keys {
+            "id serial PRIMARY KEY"
+        } else {
+            "key uuid PRIMARY KEY DEFAULT gen_random_uuid()"
+        };
         setup += &format!("CREATE TABLE {table} ({key}{columns}, note text);\n");
         for parent in &parents {
             setup += &format!("CREATE INDEX ON {table} ({}_id);\n", name(*parent));
         }
         // Row n of a table references row n of others.
-        let names: String = parents.iter().map(|parent| format!("{}_id, ", name(*parent))).collect();
+        let names: String = parents
+            .iter()
+            .map(|parent| format!("{}_id, ", name(*parent)))
+            .collect();
         let values = "n, ".repeat(parents.len());
-        setup += &format!("INSERT INTO {table} ({names}note) SELECT {values}'n' FROM generate_series(1, {rows}) AS n;\n");
+        setup += &format!(
+            "INSERT INTO {table} ({names}note) SELECT {values}'n' FROM generate_series(1, {rows}) AS n;\n"
+        );
     }
     // Issues reference themselves, and the newest note of a project closes a circle.
     setup += "ALTER TABLE issues ADD COLUMN moved_to_id int REFERENCES issues;\n\

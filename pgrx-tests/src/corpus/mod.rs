@@ -87,7 +87,11 @@ impl Entry {
 
     /// The table and the column, as the arguments of a plan.
     pub fn arguments(&self) -> String {
-        format!("'{}', '{}'", self.table.replace('\'', "''"), self.column.replace('\'', "''"))
+        format!(
+            "'{}', '{}'",
+            self.table.replace('\'', "''"),
+            self.column.replace('\'', "''")
+        )
     }
 }
 

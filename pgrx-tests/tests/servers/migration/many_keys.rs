@@ -81,7 +81,10 @@ fn narrow(client: &mut Client) -> Result<(i64, i64)> {
 /// Rows that were inserted since have snowflake IDs, in every table with a key.
 fn insert_everywhere(client: &mut Client, keys: &[String]) -> Result<()> {
     for key in keys {
-        let id = number(client, &format!("INSERT INTO {key} (note) VALUES ('new') RETURNING id"))?;
+        let id = number(
+            client,
+            &format!("INSERT INTO {key} (note) VALUES ('new') RETURNING id"),
+        )?;
         ensure!(id > 1 << 40, "{key}: {id} is no snowflake ID");
     }
     Ok(())
@@ -103,7 +106,10 @@ fn a_hundred_and_fifty_keys_rewrite_each_table_once() -> Result<()> {
     let (_, online_took) = plan(client, &tables.keys, true)?;
     let planned = steps.iter().filter(|step| step.rewrites).count();
     let begun = Instant::now();
-    client.batch_execute(&format!("CALL snowflake_migrate_tables({})", array(&tables.keys)))?;
+    client.batch_execute(&format!(
+        "CALL snowflake_migrate_tables({})",
+        array(&tables.keys)
+    ))?;
     let together = begun.elapsed();
     let rewritten: Vec<String> = column(client, "SELECT name FROM rewritten")?;
     let mut once = rewritten.clone();
@@ -115,10 +121,17 @@ fn a_hundred_and_fifty_keys_rewrite_each_table_once() -> Result<()> {
     assert_eq!(narrow(client)?, (0, 0));
     assert_eq!(foreign_keys(client)?, keys);
     let mut after = online::contents(client, &columns)?;
-    after.extend(rows.get_key_value("public.rewritten").map(|(name, it)| (name.clone(), it.clone())));
+    after.extend(
+        rows.get_key_value("public.rewritten")
+            .map(|(name, it)| (name.clone(), it.clone())),
+    );
     assert!(after == rows, "rows have changed");
     let (left, _) = plan(client, &tables.keys, false)?;
-    assert!(left.is_empty(), "left to do: {:?}", online::statements(&left));
+    assert!(
+        left.is_empty(),
+        "left to do: {:?}",
+        online::statements(&left)
+    );
     insert_everywhere(client, &tables.keys)?;
     println!(
         "150 keys in one plan: {} tables, {} columns, {} foreign keys; planned in {took:.2?} (online: {online_took:.2?}); \
@@ -182,9 +195,19 @@ fn twelve_keys_online_copy_each_table_once() -> Result<()> {
     let middle = steps.iter().position(Step::is_swap).context("no swap")?;
     assert_eq!(steps.iter().filter(|step| step.is_backfill()).count(), 1);
     run(client, online::statements(&steps[..middle]))?;
-    client.batch_execute(&format!("CALL snowflake_migrate_revert('{}')", tables.keys[5]))?;
-    assert_same_schema(&online::unordered(&before), &online::unordered(&schema(&cluster, "one_plan")?), "cancelled");
-    assert!(online::contents(client, &columns)? == rows, "rows have changed");
+    client.batch_execute(&format!(
+        "CALL snowflake_migrate_revert('{}')",
+        tables.keys[5]
+    ))?;
+    assert_same_schema(
+        &online::unordered(&before),
+        &online::unordered(&schema(&cluster, "one_plan")?),
+        "cancelled",
+    );
+    assert!(
+        online::contents(client, &columns)? == rows,
+        "rows have changed"
+    );
 
     client.batch_execute(reset)?;
     let begun = Instant::now();
@@ -194,13 +217,19 @@ fn twelve_keys_online_copy_each_table_once() -> Result<()> {
     let wanted = ROWS * narrow_tables;
     let counts = updated(client, &tables.tables, wanted)?;
     for (table, count) in &counts {
-        assert!(*count <= ROWS, "{count} rows of {table} were written, which has {ROWS}");
+        assert!(
+            *count <= ROWS,
+            "{count} rows of {table} were written, which has {ROWS}"
+        );
     }
     let written: i64 = counts.values().sum();
     assert_eq!(written, wanted);
     assert_eq!(narrow(client)?, (0, 0));
     assert_eq!(foreign_keys(client)?, keys);
-    assert!(online::contents(client, &columns)? == rows, "rows have changed");
+    assert!(
+        online::contents(client, &columns)? == rows,
+        "rows have changed"
+    );
     assert_eq!(number(client, "SELECT count(*) FROM rewritten")?, 0);
     insert_everywhere(client, &tables.keys)?;
 
@@ -225,11 +254,20 @@ fn twelve_keys_online_copy_each_table_once() -> Result<()> {
 
     for key in &tables.keys {
         client.batch_execute(&format!("CALL snowflake_migrate_revert('{key}')"))?;
-        let id = number(client, &format!("INSERT INTO {key} (note) VALUES ('old') RETURNING id"))?;
+        let id = number(
+            client,
+            &format!("INSERT INTO {key} (note) VALUES ('old') RETURNING id"),
+        )?;
         assert_eq!(id, ROWS + 1, "{key}");
     }
-    let wide = before.replace("_id integer", "_id bigint").replace("    id integer", "    id bigint");
-    assert_same_schema(&online::unordered(&wide), &online::unordered(&schema(&cluster, "one_plan")?), "reverted");
+    let wide = before
+        .replace("_id integer", "_id bigint")
+        .replace("    id integer", "    id bigint");
+    assert_same_schema(
+        &online::unordered(&wide),
+        &online::unordered(&schema(&cluster, "one_plan")?),
+        "reverted",
+    );
     Ok(())
 }
 
@@ -253,20 +291,32 @@ fn a_plan_with_sixty_referencing_tables_is_quick() -> Result<()> {
         for round in ["first", "again"] {
             let begun = Instant::now();
             let steps = online::plan_for(client, "'t'", online)?;
-            figures.push(format!("{} {round}: {:.0?} ({} steps)", if online { "online" } else { "window" }, begun.elapsed(), steps.len()));
+            figures.push(format!(
+                "{} {round}: {:.0?} ({} steps)",
+                if online { "online" } else { "window" },
+                begun.elapsed(),
+                steps.len()
+            ));
         }
     }
     // In the middle of an online migration there is more to look at.
     let (steps, last) = super::run_before(client, "'t'", Step::is_swap)?;
     let begun = Instant::now();
     let left = online::plan(client, "'t'")?;
-    figures.push(format!("online before the swap: {:.0?} ({} steps)", begun.elapsed(), left.len()));
+    figures.push(format!(
+        "online before the swap: {:.0?} ({} steps)",
+        begun.elapsed(),
+        left.len()
+    ));
     let begun = Instant::now();
     run(client, [&steps[last].statement])?;
     figures.push(format!("the swap: {:.0?}", begun.elapsed()));
     let begun = Instant::now();
     value(client, "SELECT count(*) FROM snowflake_migrations")?;
     figures.push(format!("snowflake_migrations: {:.0?}", begun.elapsed()));
-    println!("a key with 60 referencing tables, 120 references: {}", figures.join("; "));
+    println!(
+        "a key with 60 referencing tables, 120 references: {}",
+        figures.join("; ")
+    );
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 mod corpus;
 mod interrupted;
-mod newest_minor;
 mod many_keys;
+mod newest_minor;
 mod online_interrupted;
 mod online_load;
 mod online_sample_tables;
