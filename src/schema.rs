@@ -209,7 +209,10 @@ extension_sql_file!(
 extension_sql_file!(
     "../sql/internal/migration/functions.sql",
     name = "migration_functions",
-    requires = ["migration_columns"]
+    requires = [
+        "migration_columns",
+        migration::owner::snowflake_migration_run_as
+    ]
 );
 extension_sql_file!(
     "../sql/internal/migration/online/locks.sql",

@@ -189,8 +189,6 @@ pub(super) const ENTRIES: &[Entry] = &[
                 EXCEPTION WHEN restrict_violation THEN NULL; END;
             END $$",
         widened: &[("shop.orders", "id"), ("shop.items", "order_id")],
-        window: Outcome::Refused { sqlstate: "55000", obstacle: "trigger no_change of shop.orders uses column id", postgres: ("ALTER TABLE orders ALTER COLUMN id TYPE bigint", "0A000") },
-        online: Outcome::Refused { sqlstate: "55000", obstacle: "trigger no_change of shop.orders uses column id", postgres: ("ALTER TABLE orders DROP COLUMN id", "2BP01") },
         ..ENTRY
     },
     Entry {

@@ -25,6 +25,8 @@ pub(super) const ENTRIES: &[Entry] = &[
             SELECT expect((SELECT max(order_id) FROM open_orders_named) = (SELECT max(id) FROM orders WHERE status = 'new'), 'and the new one');
             UPDATE open_orders SET total = total + 1 WHERE id = (SELECT max(id) FROM orders);
             SELECT expect((SELECT count(*) FROM largest_open_orders) = 20, 'one for each customer')",
+        // Only reader, its members and superusers can restore what reader granted.
+        by_superuser: true,
         ..ENTRY
     },
     Entry {

@@ -8,32 +8,27 @@
 -- PL/pgSQL functions that triggers of the tables call, or whose source contains the
 -- name of one.
 CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
-RETURNS TABLE (function regprocedure, relation regclass, is_owned boolean, is_trigger boolean) LANGUAGE sql STABLE
+RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH RECURSIVE tree (oid, root) AS (
-        SELECT r.relation::oid, r.relation FROM unnest(relations) AS r (relation)
+    WITH RECURSIVE tree (oid) AS (
+        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
       UNION
-        SELECT i.inhrelid, t.root FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
+        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
     ), trigger_function AS MATERIALIZED (
-        SELECT DISTINCT g.tgfoid AS oid, t.root FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
-    ), named AS MATERIALIZED (
-        -- The caller has the rights of the owners of all tables that have changed.
-        SELECT c.oid::regclass AS relation, lower(c.relname) AS name, c.relowner
-        FROM pg_class AS c WHERE c.oid = ANY (relations) AND pg_has_role(c.relowner, 'USAGE')
+        SELECT DISTINCT g.tgfoid AS oid FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
     ), compiled AS MATERIALIZED (
-        SELECT p.oid, p.proowner, lower(p.prosrc) AS source
+        SELECT p.oid, lower(p.prosrc) AS source
         FROM pg_proc AS p
         JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
         WHERE NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
     )
-    SELECT DISTINCT ON (p.oid) p.oid::regprocedure, n.relation, pg_has_role(n.relowner, p.proowner, 'USAGE'), f.oid IS NOT NULL
+    SELECT p.oid::regprocedure, t.oid IS NOT NULL
     FROM compiled AS p
-    CROSS JOIN named AS n
-    LEFT JOIN trigger_function AS f ON f.oid = p.oid AND f.root = n.relation
+    LEFT JOIN trigger_function AS t ON t.oid = p.oid
     -- Part of another name too: to alter too many functions has no effect.
-    WHERE f.oid IS NOT NULL OR strpos(p.source, n.name) > 0
-    ORDER BY p.oid, pg_has_role(n.relowner, p.proowner, 'USAGE') DESC, f.oid, n.relation
+    WHERE t.oid IS NOT NULL
+       OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (relations) AND strpos(p.source, lower(c.relname)) > 0)
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[]) IS
     'Used by snowflake_internal.migration_recompile: functions that sessions may have compiled with the former types of columns';
@@ -45,24 +40,26 @@ RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
+    -- The caller has the rights of the owners of all tables that have changed.
     relations CONSTANT regclass[] := ARRAY(
-        SELECT DISTINCT r.relation FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r);
+        SELECT DISTINCT r.relation FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
     compiled record;
     left_out text[] := '{}';
 BEGIN
     FOR compiled IN
-        SELECT f.function, f.relation, f.is_owned, f.is_trigger, p.procost, p.prokind, p.prosecdef
+        SELECT f.function, f.is_trigger, p.proowner, p.procost, p.prokind, p.prosecdef
         FROM snowflake_internal.migration_compiled_functions(relations) AS f
         JOIN pg_proc AS p ON p.oid = f.function
         ORDER BY f.function::text
     LOOP
-        IF compiled.is_owned THEN
+        IF pg_has_role(compiled.proowner, 'USAGE') AND pg_has_role(compiled.proowner, 'MEMBER') THEN
             BEGIN
-                PERFORM snowflake_internal.migration_run(compiled.relation,
+                PERFORM snowflake_internal.migration_run_as(compiled.proowner,
                     CASE compiled.prokind
                         WHEN 'p' THEN format('ALTER PROCEDURE %s SECURITY %s', compiled.function,
                                              CASE WHEN compiled.prosecdef THEN 'DEFINER' ELSE 'INVOKER' END)
-                        ELSE format('ALTER FUNCTION %s COST %s', compiled.function, compiled.procost) END);
+                        ELSE format('ALTER FUNCTION %s COST %s', compiled.function, compiled.procost) END, text '');
                 CONTINUE;
             EXCEPTION WHEN OTHERS THEN
                 NULL;  -- For example altered or dropped at the same time.
