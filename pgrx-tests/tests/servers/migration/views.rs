@@ -111,7 +111,7 @@ SELECT line FROM (
   UNION ALL
     SELECT format('definition of %s: %s', name, pg_get_viewdef(oid)) FROM seen WHERE relkind <> 'i'
   UNION ALL
-    SELECT format('rows of %s: %s', name, CASE WHEN relispopulated THEN (xpath('/row/c/text()', query_to_xml(format('SELECT count(*) || left(md5(string_agg(x::text, '','' ORDER BY x::text)), 9) AS c FROM %s AS x', oid::regclass), false, true, '')))[1]::text END)
+    SELECT format('rows of %s: %s', name, CASE WHEN relispopulated THEN pg_temp.rows_of(oid) END)
     FROM seen WHERE relkind = 'm'
   UNION ALL
     SELECT format('column %s of %s: %s', a.attname, s.name, concat_ws(' | ', a.attnum, a.attacl, a.attstattarget, nullif(a.attstorage, y.typstorage), a.attcompression, a.attoptions, a.attcollation))
@@ -145,7 +145,13 @@ SELECT line FROM (
 
 /// What the catalog has about the objects of a shape.
 fn describe(client: &mut Client, schema: &str) -> Result<Vec<String>> {
-    client.batch_execute("SET search_path = pg_catalog")?;
+    client.batch_execute(
+        "SET search_path = pg_catalog;
+         CREATE OR REPLACE FUNCTION pg_temp.rows_of(relation oid, OUT rows text) LANGUAGE plpgsql AS $$
+         BEGIN
+             EXECUTE format('SELECT concat(count(*), '' '', md5(string_agg(x::text, '','' ORDER BY x::text))) FROM %s AS x', relation::regclass) INTO rows;
+         END $$",
+    )?;
     let rows = client
         .query(DESCRIBE, &[&format!("{schema}%")])
         .context("describing")?;

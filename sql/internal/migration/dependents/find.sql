@@ -64,9 +64,10 @@ AS $function$
       UNION
         SELECT e.class, e.object, p.length + 1
         FROM path AS p JOIN edge AS e ON e.above_class = p.class AND e.above = p.object
-        WHERE p.length <= (SELECT count(*) FROM node)
+        -- Without a circle, no path is longer than the number of nodes.
+        WHERE p.length <= 2 * (SELECT count(*) FROM node)
     ), placed AS (
-        SELECT p.class, p.object, nullif(max(p.length), (SELECT count(*) + 1 FROM node)::integer) AS place
+        SELECT p.class, p.object, CASE WHEN max(p.length) <= (SELECT count(*) FROM node) THEN max(p.length) END AS place
         FROM path AS p GROUP BY p.class, p.object
     )
     SELECT p.place,
