@@ -232,6 +232,12 @@ BEGIN
         note := format('widens %s; rewrites the table and its indexes (%s now; needs as much additional disk space while it runs, and as much WAL) and checks its foreign keys again',
                        altered.names, altered.size)
                 || coalesce('. Also locked: ' || altered.locked_too, '')
+                || coalesce((SELECT format('. Needs about %s locks, and the server has room for about %s: if it fails (53200), set max_locks_per_transaction to at least %s and restart the server',
+                                           n.locks, s.slots * s.per_transaction, ceil(n.locks::numeric / s.slots))
+                             FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n
+                             CROSS JOIN (SELECT snowflake_internal.migration_lock_slots() AS slots,
+                                                current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
+                             WHERE n.relation = altered.relation AND n.locks > s.slots * s.per_transaction), '')
                 || CASE WHEN states IS NOT NULL THEN '. Foreign keys with disabled triggers are created again: their states are restored' ELSE '' END
                 || coalesce('. Published by ' || altered.publications || ': widen the column at the subscribers first', '')
                 || CASE WHEN altered.is_partitioned THEN '. Indexes and not-null constraints of partitions that belong to one of the table are rebuilt: '

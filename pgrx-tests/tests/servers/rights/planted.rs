@@ -388,14 +388,23 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
     let definer = list("p.prosecdef")?;
     let allowed: Vec<&str> = DEFINER.iter().map(|(routine, _)| *routine).collect();
     assert_eq!(definer, allowed, "SECURITY DEFINER routines");
-    // It commits, so it must have no SET clause: its text qualifies everything.
+    // Those of the backfill commit, and the others pass the caller's search path on.
+    // So they must have no SET clause, and their texts qualify everything.
     let without_path = list(
         "l.lanname IN ('sql', 'plpgsql') AND p.prosqlbody IS NULL
          AND NOT coalesce(p.proconfig @> ARRAY['search_path=pg_catalog, pg_temp'], false)",
     )?;
     assert_eq!(
         without_path,
-        ["snowflake_migrate_backfill(regclass,name,integer,interval,interval)"],
+        [
+            "snowflake_migrate(regclass,name)",
+            "snowflake_migrate_backfill(regclass,name,integer,interval,interval)",
+            "snowflake_migrate_backfill_tables(regclass[],name[],integer,interval,interval)",
+            "snowflake_migrate_revert(regclass,name)",
+            "snowflake_migrate_tables(regclass[],name[])",
+            "snowflake_migration_plan(regclass,name,boolean)",
+            "snowflake_migration_plan_tables(regclass[],name[],boolean)",
+        ],
         "routines without a search path of their own"
     );
     // What is put together goes through the two functions that take the rights
@@ -409,7 +418,7 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
     let strange: Vec<String> = column(&mut client, STRANGE)?;
     assert!(strange.is_empty(), "{strange:#?}");
     println!(
-        "rights: {all} routines, {} of them with their owner's rights, 1 without a search path of its own, none runs a text",
+        "rights: {all} routines, {} of them with their owner's rights, 7 without a search path of their own, none runs a text",
         definer.len()
     );
     Ok(())
