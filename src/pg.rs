@@ -40,8 +40,9 @@ pub use callbacks::{
     on_transaction_end, transaction_nest_level, watch_statements,
 };
 pub use catalog::{
-    Class, column_number, extension_of, function_in, has_privilege_on, has_rights_of, lock_object, lock_relation, may_read_column,
-    may_execute, relation_in, result_type_of, schema_named, schema_of_function,
+    Class, column_number, extension_of, function_in, has_privilege_on, has_rights_of, lock_object,
+    lock_relation, may_execute, may_read_column, relation_in, result_type_of, schema_named,
+    schema_of_function,
 };
 pub use composite::{Composite, CompositeResult};
 pub use planner::{Replacement, Simplify, SupportRequest, in_memory_context, memory_context_has};

@@ -218,7 +218,11 @@ fn name_token(name: Vec<u8>) -> Token {
     }
     let mut token = vec![b'"'];
     for byte in name {
-        token.extend_from_slice(if byte == b'"' { b"\"\"" } else { std::slice::from_ref(&byte) });
+        token.extend_from_slice(if byte == b'"' {
+            b"\"\""
+        } else {
+            std::slice::from_ref(&byte)
+        });
     }
     token.push(b'"');
     token

@@ -68,13 +68,22 @@ pub fn has_privilege_on(relation: pg_sys::Oid, role: pg_sys::Oid, privileges: u3
 }
 
 /// Whether a role may read a column of a relation; `column` is its number.
-pub fn may_read_column(relation: pg_sys::Oid, column: pg_sys::AttrNumber, role: pg_sys::Oid) -> bool {
+pub fn may_read_column(
+    relation: pg_sys::Oid,
+    column: pg_sys::AttrNumber,
+    role: pg_sys::Oid,
+) -> bool {
     if has_privilege_on(relation, role, pg_sys::ACL_SELECT) {
         return true;
     }
     // SAFETY: looks privileges up; raises an error if there is no such column.
     let result = unsafe {
-        pg_sys::pg_attribute_aclcheck(relation, column, role, pg_sys::ACL_SELECT as pg_sys::AclMode)
+        pg_sys::pg_attribute_aclcheck(
+            relation,
+            column,
+            role,
+            pg_sys::ACL_SELECT as pg_sys::AclMode,
+        )
     };
     result == pg_sys::AclResult::ACLCHECK_OK
 }

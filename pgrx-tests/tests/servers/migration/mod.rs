@@ -1,5 +1,6 @@
 //! Replacing serial columns, in a maintenance window and online.
 
+mod findings;
 mod interrupted;
 mod online_interrupted;
 mod online_load;
@@ -11,6 +12,7 @@ mod rights;
 mod sample_tables;
 mod servers;
 mod several_tables;
+mod survey;
 
 use std::thread;
 use std::time::{Duration, Instant};
