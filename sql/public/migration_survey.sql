@@ -1,5 +1,42 @@
--- The survey looks at each column in a subtransaction, so an error at one of them
--- is a text in its row. The functions of the application are read once, for all
+-- The obstacles of each of several keys. Checking many keys at once takes little
+-- longer than checking one, so they are divided only if some of them has an
+-- obstacle. An error is an obstacle too.
+CREATE FUNCTION snowflake_internal.migration_survey_obstacles(targets regclass[], column_names name[], online boolean)
+RETURNS TABLE (target regclass, column_name name, obstacles text[])
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    half CONSTANT integer := cardinality(targets) / 2;
+    found text[];
+BEGIN
+    IF coalesce(cardinality(targets), 0) = 0 THEN
+        RETURN;
+    END IF;
+    BEGIN
+        IF online IS NULL THEN
+            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
+                           FROM snowflake_internal.migration_obstacles(targets, column_names) AS o);
+        ELSE
+            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
+                           FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, online) AS o);
+        END IF;
+    EXCEPTION WHEN OTHERS THEN
+        found := ARRAY[SQLERRM];
+    END;
+    IF cardinality(targets) = 1 OR cardinality(found) = 0 THEN
+        RETURN QUERY SELECT k.target, k.column_name, found FROM unnest(targets, column_names) AS k (target, column_name);
+    ELSE
+        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[:half], column_names[:half], online) AS o;
+        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[half + 1:], column_names[half + 1:], online) AS o;
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_survey_obstacles(targets regclass[], column_names name[], online boolean) IS
+    'Used by snowflake_migration_survey: the obstacles of each column; online is NULL for those of both kinds of plan';
+
+-- An error at a column is a text in its row, because each check is in a
+-- subtransaction. The functions of the application are read once, for all
 -- columns together. Compiling a query over the catalog takes longer than running
 -- it, so jit is off.
 CREATE FUNCTION snowflake_migration_survey(schema_name name DEFAULT NULL)
@@ -19,7 +56,8 @@ DECLARE
     finding_error text;
     key record;
     is_narrow boolean;
-    common_obstacles text[];
+    checked jsonb;
+    place text;
     linked_relations regclass[];
     linked_columns name[];
 BEGIN
@@ -41,6 +79,17 @@ BEGIN
     EXCEPTION WHEN OTHERS THEN
         finding_error := SQLERRM;
     END;
+
+    SELECT coalesce(jsonb_object_agg(c.kind || ' ' || c.target::oid || ' ' || c.column_name, c.obstacles), '{}') INTO checked
+    FROM (SELECT 'common' AS kind, o.*
+          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, NULL) AS o
+        UNION ALL
+          SELECT 'window', o.*
+          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, false) AS o
+        UNION ALL
+          SELECT 'online', o.*
+          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, true) AS o) AS c
+    WHERE c.obstacles <> '{}';
 
     FOR key IN
         SELECT DISTINCT ON (n.nspname, s.table_name, s.column_name)
@@ -77,18 +126,14 @@ BEGIN
                   CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
                   JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r'
                   WHERE r.is_narrow) AS t;
-            common_obstacles := ARRAY(
-                SELECT format('%s. %s', o.obstacle, o.remedy)
-                FROM snowflake_internal.migration_obstacles(ARRAY[key.relation], ARRAY[key.attname]) AS o);
-            window_obstacles := common_obstacles || ARRAY(
-                SELECT format('%s. %s', o.obstacle, o.remedy)
-                FROM snowflake_internal.migration_plan_kind_obstacles(ARRAY[key.relation], ARRAY[key.attname], false) AS o);
+            place := format(' %s %s', key.relation::oid, key.attname);
+            window_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
+                                || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('window' || place)) AS o);
             window_way := CASE WHEN cardinality(window_obstacles) > 0 THEN 'not possible'
                                WHEN is_narrow THEN 'rewrite' ELSE 'catalog only' END;
             IF is_narrow THEN
-                online_obstacles := common_obstacles || ARRAY(
-                    SELECT format('%s. %s', o.obstacle, o.remedy)
-                    FROM snowflake_internal.migration_plan_kind_obstacles(ARRAY[key.relation], ARRAY[key.attname], true) AS o);
+                online_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
+                                    || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('online' || place)) AS o);
                 online_way := CASE WHEN cardinality(online_obstacles) > 0 THEN 'not possible' ELSE 'possible' END;
             ELSE
                 online_way := 'not needed';

@@ -93,6 +93,11 @@ AS $function$
         FROM inserting AS i
         CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) (?:as [^ ]+ )?(?:values|select|with|table) ', 'g') AS m
         WHERE online
+    ), returning_rows AS MATERIALIZED (
+        -- Few functions return rows of these tables, so only their bodies are read.
+        SELECT b.oid, b.prorettype, b.code
+        FROM body AS b
+        WHERE b.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online AND t.is_narrow)
     ), fired AS MATERIALIZED (
         SELECT h.tgfoid, h.tgtype, h.tgnewtable, h.tgoldtable, l.relation, l.attname, l.is_narrow, l.is_key,
                l.column_code, l.column_pattern, b.code, b.prosrc, p.prosrc = 'autoinc' AND p.probin LIKE '%autoinc%' AS is_autoinc,
@@ -215,8 +220,8 @@ AS $function$
            format('returns rows of %s and names their columns, and the migration adds a column', t.relation),
            'Use SELECT * there, or declare the columns: RETURNS TABLE (...).', false, 'shadow'
     FROM linked_table AS t
-    JOIN body AS b ON b.prorettype = t.reltype
-    WHERE online AND t.is_narrow AND b.code ~ ' select ' AND b.code !~ ' (?:select|,|\.) \* '
+    JOIN returning_rows AS b ON b.prorettype = t.reltype
+    WHERE b.code ~ ' select ' AND b.code !~ ' (?:select|,|\.) \* '
   UNION ALL
     SELECT c.relation, c.attname, c.object,
            format('passes column %I to %s, which has no form for a bigint', c.attname, c.signature),

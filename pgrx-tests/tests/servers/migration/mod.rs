@@ -2,6 +2,7 @@
 
 mod corpus;
 mod edges;
+mod findings;
 mod interrupted;
 mod many_keys;
 mod newest_minor;
@@ -17,6 +18,7 @@ mod rights;
 mod sample_tables;
 mod servers;
 mod several_tables;
+mod survey;
 mod views;
 
 use std::thread;

@@ -1050,3 +1050,98 @@ fn a_server_that_issues_no_ids_looks_for_all_but_its_own() -> Result<()> {
     }
     Ok(())
 }
+
+/// The first ID of a migrated column is recorded, and is the default of `first_id`.
+#[test]
+fn old_rows_of_a_migrated_column_are_below_its_first_id() -> Result<()> {
+    let cluster = Cluster::builder()
+        .conf("snowflake.node_id", 0)
+        .start_with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(
+        "CREATE TABLE orders (id serial PRIMARY KEY, n int, note text);
+         INSERT INTO orders (n) SELECT n FROM generate_series(1, 50000) AS n;
+         CREATE ROLE reader; CREATE ROLE other; GRANT SELECT (id) ON orders TO reader; GRANT SELECT (n) ON orders TO other;
+         CALL snowflake_migrate('orders'); INSERT INTO orders (n) SELECT 1 FROM generate_series(1, 100)",
+    )?;
+    let old = [found(BELOW_FIRST, 50_000, 50_000)];
+    assert_eq!(audit(client, "'orders'")?, old);
+    let first = "SELECT snowflake_internal.migration_first_id_of('orders', 'id')";
+    let recorded = number(
+        client,
+        "SELECT first_id_ever FROM snowflake_internal.origins",
+    )?;
+    assert_eq!(number(client, first)?, recorded);
+    // For roles that may read the column, and nothing else of the record.
+    let mut reader = cluster.connect_as("reader", "postgres")?;
+    assert_eq!(number(&mut reader, first)?, recorded);
+    assert_eq!(audit(&mut reader, "'orders', 'id'")?, old);
+    let rest =
+        "SELECT (snowflake_internal.migration_origin('orders', 'id')).sequence_last_value IS NULL";
+    assert_eq!(value(&mut reader, rest)?, "t");
+    let mut other = cluster.connect_as("other", "postgres")?;
+    for (role, arguments) in [
+        (&mut other, "'orders', 'id'"),
+        (&mut reader, "'orders', 'n'"),
+    ] {
+        let query = format!("SELECT snowflake_internal.migration_first_id_of({arguments}) IS NULL");
+        assert_eq!(value(role, &query)?, "t");
+    }
+    for arguments in [
+        "'orders', 'nothing'",
+        "'orders', 'ctid'",
+        "0, 'id'",
+        "'pg_class', 'oid'",
+    ] {
+        let query = format!("SELECT snowflake_internal.migration_first_id_of({arguments}) IS NULL");
+        assert_eq!(value(client, &query)?, "t", "{arguments}");
+    }
+    // An explicit one takes precedence.
+    let explicit = audit(client, "'orders', first_id => 11")?;
+    assert_eq!(explicit[0], found(BELOW_FIRST, 10, 10));
+    assert_eq!(explicit[1].0, NOT_OWN);
+    Ok(())
+}
+
+const FORMER: &str = "IDs from the former sequence since the migration";
+
+/// Something other than the default continues to use the sequence.
+#[test]
+fn rows_from_the_former_sequence_are_found() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(
+        "CREATE TABLE t (id bigserial PRIMARY KEY, n int); INSERT INTO t (n) SELECT 1 FROM generate_series(1, 100);
+         INSERT INTO t VALUES (5000);
+         CREATE ROLE reader; GRANT SELECT ON t TO reader;
+         CALL snowflake_migrate('t'); INSERT INTO t (n) VALUES (1)",
+    )?;
+    let old = found(BELOW_FIRST, 101, 5000);
+    assert_eq!(audit(client, "'t'")?, [old.clone()]);
+    // A value that no row has is not one.
+    client.batch_execute("SELECT nextval('t_id_seq')")?;
+    assert_eq!(audit(client, "'t'")?, [old]);
+    client.batch_execute(
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.id := nextval(''t_id_seq''); RETURN NEW; END';
+         CREATE TRIGGER f BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f();
+         INSERT INTO t (n) SELECT 1 FROM generate_series(1, 7)",
+    )?;
+    assert_eq!(
+        audit(client, "'t'")?,
+        [found(BELOW_FIRST, 108, 5000), found(FORMER, 7, 109)]
+    );
+    // The sequence's value is recorded for the table's owner only.
+    let mut reader = cluster.connect_as("reader", "postgres")?;
+    assert_eq!(kinds(&audit(&mut reader, "'t'")?), [(BELOW_FIRST, 108)]);
+    client.batch_execute(
+        "DROP TRIGGER f ON t; CALL snowflake_migrate_revert('t'); INSERT INTO t (n) VALUES (2)",
+    )?;
+    assert!(
+        !kinds(&audit(client, "'t'")?)
+            .iter()
+            .any(|it| it.0 == FORMER)
+    );
+    Ok(())
+}

@@ -22,7 +22,7 @@ RETURNS TABLE (
     relation regclass, attribute smallint, narrow name, is_required boolean,
     shadow_name name, trigger_name name, check_name name,
     shadow smallint, trigger_oid oid, check_oid oid, is_kept boolean, is_filled boolean
-) LANGUAGE sql STABLE
+) LANGUAGE sql STABLE ROWS 4
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT r.relation, r.attribute, a.attname, a.attnotnull, n.shadow_name, n.trigger_name, n.check_name,
