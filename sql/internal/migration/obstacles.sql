@@ -145,7 +145,8 @@ AS $function$
         SELECT 5, format('column %I of %s is inherited from several tables', column_name, f.relation),
                format('The types of its parents can only change together: ALTER TABLE %s NO INHERIT for all but one, and INHERIT again afterwards.', f.relation)
         FROM tree AS f
-        WHERE f.relation <> target
+        -- Most have one parent, which is in the tree.
+        WHERE f.relation <> target AND f.attinhcount > 1
           AND f.attinhcount > (SELECT count(*) FROM pg_inherits AS i JOIN tree AS p ON p.relation = i.inhparent
                                WHERE i.inhrelid = f.relation)
       UNION ALL
