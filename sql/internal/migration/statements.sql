@@ -136,6 +136,9 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT EXISTS (
         SELECT FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+        -- Without statistics of the column itself, PostgreSQL has no extended ones either,
+        -- and ANALYZE warns of that.
+        JOIN pg_attribute AS t ON t.attrelid = f.relation AND t.attnum = f.attribute AND t.attstattarget IS DISTINCT FROM 0
         JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
         WHERE d.classid = 'pg_statistic_ext'::regclass
            OR d.classid = 'pg_class'::regclass
