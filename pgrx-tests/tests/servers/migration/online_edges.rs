@@ -99,6 +99,8 @@ fn statements_that_exchange_values_do_not_fail_during_a_migration() -> Result<()
                             is_done.store(true, Ordering::Relaxed);
                             statement.clone()
                         })?;
+                        // A moment in which the migration finds its locks free.
+                        thread::sleep(Duration::from_millis(10));
                     }
                 }
                 Ok(())
@@ -203,9 +205,9 @@ fn only_counterparts_of_deferrable_constraints_accept_duplicates() -> Result<()>
         );
     }
     // The name alone is not enough.
-    client.batch_execute(&format!(
+    client.batch_execute(
         "CREATE SCHEMA other; CREATE TABLE other.items (id int UNIQUE, position int, list_id int, snowflake_key int); INSERT INTO other.items VALUES (1), (2)"
-    ))?;
+    )?;
     for statement in [
         format!("CREATE UNIQUE INDEX CONCURRENTLY {name} ON other.items (position)"),
         "CREATE UNIQUE INDEX CONCURRENTLY snowflake_deadbeef_items_key ON items (code)".to_owned(),
