@@ -156,7 +156,7 @@ fn references_without_a_foreign_key_are_found_with_a_statement() -> Result<()> {
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(REFERENCES)?;
-    let query = "SELECT concat_ws(' ', kind, object, referencing_column, data_type) FROM snowflake_migration_references('orders') ORDER BY 1 COLLATE \"C\"";
+    let query = "SELECT f.line FROM (SELECT concat_ws(' ', kind, object, referencing_column, data_type) AS line FROM snowflake_migration_references('orders')) AS f ORDER BY f.line COLLATE \"C\"";
     let found = column::<String>(client, query)?;
     assert_eq!(
         found,
@@ -239,7 +239,7 @@ fn the_survey_has_a_row_for_every_column_and_role() -> Result<()> {
          CREATE TRIGGER f AFTER INSERT ON plain FOR EACH ROW EXECUTE FUNCTION f();
          CREATE TABLE \"na\"\"me 100%\" (\"i'd\" serial PRIMARY KEY);
          INSERT INTO plain SELECT FROM generate_series(1, 0); RESET search_path;
-         CREATE ROLE reader; CREATE ROLE maker; GRANT CREATE ON DATABASE postgres TO maker;
+         CREATE ROLE reader LOGIN; CREATE ROLE maker LOGIN; GRANT CREATE ON DATABASE postgres TO maker;
          ALTER TABLE s.wide OWNER TO maker",
     )?;
     let query = "SELECT concat_ws('|', table_name, window_way, online_way, tables_rewritten, cardinality(window_obstacles) > 0, cardinality(online_obstacles) > 0, cardinality(findings))
