@@ -106,6 +106,7 @@ pub(super) const ENTRIES: &[Entry] = &[
         window: Outcome::Refused { sqlstate: "55000", obstacle: "items_order_id_fkey", postgres: ("ALTER TABLE orders ALTER COLUMN id TYPE bigint", "23503") },
         online: Outcome::Refused { sqlstate: "55000", obstacle: "items_order_id_fkey",
             postgres: ("ALTER TABLE items ADD CONSTRAINT new FOREIGN KEY (order_id) REFERENCES orders NOT VALID; ALTER TABLE items VALIDATE CONSTRAINT new", "23503") },
+        by_superuser: true,
         ..ENTRY
     },
     Entry {

@@ -87,6 +87,7 @@ DECLARE
     obstacles text;
     code text;
     states jsonb;
+    targets_again text;
     key record;
     altered record;
     -- The columns of tables that have views or other such objects.
@@ -222,10 +223,14 @@ BEGIN
         relation := altered.relation;
         statement := format('ALTER TABLE %s %s', altered.quoted_name, altered.actions);
         states := snowflake_internal.migration_trigger_states(altered.tree);
-        IF states IS NOT NULL THEN
+        SELECT string_agg(format(E'    %s;\n', t.statement), '' ORDER BY t.statement) INTO targets_again
+        FROM snowflake_internal.migration_statistics_targets(altered.tree) AS t;
+        IF states IS NOT NULL OR targets_again IS NOT NULL THEN
             -- In one statement, because the states are lost after it.
-            statement := snowflake_internal.migration_do_block(format(
-                E'    %s;\n    PERFORM snowflake_internal.migration_restore_trigger_states(%L::pg_catalog.jsonb);\n', statement, states));
+            statement := snowflake_internal.migration_do_block(concat(
+                format(E'    %s;\n', statement), targets_again,
+                CASE WHEN states IS NOT NULL
+                     THEN format(E'    PERFORM snowflake_internal.migration_restore_trigger_states(%L::pg_catalog.jsonb);\n', states) END));
         END IF;
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := true;

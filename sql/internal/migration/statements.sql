@@ -127,6 +127,26 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: whether a column has to be analyzed';
 
+-- The statements that set the statistics targets of expressions of indexes and of
+-- extended statistics again. PostgreSQL creates both again when it rewrites a
+-- table, and forgets the targets. Indexes of partitions get other names then.
+CREATE FUNCTION snowflake_internal.migration_statistics_targets(tables regclass[])
+RETURNS TABLE (relation regclass, statement text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT i.indrelid::regclass, format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s',
+                                        snowflake_internal.migration_name(i.indexrelid::regclass), a.attnum, a.attstattarget)
+    FROM pg_index AS i
+    JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attstattarget >= 0
+    WHERE i.indrelid = ANY (tables) AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+  UNION ALL
+    SELECT x.stxrelid::regclass, format('ALTER STATISTICS %I.%I SET STATISTICS %s', n.nspname, x.stxname, x.stxstattarget)
+    FROM pg_statistic_ext AS x JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+    WHERE x.stxrelid = ANY (tables) AND x.stxstattarget >= 0
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_statistics_targets(tables regclass[]) IS
+    'Used by snowflake_migration_plan: the statistics targets that are lost when a table is rewritten';
+
 -- Whether extended statistics, or the expressions of an index, depend on a column of
 -- a table or of its partitions. Their statistics are lost with the column's, and are
 -- not collected by ANALYZE of single columns.

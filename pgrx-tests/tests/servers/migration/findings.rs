@@ -292,8 +292,7 @@ fn names_and_bodies_of_any_kind_are_searched() -> Result<()> {
     .enumerate()
     {
         client.execute(
-            &format!("DO $do$ BEGIN EXECUTE format('CREATE FUNCTION long{number}() RETURNS trigger LANGUAGE plpgsql AS %L', repeat({}, 1000000 / {})); END $do$",
-                     format!("$p${piece}$p$"), piece.len()), &[])?;
+            &format!("DO $do$ BEGIN EXECUTE format('CREATE FUNCTION long{number}() RETURNS trigger LANGUAGE plpgsql AS %L', repeat($p${piece}$p$, 1000000 / {})); END $do$", piece.len()), &[])?;
         client.batch_execute(&format!("CREATE TRIGGER long{number} AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION long{number}()"))?;
         let begun = Instant::now();
         client.batch_execute("SELECT * FROM snowflake_internal.migration_findings(ARRAY['t'::regclass], ARRAY['id'::name], true)")?;

@@ -76,7 +76,7 @@ fn kill_and_start(cluster: &mut Cluster) -> Result<Client> {
 fn waits(observer: &mut Client, pid: i32, is_done: impl Fn() -> bool) -> Result<bool> {
     let begun = Instant::now();
     let waiting = format!(
-        "SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND state = 'active' AND wait_event_type IN ('Lock', 'Timeout')"
+        "SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND state = 'active' AND wait_event_type IN ('Lock', 'Timeout', 'Extension')"
     );
     let mut seen = 0;
     while seen < 3 {

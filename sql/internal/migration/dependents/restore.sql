@@ -124,6 +124,8 @@ DECLARE
     code text;
     altered record;
     states jsonb;
+    analyzed regclass[];
+    targets_again text[];
 BEGIN
     IF cardinality(relations) IS DISTINCT FROM cardinality(column_names) OR array_position(relations, NULL) IS NOT NULL
        OR array_position(column_names, NULL) IS NOT NULL THEN
@@ -165,6 +167,8 @@ BEGIN
                   HINT = 'Nothing was changed by this statement. Run it again.';
     END IF;
     states := snowflake_internal.migration_trigger_states(tables);
+    SELECT array_agg(t.relation ORDER BY t.statement), array_agg(t.statement ORDER BY t.statement) INTO analyzed, targets_again
+    FROM snowflake_internal.migration_statistics_targets(tables) AS t;
     saved := snowflake_internal.migration_save_dependents(relations, column_names);
     PERFORM snowflake_internal.migration_drop_dependents(saved);
     FOR altered IN
@@ -178,6 +182,7 @@ BEGIN
     LOOP
         PERFORM snowflake_internal.migration_run_as(altered.relowner, altered.statement, path);
     END LOOP;
+    PERFORM snowflake_internal.migration_run_all(analyzed, targets_again);
     PERFORM snowflake_internal.migration_restore_trigger_states(states) WHERE states IS NOT NULL;
     PERFORM snowflake_internal.migration_create_dependents(saved);
     PERFORM snowflake_internal.migration_run_saved(saved, 3, path);
