@@ -117,6 +117,11 @@ CREATE TABLE snowflake_internal.pace (
     PRIMARY KEY (target, column_name)
 ) USING heap WITH (fillfactor = 50);
 
+-- As in sql/internal/migration/revert.sql.
+CREATE TYPE snowflake_internal.scanned_ids AS (
+    first_id_ever bigint, is_ascending boolean, minimum bigint, maximum bigint, last_old_id bigint
+);
+
 -- Written by scripts/upgrade-script: begin
 DROP FUNCTION snowflake_internal.migration_resume_sequence(pg_catalog.regclass,boolean,snowflake_internal.origins);
 DROP FUNCTION snowflake_internal.migration_limit_locks();
@@ -267,10 +272,10 @@ CREATE FUNCTION snowflake_internal.migration_calls(body text) RETURNS text
 CREATE FUNCTION snowflake_internal.migration_code(body text) RETURNS text
     STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_code_wrapper';
 CREATE FUNCTION snowflake_internal.migration_guard() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_guard_wrapper';
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_end(target regclass, column_name name) RETURNS void
-    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_end_wrapper';
 CREATE FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) RETURNS bigint
     STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_first_id_of_wrapper';
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_end(target regclass, column_name name) RETURNS void
+    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_end_wrapper';
 CREATE FUNCTION snowflake_internal.migration_keep_origin(origin snowflake_internal.origins) RETURNS void
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_keep_origin_wrapper';
 CREATE FUNCTION snowflake_internal.migration_keep_pace(pace snowflake_internal.pace) RETURNS void
@@ -546,414 +551,6 @@ AS $function$
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     WHERE a.attinhcount = 0
 $function$;
-CREATE FUNCTION snowflake_internal.migration_path_argument()
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT 'pg_catalog.current_setting(''search_path''::pg_catalog.text)'
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_do_block(body text)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN strpos(block.text, '$do$') = 0 THEN format(E'DO $do$%s$do$', block.text)
-                ELSE format('DO %L', block.text) END
-    FROM (SELECT CASE WHEN strpos(body, 'snowflake_internal.migration_lock(') = 0 THEN format(E'\nBEGIN\n%sEND\n', body)
-                      ELSE format(E'\nDECLARE\n    former_timeout CONSTANT pg_catalog.text := pg_catalog.current_setting(''lock_timeout''::pg_catalog.text);\nBEGIN\n%s'
-                                  '    PERFORM pg_catalog.set_config(''lock_timeout''::pg_catalog.text, former_timeout, true);\nEND\n', body) END) AS block (text)
-$function$;
-CREATE FUNCTION snowflake_internal.migration_column_options(options text[])
-RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT array_agg(o.option ORDER BY o.place)
-    FROM unnest(options) WITH ORDINALITY AS o (option, place)
-    WHERE NOT starts_with(o.option, 'pg_')
-$function$;
-CREATE FUNCTION snowflake_internal.migration_uses_other_code(catalog regclass, original oid, counterpart oid)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH used AS MATERIALIZED (
-        SELECT d.objid, d.refclassid, coalesce(p.proname, o.oprname) AS name, coalesce(p.pronamespace, o.oprnamespace) AS schema
-        FROM pg_depend AS d
-        LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
-        LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
-        WHERE d.classid = catalog AND d.objid IN (original, counterpart) AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
-    )
-    SELECT EXISTS (SELECT FROM used AS u
-                   WHERE u.objid = counterpart
-                     AND NOT EXISTS (SELECT FROM used AS e
-                                     WHERE e.objid = original AND (e.refclassid, e.name, e.schema) = (u.refclassid, u.name, u.schema)))
-$function$;
-CREATE FUNCTION snowflake_internal.migration_may_become(role oid, other oid)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT pg_has_role(role, other, 'USAGE')
-       AND pg_has_role(role, other, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END)
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_publications(target regclass, column_name name)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ')
-    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-    JOIN pg_class AS c ON c.oid = f.relation
-    JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    JOIN pg_publication_tables AS p ON p.schemaname = n.nspname AND p.tablename = c.relname
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT EXISTS (
-        SELECT FROM pg_class AS c
-        JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = migration_lacks_statistics.column_name
-        WHERE c.oid = target AND a.attstattarget IS DISTINCT FROM 0
-          AND has_column_privilege(c.oid, a.attnum, 'SELECT') AND NOT row_security_active(c.oid)
-          AND NOT EXISTS (SELECT FROM pg_stats AS s
-                          WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname)
-          AND EXISTS (SELECT FROM snowflake_internal.migration_table_tree(target, a.attname) AS f
-                      JOIN pg_class AS m ON m.oid = f.relation
-                      -- -1 means unknown, as after some rewrites; 0 was counted.
-                      WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
-$function$;
-CREATE FUNCTION snowflake_internal.migration_statistics_targets(tables regclass[])
-RETURNS TABLE (relation regclass, statement text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT i.indrelid::regclass, format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s',
-                                        snowflake_internal.migration_name(i.indexrelid::regclass), a.attnum, a.attstattarget)
-    FROM pg_index AS i
-    JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attstattarget >= 0
-    WHERE i.indrelid = ANY (tables) AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-  UNION ALL
-    SELECT x.stxrelid::regclass, format('ALTER STATISTICS %I.%I SET STATISTICS %s', n.nspname, x.stxname, x.stxstattarget)
-    FROM pg_statistic_ext AS x JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-    WHERE x.stxrelid = ANY (tables) AND x.stxstattarget >= 0
-$function$;
-CREATE FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT EXISTS (
-        SELECT FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-        -- Without statistics of the column itself, PostgreSQL has no extended ones either,
-        -- and ANALYZE warns of that.
-        JOIN pg_attribute AS t ON t.attrelid = f.relation AND t.attnum = f.attribute AND t.attstattarget IS DISTINCT FROM 0
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
-        WHERE d.classid = 'pg_statistic_ext'::regclass
-           OR d.classid = 'pg_class'::regclass
-              AND EXISTS (SELECT FROM pg_index AS i WHERE i.indexrelid = d.objid AND i.indrelid = f.relation AND i.indexprs IS NOT NULL))
-$function$;
-CREATE FUNCTION snowflake_internal.migration_run_all(
-    relations regclass[], statements text[], roles oid[] DEFAULT NULL, search_path text DEFAULT NULL
-)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
-        IF roles[i] IS NULL THEN
-            PERFORM snowflake_internal.migration_run(relations[i], statements[i],
-                CASE WHEN strpos(statements[i], ' SET DEFAULT ') = 0 THEN search_path END);
-        ELSE
-            PERFORM snowflake_internal.migration_run_as(roles[i], statements[i], NULL);
-        END IF;
-    END LOOP;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[])
-RETURNS TABLE (description text, kind text, expression text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH dependent AS MATERIALIZED (
-        SELECT DISTINCT d.classid, d.objid
-        FROM pg_depend AS d
-        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = ANY (attributes)
-    ), indexed AS MATERIALIZED (
-        SELECT i.*, format('index %s', i.indexrelid::regclass) AS description, 'index' AS kind
-        FROM dependent AS d
-        JOIN pg_index AS i ON d.classid = 'pg_class'::regclass AND i.indexrelid = d.objid AND i.indrelid = relation
-        WHERE NOT i.indisexclusion AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-      UNION ALL
-        -- The columns are those of the constraint, or of expressions in its index.
-        SELECT i.*, format('exclusion constraint %I of %s', k.conname, relation), 'constraint'
-        FROM (SELECT DISTINCT CASE WHEN d.classid = 'pg_class'::regclass THEN d.objid ELSE k.conindid END AS index
-              FROM dependent AS d
-              LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'x'
-              WHERE d.classid = 'pg_class'::regclass OR k.oid IS NOT NULL) AS d
-        JOIN pg_index AS i ON i.indexrelid = d.index AND i.indisexclusion AND i.indrelid = relation
-        JOIN pg_constraint AS k ON k.conindid = i.indexrelid AND k.contype = 'x'
-        WHERE NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-    ), keys AS MATERIALIZED (
-        SELECT i.indexrelid, i.description, i.kind, k.place, k.attribute, pg_get_indexdef(i.indexrelid, k.place::integer, false) AS expression
-        FROM indexed AS i
-        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
-        WHERE k.place <= i.indnkeyatts
-    )
-    SELECT format('check constraint %I of %s', k.conname, relation), 'constraint', pg_get_expr(k.conbin, k.conrelid)
-    FROM dependent AS d
-    JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'c' AND k.coninhcount = 0
-  UNION ALL
-    SELECT k.description, k.kind, k.expression FROM keys AS k WHERE k.attribute = 0
-  UNION ALL
-    SELECT i.description, i.kind, pg_get_expr(i.indpred, i.indrelid) FROM indexed AS i WHERE i.indpred IS NOT NULL
-  UNION ALL
-    SELECT k.description, k.kind, format('%1$s OPERATOR(%2$I.%3$s) %1$s', k.expression, n.nspname, o.oprname)
-    FROM keys AS k
-    JOIN pg_constraint AS c ON c.conindid = k.indexrelid AND c.contype = 'x'
-    JOIN pg_operator AS o ON o.oid = c.conexclop[k.place]
-    JOIN pg_namespace AS n ON n.oid = o.oprnamespace
-    WHERE k.attribute = 0 OR k.attribute = ANY (attributes)
-  UNION ALL
-    SELECT format('statistics object %I.%I', n.nspname, x.stxname), 'statistics object', e.expression
-    FROM dependent AS d
-    JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid
-    JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-    CROSS JOIN LATERAL unnest(pg_get_statisticsobjdef_expressions(x.oid)) AS e (expression)
-$function$;
-CREATE FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[])
-RETURNS text LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    query text;
-BEGIN
-    SELECT format('SELECT %s FROM (SELECT %s FROM ONLY %s OFFSET 0) AS %I WHERE false',
-                  (SELECT string_agg(format('(%s)', e.expression), ', ') FROM unnest(expressions) AS e (expression)),
-                  string_agg(CASE WHEN a.attnum = ANY (attributes) THEN format('%1$I::pg_catalog.int8 AS %1$I', a.attname)
-                                  ELSE quote_ident(a.attname) END, ', '),
-                  snowflake_internal.migration_name(relation),
-                  (SELECT c.relname FROM pg_class AS c WHERE c.oid = relation))
-    INTO query
-    FROM pg_attribute AS a
-    WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped;
-    PERFORM snowflake_internal.migration_query(relation, query);
-    RETURN NULL;
-EXCEPTION
-    -- An owner who may not read the table may alter it.
-    WHEN insufficient_privilege THEN
-        RETURN NULL;
-    WHEN syntax_error_or_access_rule_violation THEN
-        RETURN sqlerrm;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    altered record;
-    expressions text[];
-    found_expression record;
-    message text;
-    reported text[] := '{}';
-BEGIN
-    FOR altered IN
-        SELECT f.relation, array_agg(DISTINCT f.attribute) AS attributes
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        WHERE r.is_narrow
-        GROUP BY f.relation
-        ORDER BY f.relation::text
-    LOOP
-        -- Whole rows have another type in the query than in the table.
-        expressions := ARRAY(
-            SELECT DISTINCT e.expression
-            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
-            WHERE snowflake_internal.migration_rename_columns(e.expression, '{}'::name[], '{}'::name[]) IS NOT NULL);
-        CONTINUE WHEN expressions = '{}';
-        CONTINUE WHEN snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, expressions) IS NULL;
-        FOR found_expression IN
-            SELECT e.description, e.kind, e.expression
-            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
-            WHERE e.expression = ANY (expressions)
-            ORDER BY e.description
-        LOOP
-            message := snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, ARRAY[found_expression.expression]);
-            obstacle := format('%s cannot use a bigint column: %s', found_expression.description, message);
-            IF message IS NOT NULL AND obstacle <> ALL (reported) THEN
-                reported := reported || obstacle;
-                remedy := format('Create the function or operator with bigint parameters, which accept integers too. Then create the %s again, so that it uses that one.',
-                                 found_expression.kind);
-                sqlstate_code := '55000';
-                RETURN NEXT;
-            END IF;
-        END LOOP;
-    END LOOP;
-    RETURN QUERY
-        SELECT DISTINCT format('foreign key %I of %s depends on unique index %s, which includes column %I',
-                               k.conname, k.conrelid::regclass, i.indexrelid::regclass, a.attname),
-               format('In one transaction: drop the foreign key, replace the index (or its constraint) by one without INCLUDE (%I), and add the foreign key again.', a.attname),
-               '55000'
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS n ON n.attrelid = r.relation AND n.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, n.attname) AS f
-        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
-        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indnatts > i.indnkeyatts
-        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS key (attribute, place)
-        JOIN pg_constraint AS k ON k.contype = 'f' AND k.conindid = i.indexrelid AND k.conparentid = 0
-        WHERE r.is_narrow AND key.attribute = f.attribute AND key.place > i.indnkeyatts;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_short_wait()
-RETURNS integer LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
-                                                  ELSE nullif(s.setting::integer, 0) END)))
-    FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout')
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz)
-RETURNS timestamptz LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    time_limit CONSTANT interval := snowflake_internal.migration_lock_time_limit();
-    wanted text;
-    holders text;
-BEGIN
-    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
-        RETURN told;
-    END IF;
-    SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
-    FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
-    -- A prepared transaction has no process, but a lock on its transaction ID.
-    SELECT concat_ws(' and ', 'processes ' || string_agg(DISTINCT l.pid::text, ', '),
-                     'prepared transactions ' || string_agg(DISTINCT quote_literal(p.gid), ', '))
-    INTO holders
-    FROM pg_locks AS l
-    LEFT JOIN pg_locks AS x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.granted
-                           AND x.virtualtransaction = l.virtualtransaction
-    LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid
-    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
-      AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-      AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
-    holders := nullif(holders, '');
-    IF clock_timestamp() - begun > time_limit THEN
-        RAISE EXCEPTION 'could not lock % within %', wanted, time_limit
-            USING ERRCODE = 'lock_not_available',
-                  DETAIL = coalesce('Held by ' || holders || '.', 'Other transactions kept locking it.'),
-                  HINT = 'See pg_stat_activity for what they are doing'
-                         || CASE WHEN holders LIKE '%prepared transactions %'
-                                 THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
-                         || '. Run it again when they have ended.';
-    END IF;
-    RAISE NOTICE 'waiting for a lock on %', wanted
-        USING DETAIL = coalesce('Held by ' || holders || '.', 'No process holds it at this moment.');
-    RETURN clock_timestamp();
-END
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    -- The longest time of one attempt for all tables together.
-    longest_wait CONSTANT integer := snowflake_internal.migration_short_wait();
-    wanted CONSTANT regclass[] := ARRAY(
-        SELECT r.relation
-        FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
-        ORDER BY r.relation::oid);
-    started_at CONSTANT timestamptz := clock_timestamp();
-    last_notice_at timestamptz := started_at;
-    attempt_started_at timestamptz;
-    pause double precision := 0.25;
-    table_to_lock regclass;
-BEGIN
-    IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
-        RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
-    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-        -- The checks under the lock have to see the present state.
-        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
-                  HINT = 'SET default_transaction_isolation = ''read committed''.';
-    END IF;
-    LOOP
-        BEGIN
-            attempt_started_at := clock_timestamp();
-            FOREACH table_to_lock IN ARRAY wanted LOOP
-                PERFORM set_config('lock_timeout', greatest(1,
-                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - attempt_started_at)))::integer::text, true);
-                PERFORM snowflake_internal.migration_lock_table(table_to_lock, mode);
-            END LOOP;
-            PERFORM set_config('lock_timeout', longest_wait::text, true);
-            RETURN;
-        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-            NULL;
-        END;
-        last_notice_at := snowflake_internal.migration_lock_missed(relations, mode, started_at, last_notice_at);
-        PERFORM pg_sleep(pause * (0.5 + random()));
-        pause := least(pause * 1.5, 2);
-    END LOOP;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
-RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH part AS (
-        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        JOIN pg_class AS c ON c.oid = f.relation
-        WHERE r.is_narrow
-        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
-    )
-    SELECT p.relation, sum(CASE p.relkind WHEN 'p' THEN 1 ELSE 5 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
-               + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
-                  FROM pg_index AS i WHERE i.indrelid = p.part)
-               + (SELECT 3 * count(*) FROM pg_constraint AS k
-                  WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
-                                             OR k.confrelid = p.part AND k.confkey && p.attributes))
-               -- Tables have such constraints since PostgreSQL 18.
-               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
-    FROM part AS p
-    GROUP BY p.relation
-$function$;
-CREATE FUNCTION snowflake_internal.migration_lock_slots()
-RETURNS bigint LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    -- From PostgreSQL 18 on, autovacuum_worker_slots; and 2 more processes.
-    SELECT current_setting('max_connections')::bigint + current_setting('max_worker_processes')::bigint
-           + current_setting('max_wal_senders')::bigint + current_setting('max_prepared_transactions')::bigint
-           + coalesce(current_setting('autovacuum_worker_slots', true)::bigint + 1, current_setting('autovacuum_max_workers')::bigint) + 1
-$function$;
-CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
-           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
-                  ceil(needed::numeric / s.slots)), '55000'
-    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
-                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
-    WHERE needed > 1.7 * s.slots * s.per_transaction + 520
-$function$;
-CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    too_many record;
-BEGIN
-    SELECT o.* INTO too_many
-    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
-    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
-    IF FOUND THEN
-        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
-            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
-                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
-    END IF;
-END
-$function$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_require_owner(target regclass)
 RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -1197,166 +794,6 @@ BEGIN
     END IF;
 END
 $function$;
-CREATE FUNCTION snowflake_internal.migration_row_type_users(relations regclass[])
-RETURNS TABLE (kind text, rank integer, relation regclass, type oid, class oid, object oid, description text, expression text, remedy text)
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH RECURSIVE row_type (relation, oid) AS (
-        -- The types that contain rows of these tables: arrays, domains, ranges, composites.
-        SELECT c.oid::regclass, c.reltype FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.reltype <> 0
-      UNION
-        SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
-        FROM row_type AS t
-        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
-        LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
-        WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
-    ), reference AS MATERIALIZED (
-        SELECT t.relation, t.oid AS type, d.classid, d.objid, d.objsubid, count(*) AS times
-        FROM row_type AS t
-        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid AND d.deptype = 'n'
-        GROUP BY t.relation, t.oid, d.classid, d.objid, d.objsubid
-    ), used (rank, relation, type, class, object, description, expression, remedy) AS (
-        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object('pg_class'::regclass, w.ev_class, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
-               'Drop it, and create it again after the column is widened: pg_dump --schema-only shows its definition and privileges.'
-        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename = '_RETURN'
-        WHERE r.classid = 'pg_rewrite'::regclass
-      UNION ALL
-        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, w.oid, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename <> '_RETURN'
-        WHERE r.classid = 'pg_rewrite'::regclass
-      UNION ALL
-        SELECT 2, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.polqual::text, p.polwithcheck::text),
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_policy AS p ON p.oid = r.objid WHERE r.classid = 'pg_policy'::regclass
-      UNION ALL
-        -- A function depends on a type once for its arguments and its result,
-        -- which are allowed, and once more for each of its expressions.
-        SELECT 3, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.proargdefaults::text, p.prosqlbody::text),
-               CASE WHEN p.prosqlbody IS NULL THEN 'Create it again without the default of its parameter until the column is widened.'
-                    ELSE 'Drop it and create it again after the column is widened, or give it a body in a string and no such default of a parameter.' END
-        FROM reference AS r JOIN pg_proc AS p ON p.oid = r.objid
-        WHERE r.classid = 'pg_proc'::regclass
-          AND r.times > CASE WHEN r.type = p.prorettype OR r.type = ANY (p.proargtypes::oid[]) OR r.type = ANY (p.proallargtypes) THEN 1 ELSE 0 END
-      UNION ALL
-        -- Partitions have copies of their parent's triggers, indexes and constraints.
-        SELECT 4, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, t.oid, 0), t.tgqual::text,
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_trigger AS t ON t.oid = r.objid AND t.tgparentid = 0
-        WHERE r.classid = 'pg_trigger'::regclass
-      UNION ALL
-        SELECT 5, r.relation, r.type, r.classid, r.objid,
-               CASE WHEN k.contypid = 0 THEN pg_describe_object(r.classid, k.oid, 0)
-                    ELSE format('constraint %I of domain %s', k.conname, k.contypid::regtype) END,
-               k.conbin::text, 'Drop it, and add it again after the column is widened.'
-        FROM reference AS r JOIN pg_constraint AS k ON k.oid = r.objid AND (k.conislocal OR k.contypid <> 0)
-        WHERE r.classid = 'pg_constraint'::regclass
-      UNION ALL
-        SELECT 6, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, e.oid, 0), e.adbin::text,
-               CASE WHEN a.attgenerated = ''
-                    THEN format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT until the column is widened.', e.adrelid::regclass, a.attname)
-                    ELSE 'Drop that column, and add it again after the column is widened.' END
-        FROM reference AS r JOIN pg_attrdef AS e ON e.oid = r.objid
-        JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
-        WHERE r.classid = 'pg_attrdef'::regclass
-      UNION ALL
-        SELECT 7, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, i.indexrelid, 0), concat(i.indexprs::text, i.indpred::text),
-               CASE WHEN EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
-                    THEN 'Drop its constraint, and add it again after the column is widened.'
-                    ELSE 'Drop it, and create it again after the column is widened.' END
-        FROM reference AS r JOIN pg_index AS i ON i.indexrelid = r.objid
-        WHERE r.classid = 'pg_class'::regclass AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-      UNION ALL
-        SELECT 8, r.relation, r.type, r.classid, r.objid, format('the partition key of %s', p.partrelid::regclass), p.partexprs::text,
-               'The partition key cannot be changed: copy the rows to a new table without it.'
-        FROM reference AS r JOIN pg_partitioned_table AS p ON p.partrelid = r.objid
-        WHERE r.classid = 'pg_class'::regclass AND r.objsubid = 0
-      UNION ALL
-        SELECT 9, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, x.oid, 0), x.stxexprs::text,
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_statistic_ext AS x ON x.oid = r.objid WHERE r.classid = 'pg_statistic_ext'::regclass
-      UNION ALL
-        -- As a function, a domain may use the type as its base and in its default.
-        SELECT 10, r.relation, r.type, r.classid, r.objid, format('the default of domain %s', y.oid::regtype), y.typdefaultbin::text,
-               format('ALTER DOMAIN %s DROP DEFAULT until the column is widened.', y.oid::regtype)
-        FROM reference AS r JOIN pg_type AS y ON y.oid = r.objid AND y.typtype = 'd' AND y.typdefaultbin IS NOT NULL
-        WHERE r.classid = 'pg_type'::regclass AND r.times > CASE WHEN y.typbasetype = r.type THEN 1 ELSE 0 END
-    )
-    SELECT 'column', 0, r.relation, r.type, r.classid, r.objid, format('column %I of %s', a.attname, a.attrelid::regclass), NULL,
-           'Give that column another type, or drop it, until the column is widened.'
-    FROM reference AS r
-    JOIN pg_class AS c ON c.oid = r.objid AND c.relkind IN ('r', 'p', 'm', 'f')
-    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = r.objsubid AND a.attnum > 0 AND NOT a.attisdropped
-    WHERE r.classid = 'pg_class'::regclass
-  UNION ALL
-    SELECT 'expression', u.* FROM used AS u
-$function$;
-CREATE FUNCTION snowflake_internal.migration_row_type_obstacles(
-    relations regclass[], online boolean DEFAULT false, recreated regclass[] DEFAULT '{}'
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH server AS MATERIALIZED (
-        SELECT current_setting('composite_type_mismatch', true) IS NOT NULL AS checks_expressions
-    ), found AS (
-        SELECT DISTINCT u.rank, format('%s uses the row type of %s', u.description, u.relation) AS obstacle, u.remedy
-        FROM server CROSS JOIN snowflake_internal.migration_row_type_users(relations) AS u
-        WHERE CASE WHEN u.kind = 'column'
-                   -- Earlier minor releases do not look at foreign tables.
-                   THEN server.checks_expressions OR online
-                        OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = u.object AND c.relkind = 'f')
-                   ELSE server.checks_expressions AND NOT online AND u.class <> ALL (recreated::oid[]) END
-      UNION ALL
-        -- ROW(...) and constants: their values are those of the columns in order.
-        SELECT DISTINCT u.rank, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy
-        FROM snowflake_internal.migration_row_type_users(relations) AS u
-        WHERE online AND u.kind = 'expression'
-          AND u.expression ~ format(':row_typeid %1$s |:consttype %1$s [^{}]*:constisnull false', u.type)
-    )
-    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
-$function$;
-CREATE FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], search_path text)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $function$
-DECLARE
-    built record;
-BEGIN
-    IF current_setting('server_version_num')::integer < 170000 THEN
-        RETURN;
-    END IF;
-    FOR built IN
-        SELECT DISTINCT i.indexrelid, i.indexrelid::regclass AS index, f.relation,
-               format('SELECT ROW(%s) FROM ONLY %s LIMIT 10',
-                      concat_ws(', ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
-                      snowflake_internal.migration_name(f.relation)) AS query
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        JOIN pg_index AS i ON i.indrelid = f.relation AND num_nonnulls(i.indexprs, i.indpred) > 0
-        JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relkind = 'i'
-        WHERE r.is_narrow
-          -- Not where all functions are PostgreSQL's own.
-          AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
-                        AND d.refclassid = 'pg_proc'::regclass)
-        ORDER BY i.indexrelid
-    LOOP
-        BEGIN
-            PERFORM snowflake_internal.migration_query(built.relation, built.query);
-        EXCEPTION WHEN undefined_function OR undefined_table OR undefined_object OR undefined_column OR invalid_schema_name THEN
-            RETURN QUERY SELECT
-                format('index %s uses a function that finds others by search_path (%s), and PostgreSQL builds indexes with a search path of its own',
-                       built.index, SQLERRM),
-                coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure, migration_index_function_obstacles.search_path), '; ' ORDER BY p.oid)
-                          FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
-                          WHERE d.classid = 'pg_class'::regclass AND d.objid = built.indexrelid AND d.refclassid = 'pg_proc'::regclass
-                            AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%')),
-                         'Set search_path for the function') || '.', '55000';
-        END;
-    END LOOP;
-END
-$function$;
 CREATE FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[])
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -1419,6 +856,977 @@ AS $function$
     FROM numbered AS n
     WHERE n.place <= 20
     GROUP BY n.target, n.total
+$function$;
+CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
+RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE tree (oid) AS (
+        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
+      UNION
+        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
+    ), trigger_function AS MATERIALIZED (
+        SELECT DISTINCT g.tgfoid AS oid FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
+    ), compiled AS MATERIALIZED (
+        SELECT p.oid, lower(p.prosrc) AS source
+        FROM pg_proc AS p
+        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
+        WHERE NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    )
+    SELECT p.oid::regprocedure, t.oid IS NOT NULL
+    FROM compiled AS p
+    LEFT JOIN trigger_function AS t ON t.oid = p.oid
+    -- Part of another name too: to alter too many functions has no effect.
+    WHERE t.oid IS NOT NULL
+       OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (relations) AND strpos(p.source, lower(c.relname)) > 0)
+$function$;
+CREATE FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- The caller has the rights of the owners of all tables that have changed.
+    relations CONSTANT regclass[] := ARRAY(
+        SELECT DISTINCT r.relation FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
+    compiled record;
+    left_out text[] := '{}';
+BEGIN
+    FOR compiled IN
+        SELECT f.function, f.is_trigger, p.proowner, p.procost, p.prokind, p.prosecdef
+        FROM snowflake_internal.migration_compiled_functions(relations) AS f
+        JOIN pg_proc AS p ON p.oid = f.function
+        ORDER BY f.function::text
+    LOOP
+        IF pg_has_role(compiled.proowner, 'USAGE') AND pg_has_role(compiled.proowner, 'MEMBER') THEN
+            BEGIN
+                PERFORM snowflake_internal.migration_run_as(compiled.proowner,
+                    CASE compiled.prokind
+                        WHEN 'p' THEN format('ALTER PROCEDURE %s SECURITY %s', compiled.function,
+                                             CASE WHEN compiled.prosecdef THEN 'DEFINER' ELSE 'INVOKER' END)
+                        ELSE format('ALTER FUNCTION %s COST %s', compiled.function, compiled.procost) END, text '');
+                CONTINUE;
+            EXCEPTION WHEN OTHERS THEN
+                NULL;  -- For example altered or dropped at the same time.
+            END;
+        END IF;
+        -- Any role can create a function whose source contains a name.
+        IF compiled.is_trigger THEN
+            left_out := left_out || compiled.function::text;
+        END IF;
+    END LOOP;
+    IF left_out <> '{}' THEN
+        RAISE WARNING 'sessions that have fired these trigger functions have to reconnect: %', array_to_string(left_out, ', ')
+            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function.',
+                  HINT = 'Altering a function as its owner, for example its COST, makes all sessions compile it again.';
+    END IF;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
+RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH part AS (
+        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+        WHERE r.is_narrow
+        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
+    )
+    SELECT p.relation, sum(CASE p.relkind WHEN 'p' THEN 1 ELSE 5 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
+               + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
+                  FROM pg_index AS i WHERE i.indrelid = p.part)
+               + (SELECT 3 * count(*) FROM pg_constraint AS k
+                  WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
+                                             OR k.confrelid = p.part AND k.confkey && p.attributes))
+               -- Tables have such constraints since PostgreSQL 18.
+               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
+    FROM part AS p
+    GROUP BY p.relation
+$function$;
+CREATE FUNCTION snowflake_internal.migration_lock_slots()
+RETURNS bigint LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    -- From PostgreSQL 18 on, autovacuum_worker_slots; and 2 more processes.
+    SELECT current_setting('max_connections')::bigint + current_setting('max_worker_processes')::bigint
+           + current_setting('max_wal_senders')::bigint + current_setting('max_prepared_transactions')::bigint
+           + coalesce(current_setting('autovacuum_worker_slots', true)::bigint + 1, current_setting('autovacuum_max_workers')::bigint) + 1
+$function$;
+CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
+           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
+                  ceil(needed::numeric / s.slots)), '55000'
+    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
+                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
+    WHERE needed > 1.7 * s.slots * s.per_transaction + 520
+$function$;
+CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    too_many record;
+BEGIN
+    SELECT o.* INTO too_many
+    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
+    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
+    IF FOUND THEN
+        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
+            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
+                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
+    END IF;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], search_path text)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    built record;
+BEGIN
+    IF current_setting('server_version_num')::integer < 170000 THEN
+        RETURN;
+    END IF;
+    FOR built IN
+        SELECT DISTINCT i.indexrelid, i.indexrelid::regclass AS index, f.relation,
+               format('SELECT ROW(%s) FROM ONLY %s LIMIT 10',
+                      concat_ws(', ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
+                      snowflake_internal.migration_name(f.relation)) AS query
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        JOIN pg_index AS i ON i.indrelid = f.relation AND num_nonnulls(i.indexprs, i.indpred) > 0
+        JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relkind = 'i'
+        WHERE r.is_narrow
+          -- Not where all functions are PostgreSQL's own.
+          AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+                        AND d.refclassid = 'pg_proc'::regclass)
+        ORDER BY i.indexrelid
+    LOOP
+        BEGIN
+            PERFORM snowflake_internal.migration_query(built.relation, built.query);
+        EXCEPTION WHEN undefined_function OR undefined_table OR undefined_object OR undefined_column OR invalid_schema_name THEN
+            RETURN QUERY SELECT
+                format('index %s uses a function that finds others by search_path (%s), and PostgreSQL builds indexes with a search path of its own',
+                       built.index, SQLERRM),
+                coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure, migration_index_function_obstacles.search_path), '; ' ORDER BY p.oid)
+                          FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
+                          WHERE d.classid = 'pg_class'::regclass AND d.objid = built.indexrelid AND d.refclassid = 'pg_proc'::regclass
+                            AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%')),
+                         'Set search_path for the function') || '.', '55000';
+        END;
+    END LOOP;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_code_name(name name, OUT code text, OUT pattern text)
+LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT c.code, regexp_replace(c.code, '([][\\.*+?(){}|^$])', '\\\1', 'g')
+    FROM btrim(snowflake_internal.migration_code(quote_ident(name)), ' ') AS c (code)
+$function$;
+CREATE FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean)
+RETURNS TABLE (relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH linked AS MATERIALIZED (
+        SELECT r.relation, c.relname, n.nspname, c.reltype, a.attname, a.attnum, r.is_narrow, code.code AS column_code, code.pattern AS column_pattern,
+               EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, attname)
+                       WHERE key.target = r.relation AND key.attname = a.attname) AS is_key
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_class AS c ON c.oid = r.relation
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(a.attname) AS code
+    ), linked_table AS MATERIALIZED (
+        SELECT l.relation, l.reltype, bool_or(l.is_narrow) AS is_narrow, table_code.code AS table_code, schema_code.code AS schema_code
+        FROM linked AS l
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.relname) AS table_code
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.nspname) AS schema_code
+        GROUP BY l.relation, l.reltype, table_code.code, schema_code.code
+    ), key_sequence AS MATERIALIZED (
+        SELECT l.relation, l.attname, l.column_code, s.oid::regclass AS sequence, a.attidentity <> '' AS is_dropped,
+               sequence_code.code AS sequence_code, schema_code.code AS schema_code
+        FROM linked AS l
+        JOIN pg_attribute AS a ON a.attrelid = l.relation AND a.attname = l.attname
+        JOIN snowflake_internal.sequence_columns AS source ON source.relation = l.relation AND source.attribute = l.attnum
+        JOIN pg_class AS s ON s.oid = source.sequence
+        JOIN pg_namespace AS n ON n.oid = s.relnamespace
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(s.relname) AS sequence_code
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(n.nspname) AS schema_code
+        WHERE l.is_key
+    ), hooked AS MATERIALIZED (
+        -- Partitions have copies of their parent's triggers.
+        SELECT t.tgrelid, t.tgname, t.tgfoid, t.tgtype, t.tgargs, t.tgnewtable, t.tgoldtable, l.relation, l.attname
+        FROM linked AS l
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(l.relation, l.attname) AS f
+        JOIN pg_trigger AS t ON t.tgrelid = f.relation AND NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgenabled <> 'D'
+                            AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
+    ), body AS MATERIALIZED (
+        SELECT p.oid, p.prorettype, p.prosrc, snowflake_internal.migration_code(p.prosrc) AS code
+        FROM pg_proc AS p
+        JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname IN ('plpgsql', 'sql')
+        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
+          AND p.prosqlbody IS NULL
+          AND (p.prosrc ~* '(?:nextval|currval|setval|lastval|insert)'
+               OR p.oid IN (SELECT h.tgfoid FROM hooked AS h)
+               OR p.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online))
+          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    ), inserting AS MATERIALIZED (
+        SELECT b.oid, regexp_replace(s.statement, ' exists \( select \* ', ' exists ( select ', 'g') AS statement
+        FROM body AS b
+        CROSS JOIN LATERAL string_to_table(b.code, ' ; ') AS part
+        CROSS JOIN LATERAL (SELECT ' ' || part || ' ') AS s (statement)
+        WHERE strpos(b.code, ' insert into ') > 0 AND strpos(s.statement, ' insert into ') > 0
+    ), named AS MATERIALIZED (
+        -- The tables that these statements read as a whole, or insert into without
+        -- naming columns.
+        SELECT DISTINCT i.oid, 'copy' AS use, m[1] AS schema_code, m[2] AS table_code
+        FROM inserting AS i
+        CROSS JOIN LATERAL regexp_matches(i.statement, ' (?:from|join|,) (?:only )?(?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
+        WHERE online AND i.statement ~ ' insert into .*(?:select|,|\.) \* '
+      UNION
+        SELECT i.oid, 'unnamed', m[1], m[2]
+        FROM inserting AS i
+        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) (?:as [^ ]+ )?(?:values|select|with|table) ', 'g') AS m
+        WHERE online
+    ), returning_rows AS MATERIALIZED (
+        -- Few functions return rows of these tables, so only their bodies are read.
+        SELECT b.oid, b.prorettype, b.code
+        FROM body AS b
+        WHERE b.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online AND t.is_narrow)
+    ), fired AS MATERIALIZED (
+        SELECT h.tgfoid, h.tgtype, h.tgnewtable, h.tgoldtable, l.relation, l.attname, l.is_narrow, l.is_key,
+               l.column_code, l.column_pattern, b.code, b.prosrc, p.prosrc = 'autoinc' AND p.probin LIKE '%autoinc%' AS is_autoinc,
+               h.tgargs, format('function %s, called by trigger %I of %s,', p.oid::regprocedure, h.tgname, h.tgrelid::regclass) AS object,
+               strpos(b.code, format(' new . %s ', l.column_code)) > 0 OR strpos(b.code, format(' old . %s ', l.column_code)) > 0 AS has_column
+        FROM hooked AS h
+        JOIN linked AS l ON l.relation = h.relation AND l.attname = h.attname
+        JOIN pg_proc AS p ON p.oid = h.tgfoid
+        LEFT JOIN body AS b ON b.oid = h.tgfoid
+    ), row_copy AS (
+        SELECT DISTINCT f.tgfoid, f.relation, f.object
+        FROM fired AS f
+        -- A comparison of rows copies nothing.
+        CROSS JOIN LATERAL regexp_replace(f.code,
+            '(?:old|new) \. \* (?:\) )?(?:is (?:not )?distinct from|=|< >|! =) (?:row )?(?:\( )?(?:old|new) \. \* ', '', 'g') AS bare (code)
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgnewtable, f.tgoldtable)) AS new_rows
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgoldtable, f.tgnewtable)) AS old_rows
+        WHERE f.is_narrow AND online AND strpos(bare.code, ' insert into ') > 0
+          AND (bare.code ~ ' insert into [^;]* (?:old|new) (?:\) )?\. \* '
+               OR bare.code ~ ' insert into [^;]*\$1 (?:\) )?\. \* ' AND bare.code ~ ' using (?:old|new) '
+               OR coalesce(f.tgnewtable, f.tgoldtable) IS NOT NULL
+                  AND bare.code ~ format(' insert into [^;]*(?:select|,|\.) \* [^;]*(?:from|join|,) (?:%s|%s) ', new_rows.pattern, old_rows.pattern))
+    ), call AS (
+        SELECT DISTINCT f.relation, f.attname, f.column_code, f.tgfoid, f.object, field.parts[1]::name AS function_name, field.parts[2]::name AS schema_name,
+               field.parts[3]::integer AS place, field.parts[4]::integer AS count
+        FROM fired AS f
+        CROSS JOIN LATERAL regexp_split_to_table(snowflake_internal.migration_calls(f.prosrc), E'\n') AS line
+        CROSS JOIN LATERAL string_to_array(line, E'\t') AS field (parts)
+        WHERE f.is_narrow AND f.has_column AND cardinality(field.parts) = 5 AND field.parts[3] ~ '^[0-9]{1,4}$' AND field.parts[4] ~ '^[0-9]{1,4}$'
+          AND (field.parts[5] IN ('new . ' || f.column_code, 'old . ' || f.column_code)
+               OR starts_with(field.parts[5], format('coalesce ( new . %s ,', f.column_code))
+               OR starts_with(field.parts[5], format('coalesce ( old . %s ,', f.column_code)))
+    ), narrow_call AS (
+        SELECT c.relation, c.attname, c.object, c.function_name, min(p.oid::regprocedure::text) FILTER (WHERE type.is_narrow) AS signature,
+               bool_and(n.nspname = 'pg_catalog') AS is_built_in
+        FROM call AS c
+        JOIN pg_proc AS p ON p.proname = c.function_name AND c.count BETWEEN p.pronargs - p.pronargdefaults AND p.pronargs
+        JOIN pg_namespace AS n ON n.oid = p.pronamespace AND (c.schema_name = '' OR n.nspname = c.schema_name)
+        JOIN pg_type AS t ON t.oid = p.proargtypes[c.place - 1]
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN t.typtype = 'd' THEN snowflake_internal.migration_base_type(t.oid) ELSE t.oid END
+                   IN ('int2'::regtype, 'int4'::regtype) AS is_narrow) AS type
+        GROUP BY c.relation, c.attname, c.object, c.function_name, c.place
+        -- A bigint is implicitly converted to other types of numbers.
+        HAVING bool_or(type.is_narrow) AND NOT bool_or(NOT type.is_narrow AND (t.typtype = 'p' OR t.typcategory = 'N'))
+    ), narrow_variable AS (
+        SELECT DISTINCT f.relation, f.attname, f.object, found.variable
+        FROM fired AS f
+        CROSS JOIN LATERAL (
+            SELECT m[1] AS variable
+            FROM regexp_matches(f.code, format(' ([^ ]+) (?:constant )?(?:int|integer|int4|smallint|int2) (?::=|=|default) (?:new|old) \. %s ', f.column_pattern), 'g') AS m
+          UNION
+            SELECT m[1]
+            FROM regexp_matches(f.code, format(' ([^ ]+) (?::=|=) (?:new|old) \. %s ;', f.column_pattern), 'g') AS m
+            WHERE f.code ~ format(' %s (?:constant )?(?:int|integer|int4|smallint|int2) ',
+                                  regexp_replace(m[1], '([][\\.*+?(){}|^$])', '\\\1', 'g'))
+        ) AS found
+        WHERE f.is_narrow AND f.has_column
+    ), key_setter AS (
+        SELECT DISTINCT f.relation, f.attname, f.object, f.tgfoid,
+               strpos(f.code, format(' new . %s is null ', f.column_code)) > 0
+               OR strpos(f.code, format(' coalesce ( new . %s ', f.column_code)) > 0 AS is_conditional
+        FROM fired AS f
+        -- BEFORE INSERT, each row.
+        WHERE f.is_key AND f.has_column AND f.tgtype & 7 = 7
+          AND strpos(f.code, 'snowflake_nextval') = 0
+          AND (f.code ~ format(' (?:;|begin|then|else|loop) new \. %1$s (?::=|=) (?!old \. %1$s )', f.column_pattern)
+               OR f.code ~ format(' select [^;]* into (?:strict )?new \. %s ', f.column_pattern))
+    ), word_call AS MATERIALIZED (
+        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS sequence_code
+        FROM body AS b
+        CROSS JOIN LATERAL regexp_matches(b.code, ' (nextval|currval|setval) \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) ''(?= )', 'g') AS m
+        WHERE strpos(b.code, 'val ( '' ') > 0
+    ), serial_call AS MATERIALIZED (
+        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS table_code, m[4] AS column_code
+        FROM body AS b
+        CROSS JOIN LATERAL regexp_matches(b.code,
+            ' (nextval|currval|setval) \( (?:pg_catalog \. )?pg_get_serial_sequence \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) '' , '' ([^'']+) '' ', 'g') AS m
+        WHERE strpos(b.code, ' pg_get_serial_sequence ( ') > 0
+    ), last_call AS MATERIALIZED (
+        SELECT i.oid, m[1] AS schema_code, m[2] AS table_code
+        FROM body AS b
+        JOIN inserting AS i ON i.oid = b.oid
+        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
+        WHERE strpos(b.code, ' lastval ( ) ') > 0
+    ), sequence_call AS (
+        SELECT DISTINCT s.relation, s.attname, s.sequence, s.is_dropped, c.oid, c.word
+        FROM (SELECT w.oid, w.word, s.sequence
+              FROM word_call AS w
+              JOIN key_sequence AS s ON s.sequence_code = w.sequence_code AND coalesce(w.schema_code, s.schema_code) = s.schema_code
+            UNION ALL
+              SELECT w.oid, w.word, s.sequence
+              FROM serial_call AS w
+              JOIN linked_table AS t ON t.table_code = w.table_code AND coalesce(w.schema_code, t.schema_code) = t.schema_code
+              JOIN key_sequence AS s ON s.relation = t.relation AND s.column_code = w.column_code
+            UNION ALL
+              SELECT w.oid, 'lastval', s.sequence
+              FROM last_call AS w
+              JOIN linked_table AS t ON t.table_code = w.table_code AND coalesce(w.schema_code, t.schema_code) = t.schema_code
+              JOIN key_sequence AS s ON s.relation = t.relation) AS c
+        JOIN key_sequence AS s ON s.sequence = c.sequence
+        WHERE NOT EXISTS (SELECT FROM key_setter AS k WHERE k.tgfoid = c.oid AND k.relation = s.relation)
+    )
+    SELECT r.relation, NULL::name, r.object,
+           'inserts whole rows of this table into another one, which lacks the column that the migration adds',
+           'Before the migration, name the columns: INSERT INTO ... (a, b) VALUES (OLD.a, OLD.b).', true, 'shadow'
+    FROM row_copy AS r
+  UNION ALL
+    SELECT DISTINCT t.relation, NULL::name, format('function %s', u.oid::regprocedure),
+           CASE u.use WHEN 'copy' THEN format('copies rows of %s by SELECT * or RETURNING *, and the migration adds a column', t.relation)
+                ELSE format('inserts into %s without naming its columns, of which the key becomes the last', t.relation) END,
+           CASE u.use WHEN 'copy' THEN 'Before the migration, name the columns in both lists.'
+                ELSE 'Before the migration, name the columns.' END,
+           EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = u.oid), 'shadow'
+    FROM named AS u
+    JOIN linked_table AS t ON t.table_code = u.table_code AND coalesce(u.schema_code, t.schema_code) = t.schema_code
+    WHERE t.is_narrow
+  UNION ALL
+    SELECT t.relation, NULL::name, format('function %s', b.oid::regprocedure),
+           format('returns rows of %s and names their columns, and the migration adds a column', t.relation),
+           'Use SELECT * there, or declare the columns: RETURNS TABLE (...).', false, 'shadow'
+    FROM linked_table AS t
+    JOIN returning_rows AS b ON b.prorettype = t.reltype
+    WHERE b.code ~ ' select ' AND b.code !~ ' (?:select|,|\.) \* '
+  UNION ALL
+    SELECT c.relation, c.attname, c.object,
+           format('passes column %I to %s, which has no form for a bigint', c.attname, c.signature),
+           CASE WHEN c.is_built_in THEN format('Before the migration, pass another value, for example hashint8(NEW.%I).', c.attname)
+                ELSE 'Before the migration, create that function with bigint (CREATE FUNCTION makes a second one), then drop the one with integer. A bigint parameter also takes integer columns.' END,
+           true, 'type'
+    FROM narrow_call AS c
+  UNION ALL
+    SELECT v.relation, v.attname, v.object, format('assigns column %I to the integer variable %s, which cannot hold snowflake IDs', v.attname, v.variable),
+           format('Before the migration, declare it as bigint, or as %I%%TYPE.', v.attname), true, 'default'
+    FROM narrow_variable AS v
+  UNION ALL
+    SELECT DISTINCT f.relation, f.attname, f.object, format('(autoinc) requires that column %I is an integer', f.attname),
+           'Before the migration, drop the trigger: the default replaces it.', true, 'type'
+    FROM fired AS f
+    WHERE f.is_autoinc AND f.is_narrow
+      -- The arguments, each with a zero byte at its end.
+      AND encode(convert_to(f.attname::text, getdatabaseencoding()), 'escape') = ANY (string_to_array(encode(f.tgargs, 'escape'), E'\\000'))
+  UNION ALL
+    SELECT k.relation, k.attname, k.object,
+           CASE WHEN k.is_conditional THEN format('sets column %I where it is NULL: only rows that are inserted with NULL keep old numbers', k.attname)
+                ELSE format('sets column %I of each new row itself, so new rows do not get snowflake IDs', k.attname) END,
+           'Drop the trigger, or remove that assignment from its function: the default sets the column.', NOT k.is_conditional, 'default'
+    FROM key_setter AS k
+  UNION ALL
+    SELECT c.relation, c.attname, format('function %s', c.oid::regprocedure),
+           format('calls %s(%s)%s', c.word, CASE WHEN c.word <> 'lastval' THEN quote_literal(c.sequence::text) END,
+                  CASE WHEN c.is_dropped THEN ', and that sequence is dropped with the identity'
+                       WHEN c.word = 'nextval' THEN ', which continues to return old numbers'
+                       WHEN c.word = 'setval' THEN ', which has no effect on new IDs any more'
+                       ELSE ', which does not return the new row''s ID any more' END),
+           CASE c.word WHEN 'nextval' THEN 'Call snowflake_nextval() instead, or leave the column to its default.'
+                       WHEN 'setval' THEN 'Remove the call after the migration.'
+                       ELSE 'Use INSERT ... RETURNING, or snowflake_currval().' END,
+           c.is_dropped AND EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = c.oid), 'default'
+    FROM sequence_call AS c
+  UNION ALL
+    SELECT DISTINCT s.relation, s.attname, format('view %s', w.ev_class::regclass), format('uses sequence %s', s.sequence),
+           'Its values are old numbers after the migration.', false, 'default'
+    FROM key_sequence AS s
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.sequence AND d.classid = 'pg_rewrite'::regclass
+    JOIN pg_rewrite AS w ON w.oid = d.objid
+$function$;
+CREATE FUNCTION snowflake_internal.migration_warn(targets regclass[], column_names name[], online boolean)
+RETURNS jsonb LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    most_warnings CONSTANT integer := 50;
+    findings jsonb := '[]';
+    warnings integer := 0;
+    found record;
+BEGIN
+    BEGIN
+        FOR found IN
+            SELECT f.* FROM snowflake_internal.migration_findings(targets, column_names, online) AS f
+            ORDER BY f.breaks_writes DESC, f.relation::text, f.stage, f.object, f.finding
+        LOOP
+            findings := findings || jsonb_build_object(
+                'relation', found.relation::oid, 'stage', found.stage,
+                'note', format('. %s %s: %s', found.object, found.finding, rtrim(found.remedy, '.')));
+            warnings := warnings + found.breaks_writes::integer;
+            IF found.breaks_writes AND warnings <= most_warnings THEN
+                RAISE WARNING '% %', found.object, found.finding
+                    USING DETAIL = format(CASE found.stage
+                              WHEN 'shadow' THEN 'Writes to %s will fail from the step on that adds a column to it.'
+                              WHEN 'type' THEN 'Writes to %s will fail as soon as the column is a bigint.'
+                              ELSE 'Writes to %s will fail, or continue to use old numbers, as soon as the column has its new default.' END,
+                              found.relation),
+                          HINT = found.remedy;
+            END IF;
+        END LOOP;
+    EXCEPTION WHEN OTHERS THEN
+        RAISE WARNING 'could not search functions and triggers for code that the migration affects: %', SQLERRM;
+    END;
+    IF warnings > most_warnings THEN
+        RAISE WARNING '% more functions and triggers will fail', warnings - most_warnings
+            USING HINT = 'The notes of the plan and snowflake_migration_survey() contain all of them.';
+    END IF;
+    RETURN findings;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_finding_notes(findings jsonb, stage text, relation regclass)
+RETURNS text LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT coalesce(string_agg(f.finding ->> 'note', '' ORDER BY f.place), '')
+    FROM jsonb_array_elements(findings) WITH ORDINALITY AS f (finding, place)
+    WHERE f.finding ->> 'stage' = stage
+      AND (relation IS NULL OR (f.finding ->> 'relation')::oid = relation)
+$function$;
+CREATE FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN strpos(statement, 'snowflake_internal.migration_swap(') > 0
+                THEN snowflake_internal.migration_finding_notes(findings, text 'type', NULL)
+                     || snowflake_internal.migration_finding_notes(findings, text 'default', NULL)
+                ELSE coalesce((
+                    SELECT string_agg(snowflake_internal.migration_finding_notes(findings, text 'shadow', r.relation), '')
+                    FROM (SELECT DISTINCT (f.finding ->> 'relation')::oid::regclass AS relation
+                          FROM jsonb_array_elements(findings) AS f (finding)
+                          WHERE f.finding ->> 'stage' = 'shadow') AS r
+                    WHERE strpos(statement, format(E'    ALTER TABLE %s\n        ADD COLUMN ', snowflake_internal.migration_name(r.relation))) > 0), '') END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_words(name name)
+RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT regexp_split_to_array(btrim(lower(
+        regexp_replace(regexp_replace(name::text, '([a-z0-9])([A-Z])', '\1_\2', 'g'), '([A-Z])([A-Z][a-z])', '\1_\2', 'g')), '_ .-'), '[_ .-]+')
+$function$;
+CREATE FUNCTION snowflake_internal.migration_singular(word text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN word = 'people' THEN 'person' WHEN word = 'children' THEN 'child'
+                WHEN word = 'men' THEN 'man' WHEN word = 'women' THEN 'woman' WHEN word = 'series' THEN 'series'
+                WHEN word ~ '[^aeiou]ies$' THEN regexp_replace(word, 'ies$', 'y')
+                WHEN word ~ '(ss|sh|ch|x|z)es$' OR word ~ '(us|atus|ias)es$' THEN regexp_replace(word, 'es$', '')
+                WHEN word ~ 'indices$' THEN regexp_replace(word, 'ices$', 'ex')
+                WHEN word ~ '(ss|us|is)$' THEN word
+                ELSE regexp_replace(word, 's$', '') END
+$function$;
+CREATE FUNCTION snowflake_migration_references(target regclass, column_name name DEFAULT NULL)
+RETURNS TABLE (kind text, object text, referencing_column name, data_type text, reason text, statement text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH key AS MATERIALIZED (
+        SELECT c.oid AS relation, a.attname, a.attnum, words.words,
+               -- The last word as a singular.
+               words.words[:cardinality(words.words) - 1]
+               || snowflake_internal.migration_singular(words.words[cardinality(words.words)]) AS singular_words,
+               snowflake_internal.migration_words(a.attname) AS key_words
+        FROM snowflake_internal.migration_column(target, snowflake_migration_references.column_name) AS found (attname)
+        JOIN pg_class AS c ON c.oid = target
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = found.attname
+        CROSS JOIN LATERAL (SELECT snowflake_internal.migration_words(c.relname) AS words) AS words
+    ), linked AS MATERIALIZED (
+        SELECT r.relation, r.attribute FROM key CROSS JOIN LATERAL
+            snowflake_internal.migration_linked_columns(ARRAY[key.relation::regclass], ARRAY[key.attname]) AS r
+    ), form AS MATERIALIZED (
+        -- What follows or precedes the table's name: id, or the key's own name.
+        SELECT DISTINCT array_to_string(f.words || k.words, '_') AS behind, array_to_string(k.words || f.words, '_') AS ahead
+        FROM key
+        CROSS JOIN LATERAL (SELECT key.singular_words UNION SELECT key.words) AS f (words)
+        CROSS JOIN LATERAL (SELECT ARRAY['id'] UNION SELECT key.key_words) AS k (words)
+      UNION
+        -- A key that has the table's name in it, as order_id of orders.
+        SELECT array_to_string(key.key_words, '_'), NULL FROM key WHERE key.key_words <> ARRAY['id']
+    ), candidate AS MATERIALIZED (
+        SELECT c.oid AS relation, c.relname, c.relkind, n.nspname, a.attname, a.attnum, a.atttypid, t.typtype,
+               format_type(a.atttypid, a.atttypmod) AS type_name,
+               t.typelem <> 0 AND t.typlen = -1 AS is_array,
+               array_to_string(snowflake_internal.migration_words(a.attname), '_') AS spelled
+        FROM pg_class AS c
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attinhcount = 0
+        JOIN pg_type AS t ON t.oid = a.atttypid
+        LEFT JOIN pg_type AS base ON base.oid = t.typbasetype
+        WHERE c.relkind IN ('r', 'p', 'f', 'c')
+          AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
+          AND (a.atttypid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
+               OR base.oid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype))
+          AND NOT EXISTS (SELECT FROM linked AS l WHERE l.relation = c.oid AND l.attribute = a.attnum)
+          -- A foreign key to another table says what the column holds.
+          AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'f' AND k.conkey = ARRAY[a.attnum])
+          -- A column with a sequence is a key of its own.
+          AND a.attidentity = ''
+          AND NOT EXISTS (SELECT FROM snowflake_internal.sequence_columns AS s WHERE s.relation = c.oid AND s.attribute = a.attnum)
+    ), found AS (
+        SELECT m.*, CASE WHEN m.relkind = 'f' THEN 'foreign table' WHEN m.relkind = 'c' THEN 'composite type'
+                         WHEN m.is_array THEN 'array' ELSE 'column' END AS kind,
+               format('the name is that of a reference to %s', key.relation::regclass) AS reason
+        FROM candidate AS m
+        CROSS JOIN key
+        WHERE EXISTS (
+            SELECT FROM form AS f
+            CROSS JOIN LATERAL (SELECT CASE WHEN m.is_array THEN regexp_replace(m.spelled, 's$', '') ELSE m.spelled END) AS name (spelled)
+            WHERE name.spelled IN (f.behind, f.ahead)
+               OR starts_with(reverse(name.spelled), reverse('_' || f.behind))
+               OR replace(name.spelled, '_', '') IN (replace(f.behind, '_', ''), replace(f.ahead, '_', '')))
+          AND m.relation <> key.relation
+           OR m.relation = key.relation AND m.attnum <> key.attnum
+              AND m.spelled ~ '^(parent|previous|prev|next|root|original|source|copied_from|replaces|replaced_by)(_id)?$'
+      UNION ALL
+        SELECT m.*, 'polymorphic',
+               format('%I names the table that the ID is of, which may be %s', type.attname, key.relation::regclass)
+        FROM candidate AS m
+        CROSS JOIN key
+        JOIN pg_attribute AS type ON type.attrelid = m.relation AND type.attnum > 0 AND NOT type.attisdropped
+        JOIN pg_type AS t ON t.oid = type.atttypid AND (t.typcategory = 'S' OR t.typtype = 'e')
+        WHERE NOT m.is_array AND m.spelled ~ '_id$'
+          AND array_to_string(snowflake_internal.migration_words(type.attname), '_') = regexp_replace(m.spelled, '_id$', '_type')
+      UNION ALL
+        SELECT m.*, 'history',
+               format('%s has the columns of %s', m.relation::regclass, key.relation::regclass)
+        FROM candidate AS m
+        CROSS JOIN key
+        WHERE m.attname = key.attname AND m.relation <> key.relation AND m.relkind IN ('r', 'p', 'f') AND NOT m.is_array
+          -- The name says so, or it has all columns of the table, with their types.
+          AND (m.relname::text ~* '(^|_)(history|histories|hist|audit|audits|archive|archives|archived|log|logs|version|versions|deleted|old|backup|bak|copy)(_|$)'
+               AND strpos(array_to_string(snowflake_internal.migration_words(m.relname), '_'),
+                          array_to_string(key.singular_words, '_')) > 0
+               OR (SELECT count(*) FROM pg_attribute AS own WHERE own.attrelid = key.relation AND own.attnum > 0 AND NOT own.attisdropped) >= 3
+                  AND NOT EXISTS (
+                      SELECT FROM pg_attribute AS own
+                      WHERE own.attrelid = key.relation AND own.attnum > 0 AND NOT own.attisdropped
+                        AND NOT EXISTS (SELECT FROM pg_attribute AS copy
+                                        WHERE copy.attrelid = m.relation AND copy.attname = own.attname AND NOT copy.attisdropped
+                                          AND (copy.atttypid = own.atttypid OR own.attnum = key.attnum))))
+          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_table_tree(key.relation::regclass, key.attname) AS f WHERE f.relation = m.relation)
+    ), first_found AS (
+        SELECT DISTINCT ON (f.relation, f.attnum) f.*
+        FROM found AS f
+        ORDER BY f.relation, f.attnum, f.kind = 'polymorphic'
+    ), parameter AS (
+        SELECT p.oid, p.proargnames[a.place] AS name, format_type(a.type, NULL) AS type_name, NULL::text AS trigger_reason
+        FROM pg_proc AS p
+        JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        CROSS JOIN LATERAL unnest(p.proargtypes) WITH ORDINALITY AS a (type, place)
+        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
+          AND a.type IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
+          -- With OUT parameters, the places differ.
+          AND p.proargnames IS NOT NULL AND (p.proallargtypes IS NULL OR p.proargmodes[1:p.pronargs] = array_fill('i'::"char", ARRAY[p.pronargs::integer]))
+          AND EXISTS (
+              SELECT FROM form AS f
+              CROSS JOIN LATERAL (
+                  SELECT regexp_replace(array_to_string(snowflake_internal.migration_words(p.proargnames[a.place]::name), '_'),
+                                        '^(p|in|i|arg|param|the|v)_', '')) AS name (spelled)
+              WHERE CASE WHEN format_type(a.type, NULL) ~ '\[\]$' THEN regexp_replace(name.spelled, 's$', '') ELSE name.spelled END IN (f.behind, f.ahead))
+          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    )
+    SELECT f.kind, f.relation::regclass::text, f.attname, f.type_name, f.reason,
+           -- A domain has its own type, and a foreign table's rows are elsewhere.
+           CASE WHEN f.typtype <> 'd' THEN
+               format('ALTER %s %s ALTER %s %I TYPE bigint%s',
+                      CASE f.relkind WHEN 'f' THEN 'FOREIGN TABLE' WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END,
+                      snowflake_internal.migration_name(f.relation::regclass),
+                      CASE f.relkind WHEN 'c' THEN 'ATTRIBUTE' ELSE 'COLUMN' END,
+                      f.attname, CASE WHEN f.is_array THEN '[]' ELSE '' END) END
+    FROM first_found AS f
+  UNION ALL
+    SELECT 'function', p.oid::regprocedure::text, p.name::name, p.type_name,
+           format('a parameter has the name of a reference to %s: create the function with bigint, then drop this one', key.relation::regclass), NULL
+    FROM parameter AS p CROSS JOIN key
+  UNION ALL
+    SELECT 'function', regexp_replace(f.object, '^function (.*),$', '\1'), f.column_name, NULL, f.finding || '. ' || f.remedy, NULL
+    FROM key
+    CROSS JOIN LATERAL snowflake_internal.migration_findings(ARRAY[key.relation::regclass], ARRAY[key.attname], false) AS f
+    WHERE f.stage = 'type'
+    ORDER BY 1, 2, 3
+$function$;
+CREATE FUNCTION snowflake_internal.migration_short_wait()
+RETURNS integer LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
+                                                  ELSE nullif(s.setting::integer, 0) END)))
+    FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout')
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz)
+RETURNS timestamptz LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    time_limit CONSTANT interval := snowflake_internal.migration_lock_time_limit();
+    wanted text;
+    holders text;
+BEGIN
+    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
+        RETURN told;
+    END IF;
+    SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
+    FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
+    -- A prepared transaction has no process, but a lock on its transaction ID.
+    SELECT concat_ws(' and ', 'processes ' || string_agg(DISTINCT l.pid::text, ', '),
+                     'prepared transactions ' || string_agg(DISTINCT quote_literal(p.gid), ', '))
+    INTO holders
+    FROM pg_locks AS l
+    LEFT JOIN pg_locks AS x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.granted
+                           AND x.virtualtransaction = l.virtualtransaction
+    LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid
+    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
+      AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+      AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
+    holders := nullif(holders, '');
+    IF clock_timestamp() - begun > time_limit THEN
+        RAISE EXCEPTION 'could not lock % within %', wanted, time_limit
+            USING ERRCODE = 'lock_not_available',
+                  DETAIL = coalesce('Held by ' || holders || '.', 'Other transactions kept locking it.'),
+                  HINT = 'See pg_stat_activity for what they are doing'
+                         || CASE WHEN holders LIKE '%prepared transactions %'
+                                 THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
+                         || '. Run it again when they have ended.';
+    END IF;
+    RAISE NOTICE 'waiting for a lock on %', wanted
+        USING DETAIL = coalesce('Held by ' || holders || '.', 'No process holds it at this moment.');
+    RETURN clock_timestamp();
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- The longest time of one attempt for all tables together.
+    longest_wait CONSTANT integer := snowflake_internal.migration_short_wait();
+    wanted CONSTANT regclass[] := ARRAY(
+        SELECT r.relation
+        FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
+        ORDER BY r.relation::oid);
+    started_at CONSTANT timestamptz := clock_timestamp();
+    last_notice_at timestamptz := started_at;
+    attempt_started_at timestamptz;
+    pause double precision := 0.25;
+    table_to_lock regclass;
+BEGIN
+    IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
+        RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
+    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        -- The checks under the lock have to see the present state.
+        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
+                  HINT = 'SET default_transaction_isolation = ''read committed''.';
+    END IF;
+    LOOP
+        BEGIN
+            attempt_started_at := clock_timestamp();
+            FOREACH table_to_lock IN ARRAY wanted LOOP
+                PERFORM set_config('lock_timeout', greatest(1,
+                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - attempt_started_at)))::integer::text, true);
+                PERFORM snowflake_internal.migration_lock_table(table_to_lock, mode);
+            END LOOP;
+            PERFORM set_config('lock_timeout', longest_wait::text, true);
+            RETURN;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            NULL;
+        END;
+        last_notice_at := snowflake_internal.migration_lock_missed(relations, mode, started_at, last_notice_at);
+        PERFORM pg_sleep(pause * (0.5 + random()));
+        pause := least(pause * 1.5, 2);
+    END LOOP;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[])
+RETURNS TABLE (description text, kind text, expression text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH dependent AS MATERIALIZED (
+        SELECT DISTINCT d.classid, d.objid
+        FROM pg_depend AS d
+        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = ANY (attributes)
+    ), indexed AS MATERIALIZED (
+        SELECT i.*, format('index %s', i.indexrelid::regclass) AS description, 'index' AS kind
+        FROM dependent AS d
+        JOIN pg_index AS i ON d.classid = 'pg_class'::regclass AND i.indexrelid = d.objid AND i.indrelid = relation
+        WHERE NOT i.indisexclusion AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        -- The columns are those of the constraint, or of expressions in its index.
+        SELECT i.*, format('exclusion constraint %I of %s', k.conname, relation), 'constraint'
+        FROM (SELECT DISTINCT CASE WHEN d.classid = 'pg_class'::regclass THEN d.objid ELSE k.conindid END AS index
+              FROM dependent AS d
+              LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'x'
+              WHERE d.classid = 'pg_class'::regclass OR k.oid IS NOT NULL) AS d
+        JOIN pg_index AS i ON i.indexrelid = d.index AND i.indisexclusion AND i.indrelid = relation
+        JOIN pg_constraint AS k ON k.conindid = i.indexrelid AND k.contype = 'x'
+        WHERE NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+    ), keys AS MATERIALIZED (
+        SELECT i.indexrelid, i.description, i.kind, k.place, k.attribute, pg_get_indexdef(i.indexrelid, k.place::integer, false) AS expression
+        FROM indexed AS i
+        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
+        WHERE k.place <= i.indnkeyatts
+    )
+    SELECT format('check constraint %I of %s', k.conname, relation), 'constraint', pg_get_expr(k.conbin, k.conrelid)
+    FROM dependent AS d
+    JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'c' AND k.coninhcount = 0
+  UNION ALL
+    SELECT k.description, k.kind, k.expression FROM keys AS k WHERE k.attribute = 0
+  UNION ALL
+    SELECT i.description, i.kind, pg_get_expr(i.indpred, i.indrelid) FROM indexed AS i WHERE i.indpred IS NOT NULL
+  UNION ALL
+    SELECT k.description, k.kind, format('%1$s OPERATOR(%2$I.%3$s) %1$s', k.expression, n.nspname, o.oprname)
+    FROM keys AS k
+    JOIN pg_constraint AS c ON c.conindid = k.indexrelid AND c.contype = 'x'
+    JOIN pg_operator AS o ON o.oid = c.conexclop[k.place]
+    JOIN pg_namespace AS n ON n.oid = o.oprnamespace
+    WHERE k.attribute = 0 OR k.attribute = ANY (attributes)
+  UNION ALL
+    SELECT format('statistics object %I.%I', n.nspname, x.stxname), 'statistics object', e.expression
+    FROM dependent AS d
+    JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid
+    JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+    CROSS JOIN LATERAL unnest(pg_get_statisticsobjdef_expressions(x.oid)) AS e (expression)
+$function$;
+CREATE FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[])
+RETURNS text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    query text;
+BEGIN
+    SELECT format('SELECT %s FROM (SELECT %s FROM ONLY %s OFFSET 0) AS %I WHERE false',
+                  (SELECT string_agg(format('(%s)', e.expression), ', ') FROM unnest(expressions) AS e (expression)),
+                  string_agg(CASE WHEN a.attnum = ANY (attributes) THEN format('%1$I::pg_catalog.int8 AS %1$I', a.attname)
+                                  ELSE quote_ident(a.attname) END, ', '),
+                  snowflake_internal.migration_name(relation),
+                  (SELECT c.relname FROM pg_class AS c WHERE c.oid = relation))
+    INTO query
+    FROM pg_attribute AS a
+    WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped;
+    PERFORM snowflake_internal.migration_query(relation, query);
+    RETURN NULL;
+EXCEPTION
+    -- An owner who may not read the table may alter it.
+    WHEN insufficient_privilege THEN
+        RETURN NULL;
+    WHEN syntax_error_or_access_rule_violation THEN
+        RETURN sqlerrm;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[])
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    altered record;
+    expressions text[];
+    found_expression record;
+    message text;
+    reported text[] := '{}';
+BEGIN
+    FOR altered IN
+        SELECT f.relation, array_agg(DISTINCT f.attribute) AS attributes
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        WHERE r.is_narrow
+        GROUP BY f.relation
+        ORDER BY f.relation::text
+    LOOP
+        -- Whole rows have another type in the query than in the table.
+        expressions := ARRAY(
+            SELECT DISTINCT e.expression
+            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
+            WHERE snowflake_internal.migration_rename_columns(e.expression, '{}'::name[], '{}'::name[]) IS NOT NULL);
+        CONTINUE WHEN expressions = '{}';
+        CONTINUE WHEN snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, expressions) IS NULL;
+        FOR found_expression IN
+            SELECT e.description, e.kind, e.expression
+            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
+            WHERE e.expression = ANY (expressions)
+            ORDER BY e.description
+        LOOP
+            message := snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, ARRAY[found_expression.expression]);
+            obstacle := format('%s cannot use a bigint column: %s', found_expression.description, message);
+            IF message IS NOT NULL AND obstacle <> ALL (reported) THEN
+                reported := reported || obstacle;
+                remedy := format('Create the function or operator with bigint parameters, which accept integers too. Then create the %s again, so that it uses that one.',
+                                 found_expression.kind);
+                sqlstate_code := '55000';
+                RETURN NEXT;
+            END IF;
+        END LOOP;
+    END LOOP;
+    RETURN QUERY
+        SELECT DISTINCT format('foreign key %I of %s depends on unique index %s, which includes column %I',
+                               k.conname, k.conrelid::regclass, i.indexrelid::regclass, a.attname),
+               format('In one transaction: drop the foreign key, replace the index (or its constraint) by one without INCLUDE (%I), and add the foreign key again.', a.attname),
+               '55000'
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS n ON n.attrelid = r.relation AND n.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, n.attname) AS f
+        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
+        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indnatts > i.indnkeyatts
+        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS key (attribute, place)
+        JOIN pg_constraint AS k ON k.contype = 'f' AND k.conindid = i.indexrelid AND k.conparentid = 0
+        WHERE r.is_narrow AND key.attribute = f.attribute AND key.place > i.indnkeyatts;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_path_argument()
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT 'pg_catalog.current_setting(''search_path''::pg_catalog.text)'
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_do_block(body text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN strpos(block.text, '$do$') = 0 THEN format(E'DO $do$%s$do$', block.text)
+                ELSE format('DO %L', block.text) END
+    FROM (SELECT CASE WHEN strpos(body, 'snowflake_internal.migration_lock(') = 0 THEN format(E'\nBEGIN\n%sEND\n', body)
+                      ELSE format(E'\nDECLARE\n    former_timeout CONSTANT pg_catalog.text := pg_catalog.current_setting(''lock_timeout''::pg_catalog.text);\nBEGIN\n%s'
+                                  '    PERFORM pg_catalog.set_config(''lock_timeout''::pg_catalog.text, former_timeout, true);\nEND\n', body) END) AS block (text)
+$function$;
+CREATE FUNCTION snowflake_internal.migration_column_options(options text[])
+RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT array_agg(o.option ORDER BY o.place)
+    FROM unnest(options) WITH ORDINALITY AS o (option, place)
+    WHERE NOT starts_with(o.option, 'pg_')
+$function$;
+CREATE FUNCTION snowflake_internal.migration_uses_other_code(catalog regclass, original oid, counterpart oid)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH used AS MATERIALIZED (
+        SELECT d.objid, d.refclassid, coalesce(p.proname, o.oprname) AS name, coalesce(p.pronamespace, o.oprnamespace) AS schema
+        FROM pg_depend AS d
+        LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
+        LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+        WHERE d.classid = catalog AND d.objid IN (original, counterpart) AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
+    )
+    SELECT EXISTS (SELECT FROM used AS u
+                   WHERE u.objid = counterpart
+                     AND NOT EXISTS (SELECT FROM used AS e
+                                     WHERE e.objid = original AND (e.refclassid, e.name, e.schema) = (u.refclassid, u.name, u.schema)))
+$function$;
+CREATE FUNCTION snowflake_internal.migration_may_become(role oid, other oid)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT pg_has_role(role, other, 'USAGE')
+       AND pg_has_role(role, other, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END)
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_publications(target regclass, column_name name)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ')
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    JOIN pg_class AS c ON c.oid = f.relation
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    JOIN pg_publication_tables AS p ON p.schemaname = n.nspname AND p.tablename = c.relname
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM pg_class AS c
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = migration_lacks_statistics.column_name
+        WHERE c.oid = target AND a.attstattarget IS DISTINCT FROM 0
+          AND has_column_privilege(c.oid, a.attnum, 'SELECT') AND NOT row_security_active(c.oid)
+          AND NOT EXISTS (SELECT FROM pg_stats AS s
+                          WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname)
+          AND EXISTS (SELECT FROM snowflake_internal.migration_table_tree(target, a.attname) AS f
+                      JOIN pg_class AS m ON m.oid = f.relation
+                      -- -1 means unknown, as after some rewrites; 0 was counted.
+                      WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
+$function$;
+CREATE FUNCTION snowflake_internal.migration_statistics_targets(tables regclass[])
+RETURNS TABLE (relation regclass, statement text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT i.indrelid::regclass, format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s',
+                                        snowflake_internal.migration_name(i.indexrelid::regclass), a.attnum, a.attstattarget)
+    FROM pg_index AS i
+    JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attstattarget >= 0
+    WHERE i.indrelid = ANY (tables) AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+  UNION ALL
+    SELECT x.stxrelid::regclass, format('ALTER STATISTICS %I.%I SET STATISTICS %s', n.nspname, x.stxname, x.stxstattarget)
+    FROM pg_statistic_ext AS x JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+    WHERE x.stxrelid = ANY (tables) AND x.stxstattarget >= 0
+$function$;
+CREATE FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+        -- Without statistics of the column itself, PostgreSQL has no extended ones either,
+        -- and ANALYZE warns of that.
+        JOIN pg_attribute AS t ON t.attrelid = f.relation AND t.attnum = f.attribute AND t.attstattarget IS DISTINCT FROM 0
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
+        WHERE d.classid = 'pg_statistic_ext'::regclass
+           OR d.classid = 'pg_class'::regclass
+              AND EXISTS (SELECT FROM pg_index AS i WHERE i.indexrelid = d.objid AND i.indrelid = f.relation AND i.indexprs IS NOT NULL))
+$function$;
+CREATE FUNCTION snowflake_internal.migration_run_all(
+    relations regclass[], statements text[], roles oid[] DEFAULT NULL, search_path text DEFAULT NULL
+)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
+        IF roles[i] IS NULL THEN
+            PERFORM snowflake_internal.migration_run(relations[i], statements[i],
+                CASE WHEN strpos(statements[i], ' SET DEFAULT ') = 0 THEN search_path END);
+        ELSE
+            PERFORM snowflake_internal.migration_run_as(roles[i], statements[i], NULL);
+        END IF;
+    END LOOP;
+END
 $function$;
 CREATE FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[])
 RETURNS TABLE (foreign_key oid, relation regclass, trigger_name name, function_oid oid, state text, is_copy boolean) LANGUAGE sql STABLE
@@ -1550,71 +1958,6 @@ BEGIN
                 format('Delete or correct them, or drop the foreign key and add it again NOT VALID afterwards. This shows them: %s.', query), '55000';
         END IF;
     END LOOP;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
-RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH RECURSIVE tree (oid) AS (
-        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
-      UNION
-        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
-    ), trigger_function AS MATERIALIZED (
-        SELECT DISTINCT g.tgfoid AS oid FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
-    ), compiled AS MATERIALIZED (
-        SELECT p.oid, lower(p.prosrc) AS source
-        FROM pg_proc AS p
-        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
-        WHERE NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
-    )
-    SELECT p.oid::regprocedure, t.oid IS NOT NULL
-    FROM compiled AS p
-    LEFT JOIN trigger_function AS t ON t.oid = p.oid
-    -- Part of another name too: to alter too many functions has no effect.
-    WHERE t.oid IS NOT NULL
-       OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (relations) AND strpos(p.source, lower(c.relname)) > 0)
-$function$;
-CREATE FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[])
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    -- The caller has the rights of the owners of all tables that have changed.
-    relations CONSTANT regclass[] := ARRAY(
-        SELECT DISTINCT r.relation FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
-    compiled record;
-    left_out text[] := '{}';
-BEGIN
-    FOR compiled IN
-        SELECT f.function, f.is_trigger, p.proowner, p.procost, p.prokind, p.prosecdef
-        FROM snowflake_internal.migration_compiled_functions(relations) AS f
-        JOIN pg_proc AS p ON p.oid = f.function
-        ORDER BY f.function::text
-    LOOP
-        IF pg_has_role(compiled.proowner, 'USAGE') AND pg_has_role(compiled.proowner, 'MEMBER') THEN
-            BEGIN
-                PERFORM snowflake_internal.migration_run_as(compiled.proowner,
-                    CASE compiled.prokind
-                        WHEN 'p' THEN format('ALTER PROCEDURE %s SECURITY %s', compiled.function,
-                                             CASE WHEN compiled.prosecdef THEN 'DEFINER' ELSE 'INVOKER' END)
-                        ELSE format('ALTER FUNCTION %s COST %s', compiled.function, compiled.procost) END, text '');
-                CONTINUE;
-            EXCEPTION WHEN OTHERS THEN
-                NULL;  -- For example altered or dropped at the same time.
-            END;
-        END IF;
-        -- Any role can create a function whose source contains a name.
-        IF compiled.is_trigger THEN
-            left_out := left_out || compiled.function::text;
-        END IF;
-    END LOOP;
-    IF left_out <> '{}' THEN
-        RAISE WARNING 'sessions that have fired these trigger functions have to reconnect: %', array_to_string(left_out, ', ')
-            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function.',
-                  HINT = 'Altering a function as its owner, for example its COST, makes all sessions compile it again.';
-    END IF;
 END
 $function$;
 CREATE FUNCTION snowflake_internal.migration_dependent_node(class oid, object oid, OUT node_class oid, OUT node oid)
@@ -1785,229 +2128,6 @@ AS $function$
                    AND pg_has_role(g.grantor, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END))
     )
     SELECT f.obstacle, f.remedy, f.code FROM found AS f ORDER BY f.rank, f.obstacle
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_server_obstacles()
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT 'this server does not issue IDs: snowflake is not in shared_preload_libraries',
-           'Add it to shared_preload_libraries and restart the server.', '55000'
-    FROM @extschema@.snowflake_status AS s WHERE NOT s.preloaded
-  UNION ALL
-    SELECT 'this server does not issue IDs: snowflake.node_id is not set',
-           'Set it in postgresql.conf and restart the server.', '55000'
-    FROM @extschema@.snowflake_status AS s WHERE s.preloaded AND s.node_id IS NULL
-  UNION ALL
-    SELECT 'permission denied for function snowflake_nextval',
-           format('GRANT EXECUTE ON FUNCTION %s to the roles that insert rows.', p.oid::regprocedure), '42501'
-    FROM pg_proc AS p
-    WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND NOT has_function_privilege(p.oid, 'EXECUTE')
-$function$;
-CREATE FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH root (relation, attname) AS (
-        SELECT key.target, key.column_name FROM unnest(targets, column_names) AS key (target, column_name)
-      UNION
-        SELECT r.relation, a.attname
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        WHERE r.is_narrow
-    ), altered AS MATERIALIZED (
-        SELECT DISTINCT c.oid::regclass AS relation, c.relowner, c.relnamespace
-        FROM root
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(root.relation, root.attname) AS f
-        JOIN pg_class AS c ON c.oid = f.relation
-    )
-    SELECT format('must be owner of table %s', a.relation),
-           format('Run it as a member of %I, or as a superuser.', pg_get_userbyid(a.relowner)), '42501'
-    FROM altered AS a WHERE NOT pg_has_role(a.relowner, 'USAGE')
-  UNION ALL
-    SELECT DISTINCT format('permission denied for schema %I', n.nspname),
-           format('GRANT USAGE ON SCHEMA %I to the owner of the tables in it.', n.nspname), '42501'
-    FROM altered AS a JOIN pg_namespace AS n ON n.oid = a.relnamespace
-    WHERE NOT (has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(a.relowner, n.oid, 'USAGE'))
-  UNION ALL
-    -- The new default is set with the owner's rights.
-    SELECT format('permission denied for schema %I, which contains the extension', n.nspname),
-           format('GRANT USAGE ON SCHEMA %I TO %I.', n.nspname, pg_get_userbyid(a.relowner)), '42501'
-    FROM altered AS a JOIN pg_namespace AS n ON n.oid = '@extschema@'::regnamespace
-    WHERE a.relation = ANY (targets) AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH target_column AS MATERIALIZED (
-        SELECT c.oid::regclass AS relation, c.relforcerowsecurity, a.attname, a.attnum, a.attinhcount, a.attgenerated,
-               a.atttypid, snowflake_internal.migration_base_type(a.atttypid) AS base_type,
-               format_type(a.atttypid, a.atttypmod) AS type_name
-        FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
-        WHERE c.oid = target
-    )
-    SELECT format('column %I of %s is inherited', m.attname, m.relation),
-           'Migrate the table it is inherited from; its partitions and child tables follow.', '55000'
-    FROM target_column AS m WHERE m.attinhcount > 0
-  UNION ALL
-    SELECT format('column %I of %s is generated from other columns', m.attname, m.relation),
-           'A generated column cannot have a default.', '55000'
-    FROM target_column AS m WHERE m.attgenerated <> ''
-  UNION ALL
-    SELECT format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
-           format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
-    FROM target_column AS m WHERE m.relforcerowsecurity
-  UNION ALL
-    SELECT format('column %I of %s is of type %s', m.attname, m.relation, m.type_name),
-           'Snowflake IDs are bigint: only smallint, integer and bigint columns can be migrated.', '55000'
-    FROM target_column AS m WHERE m.base_type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
-  UNION ALL
-    SELECT format('column %I of %s is an identity column with its own sequence', a.attname, f.relation),
-           format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY; it will get the default of its parent.', f.relation, a.attname), '55000'
-    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-    JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute AND a.attidentity <> ''
-    WHERE f.relation <> target
-      AND EXISTS (SELECT FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation
-                    AND d.refobjsubid = f.attribute AND d.classid = 'pg_class'::regclass AND d.deptype = 'i')
-  UNION ALL
-    SELECT format('%s depends on sequence %s', pg_describe_object(d.classid, d.objid, d.objsubid), s.oid::regclass),
-           'Give it a sequence of its own, because DROP IDENTITY drops this one.', '55000'
-    FROM target_column AS m
-    JOIN pg_depend AS own ON own.refclassid = 'pg_class'::regclass AND own.refobjid = m.relation AND own.refobjsubid = m.attnum
-                         AND own.classid = 'pg_class'::regclass AND own.deptype = 'i'
-    JOIN pg_class AS s ON s.oid = own.objid AND s.relkind = 'S'
-    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid AND d.deptype = 'n'
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH tree AS MATERIALIZED (
-        SELECT f.relation, f.attribute, c.relkind, c.reloftype, a.atttypid, a.attinhcount,
-               format_type(a.atttypid, a.atttypmod) AS type_name
-        FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-        JOIN pg_class AS c ON c.oid = f.relation
-        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
-    ), dependent AS MATERIALIZED (
-        SELECT f.relation, d.classid, d.objid, d.objsubid
-        FROM tree AS f
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
-    ), found (rank, obstacle, remedy) AS (
-        SELECT 1, format('column %I of %s is of the domain %s, which cannot hold a bigint', column_name, f.relation, f.type_name),
-               'First give the column its base type (ALTER COLUMN ... TYPE), and add the domain''s checks as table constraints.'
-        FROM tree AS f JOIN pg_type AS t ON t.oid = f.atttypid WHERE t.typtype = 'd'
-      UNION ALL
-        SELECT 2, format('%s is a typed table', f.relation),
-               format('Make it an ordinary table first: ALTER TABLE %s NOT OF.', f.relation)
-        FROM tree AS f WHERE f.reloftype <> 0
-      UNION ALL
-        SELECT 3, format('column %I of %s is part of its partition key', column_name, f.relation),
-               'The type of a partition key cannot be changed: copy the rows to a new table that is partitioned by a bigint.'
-        FROM tree AS f JOIN pg_partitioned_table AS p ON p.partrelid = f.relation
-        -- The table as a whole depends on the columns of its key, also on those in expressions.
-        WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = f.relation AND d.objsubid = f.attribute
-                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = 0 AND d.deptype = 'i')
-      UNION ALL
-        SELECT 4, format('%s is a foreign table', f.relation),
-               'Its rows are on another server. Detach the table, and change the column on both servers.'
-        FROM tree AS f WHERE f.relkind = 'f'
-      UNION ALL
-        SELECT 5, format('column %I of %s is inherited from several tables', column_name, f.relation),
-               format('The types of its parents can only change together: ALTER TABLE %s NO INHERIT for all but one, and INHERIT again afterwards.', f.relation)
-        FROM tree AS f
-        -- Most have one parent, which is in the tree.
-        WHERE f.relation <> target AND f.attinhcount > 1
-          AND f.attinhcount > (SELECT count(*) FROM pg_inherits AS i JOIN tree AS p ON p.relation = i.inhparent
-                               WHERE i.inhrelid = f.relation)
-      UNION ALL
-        SELECT DISTINCT 9, format('column %I of %s is generated from column %I', g.attname, g.attrelid::regclass, column_name),
-               'Drop it, and add it again after the column is widened.'
-        FROM dependent AS d
-        JOIN pg_attribute AS g ON g.attrelid = d.relation AND g.attgenerated <> ''
-        JOIN pg_attrdef AS e ON e.adrelid = g.attrelid AND e.adnum = g.attnum
-        WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = e.oid
-           OR d.classid = 'pg_class'::regclass AND d.objid = g.attrelid AND d.objsubid = g.attnum
-      UNION ALL
-        SELECT DISTINCT 11, format('publication %I has %s that uses column %I of %s', p.pubname,
-                   CASE WHEN r.prqual IS NULL THEN 'a column list' WHEN r.prattrs IS NULL THEN 'a WHERE clause' ELSE 'a WHERE clause or a column list' END,
-                   column_name, d.relation),
-               'Remove it (ALTER PUBLICATION ... SET TABLE), and add it again after the column is widened.'
-        FROM dependent AS d
-        JOIN pg_publication_rel AS r ON d.classid = 'pg_publication_rel'::regclass AND r.oid = d.objid
-        JOIN pg_publication AS p ON p.oid = r.prpubid
-      UNION ALL
-        SELECT DISTINCT 12, format('index %s uses operator class %I, which does not support bigint', i.indexrelid::regclass, o.opcname),
-               'Drop it, and create it with an operator class for bigint after the column is widened.'
-        FROM tree AS f
-        JOIN pg_index AS i ON i.indrelid = f.relation
-        CROSS JOIN LATERAL unnest(i.indkey::smallint[], i.indclass::oid[]) AS k (attribute, opclass)
-        JOIN pg_opclass AS o ON o.oid = k.opclass AND NOT o.opcdefault AND o.opcintype IN ('int2'::regtype, 'int4'::regtype)
-        WHERE k.attribute = f.attribute
-          AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-      UNION ALL
-        -- PostgreSQL restores the replica identity of an index that it rebuilds,
-        -- but not of one that belongs to a partitioned table's index.
-        SELECT DISTINCT 13, format('the replica identity of partition %s is index %s with column %I, which loses that role when it is rebuilt',
-                                   f.relation, i.indexrelid::regclass, column_name),
-               format('ALTER TABLE %s REPLICA IDENTITY FULL, and USING INDEX after the column is widened.', f.relation)
-        FROM tree AS f
-        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indisreplident
-        JOIN pg_inherits AS h ON h.inhrelid = i.indexrelid
-        WHERE f.attribute = ANY (i.indkey::smallint[])
-      UNION ALL
-        -- Tables have such constraints since PostgreSQL 18. When it rebuilds them,
-        -- it does not find those that have another name.
-        SELECT 14, format('not-null constraint %I of %s has another name in the parent %s', k.conname, f.relation, i.inhparent::regclass),
-               format('Detach the table from its parent (NO INHERIT, or DETACH), ALTER TABLE %s RENAME CONSTRAINT %I TO %I, and attach it again.',
-                      f.relation, k.conname, above.conname)
-        FROM tree AS f
-        JOIN pg_inherits AS i ON i.inhrelid = f.relation
-        JOIN tree AS parent ON parent.relation = i.inhparent
-        JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.contype = 'n' AND k.conkey = ARRAY[f.attribute] AND k.conislocal AND k.coninhcount > 0
-        JOIN pg_constraint AS above ON above.conrelid = parent.relation AND above.contype = 'n' AND above.conkey = ARRAY[parent.attribute]
-        WHERE k.conname <> above.conname
-    )
-    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
-$function$;
-CREATE FUNCTION snowflake_internal.migration_obstacles(
-    targets regclass[], column_names name[], search_path text DEFAULT NULL
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_server_obstacles() AS o;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_owner_obstacles(targets, column_names) AS o;
-    -- The other checks require the owner's privileges, because they read rows.
-    IF FOUND THEN
-        RETURN;
-    END IF;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_role_obstacles(targets, column_names) AS o;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_foreign_key_obstacles(targets, column_names, search_path) AS o;
-    RETURN QUERY
-        SELECT o.*
-        FROM unnest(targets, column_names) AS key (target, column_name)
-        CROSS JOIN LATERAL snowflake_internal.migration_column_obstacles(key.target, key.column_name) AS o;
-    IF NOT FOUND THEN
-        RETURN QUERY
-            SELECT o.*
-            FROM unnest(targets, column_names) AS key (target, column_name)
-            CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name, search_path) AS o;
-    END IF;
-    RETURN QUERY
-        SELECT o.*
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_type_obstacles(r.relation, a.attname) AS o
-        WHERE r.is_narrow;
-    RETURN QUERY
-        SELECT o.*
-        FROM (SELECT array_agg(r.relation) AS relations, array_agg(a.attname) AS column_names
-              FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-              WHERE r.is_narrow) AS narrow
-        CROSS JOIN LATERAL snowflake_internal.migration_dependent_obstacles(narrow.relations, narrow.column_names) AS o;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_rebuild_obstacles(targets, column_names) AS o;
-END
 $function$;
 CREATE FUNCTION snowflake_internal.migration_grants(
     object_type "char", target text, column_name name, owner oid, schema oid, acl aclitem[]
@@ -2472,462 +2592,347 @@ BEGIN
     PERFORM snowflake_internal.migration_compare_dependents(saved, relations, column_names);
 END
 $function$;
-CREATE FUNCTION snowflake_internal.migration_code_name(name name, OUT code text, OUT pattern text)
-LANGUAGE sql STABLE PARALLEL SAFE
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_server_obstacles()
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT c.code, regexp_replace(c.code, '([][\\.*+?(){}|^$])', '\\\1', 'g')
-    FROM btrim(snowflake_internal.migration_code(quote_ident(name)), ' ') AS c (code)
+    SELECT 'this server does not issue IDs: snowflake is not in shared_preload_libraries',
+           'Add it to shared_preload_libraries and restart the server.', '55000'
+    FROM @extschema@.snowflake_status AS s WHERE NOT s.preloaded
+  UNION ALL
+    SELECT 'this server does not issue IDs: snowflake.node_id is not set',
+           'Set it in postgresql.conf and restart the server.', '55000'
+    FROM @extschema@.snowflake_status AS s WHERE s.preloaded AND s.node_id IS NULL
+  UNION ALL
+    SELECT 'permission denied for function snowflake_nextval',
+           format('GRANT EXECUTE ON FUNCTION %s to the roles that insert rows.', p.oid::regprocedure), '42501'
+    FROM pg_proc AS p
+    WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND NOT has_function_privilege(p.oid, 'EXECUTE')
 $function$;
-CREATE FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean)
-RETURNS TABLE (relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text)
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
+CREATE FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[])
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH linked AS MATERIALIZED (
-        SELECT r.relation, c.relname, n.nspname, c.reltype, a.attname, a.attnum, r.is_narrow, code.code AS column_code, code.pattern AS column_pattern,
-               EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, attname)
-                       WHERE key.target = r.relation AND key.attname = a.attname) AS is_key
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_class AS c ON c.oid = r.relation
-        JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(a.attname) AS code
-    ), linked_table AS MATERIALIZED (
-        SELECT l.relation, l.reltype, bool_or(l.is_narrow) AS is_narrow, table_code.code AS table_code, schema_code.code AS schema_code
-        FROM linked AS l
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.relname) AS table_code
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.nspname) AS schema_code
-        GROUP BY l.relation, l.reltype, table_code.code, schema_code.code
-    ), key_sequence AS MATERIALIZED (
-        SELECT l.relation, l.attname, l.column_code, s.oid::regclass AS sequence, a.attidentity <> '' AS is_dropped,
-               sequence_code.code AS sequence_code, schema_code.code AS schema_code
-        FROM linked AS l
-        JOIN pg_attribute AS a ON a.attrelid = l.relation AND a.attname = l.attname
-        JOIN snowflake_internal.sequence_columns AS source ON source.relation = l.relation AND source.attribute = l.attnum
-        JOIN pg_class AS s ON s.oid = source.sequence
-        JOIN pg_namespace AS n ON n.oid = s.relnamespace
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(s.relname) AS sequence_code
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(n.nspname) AS schema_code
-        WHERE l.is_key
-    ), hooked AS MATERIALIZED (
-        -- Partitions have copies of their parent's triggers.
-        SELECT t.tgrelid, t.tgname, t.tgfoid, t.tgtype, t.tgargs, t.tgnewtable, t.tgoldtable, l.relation, l.attname
-        FROM linked AS l
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(l.relation, l.attname) AS f
-        JOIN pg_trigger AS t ON t.tgrelid = f.relation AND NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgenabled <> 'D'
-                            AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
-    ), body AS MATERIALIZED (
-        SELECT p.oid, p.prorettype, p.prosrc, snowflake_internal.migration_code(p.prosrc) AS code
-        FROM pg_proc AS p
-        JOIN pg_namespace AS n ON n.oid = p.pronamespace
-        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname IN ('plpgsql', 'sql')
-        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
-          AND p.prosqlbody IS NULL
-          AND (p.prosrc ~* '(?:nextval|currval|setval|lastval|insert)'
-               OR p.oid IN (SELECT h.tgfoid FROM hooked AS h)
-               OR p.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online))
-          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
-    ), inserting AS MATERIALIZED (
-        SELECT b.oid, regexp_replace(s.statement, ' exists \( select \* ', ' exists ( select ', 'g') AS statement
-        FROM body AS b
-        CROSS JOIN LATERAL string_to_table(b.code, ' ; ') AS part
-        CROSS JOIN LATERAL (SELECT ' ' || part || ' ') AS s (statement)
-        WHERE strpos(b.code, ' insert into ') > 0 AND strpos(s.statement, ' insert into ') > 0
-    ), named AS MATERIALIZED (
-        -- The tables that these statements read as a whole, or insert into without
-        -- naming columns.
-        SELECT DISTINCT i.oid, 'copy' AS use, m[1] AS schema_code, m[2] AS table_code
-        FROM inserting AS i
-        CROSS JOIN LATERAL regexp_matches(i.statement, ' (?:from|join|,) (?:only )?(?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
-        WHERE online AND i.statement ~ ' insert into .*(?:select|,|\.) \* '
+    WITH root (relation, attname) AS (
+        SELECT key.target, key.column_name FROM unnest(targets, column_names) AS key (target, column_name)
       UNION
-        SELECT i.oid, 'unnamed', m[1], m[2]
-        FROM inserting AS i
-        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) (?:as [^ ]+ )?(?:values|select|with|table) ', 'g') AS m
-        WHERE online
-    ), returning_rows AS MATERIALIZED (
-        -- Few functions return rows of these tables, so only their bodies are read.
-        SELECT b.oid, b.prorettype, b.code
-        FROM body AS b
-        WHERE b.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online AND t.is_narrow)
-    ), fired AS MATERIALIZED (
-        SELECT h.tgfoid, h.tgtype, h.tgnewtable, h.tgoldtable, l.relation, l.attname, l.is_narrow, l.is_key,
-               l.column_code, l.column_pattern, b.code, b.prosrc, p.prosrc = 'autoinc' AND p.probin LIKE '%autoinc%' AS is_autoinc,
-               h.tgargs, format('function %s, called by trigger %I of %s,', p.oid::regprocedure, h.tgname, h.tgrelid::regclass) AS object,
-               strpos(b.code, format(' new . %s ', l.column_code)) > 0 OR strpos(b.code, format(' old . %s ', l.column_code)) > 0 AS has_column
-        FROM hooked AS h
-        JOIN linked AS l ON l.relation = h.relation AND l.attname = h.attname
-        JOIN pg_proc AS p ON p.oid = h.tgfoid
-        LEFT JOIN body AS b ON b.oid = h.tgfoid
-    ), row_copy AS (
-        SELECT DISTINCT f.tgfoid, f.relation, f.object
-        FROM fired AS f
-        -- A comparison of rows copies nothing.
-        CROSS JOIN LATERAL regexp_replace(f.code,
-            '(?:old|new) \. \* (?:\) )?(?:is (?:not )?distinct from|=|< >|! =) (?:row )?(?:\( )?(?:old|new) \. \* ', '', 'g') AS bare (code)
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgnewtable, f.tgoldtable)) AS new_rows
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgoldtable, f.tgnewtable)) AS old_rows
-        WHERE f.is_narrow AND online AND strpos(bare.code, ' insert into ') > 0
-          AND (bare.code ~ ' insert into [^;]* (?:old|new) (?:\) )?\. \* '
-               OR bare.code ~ ' insert into [^;]*\$1 (?:\) )?\. \* ' AND bare.code ~ ' using (?:old|new) '
-               OR coalesce(f.tgnewtable, f.tgoldtable) IS NOT NULL
-                  AND bare.code ~ format(' insert into [^;]*(?:select|,|\.) \* [^;]*(?:from|join|,) (?:%s|%s) ', new_rows.pattern, old_rows.pattern))
-    ), call AS (
-        SELECT DISTINCT f.relation, f.attname, f.column_code, f.tgfoid, f.object, field.parts[1]::name AS function_name, field.parts[2]::name AS schema_name,
-               field.parts[3]::integer AS place, field.parts[4]::integer AS count
-        FROM fired AS f
-        CROSS JOIN LATERAL regexp_split_to_table(snowflake_internal.migration_calls(f.prosrc), E'\n') AS line
-        CROSS JOIN LATERAL string_to_array(line, E'\t') AS field (parts)
-        WHERE f.is_narrow AND f.has_column AND cardinality(field.parts) = 5 AND field.parts[3] ~ '^[0-9]{1,4}$' AND field.parts[4] ~ '^[0-9]{1,4}$'
-          AND (field.parts[5] IN ('new . ' || f.column_code, 'old . ' || f.column_code)
-               OR starts_with(field.parts[5], format('coalesce ( new . %s ,', f.column_code))
-               OR starts_with(field.parts[5], format('coalesce ( old . %s ,', f.column_code)))
-    ), narrow_call AS (
-        SELECT c.relation, c.attname, c.object, c.function_name, min(p.oid::regprocedure::text) FILTER (WHERE type.is_narrow) AS signature,
-               bool_and(n.nspname = 'pg_catalog') AS is_built_in
-        FROM call AS c
-        JOIN pg_proc AS p ON p.proname = c.function_name AND c.count BETWEEN p.pronargs - p.pronargdefaults AND p.pronargs
-        JOIN pg_namespace AS n ON n.oid = p.pronamespace AND (c.schema_name = '' OR n.nspname = c.schema_name)
-        JOIN pg_type AS t ON t.oid = p.proargtypes[c.place - 1]
-        CROSS JOIN LATERAL (
-            SELECT CASE WHEN t.typtype = 'd' THEN snowflake_internal.migration_base_type(t.oid) ELSE t.oid END
-                   IN ('int2'::regtype, 'int4'::regtype) AS is_narrow) AS type
-        GROUP BY c.relation, c.attname, c.object, c.function_name, c.place
-        -- A bigint is implicitly converted to other types of numbers.
-        HAVING bool_or(type.is_narrow) AND NOT bool_or(NOT type.is_narrow AND (t.typtype = 'p' OR t.typcategory = 'N'))
-    ), narrow_variable AS (
-        SELECT DISTINCT f.relation, f.attname, f.object, found.variable
-        FROM fired AS f
-        CROSS JOIN LATERAL (
-            SELECT m[1] AS variable
-            FROM regexp_matches(f.code, format(' ([^ ]+) (?:constant )?(?:int|integer|int4|smallint|int2) (?::=|=|default) (?:new|old) \. %s ', f.column_pattern), 'g') AS m
-          UNION
-            SELECT m[1]
-            FROM regexp_matches(f.code, format(' ([^ ]+) (?::=|=) (?:new|old) \. %s ;', f.column_pattern), 'g') AS m
-            WHERE f.code ~ format(' %s (?:constant )?(?:int|integer|int4|smallint|int2) ',
-                                  regexp_replace(m[1], '([][\\.*+?(){}|^$])', '\\\1', 'g'))
-        ) AS found
-        WHERE f.is_narrow AND f.has_column
-    ), key_setter AS (
-        SELECT DISTINCT f.relation, f.attname, f.object, f.tgfoid,
-               strpos(f.code, format(' new . %s is null ', f.column_code)) > 0
-               OR strpos(f.code, format(' coalesce ( new . %s ', f.column_code)) > 0 AS is_conditional
-        FROM fired AS f
-        -- BEFORE INSERT, each row.
-        WHERE f.is_key AND f.has_column AND f.tgtype & 7 = 7
-          AND strpos(f.code, 'snowflake_nextval') = 0
-          AND (f.code ~ format(' (?:;|begin|then|else|loop) new \. %1$s (?::=|=) (?!old \. %1$s )', f.column_pattern)
-               OR f.code ~ format(' select [^;]* into (?:strict )?new \. %s ', f.column_pattern))
-    ), word_call AS MATERIALIZED (
-        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS sequence_code
-        FROM body AS b
-        CROSS JOIN LATERAL regexp_matches(b.code, ' (nextval|currval|setval) \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) ''(?= )', 'g') AS m
-        WHERE strpos(b.code, 'val ( '' ') > 0
-    ), serial_call AS MATERIALIZED (
-        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS table_code, m[4] AS column_code
-        FROM body AS b
-        CROSS JOIN LATERAL regexp_matches(b.code,
-            ' (nextval|currval|setval) \( (?:pg_catalog \. )?pg_get_serial_sequence \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) '' , '' ([^'']+) '' ', 'g') AS m
-        WHERE strpos(b.code, ' pg_get_serial_sequence ( ') > 0
-    ), last_call AS MATERIALIZED (
-        SELECT i.oid, m[1] AS schema_code, m[2] AS table_code
-        FROM body AS b
-        JOIN inserting AS i ON i.oid = b.oid
-        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
-        WHERE strpos(b.code, ' lastval ( ) ') > 0
-    ), sequence_call AS (
-        SELECT DISTINCT s.relation, s.attname, s.sequence, s.is_dropped, c.oid, c.word
-        FROM (SELECT w.oid, w.word, s.sequence
-              FROM word_call AS w
-              JOIN key_sequence AS s ON s.sequence_code = w.sequence_code AND coalesce(w.schema_code, s.schema_code) = s.schema_code
-            UNION ALL
-              SELECT w.oid, w.word, s.sequence
-              FROM serial_call AS w
-              JOIN linked_table AS t ON t.table_code = w.table_code AND coalesce(w.schema_code, t.schema_code) = t.schema_code
-              JOIN key_sequence AS s ON s.relation = t.relation AND s.column_code = w.column_code
-            UNION ALL
-              SELECT w.oid, 'lastval', s.sequence
-              FROM last_call AS w
-              JOIN linked_table AS t ON t.table_code = w.table_code AND coalesce(w.schema_code, t.schema_code) = t.schema_code
-              JOIN key_sequence AS s ON s.relation = t.relation) AS c
-        JOIN key_sequence AS s ON s.sequence = c.sequence
-        WHERE NOT EXISTS (SELECT FROM key_setter AS k WHERE k.tgfoid = c.oid AND k.relation = s.relation)
+        SELECT r.relation, a.attname
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        WHERE r.is_narrow
+    ), altered AS MATERIALIZED (
+        SELECT DISTINCT c.oid::regclass AS relation, c.relowner, c.relnamespace
+        FROM root
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(root.relation, root.attname) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
     )
-    SELECT r.relation, NULL::name, r.object,
-           'inserts whole rows of this table into another one, which lacks the column that the migration adds',
-           'Before the migration, name the columns: INSERT INTO ... (a, b) VALUES (OLD.a, OLD.b).', true, 'shadow'
-    FROM row_copy AS r
+    SELECT format('must be owner of table %s', a.relation),
+           format('Run it as a member of %I, or as a superuser.', pg_get_userbyid(a.relowner)), '42501'
+    FROM altered AS a WHERE NOT pg_has_role(a.relowner, 'USAGE')
   UNION ALL
-    SELECT DISTINCT t.relation, NULL::name, format('function %s', u.oid::regprocedure),
-           CASE u.use WHEN 'copy' THEN format('copies rows of %s by SELECT * or RETURNING *, and the migration adds a column', t.relation)
-                ELSE format('inserts into %s without naming its columns, of which the key becomes the last', t.relation) END,
-           CASE u.use WHEN 'copy' THEN 'Before the migration, name the columns in both lists.'
-                ELSE 'Before the migration, name the columns.' END,
-           EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = u.oid), 'shadow'
-    FROM named AS u
-    JOIN linked_table AS t ON t.table_code = u.table_code AND coalesce(u.schema_code, t.schema_code) = t.schema_code
-    WHERE t.is_narrow
+    SELECT DISTINCT format('permission denied for schema %I', n.nspname),
+           format('GRANT USAGE ON SCHEMA %I to the owner of the tables in it.', n.nspname), '42501'
+    FROM altered AS a JOIN pg_namespace AS n ON n.oid = a.relnamespace
+    WHERE NOT (has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(a.relowner, n.oid, 'USAGE'))
   UNION ALL
-    SELECT t.relation, NULL::name, format('function %s', b.oid::regprocedure),
-           format('returns rows of %s and names their columns, and the migration adds a column', t.relation),
-           'Use SELECT * there, or declare the columns: RETURNS TABLE (...).', false, 'shadow'
-    FROM linked_table AS t
-    JOIN returning_rows AS b ON b.prorettype = t.reltype
-    WHERE b.code ~ ' select ' AND b.code !~ ' (?:select|,|\.) \* '
-  UNION ALL
-    SELECT c.relation, c.attname, c.object,
-           format('passes column %I to %s, which has no form for a bigint', c.attname, c.signature),
-           CASE WHEN c.is_built_in THEN format('Before the migration, pass another value, for example hashint8(NEW.%I).', c.attname)
-                ELSE 'Before the migration, create that function with bigint (CREATE FUNCTION makes a second one), then drop the one with integer. A bigint parameter also takes integer columns.' END,
-           true, 'type'
-    FROM narrow_call AS c
-  UNION ALL
-    SELECT v.relation, v.attname, v.object, format('assigns column %I to the integer variable %s, which cannot hold snowflake IDs', v.attname, v.variable),
-           format('Before the migration, declare it as bigint, or as %I%%TYPE.', v.attname), true, 'default'
-    FROM narrow_variable AS v
-  UNION ALL
-    SELECT DISTINCT f.relation, f.attname, f.object, format('(autoinc) requires that column %I is an integer', f.attname),
-           'Before the migration, drop the trigger: the default replaces it.', true, 'type'
-    FROM fired AS f
-    WHERE f.is_autoinc AND f.is_narrow
-      -- The arguments, each with a zero byte at its end.
-      AND encode(convert_to(f.attname::text, getdatabaseencoding()), 'escape') = ANY (string_to_array(encode(f.tgargs, 'escape'), E'\\000'))
-  UNION ALL
-    SELECT k.relation, k.attname, k.object,
-           CASE WHEN k.is_conditional THEN format('sets column %I where it is NULL: only rows that are inserted with NULL keep old numbers', k.attname)
-                ELSE format('sets column %I of each new row itself, so new rows do not get snowflake IDs', k.attname) END,
-           'Drop the trigger, or remove that assignment from its function: the default sets the column.', NOT k.is_conditional, 'default'
-    FROM key_setter AS k
-  UNION ALL
-    SELECT c.relation, c.attname, format('function %s', c.oid::regprocedure),
-           format('calls %s(%s)%s', c.word, CASE WHEN c.word <> 'lastval' THEN quote_literal(c.sequence::text) END,
-                  CASE WHEN c.is_dropped THEN ', and that sequence is dropped with the identity'
-                       WHEN c.word = 'nextval' THEN ', which continues to return old numbers'
-                       WHEN c.word = 'setval' THEN ', which has no effect on new IDs any more'
-                       ELSE ', which does not return the new row''s ID any more' END),
-           CASE c.word WHEN 'nextval' THEN 'Call snowflake_nextval() instead, or leave the column to its default.'
-                       WHEN 'setval' THEN 'Remove the call after the migration.'
-                       ELSE 'Use INSERT ... RETURNING, or snowflake_currval().' END,
-           c.is_dropped AND EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = c.oid), 'default'
-    FROM sequence_call AS c
-  UNION ALL
-    SELECT DISTINCT s.relation, s.attname, format('view %s', w.ev_class::regclass), format('uses sequence %s', s.sequence),
-           'Its values are old numbers after the migration.', false, 'default'
-    FROM key_sequence AS s
-    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.sequence AND d.classid = 'pg_rewrite'::regclass
-    JOIN pg_rewrite AS w ON w.oid = d.objid
+    -- The new default is set with the owner's rights.
+    SELECT format('permission denied for schema %I, which contains the extension', n.nspname),
+           format('GRANT USAGE ON SCHEMA %I TO %I.', n.nspname, pg_get_userbyid(a.relowner)), '42501'
+    FROM altered AS a JOIN pg_namespace AS n ON n.oid = '@extschema@'::regnamespace
+    WHERE a.relation = ANY (targets) AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
 $function$;
-CREATE FUNCTION snowflake_internal.migration_warn(targets regclass[], column_names name[], online boolean)
-RETURNS jsonb LANGUAGE plpgsql STABLE
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-DECLARE
-    most_warnings CONSTANT integer := 50;
-    findings jsonb := '[]';
-    warnings integer := 0;
-    found record;
+    WITH target_column AS MATERIALIZED (
+        SELECT c.oid::regclass AS relation, c.relforcerowsecurity, a.attname, a.attnum, a.attinhcount, a.attgenerated,
+               a.atttypid, snowflake_internal.migration_base_type(a.atttypid) AS base_type,
+               format_type(a.atttypid, a.atttypmod) AS type_name
+        FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
+        WHERE c.oid = target
+    )
+    SELECT format('column %I of %s is inherited', m.attname, m.relation),
+           'Migrate the table it is inherited from; its partitions and child tables follow.', '55000'
+    FROM target_column AS m WHERE m.attinhcount > 0
+  UNION ALL
+    SELECT format('column %I of %s is generated from other columns', m.attname, m.relation),
+           'A generated column cannot have a default.', '55000'
+    FROM target_column AS m WHERE m.attgenerated <> ''
+  UNION ALL
+    SELECT format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
+           format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
+    FROM target_column AS m WHERE m.relforcerowsecurity
+  UNION ALL
+    SELECT format('column %I of %s is of type %s', m.attname, m.relation, m.type_name),
+           'Snowflake IDs are bigint: only smallint, integer and bigint columns can be migrated.', '55000'
+    FROM target_column AS m WHERE m.base_type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
+  UNION ALL
+    SELECT format('column %I of %s is an identity column with its own sequence', a.attname, f.relation),
+           format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY; it will get the default of its parent.', f.relation, a.attname), '55000'
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute AND a.attidentity <> ''
+    WHERE f.relation <> target
+      AND EXISTS (SELECT FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation
+                    AND d.refobjsubid = f.attribute AND d.classid = 'pg_class'::regclass AND d.deptype = 'i')
+  UNION ALL
+    SELECT format('%s depends on sequence %s', pg_describe_object(d.classid, d.objid, d.objsubid), s.oid::regclass),
+           'Give it a sequence of its own, because DROP IDENTITY drops this one.', '55000'
+    FROM target_column AS m
+    JOIN pg_depend AS own ON own.refclassid = 'pg_class'::regclass AND own.refobjid = m.relation AND own.refobjsubid = m.attnum
+                         AND own.classid = 'pg_class'::regclass AND own.deptype = 'i'
+    JOIN pg_class AS s ON s.oid = own.objid AND s.relkind = 'S'
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid AND d.deptype = 'n'
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH tree AS MATERIALIZED (
+        SELECT f.relation, f.attribute, c.relkind, c.reloftype, a.atttypid, a.attinhcount,
+               format_type(a.atttypid, a.atttypmod) AS type_name
+        FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
+    ), dependent AS MATERIALIZED (
+        SELECT f.relation, d.classid, d.objid, d.objsubid
+        FROM tree AS f
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
+    ), found (rank, obstacle, remedy) AS (
+        SELECT 1, format('column %I of %s is of the domain %s, which cannot hold a bigint', column_name, f.relation, f.type_name),
+               'First give the column its base type (ALTER COLUMN ... TYPE), and add the domain''s checks as table constraints.'
+        FROM tree AS f JOIN pg_type AS t ON t.oid = f.atttypid WHERE t.typtype = 'd'
+      UNION ALL
+        SELECT 2, format('%s is a typed table', f.relation),
+               format('Make it an ordinary table first: ALTER TABLE %s NOT OF.', f.relation)
+        FROM tree AS f WHERE f.reloftype <> 0
+      UNION ALL
+        SELECT 3, format('column %I of %s is part of its partition key', column_name, f.relation),
+               'The type of a partition key cannot be changed: copy the rows to a new table that is partitioned by a bigint.'
+        FROM tree AS f JOIN pg_partitioned_table AS p ON p.partrelid = f.relation
+        -- The table as a whole depends on the columns of its key, also on those in expressions.
+        WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = f.relation AND d.objsubid = f.attribute
+                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = 0 AND d.deptype = 'i')
+      UNION ALL
+        SELECT 4, format('%s is a foreign table', f.relation),
+               'Its rows are on another server. Detach the table, and change the column on both servers.'
+        FROM tree AS f WHERE f.relkind = 'f'
+      UNION ALL
+        SELECT 5, format('column %I of %s is inherited from several tables', column_name, f.relation),
+               format('The types of its parents can only change together: ALTER TABLE %s NO INHERIT for all but one, and INHERIT again afterwards.', f.relation)
+        FROM tree AS f
+        -- Most have one parent, which is in the tree.
+        WHERE f.relation <> target AND f.attinhcount > 1
+          AND f.attinhcount > (SELECT count(*) FROM pg_inherits AS i JOIN tree AS p ON p.relation = i.inhparent
+                               WHERE i.inhrelid = f.relation)
+      UNION ALL
+        SELECT DISTINCT 9, format('column %I of %s is generated from column %I', g.attname, g.attrelid::regclass, column_name),
+               'Drop it, and add it again after the column is widened.'
+        FROM dependent AS d
+        JOIN pg_attribute AS g ON g.attrelid = d.relation AND g.attgenerated <> ''
+        JOIN pg_attrdef AS e ON e.adrelid = g.attrelid AND e.adnum = g.attnum
+        WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = e.oid
+           OR d.classid = 'pg_class'::regclass AND d.objid = g.attrelid AND d.objsubid = g.attnum
+      UNION ALL
+        SELECT DISTINCT 11, format('publication %I has %s that uses column %I of %s', p.pubname,
+                   CASE WHEN r.prqual IS NULL THEN 'a column list' WHEN r.prattrs IS NULL THEN 'a WHERE clause' ELSE 'a WHERE clause or a column list' END,
+                   column_name, d.relation),
+               'Remove it (ALTER PUBLICATION ... SET TABLE), and add it again after the column is widened.'
+        FROM dependent AS d
+        JOIN pg_publication_rel AS r ON d.classid = 'pg_publication_rel'::regclass AND r.oid = d.objid
+        JOIN pg_publication AS p ON p.oid = r.prpubid
+      UNION ALL
+        SELECT DISTINCT 12, format('index %s uses operator class %I, which does not support bigint', i.indexrelid::regclass, o.opcname),
+               'Drop it, and create it with an operator class for bigint after the column is widened.'
+        FROM tree AS f
+        JOIN pg_index AS i ON i.indrelid = f.relation
+        CROSS JOIN LATERAL unnest(i.indkey::smallint[], i.indclass::oid[]) AS k (attribute, opclass)
+        JOIN pg_opclass AS o ON o.oid = k.opclass AND NOT o.opcdefault AND o.opcintype IN ('int2'::regtype, 'int4'::regtype)
+        WHERE k.attribute = f.attribute
+          AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        -- PostgreSQL restores the replica identity of an index that it rebuilds,
+        -- but not of one that belongs to a partitioned table's index.
+        SELECT DISTINCT 13, format('the replica identity of partition %s is index %s with column %I, which loses that role when it is rebuilt',
+                                   f.relation, i.indexrelid::regclass, column_name),
+               format('ALTER TABLE %s REPLICA IDENTITY FULL, and USING INDEX after the column is widened.', f.relation)
+        FROM tree AS f
+        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indisreplident
+        JOIN pg_inherits AS h ON h.inhrelid = i.indexrelid
+        WHERE f.attribute = ANY (i.indkey::smallint[])
+      UNION ALL
+        -- Tables have such constraints since PostgreSQL 18. When it rebuilds them,
+        -- it does not find those that have another name.
+        SELECT 14, format('not-null constraint %I of %s has another name in the parent %s', k.conname, f.relation, i.inhparent::regclass),
+               format('Detach the table from its parent (NO INHERIT, or DETACH), ALTER TABLE %s RENAME CONSTRAINT %I TO %I, and attach it again.',
+                      f.relation, k.conname, above.conname)
+        FROM tree AS f
+        JOIN pg_inherits AS i ON i.inhrelid = f.relation
+        JOIN tree AS parent ON parent.relation = i.inhparent
+        JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.contype = 'n' AND k.conkey = ARRAY[f.attribute] AND k.conislocal AND k.coninhcount > 0
+        JOIN pg_constraint AS above ON above.conrelid = parent.relation AND above.contype = 'n' AND above.conkey = ARRAY[parent.attribute]
+        WHERE k.conname <> above.conname
+    )
+    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
+$function$;
+CREATE FUNCTION snowflake_internal.migration_obstacles(
+    targets regclass[], column_names name[], search_path text DEFAULT NULL
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
 BEGIN
-    BEGIN
-        FOR found IN
-            SELECT f.* FROM snowflake_internal.migration_findings(targets, column_names, online) AS f
-            ORDER BY f.breaks_writes DESC, f.relation::text, f.stage, f.object, f.finding
-        LOOP
-            findings := findings || jsonb_build_object(
-                'relation', found.relation::oid, 'stage', found.stage,
-                'note', format('. %s %s: %s', found.object, found.finding, rtrim(found.remedy, '.')));
-            warnings := warnings + found.breaks_writes::integer;
-            IF found.breaks_writes AND warnings <= most_warnings THEN
-                RAISE WARNING '% %', found.object, found.finding
-                    USING DETAIL = format(CASE found.stage
-                              WHEN 'shadow' THEN 'Writes to %s will fail from the step on that adds a column to it.'
-                              WHEN 'type' THEN 'Writes to %s will fail as soon as the column is a bigint.'
-                              ELSE 'Writes to %s will fail, or continue to use old numbers, as soon as the column has its new default.' END,
-                              found.relation),
-                          HINT = found.remedy;
-            END IF;
-        END LOOP;
-    EXCEPTION WHEN OTHERS THEN
-        RAISE WARNING 'could not search functions and triggers for code that the migration affects: %', SQLERRM;
-    END;
-    IF warnings > most_warnings THEN
-        RAISE WARNING '% more functions and triggers will fail', warnings - most_warnings
-            USING HINT = 'The notes of the plan and snowflake_migration_survey() contain all of them.';
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_server_obstacles() AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_owner_obstacles(targets, column_names) AS o;
+    -- The other checks require the owner's privileges, because they read rows.
+    IF FOUND THEN
+        RETURN;
     END IF;
-    RETURN findings;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_role_obstacles(targets, column_names) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_foreign_key_obstacles(targets, column_names, search_path) AS o;
+    RETURN QUERY
+        SELECT o.*
+        FROM unnest(targets, column_names) AS key (target, column_name)
+        CROSS JOIN LATERAL snowflake_internal.migration_column_obstacles(key.target, key.column_name) AS o;
+    IF NOT FOUND THEN
+        RETURN QUERY
+            SELECT o.*
+            FROM unnest(targets, column_names) AS key (target, column_name)
+            CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name, search_path) AS o;
+    END IF;
+    RETURN QUERY
+        SELECT o.*
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_type_obstacles(r.relation, a.attname) AS o
+        WHERE r.is_narrow;
+    RETURN QUERY
+        SELECT o.*
+        FROM (SELECT array_agg(r.relation) AS relations, array_agg(a.attname) AS column_names
+              FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+              WHERE r.is_narrow) AS narrow
+        CROSS JOIN LATERAL snowflake_internal.migration_dependent_obstacles(narrow.relations, narrow.column_names) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_rebuild_obstacles(targets, column_names) AS o;
 END
 $function$;
-CREATE FUNCTION snowflake_internal.migration_finding_notes(findings jsonb, stage text, relation regclass)
-RETURNS text LANGUAGE sql IMMUTABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT coalesce(string_agg(f.finding ->> 'note', '' ORDER BY f.place), '')
-    FROM jsonb_array_elements(findings) WITH ORDINALITY AS f (finding, place)
-    WHERE f.finding ->> 'stage' = stage
-      AND (relation IS NULL OR (f.finding ->> 'relation')::oid = relation)
-$function$;
-CREATE FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN strpos(statement, 'snowflake_internal.migration_swap(') > 0
-                THEN snowflake_internal.migration_finding_notes(findings, text 'type', NULL)
-                     || snowflake_internal.migration_finding_notes(findings, text 'default', NULL)
-                ELSE coalesce((
-                    SELECT string_agg(snowflake_internal.migration_finding_notes(findings, text 'shadow', r.relation), '')
-                    FROM (SELECT DISTINCT (f.finding ->> 'relation')::oid::regclass AS relation
-                          FROM jsonb_array_elements(findings) AS f (finding)
-                          WHERE f.finding ->> 'stage' = 'shadow') AS r
-                    WHERE strpos(statement, format(E'    ALTER TABLE %s\n        ADD COLUMN ', snowflake_internal.migration_name(r.relation))) > 0), '') END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_words(name name)
-RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT regexp_split_to_array(btrim(lower(
-        regexp_replace(regexp_replace(name::text, '([a-z0-9])([A-Z])', '\1_\2', 'g'), '([A-Z])([A-Z][a-z])', '\1_\2', 'g')), '_ .-'), '[_ .-]+')
-$function$;
-CREATE FUNCTION snowflake_internal.migration_singular(word text)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN word = 'people' THEN 'person' WHEN word = 'children' THEN 'child'
-                WHEN word = 'men' THEN 'man' WHEN word = 'women' THEN 'woman' WHEN word = 'series' THEN 'series'
-                WHEN word ~ '[^aeiou]ies$' THEN regexp_replace(word, 'ies$', 'y')
-                WHEN word ~ '(ss|sh|ch|x|z)es$' OR word ~ '(us|atus|ias)es$' THEN regexp_replace(word, 'es$', '')
-                WHEN word ~ 'indices$' THEN regexp_replace(word, 'ices$', 'ex')
-                WHEN word ~ '(ss|us|is)$' THEN word
-                ELSE regexp_replace(word, 's$', '') END
-$function$;
-CREATE FUNCTION snowflake_migration_references(target regclass, column_name name DEFAULT NULL)
-RETURNS TABLE (kind text, object text, referencing_column name, data_type text, reason text, statement text)
+CREATE FUNCTION snowflake_internal.migration_row_type_users(relations regclass[])
+RETURNS TABLE (kind text, rank integer, relation regclass, type oid, class oid, object oid, description text, expression text, remedy text)
 LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
+SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH key AS MATERIALIZED (
-        SELECT c.oid AS relation, a.attname, a.attnum, words.words,
-               -- The last word as a singular.
-               words.words[:cardinality(words.words) - 1]
-               || snowflake_internal.migration_singular(words.words[cardinality(words.words)]) AS singular_words,
-               snowflake_internal.migration_words(a.attname) AS key_words
-        FROM snowflake_internal.migration_column(target, snowflake_migration_references.column_name) AS found (attname)
-        JOIN pg_class AS c ON c.oid = target
-        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = found.attname
-        CROSS JOIN LATERAL (SELECT snowflake_internal.migration_words(c.relname) AS words) AS words
-    ), linked AS MATERIALIZED (
-        SELECT r.relation, r.attribute FROM key CROSS JOIN LATERAL
-            snowflake_internal.migration_linked_columns(ARRAY[key.relation::regclass], ARRAY[key.attname]) AS r
-    ), form AS MATERIALIZED (
-        -- What follows or precedes the table's name: id, or the key's own name.
-        SELECT DISTINCT array_to_string(f.words || k.words, '_') AS behind, array_to_string(k.words || f.words, '_') AS ahead
-        FROM key
-        CROSS JOIN LATERAL (SELECT key.singular_words UNION SELECT key.words) AS f (words)
-        CROSS JOIN LATERAL (SELECT ARRAY['id'] UNION SELECT key.key_words) AS k (words)
+    WITH RECURSIVE row_type (relation, oid) AS (
+        -- The types that contain rows of these tables: arrays, domains, ranges, composites.
+        SELECT c.oid::regclass, c.reltype FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.reltype <> 0
       UNION
-        -- A key that has the table's name in it, as order_id of orders.
-        SELECT array_to_string(key.key_words, '_'), NULL FROM key WHERE key.key_words <> ARRAY['id']
-    ), candidate AS MATERIALIZED (
-        SELECT c.oid AS relation, c.relname, c.relkind, n.nspname, a.attname, a.attnum, a.atttypid, t.typtype,
-               format_type(a.atttypid, a.atttypmod) AS type_name,
-               t.typelem <> 0 AND t.typlen = -1 AS is_array,
-               array_to_string(snowflake_internal.migration_words(a.attname), '_') AS spelled
-        FROM pg_class AS c
-        JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attinhcount = 0
-        JOIN pg_type AS t ON t.oid = a.atttypid
-        LEFT JOIN pg_type AS base ON base.oid = t.typbasetype
-        WHERE c.relkind IN ('r', 'p', 'f', 'c')
-          AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
-          AND (a.atttypid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
-               OR base.oid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype))
-          AND NOT EXISTS (SELECT FROM linked AS l WHERE l.relation = c.oid AND l.attribute = a.attnum)
-          -- A foreign key to another table says what the column holds.
-          AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'f' AND k.conkey = ARRAY[a.attnum])
-          -- A column with a sequence is a key of its own.
-          AND a.attidentity = ''
-          AND NOT EXISTS (SELECT FROM snowflake_internal.sequence_columns AS s WHERE s.relation = c.oid AND s.attribute = a.attnum)
-    ), found AS (
-        SELECT m.*, CASE WHEN m.relkind = 'f' THEN 'foreign table' WHEN m.relkind = 'c' THEN 'composite type'
-                         WHEN m.is_array THEN 'array' ELSE 'column' END AS kind,
-               format('the name is that of a reference to %s', key.relation::regclass) AS reason
-        FROM candidate AS m
-        CROSS JOIN key
-        WHERE EXISTS (
-            SELECT FROM form AS f
-            CROSS JOIN LATERAL (SELECT CASE WHEN m.is_array THEN regexp_replace(m.spelled, 's$', '') ELSE m.spelled END) AS name (spelled)
-            WHERE name.spelled IN (f.behind, f.ahead)
-               OR starts_with(reverse(name.spelled), reverse('_' || f.behind))
-               OR replace(name.spelled, '_', '') IN (replace(f.behind, '_', ''), replace(f.ahead, '_', '')))
-          AND m.relation <> key.relation
-           OR m.relation = key.relation AND m.attnum <> key.attnum
-              AND m.spelled ~ '^(parent|previous|prev|next|root|original|source|copied_from|replaces|replaced_by)(_id)?$'
+        SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
+        FROM row_type AS t
+        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
+        LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
+        WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
+    ), reference AS MATERIALIZED (
+        SELECT t.relation, t.oid AS type, d.classid, d.objid, d.objsubid, count(*) AS times
+        FROM row_type AS t
+        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid AND d.deptype = 'n'
+        GROUP BY t.relation, t.oid, d.classid, d.objid, d.objsubid
+    ), used (rank, relation, type, class, object, description, expression, remedy) AS (
+        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object('pg_class'::regclass, w.ev_class, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
+               'Drop it, and create it again after the column is widened: pg_dump --schema-only shows its definition and privileges.'
+        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename = '_RETURN'
+        WHERE r.classid = 'pg_rewrite'::regclass
       UNION ALL
-        SELECT m.*, 'polymorphic',
-               format('%I names the table that the ID is of, which may be %s', type.attname, key.relation::regclass)
-        FROM candidate AS m
-        CROSS JOIN key
-        JOIN pg_attribute AS type ON type.attrelid = m.relation AND type.attnum > 0 AND NOT type.attisdropped
-        JOIN pg_type AS t ON t.oid = type.atttypid AND (t.typcategory = 'S' OR t.typtype = 'e')
-        WHERE NOT m.is_array AND m.spelled ~ '_id$'
-          AND array_to_string(snowflake_internal.migration_words(type.attname), '_') = regexp_replace(m.spelled, '_id$', '_type')
+        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, w.oid, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename <> '_RETURN'
+        WHERE r.classid = 'pg_rewrite'::regclass
       UNION ALL
-        SELECT m.*, 'history',
-               format('%s has the columns of %s', m.relation::regclass, key.relation::regclass)
-        FROM candidate AS m
-        CROSS JOIN key
-        WHERE m.attname = key.attname AND m.relation <> key.relation AND m.relkind IN ('r', 'p', 'f') AND NOT m.is_array
-          -- The name says so, or it has all columns of the table, with their types.
-          AND (m.relname::text ~* '(^|_)(history|histories|hist|audit|audits|archive|archives|archived|log|logs|version|versions|deleted|old|backup|bak|copy)(_|$)'
-               AND strpos(array_to_string(snowflake_internal.migration_words(m.relname), '_'),
-                          array_to_string(key.singular_words, '_')) > 0
-               OR (SELECT count(*) FROM pg_attribute AS own WHERE own.attrelid = key.relation AND own.attnum > 0 AND NOT own.attisdropped) >= 3
-                  AND NOT EXISTS (
-                      SELECT FROM pg_attribute AS own
-                      WHERE own.attrelid = key.relation AND own.attnum > 0 AND NOT own.attisdropped
-                        AND NOT EXISTS (SELECT FROM pg_attribute AS copy
-                                        WHERE copy.attrelid = m.relation AND copy.attname = own.attname AND NOT copy.attisdropped
-                                          AND (copy.atttypid = own.atttypid OR own.attnum = key.attnum))))
-          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_table_tree(key.relation::regclass, key.attname) AS f WHERE f.relation = m.relation)
-    ), first_found AS (
-        SELECT DISTINCT ON (f.relation, f.attnum) f.*
-        FROM found AS f
-        ORDER BY f.relation, f.attnum, f.kind = 'polymorphic'
-    ), parameter AS (
-        SELECT p.oid, p.proargnames[a.place] AS name, format_type(a.type, NULL) AS type_name, NULL::text AS trigger_reason
-        FROM pg_proc AS p
-        JOIN pg_namespace AS n ON n.oid = p.pronamespace
-        CROSS JOIN LATERAL unnest(p.proargtypes) WITH ORDINALITY AS a (type, place)
-        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
-          AND a.type IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
-          -- With OUT parameters, the places differ.
-          AND p.proargnames IS NOT NULL AND (p.proallargtypes IS NULL OR p.proargmodes[1:p.pronargs] = array_fill('i'::"char", ARRAY[p.pronargs::integer]))
-          AND EXISTS (
-              SELECT FROM form AS f
-              CROSS JOIN LATERAL (
-                  SELECT regexp_replace(array_to_string(snowflake_internal.migration_words(p.proargnames[a.place]::name), '_'),
-                                        '^(p|in|i|arg|param|the|v)_', '')) AS name (spelled)
-              WHERE CASE WHEN format_type(a.type, NULL) ~ '\[\]$' THEN regexp_replace(name.spelled, 's$', '') ELSE name.spelled END IN (f.behind, f.ahead))
-          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+        SELECT 2, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.polqual::text, p.polwithcheck::text),
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_policy AS p ON p.oid = r.objid WHERE r.classid = 'pg_policy'::regclass
+      UNION ALL
+        -- A function depends on a type once for its arguments and its result,
+        -- which are allowed, and once more for each of its expressions.
+        SELECT 3, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.proargdefaults::text, p.prosqlbody::text),
+               CASE WHEN p.prosqlbody IS NULL THEN 'Create it again without the default of its parameter until the column is widened.'
+                    ELSE 'Drop it and create it again after the column is widened, or give it a body in a string and no such default of a parameter.' END
+        FROM reference AS r JOIN pg_proc AS p ON p.oid = r.objid
+        WHERE r.classid = 'pg_proc'::regclass
+          AND r.times > CASE WHEN r.type = p.prorettype OR r.type = ANY (p.proargtypes::oid[]) OR r.type = ANY (p.proallargtypes) THEN 1 ELSE 0 END
+      UNION ALL
+        -- Partitions have copies of their parent's triggers, indexes and constraints.
+        SELECT 4, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, t.oid, 0), t.tgqual::text,
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_trigger AS t ON t.oid = r.objid AND t.tgparentid = 0
+        WHERE r.classid = 'pg_trigger'::regclass
+      UNION ALL
+        SELECT 5, r.relation, r.type, r.classid, r.objid,
+               CASE WHEN k.contypid = 0 THEN pg_describe_object(r.classid, k.oid, 0)
+                    ELSE format('constraint %I of domain %s', k.conname, k.contypid::regtype) END,
+               k.conbin::text, 'Drop it, and add it again after the column is widened.'
+        FROM reference AS r JOIN pg_constraint AS k ON k.oid = r.objid AND (k.conislocal OR k.contypid <> 0)
+        WHERE r.classid = 'pg_constraint'::regclass
+      UNION ALL
+        SELECT 6, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, e.oid, 0), e.adbin::text,
+               CASE WHEN a.attgenerated = ''
+                    THEN format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT until the column is widened.', e.adrelid::regclass, a.attname)
+                    ELSE 'Drop that column, and add it again after the column is widened.' END
+        FROM reference AS r JOIN pg_attrdef AS e ON e.oid = r.objid
+        JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
+        WHERE r.classid = 'pg_attrdef'::regclass
+      UNION ALL
+        SELECT 7, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, i.indexrelid, 0), concat(i.indexprs::text, i.indpred::text),
+               CASE WHEN EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
+                    THEN 'Drop its constraint, and add it again after the column is widened.'
+                    ELSE 'Drop it, and create it again after the column is widened.' END
+        FROM reference AS r JOIN pg_index AS i ON i.indexrelid = r.objid
+        WHERE r.classid = 'pg_class'::regclass AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        SELECT 8, r.relation, r.type, r.classid, r.objid, format('the partition key of %s', p.partrelid::regclass), p.partexprs::text,
+               'The partition key cannot be changed: copy the rows to a new table without it.'
+        FROM reference AS r JOIN pg_partitioned_table AS p ON p.partrelid = r.objid
+        WHERE r.classid = 'pg_class'::regclass AND r.objsubid = 0
+      UNION ALL
+        SELECT 9, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, x.oid, 0), x.stxexprs::text,
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_statistic_ext AS x ON x.oid = r.objid WHERE r.classid = 'pg_statistic_ext'::regclass
+      UNION ALL
+        -- As a function, a domain may use the type as its base and in its default.
+        SELECT 10, r.relation, r.type, r.classid, r.objid, format('the default of domain %s', y.oid::regtype), y.typdefaultbin::text,
+               format('ALTER DOMAIN %s DROP DEFAULT until the column is widened.', y.oid::regtype)
+        FROM reference AS r JOIN pg_type AS y ON y.oid = r.objid AND y.typtype = 'd' AND y.typdefaultbin IS NOT NULL
+        WHERE r.classid = 'pg_type'::regclass AND r.times > CASE WHEN y.typbasetype = r.type THEN 1 ELSE 0 END
     )
-    SELECT f.kind, f.relation::regclass::text, f.attname, f.type_name, f.reason,
-           -- A domain has its own type, and a foreign table's rows are elsewhere.
-           CASE WHEN f.typtype <> 'd' THEN
-               format('ALTER %s %s ALTER %s %I TYPE bigint%s',
-                      CASE f.relkind WHEN 'f' THEN 'FOREIGN TABLE' WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END,
-                      snowflake_internal.migration_name(f.relation::regclass),
-                      CASE f.relkind WHEN 'c' THEN 'ATTRIBUTE' ELSE 'COLUMN' END,
-                      f.attname, CASE WHEN f.is_array THEN '[]' ELSE '' END) END
-    FROM first_found AS f
+    SELECT 'column', 0, r.relation, r.type, r.classid, r.objid, format('column %I of %s', a.attname, a.attrelid::regclass), NULL,
+           'Give that column another type, or drop it, until the column is widened.'
+    FROM reference AS r
+    JOIN pg_class AS c ON c.oid = r.objid AND c.relkind IN ('r', 'p', 'm', 'f')
+    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = r.objsubid AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE r.classid = 'pg_class'::regclass
   UNION ALL
-    SELECT 'function', p.oid::regprocedure::text, p.name::name, p.type_name,
-           format('a parameter has the name of a reference to %s: create the function with bigint, then drop this one', key.relation::regclass), NULL
-    FROM parameter AS p CROSS JOIN key
-  UNION ALL
-    SELECT 'function', regexp_replace(f.object, '^function (.*),$', '\1'), f.column_name, NULL, f.finding || '. ' || f.remedy, NULL
-    FROM key
-    CROSS JOIN LATERAL snowflake_internal.migration_findings(ARRAY[key.relation::regclass], ARRAY[key.attname], false) AS f
-    WHERE f.stage = 'type'
-    ORDER BY 1, 2, 3
+    SELECT 'expression', u.* FROM used AS u
+$function$;
+CREATE FUNCTION snowflake_internal.migration_row_type_obstacles(
+    relations regclass[], online boolean DEFAULT false, recreated regclass[] DEFAULT '{}'
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH server AS MATERIALIZED (
+        SELECT current_setting('composite_type_mismatch', true) IS NOT NULL AS checks_expressions
+    ), found AS (
+        SELECT DISTINCT u.rank, format('%s uses the row type of %s', u.description, u.relation) AS obstacle, u.remedy
+        FROM server CROSS JOIN snowflake_internal.migration_row_type_users(relations) AS u
+        WHERE CASE WHEN u.kind = 'column'
+                   -- Earlier minor releases do not look at foreign tables.
+                   THEN server.checks_expressions OR online
+                        OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = u.object AND c.relkind = 'f')
+                   ELSE server.checks_expressions AND NOT online AND u.class <> ALL (recreated::oid[]) END
+      UNION ALL
+        -- ROW(...) and constants: their values are those of the columns in order.
+        SELECT DISTINCT u.rank, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy
+        FROM snowflake_internal.migration_row_type_users(relations) AS u
+        WHERE online AND u.kind = 'expression'
+          AND u.expression ~ format(':row_typeid %1$s |:consttype %1$s [^{}]*:constisnull false', u.type)
+    )
+    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
 $function$;
 CREATE FUNCTION snowflake_internal.migration_shadows(targets regclass[], column_names name[])
 RETURNS TABLE (
@@ -3200,37 +3205,6 @@ AS $function$
     WHERE NOT i.is_ready
     ORDER BY i.relation = ANY (targets) DESC, i.relation::text, i.index::text, step.place
 $function$;
-CREATE FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH found AS MATERIALIZED (
-        SELECT k.*, snowflake_internal.migration_name(k.relation) AS quoted_name,
-               EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-                       WHERE s.relation = k.relation AND s.shadow IS NULL) AS is_to_come
-        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
-        WHERE NOT k.is_ready
-    ), step (relation, place, statement, lock_level, note) AS (
-        SELECT f.relation, 1,
-               snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
-                   || format(E'    ALTER TABLE %s\n        %s;\n', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name))),
-               'ACCESS EXCLUSIVE',
-               format('adds the counterparts of the check constraints %s; holds the lock for a moment, after short attempts to acquire it',
-                      string_agg(quote_ident(f.name), ', ' ORDER BY f.name))
-        FROM found AS f WHERE f.shadow IS NULL AND NOT f.is_to_come
-        GROUP BY f.relation, f.quoted_name
-      UNION ALL
-        SELECT f.relation, 2,
-               format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name)),
-               'SHARE UPDATE EXCLUSIVE', 'checks the existing rows'
-        FROM found AS f WHERE f.is_to_be_valid
-        GROUP BY f.relation, f.quoted_name
-    )
-    SELECT s.statement, s.lock_level, true, s.note
-    FROM step AS s
-    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place
-$function$;
 CREATE FUNCTION snowflake_internal.migration_shadow_foreign_keys(targets regclass[], column_names name[])
 RETURNS TABLE (
     foreign_key oid, name name, relation regclass, referenced regclass, shadow_name name, shadow oid,
@@ -3445,6 +3419,37 @@ AS $function$
     SELECT s.statement, s.lock_level, s.in_transaction, s.note
     FROM step AS s
     ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place, s.statement
+$function$;
+CREATE FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH found AS MATERIALIZED (
+        SELECT k.*, snowflake_internal.migration_name(k.relation) AS quoted_name,
+               EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+                       WHERE s.relation = k.relation AND s.shadow IS NULL) AS is_to_come
+        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+        WHERE NOT k.is_ready
+    ), step (relation, place, statement, lock_level, note) AS (
+        SELECT f.relation, 1,
+               snowflake_internal.migration_do_block(
+                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
+                   || format(E'    ALTER TABLE %s\n        %s;\n', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name))),
+               'ACCESS EXCLUSIVE',
+               format('adds the counterparts of the check constraints %s; holds the lock for a moment, after short attempts to acquire it',
+                      string_agg(quote_ident(f.name), ', ' ORDER BY f.name))
+        FROM found AS f WHERE f.shadow IS NULL AND NOT f.is_to_come
+        GROUP BY f.relation, f.quoted_name
+      UNION ALL
+        SELECT f.relation, 2,
+               format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name)),
+               'SHARE UPDATE EXCLUSIVE', 'checks the existing rows'
+        FROM found AS f WHERE f.is_to_be_valid
+        GROUP BY f.relation, f.quoted_name
+    )
+    SELECT s.statement, s.lock_level, true, s.note
+    FROM step AS s
+    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place
 $function$;
 CREATE FUNCTION snowflake_internal.migration_record_backfill(targets regclass[], column_names name[], relation regclass)
 RETURNS void LANGUAGE plpgsql
@@ -4017,6 +4022,126 @@ BEGIN
     END LOOP;
 END
 $function$;
+CREATE PROCEDURE snowflake_migrate_backfill_tables(
+    targets regclass[], column_names name[] DEFAULT NULL, batch_size integer DEFAULT NULL,
+    pause interval DEFAULT NULL, max_replay_lag interval DEFAULT NULL, max_active_sessions integer DEFAULT NULL
+) LANGUAGE plpgsql
+AS $procedure$
+DECLARE
+    key_targets pg_catalog.regclass[];
+    key_columns pg_catalog.name[];
+    relations pg_catalog.regclass[];
+    wait pg_catalog.record;
+    batch pg_catalog.record;
+    watermark pg_catalog.pg_lsn;
+    watermark_at timestamp with time zone;
+    batch_ended_at timestamp with time zone;
+    is_locked boolean;
+    slow_seconds double precision;
+    slowed_at timestamp with time zone;
+    last_notice_at timestamp with time zone;
+    last_cause pg_catalog.text;
+BEGIN
+    IF pg_catalog.now() OPERATOR(pg_catalog.<) pg_catalog.statement_timestamp() THEN
+        RAISE EXCEPTION 'snowflake_migrate_backfill cannot run inside a transaction block'
+            USING ERRCODE = 'active_sql_transaction',
+                  DETAIL = 'It commits after each batch.';
+    END IF;
+    -- Set explicitly, because the server's default may differ: each batch has to
+    -- see the rows written before it.
+    COMMIT;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    SELECT u.targets, u.column_names INTO key_targets, key_columns
+    FROM snowflake_internal.migration_keys(targets, column_names) AS k
+    CROSS JOIN LATERAL snowflake_internal.migration_unfinished(k.targets, k.column_names) AS u;
+    relations := snowflake_internal.migration_backfill_begin(key_targets, key_columns, batch_size, pause, max_replay_lag, max_active_sessions);
+    COMMIT;
+    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+    FOR i IN 1 .. pg_catalog.cardinality(relations) LOOP
+        LOOP
+            -- How long to wait, or what to copy: another session may have changed it.
+            SELECT w.* INTO wait
+            FROM snowflake_internal.migration_backfill_wait(key_targets, key_columns, relations[i], batch_ended_at, is_locked,
+                                                            watermark, watermark_at, slow_seconds, slowed_at) AS w;
+            watermark := wait.mark;
+            watermark_at := wait.marked_at;
+            slow_seconds := wait.slow_seconds;
+            slowed_at := wait.slowed_at;
+            IF wait.milliseconds IS NOT NULL THEN
+                IF wait.report IS NOT NULL
+                   AND (last_notice_at IS NULL OR last_cause OPERATOR(pg_catalog.<>) wait.cause OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) last_notice_at
+                                                  OPERATOR(pg_catalog.>) interval '10 seconds') THEN
+                    last_notice_at := pg_catalog.clock_timestamp();
+                    last_cause := wait.cause;
+                    RAISE NOTICE '%', wait.report;
+                END IF;
+                -- A snapshot held while waiting would keep dead rows from being removed.
+                -- So it commits first.
+                CALL snowflake_internal.migration_sleep(wait.milliseconds);
+                SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+                CONTINUE;
+            END IF;
+            SELECT b.is_done, b.is_waiting, b.report INTO batch
+            FROM snowflake_internal.migration_backfill_batch(
+                key_targets, key_columns, relations[i], wait.batch_size, pg_catalog.current_setting('search_path'::pg_catalog.text)) AS b;
+            COMMIT;
+            SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+            is_locked := batch.is_waiting;
+            -- The first batch of the next table waits for no pause.
+            batch_ended_at := CASE WHEN NOT batch.is_done THEN pg_catalog.clock_timestamp() END;
+            EXIT WHEN batch.is_done;
+            IF NOT is_locked THEN
+                RAISE NOTICE '%', batch.report;
+            ELSIF last_notice_at IS NULL OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) last_notice_at
+                                            OPERATOR(pg_catalog.>) interval '10 seconds' THEN
+                last_notice_at := pg_catalog.clock_timestamp();
+                last_cause := 'locks';
+                RAISE NOTICE '%', batch.report;
+            END IF;
+        END LOOP;
+    END LOOP;
+END
+$procedure$;
+CREATE PROCEDURE snowflake_migrate_backfill(
+    target regclass, column_name name DEFAULT NULL, batch_size integer DEFAULT NULL,
+    pause interval DEFAULT NULL, max_replay_lag interval DEFAULT NULL, max_active_sessions integer DEFAULT NULL
+) LANGUAGE plpgsql
+AS $procedure$
+BEGIN
+    CALL @extschema@.snowflake_migrate_backfill_tables(ARRAY[target], ARRAY[column_name], batch_size, pause, max_replay_lag,
+                                                     max_active_sessions);
+END
+$procedure$;
+CREATE PROCEDURE snowflake_migrate_pace(
+    target regclass, column_name name DEFAULT NULL, batch_size integer DEFAULT NULL, pause interval DEFAULT NULL,
+    max_replay_lag interval DEFAULT NULL, max_active_sessions integer DEFAULT NULL, is_paused boolean DEFAULT NULL
+) LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $procedure$
+DECLARE
+    key_column name;
+    targets regclass[];
+    column_names name[];
+BEGIN
+    -- Checked first: without ownership, migration_column() does not see the record of
+    -- the migration, and would report a misleading error.
+    IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
+        PERFORM snowflake_internal.migration_require_owner(target);
+    END IF;
+    key_column := snowflake_internal.migration_column(target, column_name);
+    SELECT u.targets, u.column_names INTO targets, column_names
+    FROM snowflake_internal.migration_unfinished(ARRAY[target], ARRAY[key_column]) AS u;
+    IF NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s WHERE s.trigger_oid IS NOT NULL)
+       OR NOT EXISTS (SELECT FROM snowflake_internal.progress AS p WHERE p.target = targets[1] AND p.column_name = column_names[1])
+    THEN
+        RAISE EXCEPTION 'column "%" of % is not being migrated online', key_column, target
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'The view snowflake_migrations lists the unfinished online migrations.';
+    END IF;
+    PERFORM snowflake_internal.migration_require_owner(key.target) FROM unnest(targets) AS key (target);
+    PERFORM snowflake_internal.migration_set_pace(targets, column_names, batch_size, pause, max_replay_lag, max_active_sessions, is_paused);
+END
+$procedure$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_update_obstacles(relation regclass)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -5190,192 +5315,6 @@ BEGIN
     END IF;
 END
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_plan(
-    target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
-) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
-LANGUAGE plpgsql STABLE
-AS $function$
-BEGIN
-    RETURN QUERY
-        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
-        FROM snowflake_internal.migration_plan(ARRAY[target], ARRAY[column_name], online,
-            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
-END
-$function$;
-CREATE FUNCTION snowflake_migration_plan_tables(
-    targets regclass[], column_names name[] DEFAULT NULL, online boolean DEFAULT false
-) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
-LANGUAGE plpgsql STABLE
-AS $function$
-BEGIN
-    RETURN QUERY
-        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
-        FROM snowflake_internal.migration_plan(targets, column_names, online,
-            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
-END
-$function$;
-CREATE OR REPLACE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
-LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    PERFORM snowflake_internal.migration_migrate(ARRAY[target], ARRAY[column_name],
-        pg_catalog.current_setting('search_path'::pg_catalog.text));
-END
-$procedure$;
-CREATE PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[] DEFAULT NULL)
-LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    PERFORM snowflake_internal.migration_migrate(targets, column_names,
-        pg_catalog.current_setting('search_path'::pg_catalog.text));
-END
-$procedure$;
-CREATE FUNCTION snowflake_internal.migration_survey_obstacles(targets regclass[], column_names name[], online boolean)
-RETURNS TABLE (target regclass, column_name name, obstacles text[])
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    half CONSTANT integer := cardinality(targets) / 2;
-    found text[];
-BEGIN
-    IF coalesce(cardinality(targets), 0) = 0 THEN
-        RETURN;
-    END IF;
-    BEGIN
-        IF online IS NULL THEN
-            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
-                           FROM snowflake_internal.migration_obstacles(targets, column_names) AS o);
-        ELSE
-            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
-                           FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, online) AS o);
-        END IF;
-    EXCEPTION WHEN OTHERS THEN
-        found := ARRAY[SQLERRM];
-    END;
-    IF cardinality(targets) = 1 OR cardinality(found) = 0 THEN
-        RETURN QUERY SELECT k.target, k.column_name, found FROM unnest(targets, column_names) AS k (target, column_name);
-    ELSE
-        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[:half], column_names[:half], online) AS o;
-        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[half + 1:], column_names[half + 1:], online) AS o;
-    END IF;
-END
-$function$;
-CREATE FUNCTION snowflake_migration_survey(schema_name name DEFAULT NULL)
-RETURNS TABLE (
-    table_name regclass, column_name name, data_type text, percent_used numeric, row_estimate bigint,
-    tables_rewritten bigint, bytes_rewritten bigint, window_way text, online_way text,
-    window_obstacles text[], online_obstacles text[], findings text[]
-) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-DECLARE
-    keys_targets regclass[];
-    keys_columns name[];
-    found_relations regclass[];
-    found_columns name[];
-    found_texts text[];
-    finding_error text;
-    key record;
-    is_narrow boolean;
-    checked jsonb;
-    place text;
-    linked_relations regclass[];
-    linked_columns name[];
-BEGIN
-    SELECT array_agg(k.relation ORDER BY k.relation::oid, k.attname), array_agg(k.attname ORDER BY k.relation::oid, k.attname)
-    INTO keys_targets, keys_columns
-    FROM (SELECT DISTINCT c.oid::regclass AS relation, s.column_name AS attname
-          FROM @extschema@.snowflake_serial_columns AS s
-          JOIN pg_namespace AS n ON n.nspname = s.schema_name
-          JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
-          WHERE c.relkind IN ('r', 'p')
-            AND (snowflake_migration_survey.schema_name IS NULL OR n.nspname = snowflake_migration_survey.schema_name)) AS k;
-    IF keys_targets IS NULL THEN
-        RETURN;
-    END IF;
-    BEGIN
-        SELECT array_agg(f.relation), array_agg(f.column_name), array_agg(format('%s %s. %s', f.object, f.finding, f.remedy))
-        INTO found_relations, found_columns, found_texts
-        FROM snowflake_internal.migration_findings(keys_targets, keys_columns, true) AS f;
-    EXCEPTION WHEN OTHERS THEN
-        finding_error := SQLERRM;
-    END;
-
-    SELECT coalesce(jsonb_object_agg(c.kind || ' ' || c.target::oid || ' ' || c.column_name, c.obstacles), '{}') INTO checked
-    FROM (SELECT 'common' AS kind, o.*
-          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, NULL) AS o
-        UNION ALL
-          SELECT 'window', o.*
-          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, false) AS o
-        UNION ALL
-          SELECT 'online', o.*
-          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, true) AS o) AS c
-    WHERE c.obstacles <> '{}';
-
-    FOR key IN
-        SELECT DISTINCT ON (n.nspname, s.table_name, s.column_name)
-               c.oid::regclass AS relation, s.column_name AS attname, s.data_type, s.percent_used
-        FROM @extschema@.snowflake_serial_columns AS s
-        JOIN pg_namespace AS n ON n.nspname = s.schema_name
-        JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
-        WHERE c.oid = ANY (keys_targets::oid[])
-        ORDER BY n.nspname, s.table_name, s.column_name, s.percent_used DESC NULLS LAST
-    LOOP
-        table_name := key.relation;
-        column_name := key.attname;
-        data_type := key.data_type;
-        percent_used := key.percent_used;
-        row_estimate := NULL;
-        tables_rewritten := NULL;
-        bytes_rewritten := NULL;
-        window_obstacles := '{}';
-        online_obstacles := '{}';
-        findings := '{}';
-        BEGIN
-            SELECT coalesce(bool_or(r.is_narrow), false), array_agg(r.relation), array_agg(a.attname)
-            INTO is_narrow, linked_relations, linked_columns
-            FROM snowflake_internal.migration_linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
-            JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute;
-            SELECT sum(snowflake_internal.migration_row_estimate(f.relation)) INTO row_estimate
-            FROM snowflake_internal.migration_table_tree(key.relation, key.attname) AS f
-            JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r';
-            -- A table with several of the columns is rewritten once.
-            SELECT count(*), coalesce(sum(pg_total_relation_size(t.relation)), 0) INTO tables_rewritten, bytes_rewritten
-            FROM (SELECT DISTINCT f.relation
-                  FROM snowflake_internal.migration_linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
-                  JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-                  CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-                  JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r'
-                  WHERE r.is_narrow) AS t;
-            place := format(' %s %s', key.relation::oid, key.attname);
-            window_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
-                                || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('window' || place)) AS o);
-            window_way := CASE WHEN cardinality(window_obstacles) > 0 THEN 'not possible'
-                               WHEN is_narrow THEN 'rewrite' ELSE 'catalog only' END;
-            IF is_narrow THEN
-                online_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
-                                    || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('online' || place)) AS o);
-                online_way := CASE WHEN cardinality(online_obstacles) > 0 THEN 'not possible' ELSE 'possible' END;
-            ELSE
-                online_way := 'not needed';
-            END IF;
-            findings := ARRAY(
-                SELECT f.text
-                FROM unnest(found_relations, found_columns, found_texts) WITH ORDINALITY AS f (relation, attname, text, place)
-                WHERE EXISTS (SELECT FROM unnest(linked_relations, linked_columns) AS l (relation, attname)
-                              WHERE l.relation = f.relation AND (f.attname IS NULL OR l.attname = f.attname))
-                ORDER BY f.place) || array_remove(ARRAY[finding_error], NULL);
-        EXCEPTION WHEN OTHERS THEN
-            window_way := 'not possible';
-            online_way := 'not possible';
-            window_obstacles := ARRAY[SQLERRM];
-            online_obstacles := ARRAY[SQLERRM];
-        END;
-        RETURN NEXT;
-    END LOOP;
-END
-$function$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_sequence_options(options jsonb)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -5712,13 +5651,6 @@ BEGIN
     PERFORM set_config('lock_timeout', former_timeout, true);
 END
 $function$;
-CREATE OR REPLACE PROCEDURE snowflake_migrate_revert(target regclass, column_name name DEFAULT NULL)
-LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    PERFORM snowflake_internal.migration_revert(target, column_name, pg_catalog.current_setting('search_path'::pg_catalog.text));
-END
-$procedure$;
 CREATE OR REPLACE FUNCTION snowflake_audit(
     target regclass,
     column_name name DEFAULT NULL,
@@ -5971,126 +5903,199 @@ BEGIN
     END IF;
 END
 $function$;
-CREATE PROCEDURE snowflake_migrate_backfill_tables(
-    targets regclass[], column_names name[] DEFAULT NULL, batch_size integer DEFAULT NULL,
-    pause interval DEFAULT NULL, max_replay_lag interval DEFAULT NULL, max_active_sessions integer DEFAULT NULL
-) LANGUAGE plpgsql
+CREATE OR REPLACE PROCEDURE snowflake_migrate_revert(target regclass, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
 AS $procedure$
-DECLARE
-    key_targets pg_catalog.regclass[];
-    key_columns pg_catalog.name[];
-    relations pg_catalog.regclass[];
-    wait pg_catalog.record;
-    batch pg_catalog.record;
-    watermark pg_catalog.pg_lsn;
-    watermark_at timestamp with time zone;
-    batch_ended_at timestamp with time zone;
-    is_locked boolean;
-    slow_seconds double precision;
-    slowed_at timestamp with time zone;
-    last_notice_at timestamp with time zone;
-    last_cause pg_catalog.text;
 BEGIN
-    IF pg_catalog.now() OPERATOR(pg_catalog.<) pg_catalog.statement_timestamp() THEN
-        RAISE EXCEPTION 'snowflake_migrate_backfill cannot run inside a transaction block'
-            USING ERRCODE = 'active_sql_transaction',
-                  DETAIL = 'It commits after each batch.';
+    PERFORM snowflake_internal.migration_revert(target, column_name, pg_catalog.current_setting('search_path'::pg_catalog.text));
+END
+$procedure$;
+CREATE OR REPLACE FUNCTION snowflake_migration_plan(
+    target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
+LANGUAGE plpgsql STABLE
+AS $function$
+BEGIN
+    RETURN QUERY
+        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
+        FROM snowflake_internal.migration_plan(ARRAY[target], ARRAY[column_name], online,
+            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
+END
+$function$;
+CREATE FUNCTION snowflake_migration_plan_tables(
+    targets regclass[], column_names name[] DEFAULT NULL, online boolean DEFAULT false
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
+LANGUAGE plpgsql STABLE
+AS $function$
+BEGIN
+    RETURN QUERY
+        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
+        FROM snowflake_internal.migration_plan(targets, column_names, online,
+            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
+END
+$function$;
+CREATE OR REPLACE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
+AS $procedure$
+BEGIN
+    PERFORM snowflake_internal.migration_migrate(ARRAY[target], ARRAY[column_name],
+        pg_catalog.current_setting('search_path'::pg_catalog.text));
+END
+$procedure$;
+CREATE PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[] DEFAULT NULL)
+LANGUAGE plpgsql
+AS $procedure$
+BEGIN
+    PERFORM snowflake_internal.migration_migrate(targets, column_names,
+        pg_catalog.current_setting('search_path'::pg_catalog.text));
+END
+$procedure$;
+CREATE FUNCTION snowflake_internal.migration_survey_obstacles(targets regclass[], column_names name[], online boolean)
+RETURNS TABLE (target regclass, column_name name, obstacles text[])
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    half CONSTANT integer := cardinality(targets) / 2;
+    found text[];
+BEGIN
+    IF coalesce(cardinality(targets), 0) = 0 THEN
+        RETURN;
     END IF;
-    -- Set explicitly, because the server's default may differ: each batch has to
-    -- see the rows written before it.
-    COMMIT;
-    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    SELECT u.targets, u.column_names INTO key_targets, key_columns
-    FROM snowflake_internal.migration_keys(targets, column_names) AS k
-    CROSS JOIN LATERAL snowflake_internal.migration_unfinished(k.targets, k.column_names) AS u;
-    relations := snowflake_internal.migration_backfill_begin(key_targets, key_columns, batch_size, pause, max_replay_lag, max_active_sessions);
-    COMMIT;
-    SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    FOR i IN 1 .. pg_catalog.cardinality(relations) LOOP
-        LOOP
-            -- How long to wait, or what to copy: another session may have changed it.
-            SELECT w.* INTO wait
-            FROM snowflake_internal.migration_backfill_wait(key_targets, key_columns, relations[i], batch_ended_at, is_locked,
-                                                            watermark, watermark_at, slow_seconds, slowed_at) AS w;
-            watermark := wait.mark;
-            watermark_at := wait.marked_at;
-            slow_seconds := wait.slow_seconds;
-            slowed_at := wait.slowed_at;
-            IF wait.milliseconds IS NOT NULL THEN
-                IF wait.report IS NOT NULL
-                   AND (last_notice_at IS NULL OR last_cause OPERATOR(pg_catalog.<>) wait.cause OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) last_notice_at
-                                                  OPERATOR(pg_catalog.>) interval '10 seconds') THEN
-                    last_notice_at := pg_catalog.clock_timestamp();
-                    last_cause := wait.cause;
-                    RAISE NOTICE '%', wait.report;
-                END IF;
-                -- A snapshot held while waiting would keep dead rows from being removed.
-                -- So it commits first.
-                CALL snowflake_internal.migration_sleep(wait.milliseconds);
-                SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-                CONTINUE;
+    BEGIN
+        IF online IS NULL THEN
+            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
+                           FROM snowflake_internal.migration_obstacles(targets, column_names) AS o);
+        ELSE
+            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
+                           FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, online) AS o);
+        END IF;
+    EXCEPTION WHEN OTHERS THEN
+        found := ARRAY[SQLERRM];
+    END;
+    IF cardinality(targets) = 1 OR cardinality(found) = 0 THEN
+        RETURN QUERY SELECT k.target, k.column_name, found FROM unnest(targets, column_names) AS k (target, column_name);
+    ELSE
+        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[:half], column_names[:half], online) AS o;
+        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[half + 1:], column_names[half + 1:], online) AS o;
+    END IF;
+END
+$function$;
+CREATE FUNCTION snowflake_migration_survey(schema_name name DEFAULT NULL)
+RETURNS TABLE (
+    table_name regclass, column_name name, data_type text, percent_used numeric, row_estimate bigint,
+    tables_rewritten bigint, bytes_rewritten bigint, window_way text, online_way text,
+    window_obstacles text[], online_obstacles text[], findings text[]
+) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+DECLARE
+    keys_targets regclass[];
+    keys_columns name[];
+    found_relations regclass[];
+    found_columns name[];
+    found_texts text[];
+    finding_error text;
+    key record;
+    is_narrow boolean;
+    checked jsonb;
+    place text;
+    linked_relations regclass[];
+    linked_columns name[];
+BEGIN
+    SELECT array_agg(k.relation ORDER BY k.relation::oid, k.attname), array_agg(k.attname ORDER BY k.relation::oid, k.attname)
+    INTO keys_targets, keys_columns
+    FROM (SELECT DISTINCT c.oid::regclass AS relation, s.column_name AS attname
+          FROM @extschema@.snowflake_serial_columns AS s
+          JOIN pg_namespace AS n ON n.nspname = s.schema_name
+          JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
+          WHERE c.relkind IN ('r', 'p')
+            AND (snowflake_migration_survey.schema_name IS NULL OR n.nspname = snowflake_migration_survey.schema_name)) AS k;
+    IF keys_targets IS NULL THEN
+        RETURN;
+    END IF;
+    BEGIN
+        SELECT array_agg(f.relation), array_agg(f.column_name), array_agg(format('%s %s. %s', f.object, f.finding, f.remedy))
+        INTO found_relations, found_columns, found_texts
+        FROM snowflake_internal.migration_findings(keys_targets, keys_columns, true) AS f;
+    EXCEPTION WHEN OTHERS THEN
+        finding_error := SQLERRM;
+    END;
+
+    SELECT coalesce(jsonb_object_agg(c.kind || ' ' || c.target::oid || ' ' || c.column_name, c.obstacles), '{}') INTO checked
+    FROM (SELECT 'common' AS kind, o.*
+          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, NULL) AS o
+        UNION ALL
+          SELECT 'window', o.*
+          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, false) AS o
+        UNION ALL
+          SELECT 'online', o.*
+          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, true) AS o) AS c
+    WHERE c.obstacles <> '{}';
+
+    FOR key IN
+        SELECT DISTINCT ON (n.nspname, s.table_name, s.column_name)
+               c.oid::regclass AS relation, s.column_name AS attname, s.data_type, s.percent_used
+        FROM @extschema@.snowflake_serial_columns AS s
+        JOIN pg_namespace AS n ON n.nspname = s.schema_name
+        JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
+        WHERE c.oid = ANY (keys_targets::oid[])
+        ORDER BY n.nspname, s.table_name, s.column_name, s.percent_used DESC NULLS LAST
+    LOOP
+        table_name := key.relation;
+        column_name := key.attname;
+        data_type := key.data_type;
+        percent_used := key.percent_used;
+        row_estimate := NULL;
+        tables_rewritten := NULL;
+        bytes_rewritten := NULL;
+        window_obstacles := '{}';
+        online_obstacles := '{}';
+        findings := '{}';
+        BEGIN
+            SELECT coalesce(bool_or(r.is_narrow), false), array_agg(r.relation), array_agg(a.attname)
+            INTO is_narrow, linked_relations, linked_columns
+            FROM snowflake_internal.migration_linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
+            JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute;
+            SELECT sum(snowflake_internal.migration_row_estimate(f.relation)) INTO row_estimate
+            FROM snowflake_internal.migration_table_tree(key.relation, key.attname) AS f
+            JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r';
+            -- A table with several of the columns is rewritten once.
+            SELECT count(*), coalesce(sum(pg_total_relation_size(t.relation)), 0) INTO tables_rewritten, bytes_rewritten
+            FROM (SELECT DISTINCT f.relation
+                  FROM snowflake_internal.migration_linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
+                  JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+                  CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+                  JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r'
+                  WHERE r.is_narrow) AS t;
+            place := format(' %s %s', key.relation::oid, key.attname);
+            window_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
+                                || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('window' || place)) AS o);
+            window_way := CASE WHEN cardinality(window_obstacles) > 0 THEN 'not possible'
+                               WHEN is_narrow THEN 'rewrite' ELSE 'catalog only' END;
+            IF is_narrow THEN
+                online_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
+                                    || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('online' || place)) AS o);
+                online_way := CASE WHEN cardinality(online_obstacles) > 0 THEN 'not possible' ELSE 'possible' END;
+            ELSE
+                online_way := 'not needed';
             END IF;
-            SELECT b.is_done, b.is_waiting, b.report INTO batch
-            FROM snowflake_internal.migration_backfill_batch(
-                key_targets, key_columns, relations[i], wait.batch_size, pg_catalog.current_setting('search_path'::pg_catalog.text)) AS b;
-            COMMIT;
-            SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-            is_locked := batch.is_waiting;
-            -- The first batch of the next table waits for no pause.
-            batch_ended_at := CASE WHEN NOT batch.is_done THEN pg_catalog.clock_timestamp() END;
-            EXIT WHEN batch.is_done;
-            IF NOT is_locked THEN
-                RAISE NOTICE '%', batch.report;
-            ELSIF last_notice_at IS NULL OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) last_notice_at
-                                            OPERATOR(pg_catalog.>) interval '10 seconds' THEN
-                last_notice_at := pg_catalog.clock_timestamp();
-                last_cause := 'locks';
-                RAISE NOTICE '%', batch.report;
-            END IF;
-        END LOOP;
+            findings := ARRAY(
+                SELECT f.text
+                FROM unnest(found_relations, found_columns, found_texts) WITH ORDINALITY AS f (relation, attname, text, place)
+                WHERE EXISTS (SELECT FROM unnest(linked_relations, linked_columns) AS l (relation, attname)
+                              WHERE l.relation = f.relation AND (f.attname IS NULL OR l.attname = f.attname))
+                ORDER BY f.place) || array_remove(ARRAY[finding_error], NULL);
+        EXCEPTION WHEN OTHERS THEN
+            window_way := 'not possible';
+            online_way := 'not possible';
+            window_obstacles := ARRAY[SQLERRM];
+            online_obstacles := ARRAY[SQLERRM];
+        END;
+        RETURN NEXT;
     END LOOP;
 END
-$procedure$;
-CREATE PROCEDURE snowflake_migrate_backfill(
-    target regclass, column_name name DEFAULT NULL, batch_size integer DEFAULT NULL,
-    pause interval DEFAULT NULL, max_replay_lag interval DEFAULT NULL, max_active_sessions integer DEFAULT NULL
-) LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    CALL @extschema@.snowflake_migrate_backfill_tables(ARRAY[target], ARRAY[column_name], batch_size, pause, max_replay_lag,
-                                                     max_active_sessions);
-END
-$procedure$;
-CREATE PROCEDURE snowflake_migrate_pace(
-    target regclass, column_name name DEFAULT NULL, batch_size integer DEFAULT NULL, pause interval DEFAULT NULL,
-    max_replay_lag interval DEFAULT NULL, max_active_sessions integer DEFAULT NULL, is_paused boolean DEFAULT NULL
-) LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $procedure$
-DECLARE
-    key_column name;
-    targets regclass[];
-    column_names name[];
-BEGIN
-    -- Checked first: without ownership, migration_column() does not see the record of
-    -- the migration, and would report a misleading error.
-    IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
-        PERFORM snowflake_internal.migration_require_owner(target);
-    END IF;
-    key_column := snowflake_internal.migration_column(target, column_name);
-    SELECT u.targets, u.column_names INTO targets, column_names
-    FROM snowflake_internal.migration_unfinished(ARRAY[target], ARRAY[key_column]) AS u;
-    IF NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s WHERE s.trigger_oid IS NOT NULL)
-       OR NOT EXISTS (SELECT FROM snowflake_internal.progress AS p WHERE p.target = targets[1] AND p.column_name = column_names[1])
-    THEN
-        RAISE EXCEPTION 'column "%" of % is not being migrated online', key_column, target
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'The view snowflake_migrations lists the unfinished online migrations.';
-    END IF;
-    PERFORM snowflake_internal.migration_require_owner(key.target) FROM unnest(targets) AS key (target);
-    PERFORM snowflake_internal.migration_set_pace(targets, column_names, batch_size, pause, max_replay_lag, max_active_sessions, is_paused);
-END
-$procedure$;
+$function$;
 GRANT SELECT ON snowflake_internal.sequence_columns TO PUBLIC;
 REVOKE EXECUTE ON FUNCTION @extschema@.snowflake_accept_layout() FROM PUBLIC;
 GRANT SELECT ON @extschema@.snowflake_migrations TO PUBLIC;
@@ -6194,10 +6199,10 @@ COMMENT ON COLUMN snowflake_internal.pace.pause IS 'Pause after each batch';
 COMMENT ON COLUMN snowflake_internal.pace.max_replay_lag IS 'The backfill waits while a standby or a subscriber is further behind; NULL if there is no limit';
 COMMENT ON COLUMN snowflake_internal.pace.max_active_sessions IS 'The pauses grow while more other sessions are active; NULL if there is no limit';
 COMMENT ON COLUMN snowflake_internal.pace.is_paused IS 'Whether the backfill is paused';
-COMMENT ON FUNCTION snowflake_internal.migration_end(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: deletes the progress of a backfill, and its pace';
 COMMENT ON FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) IS
     'Used by snowflake_audit: origins.first_id_ever of a migrated column, for roles that may read the column; otherwise NULL';
+COMMENT ON FUNCTION snowflake_internal.migration_end(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: deletes the progress of a backfill, and its pace';
 COMMENT ON FUNCTION snowflake_internal.migration_keep_origin(origin snowflake_internal.origins) IS
     'Used by snowflake_internal.migration_record_origin: writes a row of snowflake_internal.origins, for the owner of its table';
 COMMENT ON FUNCTION snowflake_internal.migration_keep_pace(pace snowflake_internal.pace) IS
@@ -6268,6 +6273,72 @@ COMMENT ON FUNCTION snowflake_internal.migration_table_tree(target regclass, col
     'Used by snowflake_migration_plan: a table, its partitions and its child tables';
 COMMENT ON FUNCTION snowflake_internal.migration_linked_columns(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the columns that hold the same IDs, on any number of levels';
+COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
+    'Used by snowflake_migration_plan: fails unless the caller owns the table';
+COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the present source of a column''s values';
+COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
+    'Used by snowflake_migrate_revert: the sequence of an identity or serial column';
+COMMENT ON FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: whether the recorded source of a column is its present one';
+COMMENT ON FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name) IS
+    'A step of snowflake_migration_plan: records the sequence of the column, for snowflake_migrate_revert';
+COMMENT ON FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name) IS
+    'Used by snowflake_migrate_revert: records that the migration was reverted';
+COMMENT ON FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the tables whose highest ID is read from an index, and those that have to be scanned';
+COMMENT ON FUNCTION snowflake_internal.migration_extreme_id(target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text) IS
+    'Used by snowflake_migration_plan: the highest or the lowest ID of a table that satisfies a condition';
+COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name, search_path text, is_locked boolean) IS
+    'Used by snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
+COMMENT ON FUNCTION snowflake_internal.migration_check_rows(target regclass, column_name name, search_path text, is_locked boolean) IS
+    'A step of snowflake_migration_plan: fails unless all IDs are below the first snowflake ID; called before the lock where that takes a scan';
+COMMENT ON FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_obstacles: roles that may insert rows, but may not execute snowflake_nextval()';
+COMMENT ON FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[]) IS
+    'Used by snowflake_internal.migration_recompile: functions that sessions may have compiled with the former types of columns';
+COMMENT ON FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[]) IS
+    'A step of snowflake_migration_plan: makes sessions compile PL/pgSQL functions again, because columns have other types';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: how many locks the statements that rewrite tables take';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_slots() IS
+    'Used by snowflake_migration_plan: for how many transactions the lock table has room';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text) IS
+    'Used by snowflake_migration_plan: more locks than the server has room for';
+COMMENT ON FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migrate: fails if the locks of all statements do not fit';
+COMMENT ON FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], search_path text) IS
+    'Used by snowflake_migration_plan: indexes that PostgreSQL 17 and later cannot build again';
+COMMENT ON FUNCTION snowflake_internal.migration_code_name(name name) IS
+    'Used by snowflake_internal.migration_findings: a name as it is in a function''s body';
+COMMENT ON FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean) IS
+    'Used by snowflake_migration_plan and snowflake_migration_survey: functions, triggers and views that a migration affects';
+COMMENT ON FUNCTION snowflake_internal.migration_warn(targets regclass[], column_names name[], online boolean) IS
+    'Used by snowflake_migration_plan: warns of functions and triggers that the migration breaks, and returns all findings';
+COMMENT ON FUNCTION snowflake_internal.migration_finding_notes(findings jsonb, stage text, relation regclass) IS
+    'Used by snowflake_migration_plan: the findings in the note of a step';
+COMMENT ON FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text) IS
+    'Used by snowflake_migration_plan: the findings in the note of a step of an online plan';
+COMMENT ON FUNCTION snowflake_internal.migration_words(name name) IS
+    'Used by snowflake_migration_references: the words of a name';
+COMMENT ON FUNCTION snowflake_internal.migration_singular(word text) IS
+    'Used by snowflake_migration_references: the singular of an English word';
+COMMENT ON FUNCTION snowflake_migration_references(target regclass, column_name name) IS
+    'Returns the columns and parameters that seem to hold the IDs of a column without a foreign key, with statements that widen them';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_time_limit() IS
+    'Used by snowflake_internal.migration_lock: how long a step of an online migration waits for locks';
+COMMENT ON FUNCTION snowflake_internal.migration_short_wait() IS
+    'Used by snowflake_internal.migration_lock: the longest wait for a lock, in milliseconds';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz) IS
+    'Used by snowflake_internal.migration_lock: reports who holds the lock, and fails after a time limit';
+COMMENT ON FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text) IS
+    'Used by snowflake_migration_plan: locks tables in short attempts, so that other sessions are not blocked for long';
+COMMENT ON FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[]) IS
+    'Used by snowflake_migration_plan: the expressions of constraints, indexes and statistics that use columns of a table';
+COMMENT ON FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[]) IS
+    'Used by snowflake_migration_plan: why expressions do not accept bigint columns';
+COMMENT ON FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_obstacles: constraints and indexes that cannot be rebuilt with a bigint column';
 COMMENT ON FUNCTION snowflake_internal.migration_path_argument() IS
     'Used by snowflake_migration_plan: the argument by which a statement passes its search path on';
 COMMENT ON FUNCTION snowflake_internal.migration_do_block(body text) IS
@@ -6290,56 +6361,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_has_derived_statistics(target r
     'Used by snowflake_migration_plan: whether extended statistics or expressions of indexes depend on a column';
 COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[], roles oid[], search_path text) IS
     'Used by snowflake_internal.migration_swap: runs statements, each with the rights of the owner of its table, or with those of a role';
-COMMENT ON FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[]) IS
-    'Used by snowflake_migration_plan: the expressions of constraints, indexes and statistics that use columns of a table';
-COMMENT ON FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[]) IS
-    'Used by snowflake_migration_plan: why expressions do not accept bigint columns';
-COMMENT ON FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_obstacles: constraints and indexes that cannot be rebuilt with a bigint column';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_time_limit() IS
-    'Used by snowflake_internal.migration_lock: how long a step of an online migration waits for locks';
-COMMENT ON FUNCTION snowflake_internal.migration_short_wait() IS
-    'Used by snowflake_internal.migration_lock: the longest wait for a lock, in milliseconds';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz) IS
-    'Used by snowflake_internal.migration_lock: reports who holds the lock, and fails after a time limit';
-COMMENT ON FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text) IS
-    'Used by snowflake_migration_plan: locks tables in short attempts, so that other sessions are not blocked for long';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: how many locks the statements that rewrite tables take';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_slots() IS
-    'Used by snowflake_migration_plan: for how many transactions the lock table has room';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text) IS
-    'Used by snowflake_migration_plan: more locks than the server has room for';
-COMMENT ON FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migrate: fails if the locks of all statements do not fit';
-COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
-    'Used by snowflake_migration_plan: fails unless the caller owns the table';
-COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: the present source of a column''s values';
-COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
-    'Used by snowflake_migrate_revert: the sequence of an identity or serial column';
-COMMENT ON FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: whether the recorded source of a column is its present one';
-COMMENT ON FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name) IS
-    'A step of snowflake_migration_plan: records the sequence of the column, for snowflake_migrate_revert';
-COMMENT ON FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name) IS
-    'Used by snowflake_migrate_revert: records that the migration was reverted';
-COMMENT ON FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: the tables whose highest ID is read from an index, and those that have to be scanned';
-COMMENT ON FUNCTION snowflake_internal.migration_extreme_id(target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text) IS
-    'Used by snowflake_migration_plan: the highest or the lowest ID of a table that satisfies a condition';
-COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name, search_path text, is_locked boolean) IS
-    'Used by snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
-COMMENT ON FUNCTION snowflake_internal.migration_check_rows(target regclass, column_name name, search_path text, is_locked boolean) IS
-    'A step of snowflake_migration_plan: fails unless all IDs are below the first snowflake ID; called before the lock where that takes a scan';
-COMMENT ON FUNCTION snowflake_internal.migration_row_type_users(relations regclass[]) IS
-    'Used by snowflake_internal.migration_row_type_obstacles: what uses the row type of tables';
-COMMENT ON FUNCTION snowflake_internal.migration_row_type_obstacles(relations regclass[], online boolean, recreated regclass[]) IS
-    'Used by snowflake_internal.migration_plan_kind_obstacles: objects that use the row type of a table whose columns are migrated';
-COMMENT ON FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], search_path text) IS
-    'Used by snowflake_migration_plan: indexes that PostgreSQL 17 and later cannot build again';
-COMMENT ON FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_obstacles: roles that may insert rows, but may not execute snowflake_nextval()';
 COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[]) IS
     'Used by snowflake_migration_plan: the triggers of the foreign keys of some tables';
 COMMENT ON FUNCTION snowflake_internal.migration_trigger_states(relations regclass[]) IS
@@ -6352,10 +6373,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_orphans_query(foreign_key oid) 
     'Used by snowflake_migration_plan: the query that shows the rows that violate a foreign key';
 COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_obstacles(targets regclass[], column_names name[], search_path text) IS
     'Used by snowflake_internal.migration_obstacles: foreign keys whose triggers are disabled';
-COMMENT ON FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[]) IS
-    'Used by snowflake_internal.migration_recompile: functions that sessions may have compiled with the former types of columns';
-COMMENT ON FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[]) IS
-    'A step of snowflake_migration_plan: makes sessions compile PL/pgSQL functions again, because columns have other types';
 COMMENT ON FUNCTION snowflake_internal.migration_dependent_node(class oid, object oid) IS
     'Used by snowflake_internal.migration_dependents: the object that a row of pg_depend is about';
 COMMENT ON FUNCTION snowflake_internal.migration_direct_dependents(relations regclass[], column_names name[]) IS
@@ -6368,16 +6385,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_dependents_note(relations regcl
     'Used by snowflake_migration_plan: the list of what is dropped and re-created, if anything is';
 COMMENT ON FUNCTION snowflake_internal.migration_dependent_obstacles(relations regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: objects that cannot be dropped and created again';
-COMMENT ON FUNCTION snowflake_internal.migration_server_obstacles() IS
-    'Used by snowflake_internal.migration_obstacles: a server that does not issue IDs';
-COMMENT ON FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_obstacles: table ownership';
-COMMENT ON FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name) IS
-    'Used by snowflake_internal.migration_obstacles: properties of the column itself';
-COMMENT ON FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name) IS
-    'Used by snowflake_internal.migration_obstacles: objects that prevent changing the type of a column';
-COMMENT ON FUNCTION snowflake_internal.migration_obstacles(targets regclass[], column_names name[], search_path text) IS
-    'Used by snowflake_migration_plan: obstacles, and how to remove them';
 COMMENT ON FUNCTION snowflake_internal.migration_grants(object_type "char", target text, column_name name, owner oid, schema oid, acl aclitem[]) IS
     'Used by snowflake_internal.migration_dependent_statements: the statements that grant an object''s privileges, with the roles that run them';
 COMMENT ON FUNCTION snowflake_internal.migration_dependent_statements(relations regclass[], column_names name[]) IS
@@ -6404,22 +6411,20 @@ COMMENT ON FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb,
     'Used by snowflake_internal.migration_widen: fails unless the objects are as they were';
 COMMENT ON FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text) IS
     'A step of snowflake_migration_plan: widens columns, and drops and re-creates the views and other objects that depend on them';
-COMMENT ON FUNCTION snowflake_internal.migration_code_name(name name) IS
-    'Used by snowflake_internal.migration_findings: a name as it is in a function''s body';
-COMMENT ON FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean) IS
-    'Used by snowflake_migration_plan and snowflake_migration_survey: functions, triggers and views that a migration affects';
-COMMENT ON FUNCTION snowflake_internal.migration_warn(targets regclass[], column_names name[], online boolean) IS
-    'Used by snowflake_migration_plan: warns of functions and triggers that the migration breaks, and returns all findings';
-COMMENT ON FUNCTION snowflake_internal.migration_finding_notes(findings jsonb, stage text, relation regclass) IS
-    'Used by snowflake_migration_plan: the findings in the note of a step';
-COMMENT ON FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text) IS
-    'Used by snowflake_migration_plan: the findings in the note of a step of an online plan';
-COMMENT ON FUNCTION snowflake_internal.migration_words(name name) IS
-    'Used by snowflake_migration_references: the words of a name';
-COMMENT ON FUNCTION snowflake_internal.migration_singular(word text) IS
-    'Used by snowflake_migration_references: the singular of an English word';
-COMMENT ON FUNCTION snowflake_migration_references(target regclass, column_name name) IS
-    'Returns the columns and parameters that seem to hold the IDs of a column without a foreign key, with statements that widen them';
+COMMENT ON FUNCTION snowflake_internal.migration_server_obstacles() IS
+    'Used by snowflake_internal.migration_obstacles: a server that does not issue IDs';
+COMMENT ON FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_obstacles: table ownership';
+COMMENT ON FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name) IS
+    'Used by snowflake_internal.migration_obstacles: properties of the column itself';
+COMMENT ON FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name) IS
+    'Used by snowflake_internal.migration_obstacles: objects that prevent changing the type of a column';
+COMMENT ON FUNCTION snowflake_internal.migration_obstacles(targets regclass[], column_names name[], search_path text) IS
+    'Used by snowflake_migration_plan: obstacles, and how to remove them';
+COMMENT ON FUNCTION snowflake_internal.migration_row_type_users(relations regclass[]) IS
+    'Used by snowflake_internal.migration_row_type_obstacles: what uses the row type of tables';
+COMMENT ON FUNCTION snowflake_internal.migration_row_type_obstacles(relations regclass[], online boolean, recreated regclass[]) IS
+    'Used by snowflake_internal.migration_plan_kind_obstacles: objects that use the row type of a table whose columns are migrated';
 COMMENT ON FUNCTION snowflake_internal.nextval_support(request internal) IS
     'Planner support function of snowflake_nextval()';
 COMMENT ON FUNCTION snowflake_nextval() IS
@@ -6446,8 +6451,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_shadow_indexes(targets regclass
     'Used by snowflake_migration_plan: the indexes of the narrow columns, and those of their shadows';
 COMMENT ON FUNCTION snowflake_internal.migration_index_steps(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the statements that build the indexes of shadow columns';
-COMMENT ON FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statements that add and validate the CHECK constraints of shadow columns';
 COMMENT ON FUNCTION snowflake_internal.migration_shadow_foreign_keys(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the foreign keys of the narrow columns, and those of their shadows';
 COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_steps(targets regclass[], column_names name[]) IS
@@ -6460,6 +6463,8 @@ COMMENT ON FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass
     'Used by snowflake_migration_plan: the tables that have to be analyzed as a whole before the swap, and whether they still have to';
 COMMENT ON FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the statements that remove counterparts of objects that no longer exist';
+COMMENT ON FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statements that add and validate the CHECK constraints of shadow columns';
 COMMENT ON FUNCTION snowflake_internal.migration_record_backfill(targets regclass[], column_names name[], relation regclass) IS
     'A step of snowflake_migration_plan: records that the rows of a table are to be copied';
 COMMENT ON FUNCTION snowflake_internal.migration_unfinished(targets regclass[], column_names name[]) IS
@@ -6504,6 +6509,12 @@ COMMENT ON FUNCTION snowflake_internal.migration_backfill_begin(targets regclass
     'Used by snowflake_migrate_backfill: checks its arguments, starts it, and returns the tables to copy';
 COMMENT ON FUNCTION snowflake_internal.migration_backfill_steps(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the statements that copy rows, and check them afterwards';
+COMMENT ON PROCEDURE snowflake_migrate_backfill_tables(targets regclass[], column_names name[], batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer) IS
+    'A step of snowflake_migration_plan_tables with online => true: copies the narrow columns of several tables to their shadow columns in batches; resumes after an interruption';
+COMMENT ON PROCEDURE snowflake_migrate_backfill(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer) IS
+    'A step of snowflake_migration_plan with online => true: copies the narrow columns to their shadow columns in batches, committing each; resumes after an interruption';
+COMMENT ON PROCEDURE snowflake_migrate_pace(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer, is_paused boolean) IS
+    'Changes how fast snowflake_migrate_backfill() copies rows, or pauses or resumes it, also while it runs in another session; NULL leaves a setting as it is, max_replay_lag 0 and max_active_sessions -1 remove the limit';
 COMMENT ON FUNCTION snowflake_internal.migration_update_obstacles(relation regclass) IS
     'Used by snowflake_internal.migration_online_obstacles: triggers and rules that an UPDATE of every row would fire';
 COMMENT ON FUNCTION snowflake_internal.migration_online_obstacles(targets regclass[], column_names name[]) IS
@@ -6550,18 +6561,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_plan(targets regclass[], column
     'Used by snowflake_migration_plan: the steps for the tables that the caller specifies';
 COMMENT ON FUNCTION snowflake_internal.migration_migrate(targets regclass[], column_names name[], search_path text) IS
     'Used by snowflake_migrate: runs the statements of the plan in order';
-COMMENT ON FUNCTION snowflake_migration_plan(target regclass, column_name name, online boolean) IS
-    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec';
-COMMENT ON FUNCTION snowflake_migration_plan_tables(targets regclass[], column_names name[], online boolean) IS
-    'Returns the remaining migration statements of several tables together: each table is rewritten, or copied, once';
-COMMENT ON PROCEDURE snowflake_migrate(target regclass, column_name name) IS
-    'Migrates a column to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan';
-COMMENT ON PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[]) IS
-    'Migrates several tables to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan_tables';
-COMMENT ON FUNCTION snowflake_internal.migration_survey_obstacles(targets regclass[], column_names name[], online boolean) IS
-    'Used by snowflake_migration_survey: the obstacles of each column; online is NULL for those of both kinds of plan';
-COMMENT ON FUNCTION snowflake_migration_survey(schema_name name) IS
-    'Returns for each column with a sequence how it can be migrated, what prevents that, what it costs, and what it affects; of one schema or of all';
 COMMENT ON FUNCTION snowflake_internal.migration_sequence_options(options jsonb) IS
     'Used by snowflake_migrate_revert: the options of a sequence in the syntax of CREATE SEQUENCE';
 COMMENT ON FUNCTION snowflake_internal.migration_restore_sequence_properties(sequence regclass, origin snowflake_internal.origins) IS
@@ -6588,16 +6587,22 @@ COMMENT ON FUNCTION snowflake_internal.migration_resume_sequence(sequence regcla
     'Used by snowflake_migrate_revert: makes the sequence resume after the old IDs';
 COMMENT ON FUNCTION snowflake_internal.migration_revert(target regclass, column_name name, search_path text) IS
     'Used by snowflake_migrate_revert: restores the sequence of a migrated column';
-COMMENT ON PROCEDURE snowflake_migrate_revert(target regclass, column_name name) IS
-    'Restores the sequence of a migrated column, or cancels an unfinished online migration';
 COMMENT ON FUNCTION snowflake_audit(target regclass, column_name name, expected_nodes integer[], first_id bigint) IS
     'Checks the IDs in a column: one row for each kind of problem, with the number of IDs and the largest; no rows if there is none. Values below first_id are old; the default is the first snowflake ID of a migrated column, as recorded';
-COMMENT ON PROCEDURE snowflake_migrate_backfill_tables(targets regclass[], column_names name[], batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer) IS
-    'A step of snowflake_migration_plan_tables with online => true: copies the narrow columns of several tables to their shadow columns in batches; resumes after an interruption';
-COMMENT ON PROCEDURE snowflake_migrate_backfill(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer) IS
-    'A step of snowflake_migration_plan with online => true: copies the narrow columns to their shadow columns in batches, committing each; resumes after an interruption';
-COMMENT ON PROCEDURE snowflake_migrate_pace(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer, is_paused boolean) IS
-    'Changes how fast snowflake_migrate_backfill() copies rows, or pauses or resumes it, also while it runs in another session; NULL leaves a setting as it is, max_replay_lag 0 and max_active_sessions -1 remove the limit';
+COMMENT ON PROCEDURE snowflake_migrate_revert(target regclass, column_name name) IS
+    'Restores the sequence of a migrated column, or cancels an unfinished online migration';
+COMMENT ON FUNCTION snowflake_migration_plan(target regclass, column_name name, online boolean) IS
+    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec';
+COMMENT ON FUNCTION snowflake_migration_plan_tables(targets regclass[], column_names name[], online boolean) IS
+    'Returns the remaining migration statements of several tables together: each table is rewritten, or copied, once';
+COMMENT ON PROCEDURE snowflake_migrate(target regclass, column_name name) IS
+    'Migrates a column to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan';
+COMMENT ON PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[]) IS
+    'Migrates several tables to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan_tables';
+COMMENT ON FUNCTION snowflake_internal.migration_survey_obstacles(targets regclass[], column_names name[], online boolean) IS
+    'Used by snowflake_migration_survey: the obstacles of each column; online is NULL for those of both kinds of plan';
+COMMENT ON FUNCTION snowflake_migration_survey(schema_name name) IS
+    'Returns for each column with a sequence how it can be migrated, what prevents that, what it costs, and what it affects; of one schema or of all';
 COMMENT ON FUNCTION snowflake_accept_clock(expected timestamp with time zone) IS
     'Accepts a clock that jumped ahead by more than snowflake.max_clock_step; expected must be within a minute of it';
 COMMENT ON FUNCTION snowflake_start_after(id bigint) IS

@@ -88,6 +88,9 @@ DECLARE
     code text;
     states jsonb;
     targets_again text;
+    -- How many locks the rewrite of each table needs.
+    lock_tables regclass[];
+    lock_counts bigint[];
     key record;
     altered record;
     -- The columns of tables that have views or other such objects.
@@ -150,6 +153,8 @@ BEGIN
         RETURN;
     END IF;
 
+    SELECT array_agg(n.relation), array_agg(n.locks) INTO lock_tables, lock_counts
+    FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n;
     WITH narrow AS MATERIALIZED (
         SELECT r.relation, a.attname, a.attnum
         FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
@@ -239,7 +244,7 @@ BEGIN
                 || coalesce('. Also locked: ' || altered.locked_too, '')
                 || coalesce((SELECT format('. Needs about %s locks, and the server has room for about %s: if it fails (53200), set max_locks_per_transaction to at least %s and restart the server',
                                            n.locks, s.slots * s.per_transaction, ceil(n.locks::numeric / s.slots))
-                             FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n
+                             FROM unnest(lock_tables, lock_counts) AS n (relation, locks)
                              CROSS JOIN (SELECT snowflake_internal.migration_lock_slots() AS slots,
                                                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
                              WHERE n.relation = altered.relation AND n.locks > s.slots * s.per_transaction), '')

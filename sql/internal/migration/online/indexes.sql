@@ -59,17 +59,19 @@ AS $function$
         LEFT JOIN pg_attribute AS a ON a.attrelid = m.indexrelid AND a.attnum = k.place
         LEFT JOIN pg_attribute AS t ON t.attrelid = m.indrelid AND t.attnum = k.attribute
         LEFT JOIN shadow AS s ON s.relation = m.indrelid AND s.attribute = k.attribute
+    ), definition AS MATERIALIZED (
+        SELECT p.indexrelid, bool_and(p.text IS NOT NULL) AS is_mapped, array_agg(p.attribute ORDER BY p.place) AS attributes,
+               string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place <= i.indnkeyatts) AS keys,
+               string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place > i.indnkeyatts) AS included
+        FROM part AS p JOIN pg_index AS i ON i.indexrelid = p.indexrelid
+        GROUP BY p.indexrelid
     ), mapped AS (
         SELECT m.*, p.keys, p.included, p.attributes, w.predicate,
                p.is_mapped AND (m.indpred IS NULL OR w.predicate IS NOT NULL) AS is_mapped
         FROM narrow_index AS m
         CROSS JOIN LATERAL (
             SELECT snowflake_internal.migration_rename_columns(pg_get_expr(m.indpred, m.indrelid), m.former, m.present) AS predicate) AS w
-        JOIN (SELECT p.indexrelid, bool_and(p.text IS NOT NULL) AS is_mapped, array_agg(p.attribute ORDER BY p.place) AS attributes,
-                     string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place <= i.indnkeyatts) AS keys,
-                     string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place > i.indnkeyatts) AS included
-              FROM part AS p JOIN pg_index AS i ON i.indexrelid = p.indexrelid
-              GROUP BY p.indexrelid) AS p ON p.indexrelid = m.indexrelid
+        JOIN definition AS p ON p.indexrelid = m.indexrelid
     )
     SELECT m.indexrelid::regclass, m.indrelid::regclass, m.shadow_name, j.indexrelid::regclass,
            coalesce(j.indisvalid AND j.indisready AND j.indislive AND j.indisunique = m.indisunique
