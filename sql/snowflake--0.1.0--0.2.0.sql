@@ -551,246 +551,183 @@ AS $function$
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     WHERE a.attinhcount = 0
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_require_owner(target regclass)
-RETURNS void LANGUAGE plpgsql STABLE
+CREATE FUNCTION snowflake_internal.migration_path_argument()
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-DECLARE
-    relation pg_class;
-BEGIN
-    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
-    IF NOT FOUND OR NOT pg_has_role(current_user, relation.relowner, 'USAGE') THEN
-        RAISE EXCEPTION 'must be owner of table %', coalesce(relation.relname, target::oid::text)
-            USING ERRCODE = 'insufficient_privilege';
-    END IF;
-END
+    SELECT 'pg_catalog.current_setting(''search_path''::pg_catalog.text)'
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
-RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_do_block(body text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT coalesce(k.kind, 'none'), format_type(a.atttypid, a.atttypmod), pg_get_expr(f.adbin, f.adrelid), k.sequence::regclass
-    FROM pg_attribute AS a
-    LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
-    LEFT JOIN LATERAL (
-        SELECT s.kind, s.sequence FROM snowflake_internal.sequence_columns AS s
-        WHERE s.relation = a.attrelid AND s.attribute = a.attnum
-        ORDER BY s.sequence
-        LIMIT 1
-    ) AS k ON true
-    WHERE a.attrelid = target AND a.attname = migration_source.column_name
+    SELECT CASE WHEN strpos(block.text, '$do$') = 0 THEN format(E'DO $do$%s$do$', block.text)
+                ELSE format('DO %L', block.text) END
+    FROM (SELECT CASE WHEN strpos(body, 'snowflake_internal.migration_lock(') = 0 THEN format(E'\nBEGIN\n%sEND\n', body)
+                      ELSE format(E'\nDECLARE\n    former_timeout CONSTANT pg_catalog.text := pg_catalog.current_setting(''lock_timeout''::pg_catalog.text);\nBEGIN\n%s'
+                                  '    PERFORM pg_catalog.set_config(''lock_timeout''::pg_catalog.text, former_timeout, true);\nEND\n', body) END) AS block (text)
 $function$;
-CREATE FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name)
-RETURNS regclass LANGUAGE sql STABLE
+CREATE FUNCTION snowflake_internal.migration_column_options(options text[])
+RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT s.oid::regclass
-    FROM pg_attribute AS a
-    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
-                       AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
-    JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
-    WHERE a.attrelid = target AND a.attname = migration_owned_sequence.column_name
-    ORDER BY s.oid
-    LIMIT 1
+    SELECT array_agg(o.option ORDER BY o.place)
+    FROM unnest(options) WITH ORDINALITY AS o (option, place)
+    WHERE NOT starts_with(o.option, 'pg_')
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_uses_other_code(catalog regclass, original oid, counterpart oid)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH used AS MATERIALIZED (
+        SELECT d.objid, d.refclassid, coalesce(p.proname, o.oprname) AS name, coalesce(p.pronamespace, o.oprnamespace) AS schema
+        FROM pg_depend AS d
+        LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
+        LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+        WHERE d.classid = catalog AND d.objid IN (original, counterpart) AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
+    )
+    SELECT EXISTS (SELECT FROM used AS u
+                   WHERE u.objid = counterpart
+                     AND NOT EXISTS (SELECT FROM used AS e
+                                     WHERE e.objid = original AND (e.refclassid, e.name, e.schema) = (u.refclassid, u.name, u.schema)))
+$function$;
+CREATE FUNCTION snowflake_internal.migration_may_become(role oid, other oid)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT pg_has_role(role, other, 'USAGE')
+       AND pg_has_role(role, other, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END)
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_publications(target regclass, column_name name)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ')
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    JOIN pg_class AS c ON c.oid = f.relation
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    JOIN pg_publication_tables AS p ON p.schemaname = n.nspname AND p.tablename = c.relname
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name)
 RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT EXISTS (
-        SELECT FROM snowflake_internal.migration_origin(target, column_name) AS o
-        CROSS JOIN LATERAL snowflake_internal.migration_source(o.target, o.column_name) AS s
-        LEFT JOIN pg_class AS c ON c.oid = s.sequence
-        LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        WHERE o.target IS NOT NULL AND o.reverted_at IS NULL
-          AND (o.kind, o.default_expression, o.sequence_schema, o.sequence_name)
-              IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
+        SELECT FROM pg_class AS c
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = migration_lacks_statistics.column_name
+        WHERE c.oid = target AND a.attstattarget IS DISTINCT FROM 0
+          AND has_column_privilege(c.oid, a.attnum, 'SELECT') AND NOT row_security_active(c.oid)
+          AND NOT EXISTS (SELECT FROM pg_stats AS s
+                          WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname)
+          AND EXISTS (SELECT FROM snowflake_internal.migration_table_tree(target, a.attname) AS f
+                      JOIN pg_class AS m ON m.oid = f.relation
+                      -- -1 means unknown, as after some rewrites; 0 was counted.
+                      WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.migration_statistics_targets(tables regclass[])
+RETURNS TABLE (relation regclass, statement text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT i.indrelid::regclass, format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s',
+                                        snowflake_internal.migration_name(i.indexrelid::regclass), a.attnum, a.attstattarget)
+    FROM pg_index AS i
+    JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attstattarget >= 0
+    WHERE i.indrelid = ANY (tables) AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+  UNION ALL
+    SELECT x.stxrelid::regclass, format('ALTER STATISTICS %I.%I SET STATISTICS %s', n.nspname, x.stxname, x.stxstattarget)
+    FROM pg_statistic_ext AS x JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+    WHERE x.stxrelid = ANY (tables) AND x.stxstattarget >= 0
+$function$;
+CREATE FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+        -- Without statistics of the column itself, PostgreSQL has no extended ones either,
+        -- and ANALYZE warns of that.
+        JOIN pg_attribute AS t ON t.attrelid = f.relation AND t.attnum = f.attribute AND t.attstattarget IS DISTINCT FROM 0
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
+        WHERE d.classid = 'pg_statistic_ext'::regclass
+           OR d.classid = 'pg_class'::regclass
+              AND EXISTS (SELECT FROM pg_index AS i WHERE i.indexrelid = d.objid AND i.indrelid = f.relation AND i.indexprs IS NOT NULL))
+$function$;
+CREATE FUNCTION snowflake_internal.migration_run_all(
+    relations regclass[], statements text[], roles oid[] DEFAULT NULL, search_path text DEFAULT NULL
+)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
-DECLARE
-    key_column CONSTANT name := snowflake_internal.migration_column(target, column_name);
-    first CONSTANT bigint := snowflake_internal.migration_first_id();
-    -- No ID is older than this extension. Rows replicated from other servers have
-    -- snowflake IDs too. 0 if the layout's epoch is later.
-    oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
-    origin snowflake_internal.origins;
-    first_ever bigint;
-    source record;
-    -- Whether the table's owner owns the sequence.
-    is_own boolean;
-    last_taken bigint;
-    recorded_value bigint;
-    next_value bigint;
 BEGIN
-    PERFORM snowflake_internal.migration_require_owner(target);
-    -- One session at a time; rows can still be written. Child tables are not
-    -- locked, because only their defaults are read.
-    PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
-    IF snowflake_internal.migration_is_switched(target, key_column) THEN
-        RETURN;
-    END IF;
-    SELECT s.* INTO source FROM snowflake_internal.migration_source(target, key_column) AS s;
-    is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
-                      WHERE c.oid = source.sequence AND t.oid = target);
-    IF source.sequence IS NOT NULL THEN
-        -- An unused sequence may have been set to the first value that it is to return.
-        SELECT CASE WHEN s.is_called THEN s.last_value END,
-               CASE WHEN s.is_called AND is_own THEN s.last_value END,
-               CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
-        INTO last_taken, recorded_value, next_value
-        FROM snowflake_internal.migration_sequence_state(source.sequence, target) AS s;
-    END IF;
-
-    origin := snowflake_internal.migration_origin(target, key_column);
-    IF snowflake_internal.migration_is_recorded(target, key_column) THEN
-        origin.first_id := first;
-        origin.sequence_last_value := recorded_value;
-        origin.sequence_options := origin.sequence_options || jsonb_build_object('next', next_value);
-        PERFORM snowflake_internal.migration_keep_origin(origin);
-        RETURN;
-    END IF;
-
-    first_ever := origin.first_id_ever;
-    SELECT target, key_column, source.kind, source.data_type, source.expression, n.nspname, c.relname,
-           CASE WHEN s.seqrelid IS NOT NULL THEN
-               jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
-                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', next_value) END,
-           recorded_value,
-           (SELECT jsonb_agg(jsonb_build_object('grantee', CASE a.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(a.grantee) END,
-                                                'privilege', a.privilege_type, 'grantable', a.is_grantable))
-            FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
-           obj_description(c.oid, 'pg_class'),
-           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
-            FROM snowflake_internal.migration_table_tree(target, key_column) AS f
-            JOIN pg_class AS fc ON fc.oid = f.relation
-            JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
-            LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
-            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM source.expression),
-           coalesce(first_ever, CASE WHEN oldest > coalesce(last_taken, 0) THEN least(oldest, first) ELSE first END), first,
-           now(), NULL::timestamptz
-    INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
-         origin.sequence_schema, origin.sequence_name, origin.sequence_options, origin.sequence_last_value,
-         origin.sequence_privileges, origin.sequence_comment, origin.child_defaults,
-         origin.first_id_ever, origin.first_id, origin.remembered_at, origin.reverted_at
-    FROM (SELECT) AS one_row
-    LEFT JOIN pg_class AS c ON c.oid = source.sequence
-    LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
-    PERFORM snowflake_internal.migration_keep_origin(origin);
-END
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    origin snowflake_internal.origins;
-BEGIN
-    PERFORM snowflake_internal.migration_require_owner(target);
-    IF snowflake_internal.migration_is_switched(target, column_name) THEN
-        RAISE EXCEPTION 'column "%" still has snowflake_nextval() as its default', column_name
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
-    END IF;
-    origin := snowflake_internal.migration_origin(target, column_name);
-    IF origin.target IS NOT NULL THEN
-        origin.reverted_at := now();
-        PERFORM snowflake_internal.migration_keep_origin(origin);
-    END IF;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name)
-RETURNS TABLE (relation regclass, is_indexed boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT f.relation,
-           EXISTS (SELECT FROM pg_index AS i
-                   JOIN pg_class AS x ON x.oid = i.indexrelid
-                   JOIN pg_am AS m ON m.oid = x.relam AND m.amname = 'btree'
-                   JOIN pg_opclass AS o ON o.oid = i.indclass[0] AND o.opcdefault
-                   WHERE i.indrelid = f.relation AND i.indkey[0] = f.attribute AND i.indisvalid AND i.indpred IS NULL)
-    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind <> 'p'
-$function$;
-CREATE FUNCTION snowflake_internal.migration_extreme_id(
-    target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text
-) RETURNS bigint LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $function$
-DECLARE
-    indexed regclass[];
-    is_complete boolean;
-    relation regclass;
-    found bigint;
-    extreme bigint;
-BEGIN
-    IF aggregate IS NULL OR aggregate NOT IN ('max', 'min') THEN
-        RAISE EXCEPTION 'invalid aggregate: "%"', aggregate USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF indexed_only THEN
-        SELECT array_agg(i.relation) FILTER (WHERE i.is_indexed), bool_and(i.is_indexed) INTO indexed, is_complete
-        FROM snowflake_internal.migration_id_indexes(target, column_name) AS i;
-    END IF;
-    IF coalesce(is_complete, true) THEN
-        RETURN (snowflake_internal.migration_query(target, format('SELECT pg_catalog.%s(%I) FROM %s WHERE %s', aggregate, column_name,
-            snowflake_internal.migration_name(target), condition), search_path))[1]::bigint;
-    END IF;
-    FOREACH relation IN ARRAY coalesce(indexed, '{}') LOOP
-        found := (snowflake_internal.migration_query(relation, format('SELECT pg_catalog.%s(%I) FROM ONLY %s WHERE %s', aggregate, column_name,
-            snowflake_internal.migration_name(relation), condition), search_path))[1]::bigint;
-        extreme := CASE aggregate WHEN 'max' THEN greatest(extreme, found) ELSE least(extreme, found) END;
+    FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
+        IF roles[i] IS NULL THEN
+            PERFORM snowflake_internal.migration_run(relations[i], statements[i],
+                CASE WHEN strpos(statements[i], ' SET DEFAULT ') = 0 THEN search_path END);
+        ELSE
+            PERFORM snowflake_internal.migration_run_as(roles[i], statements[i], NULL);
+        END IF;
     END LOOP;
-    RETURN extreme;
 END
 $function$;
-CREATE FUNCTION snowflake_internal.migration_row_obstacles(
-    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
+RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH part AS (
+        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+        WHERE r.is_narrow
+        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
+    )
+    SELECT p.relation, sum(CASE p.relkind WHEN 'p' THEN 1 ELSE 5 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
+               + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
+                  FROM pg_index AS i WHERE i.indrelid = p.part)
+               + (SELECT 3 * count(*) FROM pg_constraint AS k
+                  WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
+                                             OR k.confrelid = p.part AND k.confkey && p.attributes))
+               -- Tables have such constraints since PostgreSQL 18.
+               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
+    FROM part AS p
+    GROUP BY p.relation
+$function$;
+CREATE FUNCTION snowflake_internal.migration_lock_slots()
+RETURNS bigint LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    -- From PostgreSQL 18 on, autovacuum_worker_slots; and 2 more processes.
+    SELECT current_setting('max_connections')::bigint + current_setting('max_worker_processes')::bigint
+           + current_setting('max_wal_senders')::bigint + current_setting('max_prepared_transactions')::bigint
+           + coalesce(current_setting('autovacuum_worker_slots', true)::bigint + 1, current_setting('autovacuum_max_workers')::bigint) + 1
+$function$;
+CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
+           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
+                  ceil(needed::numeric / s.slots)), '55000'
+    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
+                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
+    WHERE needed > 1.7 * s.slots * s.per_transaction + 520
+$function$;
+CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    first CONSTANT bigint := snowflake_internal.migration_first_id();
-    highest bigint;
+    too_many record;
 BEGIN
-    IF NOT EXISTS (SELECT FROM pg_attribute AS a
-                   WHERE a.attrelid = target AND a.attname = migration_row_obstacles.column_name
-                     AND snowflake_internal.migration_base_type(a.atttypid) = 'int8'::regtype)
-    THEN
-        RETURN;
-    END IF;
-    highest := snowflake_internal.migration_extreme_id(target, column_name, text 'max', text 'true', is_locked, search_path);
-    IF highest >= first THEN
-        RETURN QUERY SELECT
-            format('%s has IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
-                   target, highest, first),
-            'New IDs could equal existing ones. If these rows have just been replicated from another server, run it again. Otherwise give them smaller IDs, or use a layout with an earlier epoch.', '55000';
-    ELSIF is_locked AND EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(target, column_name) AS i WHERE NOT i.is_indexed) THEN
-        RETURN QUERY
-            SELECT format('sequence %s has reached %s, but snowflake IDs would begin at %s', s.sequence, q.last_value, first),
-                   'Set it below the first snowflake ID (setval), and run it again.', '55000'
-            FROM snowflake_internal.migration_source(target, column_name) AS s
-            CROSS JOIN LATERAL snowflake_internal.migration_sequence_state(s.sequence, target) AS q
-            WHERE s.sequence IS NOT NULL AND q.last_value >= first;
-    END IF;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_check_rows(
-    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
-) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    obstacles text;
-BEGIN
-    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
-    FROM snowflake_internal.migration_row_obstacles(target, column_name, search_path, is_locked) AS o;
-    IF obstacles IS NOT NULL THEN
-        RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
-            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
-                  HINT = 'Nothing was changed by this statement.';
+    SELECT o.* INTO too_many
+    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
+    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
+    IF FOUND THEN
+        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
+            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
+                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
     END IF;
 END
 $function$;
@@ -857,132 +794,6 @@ AS $function$
     WHERE n.place <= 20
     GROUP BY n.target, n.total
 $function$;
-CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
-RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH RECURSIVE tree (oid) AS (
-        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
-      UNION
-        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
-    ), trigger_function AS MATERIALIZED (
-        SELECT DISTINCT g.tgfoid AS oid FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
-    ), compiled AS MATERIALIZED (
-        SELECT p.oid, lower(p.prosrc) AS source
-        FROM pg_proc AS p
-        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
-        WHERE NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
-    )
-    SELECT p.oid::regprocedure, t.oid IS NOT NULL
-    FROM compiled AS p
-    LEFT JOIN trigger_function AS t ON t.oid = p.oid
-    -- Part of another name too: to alter too many functions has no effect.
-    WHERE t.oid IS NOT NULL
-       OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (relations) AND strpos(p.source, lower(c.relname)) > 0)
-$function$;
-CREATE FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[])
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    -- The caller has the rights of the owners of all tables that have changed.
-    relations CONSTANT regclass[] := ARRAY(
-        SELECT DISTINCT r.relation FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
-    compiled record;
-    left_out text[] := '{}';
-BEGIN
-    FOR compiled IN
-        SELECT f.function, f.is_trigger, p.proowner, p.procost, p.prokind, p.prosecdef
-        FROM snowflake_internal.migration_compiled_functions(relations) AS f
-        JOIN pg_proc AS p ON p.oid = f.function
-        ORDER BY f.function::text
-    LOOP
-        IF pg_has_role(compiled.proowner, 'USAGE') AND pg_has_role(compiled.proowner, 'MEMBER') THEN
-            BEGIN
-                PERFORM snowflake_internal.migration_run_as(compiled.proowner,
-                    CASE compiled.prokind
-                        WHEN 'p' THEN format('ALTER PROCEDURE %s SECURITY %s', compiled.function,
-                                             CASE WHEN compiled.prosecdef THEN 'DEFINER' ELSE 'INVOKER' END)
-                        ELSE format('ALTER FUNCTION %s COST %s', compiled.function, compiled.procost) END, text '');
-                CONTINUE;
-            EXCEPTION WHEN OTHERS THEN
-                NULL;  -- For example altered or dropped at the same time.
-            END;
-        END IF;
-        -- Any role can create a function whose source contains a name.
-        IF compiled.is_trigger THEN
-            left_out := left_out || compiled.function::text;
-        END IF;
-    END LOOP;
-    IF left_out <> '{}' THEN
-        RAISE WARNING 'sessions that have fired these trigger functions have to reconnect: %', array_to_string(left_out, ', ')
-            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function.',
-                  HINT = 'Altering a function as its owner, for example its COST, makes all sessions compile it again.';
-    END IF;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
-RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH part AS (
-        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        JOIN pg_class AS c ON c.oid = f.relation
-        WHERE r.is_narrow
-        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
-    )
-    SELECT p.relation, sum(CASE p.relkind WHEN 'p' THEN 1 ELSE 5 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
-               + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
-                  FROM pg_index AS i WHERE i.indrelid = p.part)
-               + (SELECT 3 * count(*) FROM pg_constraint AS k
-                  WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
-                                             OR k.confrelid = p.part AND k.confkey && p.attributes))
-               -- Tables have such constraints since PostgreSQL 18.
-               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
-    FROM part AS p
-    GROUP BY p.relation
-$function$;
-CREATE FUNCTION snowflake_internal.migration_lock_slots()
-RETURNS bigint LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    -- From PostgreSQL 18 on, autovacuum_worker_slots; and 2 more processes.
-    SELECT current_setting('max_connections')::bigint + current_setting('max_worker_processes')::bigint
-           + current_setting('max_wal_senders')::bigint + current_setting('max_prepared_transactions')::bigint
-           + coalesce(current_setting('autovacuum_worker_slots', true)::bigint + 1, current_setting('autovacuum_max_workers')::bigint) + 1
-$function$;
-CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
-           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
-                  ceil(needed::numeric / s.slots)), '55000'
-    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
-                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
-    WHERE needed > 1.7 * s.slots * s.per_transaction + 520
-$function$;
-CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    too_many record;
-BEGIN
-    SELECT o.* INTO too_many
-    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
-    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
-    IF FOUND THEN
-        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
-            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
-                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
-    END IF;
-END
-$function$;
 CREATE FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], search_path text)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -1022,6 +833,141 @@ BEGIN
                          'Set search_path for the function') || '.', '55000';
         END;
     END LOOP;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[])
+RETURNS TABLE (description text, kind text, expression text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH dependent AS MATERIALIZED (
+        SELECT DISTINCT d.classid, d.objid
+        FROM pg_depend AS d
+        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = ANY (attributes)
+    ), indexed AS MATERIALIZED (
+        SELECT i.*, format('index %s', i.indexrelid::regclass) AS description, 'index' AS kind
+        FROM dependent AS d
+        JOIN pg_index AS i ON d.classid = 'pg_class'::regclass AND i.indexrelid = d.objid AND i.indrelid = relation
+        WHERE NOT i.indisexclusion AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        -- The columns are those of the constraint, or of expressions in its index.
+        SELECT i.*, format('exclusion constraint %I of %s', k.conname, relation), 'constraint'
+        FROM (SELECT DISTINCT CASE WHEN d.classid = 'pg_class'::regclass THEN d.objid ELSE k.conindid END AS index
+              FROM dependent AS d
+              LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'x'
+              WHERE d.classid = 'pg_class'::regclass OR k.oid IS NOT NULL) AS d
+        JOIN pg_index AS i ON i.indexrelid = d.index AND i.indisexclusion AND i.indrelid = relation
+        JOIN pg_constraint AS k ON k.conindid = i.indexrelid AND k.contype = 'x'
+        WHERE NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+    ), keys AS MATERIALIZED (
+        SELECT i.indexrelid, i.description, i.kind, k.place, k.attribute, pg_get_indexdef(i.indexrelid, k.place::integer, false) AS expression
+        FROM indexed AS i
+        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
+        WHERE k.place <= i.indnkeyatts
+    )
+    SELECT format('check constraint %I of %s', k.conname, relation), 'constraint', pg_get_expr(k.conbin, k.conrelid)
+    FROM dependent AS d
+    JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'c' AND k.coninhcount = 0
+  UNION ALL
+    SELECT k.description, k.kind, k.expression FROM keys AS k WHERE k.attribute = 0
+  UNION ALL
+    SELECT i.description, i.kind, pg_get_expr(i.indpred, i.indrelid) FROM indexed AS i WHERE i.indpred IS NOT NULL
+  UNION ALL
+    SELECT k.description, k.kind, format('%1$s OPERATOR(%2$I.%3$s) %1$s', k.expression, n.nspname, o.oprname)
+    FROM keys AS k
+    JOIN pg_constraint AS c ON c.conindid = k.indexrelid AND c.contype = 'x'
+    JOIN pg_operator AS o ON o.oid = c.conexclop[k.place]
+    JOIN pg_namespace AS n ON n.oid = o.oprnamespace
+    WHERE k.attribute = 0 OR k.attribute = ANY (attributes)
+  UNION ALL
+    SELECT format('statistics object %I.%I', n.nspname, x.stxname), 'statistics object', e.expression
+    FROM dependent AS d
+    JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid
+    JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+    CROSS JOIN LATERAL unnest(pg_get_statisticsobjdef_expressions(x.oid)) AS e (expression)
+$function$;
+CREATE FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[])
+RETURNS text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    query text;
+BEGIN
+    SELECT format('SELECT %s FROM (SELECT %s FROM ONLY %s OFFSET 0) AS %I WHERE false',
+                  (SELECT string_agg(format('(%s)', e.expression), ', ') FROM unnest(expressions) AS e (expression)),
+                  string_agg(CASE WHEN a.attnum = ANY (attributes) THEN format('%1$I::pg_catalog.int8 AS %1$I', a.attname)
+                                  ELSE quote_ident(a.attname) END, ', '),
+                  snowflake_internal.migration_name(relation),
+                  (SELECT c.relname FROM pg_class AS c WHERE c.oid = relation))
+    INTO query
+    FROM pg_attribute AS a
+    WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped;
+    PERFORM snowflake_internal.migration_query(relation, query);
+    RETURN NULL;
+EXCEPTION
+    -- An owner who may not read the table may alter it.
+    WHEN insufficient_privilege THEN
+        RETURN NULL;
+    WHEN syntax_error_or_access_rule_violation THEN
+        RETURN sqlerrm;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[])
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    altered record;
+    expressions text[];
+    found_expression record;
+    message text;
+    reported text[] := '{}';
+BEGIN
+    FOR altered IN
+        SELECT f.relation, array_agg(DISTINCT f.attribute) AS attributes
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        WHERE r.is_narrow
+        GROUP BY f.relation
+        ORDER BY f.relation::text
+    LOOP
+        -- Whole rows have another type in the query than in the table.
+        expressions := ARRAY(
+            SELECT DISTINCT e.expression
+            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
+            WHERE snowflake_internal.migration_rename_columns(e.expression, '{}'::name[], '{}'::name[]) IS NOT NULL);
+        CONTINUE WHEN expressions = '{}';
+        CONTINUE WHEN snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, expressions) IS NULL;
+        FOR found_expression IN
+            SELECT e.description, e.kind, e.expression
+            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
+            WHERE e.expression = ANY (expressions)
+            ORDER BY e.description
+        LOOP
+            message := snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, ARRAY[found_expression.expression]);
+            obstacle := format('%s cannot use a bigint column: %s', found_expression.description, message);
+            IF message IS NOT NULL AND obstacle <> ALL (reported) THEN
+                reported := reported || obstacle;
+                remedy := format('Create the function or operator with bigint parameters, which accept integers too. Then create the %s again, so that it uses that one.',
+                                 found_expression.kind);
+                sqlstate_code := '55000';
+                RETURN NEXT;
+            END IF;
+        END LOOP;
+    END LOOP;
+    RETURN QUERY
+        SELECT DISTINCT format('foreign key %I of %s depends on unique index %s, which includes column %I',
+                               k.conname, k.conrelid::regclass, i.indexrelid::regclass, a.attname),
+               format('In one transaction: drop the foreign key, replace the index (or its constraint) by one without INCLUDE (%I), and add the foreign key again.', a.attname),
+               '55000'
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS n ON n.attrelid = r.relation AND n.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, n.attname) AS f
+        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
+        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indnatts > i.indnkeyatts
+        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS key (attribute, place)
+        JOIN pg_constraint AS k ON k.contype = 'f' AND k.conindid = i.indexrelid AND k.conparentid = 0
+        WHERE r.is_narrow AND key.attribute = f.attribute AND key.place > i.indnkeyatts;
 END
 $function$;
 CREATE FUNCTION snowflake_internal.migration_code_name(name name, OUT code text, OUT pattern text)
@@ -1481,6 +1427,433 @@ AS $function$
     WHERE f.stage = 'type'
     ORDER BY 1, 2, 3
 $function$;
+CREATE FUNCTION snowflake_internal.migration_row_type_users(relations regclass[])
+RETURNS TABLE (kind text, rank integer, relation regclass, type oid, class oid, object oid, description text, expression text, remedy text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE row_type (relation, oid) AS (
+        -- The types that contain rows of these tables: arrays, domains, ranges, composites.
+        SELECT c.oid::regclass, c.reltype FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.reltype <> 0
+      UNION
+        SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
+        FROM row_type AS t
+        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
+        LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
+        WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
+    ), reference AS MATERIALIZED (
+        SELECT t.relation, t.oid AS type, d.classid, d.objid, d.objsubid, count(*) AS times
+        FROM row_type AS t
+        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid AND d.deptype = 'n'
+        GROUP BY t.relation, t.oid, d.classid, d.objid, d.objsubid
+    ), used (rank, relation, type, class, object, description, expression, remedy) AS (
+        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object('pg_class'::regclass, w.ev_class, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
+               'Drop it, and create it again after the column is widened: pg_dump --schema-only shows its definition and privileges.'
+        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename = '_RETURN'
+        WHERE r.classid = 'pg_rewrite'::regclass
+      UNION ALL
+        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, w.oid, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename <> '_RETURN'
+        WHERE r.classid = 'pg_rewrite'::regclass
+      UNION ALL
+        SELECT 2, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.polqual::text, p.polwithcheck::text),
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_policy AS p ON p.oid = r.objid WHERE r.classid = 'pg_policy'::regclass
+      UNION ALL
+        -- A function depends on a type once for its arguments and its result,
+        -- which are allowed, and once more for each of its expressions.
+        SELECT 3, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.proargdefaults::text, p.prosqlbody::text),
+               CASE WHEN p.prosqlbody IS NULL THEN 'Create it again without the default of its parameter until the column is widened.'
+                    ELSE 'Drop it and create it again after the column is widened, or give it a body in a string and no such default of a parameter.' END
+        FROM reference AS r JOIN pg_proc AS p ON p.oid = r.objid
+        WHERE r.classid = 'pg_proc'::regclass
+          AND r.times > CASE WHEN r.type = p.prorettype OR r.type = ANY (p.proargtypes::oid[]) OR r.type = ANY (p.proallargtypes) THEN 1 ELSE 0 END
+      UNION ALL
+        -- Partitions have copies of their parent's triggers, indexes and constraints.
+        SELECT 4, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, t.oid, 0), t.tgqual::text,
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_trigger AS t ON t.oid = r.objid AND t.tgparentid = 0
+        WHERE r.classid = 'pg_trigger'::regclass
+      UNION ALL
+        SELECT 5, r.relation, r.type, r.classid, r.objid,
+               CASE WHEN k.contypid = 0 THEN pg_describe_object(r.classid, k.oid, 0)
+                    ELSE format('constraint %I of domain %s', k.conname, k.contypid::regtype) END,
+               k.conbin::text, 'Drop it, and add it again after the column is widened.'
+        FROM reference AS r JOIN pg_constraint AS k ON k.oid = r.objid AND (k.conislocal OR k.contypid <> 0)
+        WHERE r.classid = 'pg_constraint'::regclass
+      UNION ALL
+        SELECT 6, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, e.oid, 0), e.adbin::text,
+               CASE WHEN a.attgenerated = ''
+                    THEN format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT until the column is widened.', e.adrelid::regclass, a.attname)
+                    ELSE 'Drop that column, and add it again after the column is widened.' END
+        FROM reference AS r JOIN pg_attrdef AS e ON e.oid = r.objid
+        JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
+        WHERE r.classid = 'pg_attrdef'::regclass
+      UNION ALL
+        SELECT 7, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, i.indexrelid, 0), concat(i.indexprs::text, i.indpred::text),
+               CASE WHEN EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
+                    THEN 'Drop its constraint, and add it again after the column is widened.'
+                    ELSE 'Drop it, and create it again after the column is widened.' END
+        FROM reference AS r JOIN pg_index AS i ON i.indexrelid = r.objid
+        WHERE r.classid = 'pg_class'::regclass AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        SELECT 8, r.relation, r.type, r.classid, r.objid, format('the partition key of %s', p.partrelid::regclass), p.partexprs::text,
+               'The partition key cannot be changed: copy the rows to a new table without it.'
+        FROM reference AS r JOIN pg_partitioned_table AS p ON p.partrelid = r.objid
+        WHERE r.classid = 'pg_class'::regclass AND r.objsubid = 0
+      UNION ALL
+        SELECT 9, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, x.oid, 0), x.stxexprs::text,
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_statistic_ext AS x ON x.oid = r.objid WHERE r.classid = 'pg_statistic_ext'::regclass
+      UNION ALL
+        -- As a function, a domain may use the type as its base and in its default.
+        SELECT 10, r.relation, r.type, r.classid, r.objid, format('the default of domain %s', y.oid::regtype), y.typdefaultbin::text,
+               format('ALTER DOMAIN %s DROP DEFAULT until the column is widened.', y.oid::regtype)
+        FROM reference AS r JOIN pg_type AS y ON y.oid = r.objid AND y.typtype = 'd' AND y.typdefaultbin IS NOT NULL
+        WHERE r.classid = 'pg_type'::regclass AND r.times > CASE WHEN y.typbasetype = r.type THEN 1 ELSE 0 END
+    )
+    SELECT 'column', 0, r.relation, r.type, r.classid, r.objid, format('column %I of %s', a.attname, a.attrelid::regclass), NULL,
+           'Give that column another type, or drop it, until the column is widened.'
+    FROM reference AS r
+    JOIN pg_class AS c ON c.oid = r.objid AND c.relkind IN ('r', 'p', 'm', 'f')
+    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = r.objsubid AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE r.classid = 'pg_class'::regclass
+  UNION ALL
+    SELECT 'expression', u.* FROM used AS u
+$function$;
+CREATE FUNCTION snowflake_internal.migration_row_type_obstacles(
+    relations regclass[], online boolean DEFAULT false, recreated regclass[] DEFAULT '{}'
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH server AS MATERIALIZED (
+        SELECT current_setting('composite_type_mismatch', true) IS NOT NULL AS checks_expressions
+    ), found AS (
+        SELECT DISTINCT u.rank, format('%s uses the row type of %s', u.description, u.relation) AS obstacle, u.remedy
+        FROM server CROSS JOIN snowflake_internal.migration_row_type_users(relations) AS u
+        WHERE CASE WHEN u.kind = 'column'
+                   -- Earlier minor releases do not look at foreign tables.
+                   THEN server.checks_expressions OR online
+                        OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = u.object AND c.relkind = 'f')
+                   ELSE server.checks_expressions AND NOT online AND u.class <> ALL (recreated::oid[]) END
+      UNION ALL
+        -- ROW(...) and constants: their values are those of the columns in order.
+        SELECT DISTINCT u.rank, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy
+        FROM snowflake_internal.migration_row_type_users(relations) AS u
+        WHERE online AND u.kind = 'expression'
+          AND u.expression ~ format(':row_typeid %1$s |:consttype %1$s [^{}]*:constisnull false', u.type)
+    )
+    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_require_owner(target regclass)
+RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    relation pg_class;
+BEGIN
+    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
+    IF NOT FOUND OR NOT pg_has_role(current_user, relation.relowner, 'USAGE') THEN
+        RAISE EXCEPTION 'must be owner of table %', coalesce(relation.relname, target::oid::text)
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
+RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT coalesce(k.kind, 'none'), format_type(a.atttypid, a.atttypmod), pg_get_expr(f.adbin, f.adrelid), k.sequence::regclass
+    FROM pg_attribute AS a
+    LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
+    LEFT JOIN LATERAL (
+        SELECT s.kind, s.sequence FROM snowflake_internal.sequence_columns AS s
+        WHERE s.relation = a.attrelid AND s.attribute = a.attnum
+        ORDER BY s.sequence
+        LIMIT 1
+    ) AS k ON true
+    WHERE a.attrelid = target AND a.attname = migration_source.column_name
+$function$;
+CREATE FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name)
+RETURNS regclass LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT s.oid::regclass
+    FROM pg_attribute AS a
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
+                       AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+    JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
+    WHERE a.attrelid = target AND a.attname = migration_owned_sequence.column_name
+    ORDER BY s.oid
+    LIMIT 1
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM snowflake_internal.migration_origin(target, column_name) AS o
+        CROSS JOIN LATERAL snowflake_internal.migration_source(o.target, o.column_name) AS s
+        LEFT JOIN pg_class AS c ON c.oid = s.sequence
+        LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE o.target IS NOT NULL AND o.reverted_at IS NULL
+          AND (o.kind, o.default_expression, o.sequence_schema, o.sequence_name)
+              IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    key_column CONSTANT name := snowflake_internal.migration_column(target, column_name);
+    first CONSTANT bigint := snowflake_internal.migration_first_id();
+    -- No ID is older than this extension. Rows replicated from other servers have
+    -- snowflake IDs too. 0 if the layout's epoch is later.
+    oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
+    origin snowflake_internal.origins;
+    first_ever bigint;
+    source record;
+    -- Whether the table's owner owns the sequence.
+    is_own boolean;
+    last_taken bigint;
+    recorded_value bigint;
+    next_value bigint;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    -- One session at a time; rows can still be written. Child tables are not
+    -- locked, because only their defaults are read.
+    PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
+    IF snowflake_internal.migration_is_switched(target, key_column) THEN
+        RETURN;
+    END IF;
+    SELECT s.* INTO source FROM snowflake_internal.migration_source(target, key_column) AS s;
+    is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
+                      WHERE c.oid = source.sequence AND t.oid = target);
+    IF source.sequence IS NOT NULL THEN
+        -- An unused sequence may have been set to the first value that it is to return.
+        SELECT CASE WHEN s.is_called THEN s.last_value END,
+               CASE WHEN s.is_called AND is_own THEN s.last_value END,
+               CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
+        INTO last_taken, recorded_value, next_value
+        FROM snowflake_internal.migration_sequence_state(source.sequence, target) AS s;
+    END IF;
+
+    origin := snowflake_internal.migration_origin(target, key_column);
+    IF snowflake_internal.migration_is_recorded(target, key_column) THEN
+        origin.first_id := first;
+        origin.sequence_last_value := recorded_value;
+        origin.sequence_options := origin.sequence_options || jsonb_build_object('next', next_value);
+        PERFORM snowflake_internal.migration_keep_origin(origin);
+        RETURN;
+    END IF;
+
+    first_ever := origin.first_id_ever;
+    SELECT target, key_column, source.kind, source.data_type, source.expression, n.nspname, c.relname,
+           CASE WHEN s.seqrelid IS NOT NULL THEN
+               jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
+                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', next_value) END,
+           recorded_value,
+           (SELECT jsonb_agg(jsonb_build_object('grantee', CASE a.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(a.grantee) END,
+                                                'privilege', a.privilege_type, 'grantable', a.is_grantable))
+            FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
+           obj_description(c.oid, 'pg_class'),
+           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
+            FROM snowflake_internal.migration_table_tree(target, key_column) AS f
+            JOIN pg_class AS fc ON fc.oid = f.relation
+            JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
+            LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
+            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM source.expression),
+           coalesce(first_ever, CASE WHEN oldest > coalesce(last_taken, 0) THEN least(oldest, first) ELSE first END), first,
+           now(), NULL::timestamptz
+    INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
+         origin.sequence_schema, origin.sequence_name, origin.sequence_options, origin.sequence_last_value,
+         origin.sequence_privileges, origin.sequence_comment, origin.child_defaults,
+         origin.first_id_ever, origin.first_id, origin.remembered_at, origin.reverted_at
+    FROM (SELECT) AS one_row
+    LEFT JOIN pg_class AS c ON c.oid = source.sequence
+    LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
+    PERFORM snowflake_internal.migration_keep_origin(origin);
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    origin snowflake_internal.origins;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    IF snowflake_internal.migration_is_switched(target, column_name) THEN
+        RAISE EXCEPTION 'column "%" still has snowflake_nextval() as its default', column_name
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
+    END IF;
+    origin := snowflake_internal.migration_origin(target, column_name);
+    IF origin.target IS NOT NULL THEN
+        origin.reverted_at := now();
+        PERFORM snowflake_internal.migration_keep_origin(origin);
+    END IF;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name)
+RETURNS TABLE (relation regclass, is_indexed boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT f.relation,
+           EXISTS (SELECT FROM pg_index AS i
+                   JOIN pg_class AS x ON x.oid = i.indexrelid
+                   JOIN pg_am AS m ON m.oid = x.relam AND m.amname = 'btree'
+                   JOIN pg_opclass AS o ON o.oid = i.indclass[0] AND o.opcdefault
+                   WHERE i.indrelid = f.relation AND i.indkey[0] = f.attribute AND i.indisvalid AND i.indpred IS NULL)
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind <> 'p'
+$function$;
+CREATE FUNCTION snowflake_internal.migration_extreme_id(
+    target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text
+) RETURNS bigint LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    indexed regclass[];
+    is_complete boolean;
+    relation regclass;
+    found bigint;
+    extreme bigint;
+BEGIN
+    IF aggregate IS NULL OR aggregate NOT IN ('max', 'min') THEN
+        RAISE EXCEPTION 'invalid aggregate: "%"', aggregate USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF indexed_only THEN
+        SELECT array_agg(i.relation) FILTER (WHERE i.is_indexed), bool_and(i.is_indexed) INTO indexed, is_complete
+        FROM snowflake_internal.migration_id_indexes(target, column_name) AS i;
+    END IF;
+    IF coalesce(is_complete, true) THEN
+        RETURN (snowflake_internal.migration_query(target, format('SELECT pg_catalog.%s(%I) FROM %s WHERE %s', aggregate, column_name,
+            snowflake_internal.migration_name(target), condition), search_path))[1]::bigint;
+    END IF;
+    FOREACH relation IN ARRAY coalesce(indexed, '{}') LOOP
+        found := (snowflake_internal.migration_query(relation, format('SELECT pg_catalog.%s(%I) FROM ONLY %s WHERE %s', aggregate, column_name,
+            snowflake_internal.migration_name(relation), condition), search_path))[1]::bigint;
+        extreme := CASE aggregate WHEN 'max' THEN greatest(extreme, found) ELSE least(extreme, found) END;
+    END LOOP;
+    RETURN extreme;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_row_obstacles(
+    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    first CONSTANT bigint := snowflake_internal.migration_first_id();
+    highest bigint;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_attribute AS a
+                   WHERE a.attrelid = target AND a.attname = migration_row_obstacles.column_name
+                     AND snowflake_internal.migration_base_type(a.atttypid) = 'int8'::regtype)
+    THEN
+        RETURN;
+    END IF;
+    highest := snowflake_internal.migration_extreme_id(target, column_name, text 'max', text 'true', is_locked, search_path);
+    IF highest >= first THEN
+        RETURN QUERY SELECT
+            format('%s has IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
+                   target, highest, first),
+            'New IDs could equal existing ones. If these rows have just been replicated from another server, run it again. Otherwise give them smaller IDs, or use a layout with an earlier epoch.', '55000';
+    ELSIF is_locked AND EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(target, column_name) AS i WHERE NOT i.is_indexed) THEN
+        RETURN QUERY
+            SELECT format('sequence %s has reached %s, but snowflake IDs would begin at %s', s.sequence, q.last_value, first),
+                   'Set it below the first snowflake ID (setval), and run it again.', '55000'
+            FROM snowflake_internal.migration_source(target, column_name) AS s
+            CROSS JOIN LATERAL snowflake_internal.migration_sequence_state(s.sequence, target) AS q
+            WHERE s.sequence IS NOT NULL AND q.last_value >= first;
+    END IF;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_check_rows(
+    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
+) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    obstacles text;
+BEGIN
+    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
+    FROM snowflake_internal.migration_row_obstacles(target, column_name, search_path, is_locked) AS o;
+    IF obstacles IS NOT NULL THEN
+        RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
+                  HINT = 'Nothing was changed by this statement.';
+    END IF;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
+RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE tree (oid) AS (
+        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
+      UNION
+        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
+    ), trigger_function AS MATERIALIZED (
+        SELECT DISTINCT g.tgfoid AS oid FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
+    ), compiled AS MATERIALIZED (
+        SELECT p.oid, lower(p.prosrc) AS source
+        FROM pg_proc AS p
+        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
+        WHERE NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    )
+    SELECT p.oid::regprocedure, t.oid IS NOT NULL
+    FROM compiled AS p
+    LEFT JOIN trigger_function AS t ON t.oid = p.oid
+    -- Part of another name too: to alter too many functions has no effect.
+    WHERE t.oid IS NOT NULL
+       OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (relations) AND strpos(p.source, lower(c.relname)) > 0)
+$function$;
+CREATE FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- The caller has the rights of the owners of all tables that have changed.
+    relations CONSTANT regclass[] := ARRAY(
+        SELECT DISTINCT r.relation FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
+    compiled record;
+    left_out text[] := '{}';
+BEGIN
+    FOR compiled IN
+        SELECT f.function, f.is_trigger, p.proowner, p.procost, p.prokind, p.prosecdef
+        FROM snowflake_internal.migration_compiled_functions(relations) AS f
+        JOIN pg_proc AS p ON p.oid = f.function
+        ORDER BY f.function::text
+    LOOP
+        IF pg_has_role(compiled.proowner, 'USAGE') AND pg_has_role(compiled.proowner, 'MEMBER') THEN
+            BEGIN
+                PERFORM snowflake_internal.migration_run_as(compiled.proowner,
+                    CASE compiled.prokind
+                        WHEN 'p' THEN format('ALTER PROCEDURE %s SECURITY %s', compiled.function,
+                                             CASE WHEN compiled.prosecdef THEN 'DEFINER' ELSE 'INVOKER' END)
+                        ELSE format('ALTER FUNCTION %s COST %s', compiled.function, compiled.procost) END, text '');
+                CONTINUE;
+            EXCEPTION WHEN OTHERS THEN
+                NULL;  -- For example altered or dropped at the same time.
+            END;
+        END IF;
+        -- Any role can create a function whose source contains a name.
+        IF compiled.is_trigger THEN
+            left_out := left_out || compiled.function::text;
+        END IF;
+    END LOOP;
+    IF left_out <> '{}' THEN
+        RAISE WARNING 'sessions that have fired these trigger functions have to reconnect: %', array_to_string(left_out, ', ')
+            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function.',
+                  HINT = 'Altering a function as its owner, for example its COST, makes all sessions compile it again.';
+    END IF;
+END
+$function$;
 CREATE FUNCTION snowflake_internal.migration_short_wait()
 RETURNS integer LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -1571,260 +1944,6 @@ BEGIN
         last_notice_at := snowflake_internal.migration_lock_missed(relations, mode, started_at, last_notice_at);
         PERFORM pg_sleep(pause * (0.5 + random()));
         pause := least(pause * 1.5, 2);
-    END LOOP;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[])
-RETURNS TABLE (description text, kind text, expression text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH dependent AS MATERIALIZED (
-        SELECT DISTINCT d.classid, d.objid
-        FROM pg_depend AS d
-        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = ANY (attributes)
-    ), indexed AS MATERIALIZED (
-        SELECT i.*, format('index %s', i.indexrelid::regclass) AS description, 'index' AS kind
-        FROM dependent AS d
-        JOIN pg_index AS i ON d.classid = 'pg_class'::regclass AND i.indexrelid = d.objid AND i.indrelid = relation
-        WHERE NOT i.indisexclusion AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-      UNION ALL
-        -- The columns are those of the constraint, or of expressions in its index.
-        SELECT i.*, format('exclusion constraint %I of %s', k.conname, relation), 'constraint'
-        FROM (SELECT DISTINCT CASE WHEN d.classid = 'pg_class'::regclass THEN d.objid ELSE k.conindid END AS index
-              FROM dependent AS d
-              LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'x'
-              WHERE d.classid = 'pg_class'::regclass OR k.oid IS NOT NULL) AS d
-        JOIN pg_index AS i ON i.indexrelid = d.index AND i.indisexclusion AND i.indrelid = relation
-        JOIN pg_constraint AS k ON k.conindid = i.indexrelid AND k.contype = 'x'
-        WHERE NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-    ), keys AS MATERIALIZED (
-        SELECT i.indexrelid, i.description, i.kind, k.place, k.attribute, pg_get_indexdef(i.indexrelid, k.place::integer, false) AS expression
-        FROM indexed AS i
-        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
-        WHERE k.place <= i.indnkeyatts
-    )
-    SELECT format('check constraint %I of %s', k.conname, relation), 'constraint', pg_get_expr(k.conbin, k.conrelid)
-    FROM dependent AS d
-    JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'c' AND k.coninhcount = 0
-  UNION ALL
-    SELECT k.description, k.kind, k.expression FROM keys AS k WHERE k.attribute = 0
-  UNION ALL
-    SELECT i.description, i.kind, pg_get_expr(i.indpred, i.indrelid) FROM indexed AS i WHERE i.indpred IS NOT NULL
-  UNION ALL
-    SELECT k.description, k.kind, format('%1$s OPERATOR(%2$I.%3$s) %1$s', k.expression, n.nspname, o.oprname)
-    FROM keys AS k
-    JOIN pg_constraint AS c ON c.conindid = k.indexrelid AND c.contype = 'x'
-    JOIN pg_operator AS o ON o.oid = c.conexclop[k.place]
-    JOIN pg_namespace AS n ON n.oid = o.oprnamespace
-    WHERE k.attribute = 0 OR k.attribute = ANY (attributes)
-  UNION ALL
-    SELECT format('statistics object %I.%I', n.nspname, x.stxname), 'statistics object', e.expression
-    FROM dependent AS d
-    JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid
-    JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-    CROSS JOIN LATERAL unnest(pg_get_statisticsobjdef_expressions(x.oid)) AS e (expression)
-$function$;
-CREATE FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[])
-RETURNS text LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    query text;
-BEGIN
-    SELECT format('SELECT %s FROM (SELECT %s FROM ONLY %s OFFSET 0) AS %I WHERE false',
-                  (SELECT string_agg(format('(%s)', e.expression), ', ') FROM unnest(expressions) AS e (expression)),
-                  string_agg(CASE WHEN a.attnum = ANY (attributes) THEN format('%1$I::pg_catalog.int8 AS %1$I', a.attname)
-                                  ELSE quote_ident(a.attname) END, ', '),
-                  snowflake_internal.migration_name(relation),
-                  (SELECT c.relname FROM pg_class AS c WHERE c.oid = relation))
-    INTO query
-    FROM pg_attribute AS a
-    WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped;
-    PERFORM snowflake_internal.migration_query(relation, query);
-    RETURN NULL;
-EXCEPTION
-    -- An owner who may not read the table may alter it.
-    WHEN insufficient_privilege THEN
-        RETURN NULL;
-    WHEN syntax_error_or_access_rule_violation THEN
-        RETURN sqlerrm;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    altered record;
-    expressions text[];
-    found_expression record;
-    message text;
-    reported text[] := '{}';
-BEGIN
-    FOR altered IN
-        SELECT f.relation, array_agg(DISTINCT f.attribute) AS attributes
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        WHERE r.is_narrow
-        GROUP BY f.relation
-        ORDER BY f.relation::text
-    LOOP
-        -- Whole rows have another type in the query than in the table.
-        expressions := ARRAY(
-            SELECT DISTINCT e.expression
-            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
-            WHERE snowflake_internal.migration_rename_columns(e.expression, '{}'::name[], '{}'::name[]) IS NOT NULL);
-        CONTINUE WHEN expressions = '{}';
-        CONTINUE WHEN snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, expressions) IS NULL;
-        FOR found_expression IN
-            SELECT e.description, e.kind, e.expression
-            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
-            WHERE e.expression = ANY (expressions)
-            ORDER BY e.description
-        LOOP
-            message := snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, ARRAY[found_expression.expression]);
-            obstacle := format('%s cannot use a bigint column: %s', found_expression.description, message);
-            IF message IS NOT NULL AND obstacle <> ALL (reported) THEN
-                reported := reported || obstacle;
-                remedy := format('Create the function or operator with bigint parameters, which accept integers too. Then create the %s again, so that it uses that one.',
-                                 found_expression.kind);
-                sqlstate_code := '55000';
-                RETURN NEXT;
-            END IF;
-        END LOOP;
-    END LOOP;
-    RETURN QUERY
-        SELECT DISTINCT format('foreign key %I of %s depends on unique index %s, which includes column %I',
-                               k.conname, k.conrelid::regclass, i.indexrelid::regclass, a.attname),
-               format('In one transaction: drop the foreign key, replace the index (or its constraint) by one without INCLUDE (%I), and add the foreign key again.', a.attname),
-               '55000'
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS n ON n.attrelid = r.relation AND n.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, n.attname) AS f
-        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
-        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indnatts > i.indnkeyatts
-        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS key (attribute, place)
-        JOIN pg_constraint AS k ON k.contype = 'f' AND k.conindid = i.indexrelid AND k.conparentid = 0
-        WHERE r.is_narrow AND key.attribute = f.attribute AND key.place > i.indnkeyatts;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_path_argument()
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT 'pg_catalog.current_setting(''search_path''::pg_catalog.text)'
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_do_block(body text)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN strpos(block.text, '$do$') = 0 THEN format(E'DO $do$%s$do$', block.text)
-                ELSE format('DO %L', block.text) END
-    FROM (SELECT CASE WHEN strpos(body, 'snowflake_internal.migration_lock(') = 0 THEN format(E'\nBEGIN\n%sEND\n', body)
-                      ELSE format(E'\nDECLARE\n    former_timeout CONSTANT pg_catalog.text := pg_catalog.current_setting(''lock_timeout''::pg_catalog.text);\nBEGIN\n%s'
-                                  '    PERFORM pg_catalog.set_config(''lock_timeout''::pg_catalog.text, former_timeout, true);\nEND\n', body) END) AS block (text)
-$function$;
-CREATE FUNCTION snowflake_internal.migration_column_options(options text[])
-RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT array_agg(o.option ORDER BY o.place)
-    FROM unnest(options) WITH ORDINALITY AS o (option, place)
-    WHERE NOT starts_with(o.option, 'pg_')
-$function$;
-CREATE FUNCTION snowflake_internal.migration_uses_other_code(catalog regclass, original oid, counterpart oid)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH used AS MATERIALIZED (
-        SELECT d.objid, d.refclassid, coalesce(p.proname, o.oprname) AS name, coalesce(p.pronamespace, o.oprnamespace) AS schema
-        FROM pg_depend AS d
-        LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
-        LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
-        WHERE d.classid = catalog AND d.objid IN (original, counterpart) AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
-    )
-    SELECT EXISTS (SELECT FROM used AS u
-                   WHERE u.objid = counterpart
-                     AND NOT EXISTS (SELECT FROM used AS e
-                                     WHERE e.objid = original AND (e.refclassid, e.name, e.schema) = (u.refclassid, u.name, u.schema)))
-$function$;
-CREATE FUNCTION snowflake_internal.migration_may_become(role oid, other oid)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT pg_has_role(role, other, 'USAGE')
-       AND pg_has_role(role, other, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END)
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_publications(target regclass, column_name name)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ')
-    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-    JOIN pg_class AS c ON c.oid = f.relation
-    JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    JOIN pg_publication_tables AS p ON p.schemaname = n.nspname AND p.tablename = c.relname
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT EXISTS (
-        SELECT FROM pg_class AS c
-        JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = migration_lacks_statistics.column_name
-        WHERE c.oid = target AND a.attstattarget IS DISTINCT FROM 0
-          AND has_column_privilege(c.oid, a.attnum, 'SELECT') AND NOT row_security_active(c.oid)
-          AND NOT EXISTS (SELECT FROM pg_stats AS s
-                          WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname)
-          AND EXISTS (SELECT FROM snowflake_internal.migration_table_tree(target, a.attname) AS f
-                      JOIN pg_class AS m ON m.oid = f.relation
-                      -- -1 means unknown, as after some rewrites; 0 was counted.
-                      WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
-$function$;
-CREATE FUNCTION snowflake_internal.migration_statistics_targets(tables regclass[])
-RETURNS TABLE (relation regclass, statement text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT i.indrelid::regclass, format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s',
-                                        snowflake_internal.migration_name(i.indexrelid::regclass), a.attnum, a.attstattarget)
-    FROM pg_index AS i
-    JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attstattarget >= 0
-    WHERE i.indrelid = ANY (tables) AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-  UNION ALL
-    SELECT x.stxrelid::regclass, format('ALTER STATISTICS %I.%I SET STATISTICS %s', n.nspname, x.stxname, x.stxstattarget)
-    FROM pg_statistic_ext AS x JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-    WHERE x.stxrelid = ANY (tables) AND x.stxstattarget >= 0
-$function$;
-CREATE FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT EXISTS (
-        SELECT FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-        -- Without statistics of the column itself, PostgreSQL has no extended ones either,
-        -- and ANALYZE warns of that.
-        JOIN pg_attribute AS t ON t.attrelid = f.relation AND t.attnum = f.attribute AND t.attstattarget IS DISTINCT FROM 0
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
-        WHERE d.classid = 'pg_statistic_ext'::regclass
-           OR d.classid = 'pg_class'::regclass
-              AND EXISTS (SELECT FROM pg_index AS i WHERE i.indexrelid = d.objid AND i.indrelid = f.relation AND i.indexprs IS NOT NULL))
-$function$;
-CREATE FUNCTION snowflake_internal.migration_run_all(
-    relations regclass[], statements text[], roles oid[] DEFAULT NULL, search_path text DEFAULT NULL
-)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
-        IF roles[i] IS NULL THEN
-            PERFORM snowflake_internal.migration_run(relations[i], statements[i],
-                CASE WHEN strpos(statements[i], ' SET DEFAULT ') = 0 THEN search_path END);
-        ELSE
-            PERFORM snowflake_internal.migration_run_as(roles[i], statements[i], NULL);
-        END IF;
     END LOOP;
 END
 $function$;
@@ -2128,6 +2247,229 @@ AS $function$
                    AND pg_has_role(g.grantor, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END))
     )
     SELECT f.obstacle, f.remedy, f.code FROM found AS f ORDER BY f.rank, f.obstacle
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_server_obstacles()
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT 'this server does not issue IDs: snowflake is not in shared_preload_libraries',
+           'Add it to shared_preload_libraries and restart the server.', '55000'
+    FROM @extschema@.snowflake_status AS s WHERE NOT s.preloaded
+  UNION ALL
+    SELECT 'this server does not issue IDs: snowflake.node_id is not set',
+           'Set it in postgresql.conf and restart the server.', '55000'
+    FROM @extschema@.snowflake_status AS s WHERE s.preloaded AND s.node_id IS NULL
+  UNION ALL
+    SELECT 'permission denied for function snowflake_nextval',
+           format('GRANT EXECUTE ON FUNCTION %s to the roles that insert rows.', p.oid::regprocedure), '42501'
+    FROM pg_proc AS p
+    WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND NOT has_function_privilege(p.oid, 'EXECUTE')
+$function$;
+CREATE FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[])
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH root (relation, attname) AS (
+        SELECT key.target, key.column_name FROM unnest(targets, column_names) AS key (target, column_name)
+      UNION
+        SELECT r.relation, a.attname
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        WHERE r.is_narrow
+    ), altered AS MATERIALIZED (
+        SELECT DISTINCT c.oid::regclass AS relation, c.relowner, c.relnamespace
+        FROM root
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(root.relation, root.attname) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+    )
+    SELECT format('must be owner of table %s', a.relation),
+           format('Run it as a member of %I, or as a superuser.', pg_get_userbyid(a.relowner)), '42501'
+    FROM altered AS a WHERE NOT pg_has_role(a.relowner, 'USAGE')
+  UNION ALL
+    SELECT DISTINCT format('permission denied for schema %I', n.nspname),
+           format('GRANT USAGE ON SCHEMA %I to the owner of the tables in it.', n.nspname), '42501'
+    FROM altered AS a JOIN pg_namespace AS n ON n.oid = a.relnamespace
+    WHERE NOT (has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(a.relowner, n.oid, 'USAGE'))
+  UNION ALL
+    -- The new default is set with the owner's rights.
+    SELECT format('permission denied for schema %I, which contains the extension', n.nspname),
+           format('GRANT USAGE ON SCHEMA %I TO %I.', n.nspname, pg_get_userbyid(a.relowner)), '42501'
+    FROM altered AS a JOIN pg_namespace AS n ON n.oid = '@extschema@'::regnamespace
+    WHERE a.relation = ANY (targets) AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH target_column AS MATERIALIZED (
+        SELECT c.oid::regclass AS relation, c.relforcerowsecurity, a.attname, a.attnum, a.attinhcount, a.attgenerated,
+               a.atttypid, snowflake_internal.migration_base_type(a.atttypid) AS base_type,
+               format_type(a.atttypid, a.atttypmod) AS type_name
+        FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
+        WHERE c.oid = target
+    )
+    SELECT format('column %I of %s is inherited', m.attname, m.relation),
+           'Migrate the table it is inherited from; its partitions and child tables follow.', '55000'
+    FROM target_column AS m WHERE m.attinhcount > 0
+  UNION ALL
+    SELECT format('column %I of %s is generated from other columns', m.attname, m.relation),
+           'A generated column cannot have a default.', '55000'
+    FROM target_column AS m WHERE m.attgenerated <> ''
+  UNION ALL
+    SELECT format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
+           format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
+    FROM target_column AS m WHERE m.relforcerowsecurity
+  UNION ALL
+    SELECT format('column %I of %s is of type %s', m.attname, m.relation, m.type_name),
+           'Snowflake IDs are bigint: only smallint, integer and bigint columns can be migrated.', '55000'
+    FROM target_column AS m WHERE m.base_type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
+  UNION ALL
+    SELECT format('column %I of %s is an identity column with its own sequence', a.attname, f.relation),
+           format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY; it will get the default of its parent.', f.relation, a.attname), '55000'
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute AND a.attidentity <> ''
+    WHERE f.relation <> target
+      AND EXISTS (SELECT FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation
+                    AND d.refobjsubid = f.attribute AND d.classid = 'pg_class'::regclass AND d.deptype = 'i')
+  UNION ALL
+    SELECT format('%s depends on sequence %s', pg_describe_object(d.classid, d.objid, d.objsubid), s.oid::regclass),
+           'Give it a sequence of its own, because DROP IDENTITY drops this one.', '55000'
+    FROM target_column AS m
+    JOIN pg_depend AS own ON own.refclassid = 'pg_class'::regclass AND own.refobjid = m.relation AND own.refobjsubid = m.attnum
+                         AND own.classid = 'pg_class'::regclass AND own.deptype = 'i'
+    JOIN pg_class AS s ON s.oid = own.objid AND s.relkind = 'S'
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid AND d.deptype = 'n'
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH tree AS MATERIALIZED (
+        SELECT f.relation, f.attribute, c.relkind, c.reloftype, a.atttypid, a.attinhcount,
+               format_type(a.atttypid, a.atttypmod) AS type_name
+        FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
+    ), dependent AS MATERIALIZED (
+        SELECT f.relation, d.classid, d.objid, d.objsubid
+        FROM tree AS f
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
+    ), found (rank, obstacle, remedy) AS (
+        SELECT 1, format('column %I of %s is of the domain %s, which cannot hold a bigint', column_name, f.relation, f.type_name),
+               'First give the column its base type (ALTER COLUMN ... TYPE), and add the domain''s checks as table constraints.'
+        FROM tree AS f JOIN pg_type AS t ON t.oid = f.atttypid WHERE t.typtype = 'd'
+      UNION ALL
+        SELECT 2, format('%s is a typed table', f.relation),
+               format('Make it an ordinary table first: ALTER TABLE %s NOT OF.', f.relation)
+        FROM tree AS f WHERE f.reloftype <> 0
+      UNION ALL
+        SELECT 3, format('column %I of %s is part of its partition key', column_name, f.relation),
+               'The type of a partition key cannot be changed: copy the rows to a new table that is partitioned by a bigint.'
+        FROM tree AS f JOIN pg_partitioned_table AS p ON p.partrelid = f.relation
+        -- The table as a whole depends on the columns of its key, also on those in expressions.
+        WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = f.relation AND d.objsubid = f.attribute
+                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = 0 AND d.deptype = 'i')
+      UNION ALL
+        SELECT 4, format('%s is a foreign table', f.relation),
+               'Its rows are on another server. Detach the table, and change the column on both servers.'
+        FROM tree AS f WHERE f.relkind = 'f'
+      UNION ALL
+        SELECT 5, format('column %I of %s is inherited from several tables', column_name, f.relation),
+               format('The types of its parents can only change together: ALTER TABLE %s NO INHERIT for all but one, and INHERIT again afterwards.', f.relation)
+        FROM tree AS f
+        -- Most have one parent, which is in the tree.
+        WHERE f.relation <> target AND f.attinhcount > 1
+          AND f.attinhcount > (SELECT count(*) FROM pg_inherits AS i JOIN tree AS p ON p.relation = i.inhparent
+                               WHERE i.inhrelid = f.relation)
+      UNION ALL
+        SELECT DISTINCT 9, format('column %I of %s is generated from column %I', g.attname, g.attrelid::regclass, column_name),
+               'Drop it, and add it again after the column is widened.'
+        FROM dependent AS d
+        JOIN pg_attribute AS g ON g.attrelid = d.relation AND g.attgenerated <> ''
+        JOIN pg_attrdef AS e ON e.adrelid = g.attrelid AND e.adnum = g.attnum
+        WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = e.oid
+           OR d.classid = 'pg_class'::regclass AND d.objid = g.attrelid AND d.objsubid = g.attnum
+      UNION ALL
+        SELECT DISTINCT 11, format('publication %I has %s that uses column %I of %s', p.pubname,
+                   CASE WHEN r.prqual IS NULL THEN 'a column list' WHEN r.prattrs IS NULL THEN 'a WHERE clause' ELSE 'a WHERE clause or a column list' END,
+                   column_name, d.relation),
+               'Remove it (ALTER PUBLICATION ... SET TABLE), and add it again after the column is widened.'
+        FROM dependent AS d
+        JOIN pg_publication_rel AS r ON d.classid = 'pg_publication_rel'::regclass AND r.oid = d.objid
+        JOIN pg_publication AS p ON p.oid = r.prpubid
+      UNION ALL
+        SELECT DISTINCT 12, format('index %s uses operator class %I, which does not support bigint', i.indexrelid::regclass, o.opcname),
+               'Drop it, and create it with an operator class for bigint after the column is widened.'
+        FROM tree AS f
+        JOIN pg_index AS i ON i.indrelid = f.relation
+        CROSS JOIN LATERAL unnest(i.indkey::smallint[], i.indclass::oid[]) AS k (attribute, opclass)
+        JOIN pg_opclass AS o ON o.oid = k.opclass AND NOT o.opcdefault AND o.opcintype IN ('int2'::regtype, 'int4'::regtype)
+        WHERE k.attribute = f.attribute
+          AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        -- PostgreSQL restores the replica identity of an index that it rebuilds,
+        -- but not of one that belongs to a partitioned table's index.
+        SELECT DISTINCT 13, format('the replica identity of partition %s is index %s with column %I, which loses that role when it is rebuilt',
+                                   f.relation, i.indexrelid::regclass, column_name),
+               format('ALTER TABLE %s REPLICA IDENTITY FULL, and USING INDEX after the column is widened.', f.relation)
+        FROM tree AS f
+        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indisreplident
+        JOIN pg_inherits AS h ON h.inhrelid = i.indexrelid
+        WHERE f.attribute = ANY (i.indkey::smallint[])
+      UNION ALL
+        -- Tables have such constraints since PostgreSQL 18. When it rebuilds them,
+        -- it does not find those that have another name.
+        SELECT 14, format('not-null constraint %I of %s has another name in the parent %s', k.conname, f.relation, i.inhparent::regclass),
+               format('Detach the table from its parent (NO INHERIT, or DETACH), ALTER TABLE %s RENAME CONSTRAINT %I TO %I, and attach it again.',
+                      f.relation, k.conname, above.conname)
+        FROM tree AS f
+        JOIN pg_inherits AS i ON i.inhrelid = f.relation
+        JOIN tree AS parent ON parent.relation = i.inhparent
+        JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.contype = 'n' AND k.conkey = ARRAY[f.attribute] AND k.conislocal AND k.coninhcount > 0
+        JOIN pg_constraint AS above ON above.conrelid = parent.relation AND above.contype = 'n' AND above.conkey = ARRAY[parent.attribute]
+        WHERE k.conname <> above.conname
+    )
+    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
+$function$;
+CREATE FUNCTION snowflake_internal.migration_obstacles(
+    targets regclass[], column_names name[], search_path text DEFAULT NULL
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_server_obstacles() AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_owner_obstacles(targets, column_names) AS o;
+    -- The other checks require the owner's privileges, because they read rows.
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_role_obstacles(targets, column_names) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_foreign_key_obstacles(targets, column_names, search_path) AS o;
+    RETURN QUERY
+        SELECT o.*
+        FROM unnest(targets, column_names) AS key (target, column_name)
+        CROSS JOIN LATERAL snowflake_internal.migration_column_obstacles(key.target, key.column_name) AS o;
+    IF NOT FOUND THEN
+        RETURN QUERY
+            SELECT o.*
+            FROM unnest(targets, column_names) AS key (target, column_name)
+            CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name, search_path) AS o;
+    END IF;
+    RETURN QUERY
+        SELECT o.*
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_type_obstacles(r.relation, a.attname) AS o
+        WHERE r.is_narrow;
+    RETURN QUERY
+        SELECT o.*
+        FROM (SELECT array_agg(r.relation) AS relations, array_agg(a.attname) AS column_names
+              FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+              WHERE r.is_narrow) AS narrow
+        CROSS JOIN LATERAL snowflake_internal.migration_dependent_obstacles(narrow.relations, narrow.column_names) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_rebuild_obstacles(targets, column_names) AS o;
+END
 $function$;
 CREATE FUNCTION snowflake_internal.migration_grants(
     object_type "char", target text, column_name name, owner oid, schema oid, acl aclitem[]
@@ -2592,348 +2934,6 @@ BEGIN
     PERFORM snowflake_internal.migration_compare_dependents(saved, relations, column_names);
 END
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_server_obstacles()
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT 'this server does not issue IDs: snowflake is not in shared_preload_libraries',
-           'Add it to shared_preload_libraries and restart the server.', '55000'
-    FROM @extschema@.snowflake_status AS s WHERE NOT s.preloaded
-  UNION ALL
-    SELECT 'this server does not issue IDs: snowflake.node_id is not set',
-           'Set it in postgresql.conf and restart the server.', '55000'
-    FROM @extschema@.snowflake_status AS s WHERE s.preloaded AND s.node_id IS NULL
-  UNION ALL
-    SELECT 'permission denied for function snowflake_nextval',
-           format('GRANT EXECUTE ON FUNCTION %s to the roles that insert rows.', p.oid::regprocedure), '42501'
-    FROM pg_proc AS p
-    WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND NOT has_function_privilege(p.oid, 'EXECUTE')
-$function$;
-CREATE FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH root (relation, attname) AS (
-        SELECT key.target, key.column_name FROM unnest(targets, column_names) AS key (target, column_name)
-      UNION
-        SELECT r.relation, a.attname
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        WHERE r.is_narrow
-    ), altered AS MATERIALIZED (
-        SELECT DISTINCT c.oid::regclass AS relation, c.relowner, c.relnamespace
-        FROM root
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(root.relation, root.attname) AS f
-        JOIN pg_class AS c ON c.oid = f.relation
-    )
-    SELECT format('must be owner of table %s', a.relation),
-           format('Run it as a member of %I, or as a superuser.', pg_get_userbyid(a.relowner)), '42501'
-    FROM altered AS a WHERE NOT pg_has_role(a.relowner, 'USAGE')
-  UNION ALL
-    SELECT DISTINCT format('permission denied for schema %I', n.nspname),
-           format('GRANT USAGE ON SCHEMA %I to the owner of the tables in it.', n.nspname), '42501'
-    FROM altered AS a JOIN pg_namespace AS n ON n.oid = a.relnamespace
-    WHERE NOT (has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(a.relowner, n.oid, 'USAGE'))
-  UNION ALL
-    -- The new default is set with the owner's rights.
-    SELECT format('permission denied for schema %I, which contains the extension', n.nspname),
-           format('GRANT USAGE ON SCHEMA %I TO %I.', n.nspname, pg_get_userbyid(a.relowner)), '42501'
-    FROM altered AS a JOIN pg_namespace AS n ON n.oid = '@extschema@'::regnamespace
-    WHERE a.relation = ANY (targets) AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH target_column AS MATERIALIZED (
-        SELECT c.oid::regclass AS relation, c.relforcerowsecurity, a.attname, a.attnum, a.attinhcount, a.attgenerated,
-               a.atttypid, snowflake_internal.migration_base_type(a.atttypid) AS base_type,
-               format_type(a.atttypid, a.atttypmod) AS type_name
-        FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
-        WHERE c.oid = target
-    )
-    SELECT format('column %I of %s is inherited', m.attname, m.relation),
-           'Migrate the table it is inherited from; its partitions and child tables follow.', '55000'
-    FROM target_column AS m WHERE m.attinhcount > 0
-  UNION ALL
-    SELECT format('column %I of %s is generated from other columns', m.attname, m.relation),
-           'A generated column cannot have a default.', '55000'
-    FROM target_column AS m WHERE m.attgenerated <> ''
-  UNION ALL
-    SELECT format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
-           format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
-    FROM target_column AS m WHERE m.relforcerowsecurity
-  UNION ALL
-    SELECT format('column %I of %s is of type %s', m.attname, m.relation, m.type_name),
-           'Snowflake IDs are bigint: only smallint, integer and bigint columns can be migrated.', '55000'
-    FROM target_column AS m WHERE m.base_type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
-  UNION ALL
-    SELECT format('column %I of %s is an identity column with its own sequence', a.attname, f.relation),
-           format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY; it will get the default of its parent.', f.relation, a.attname), '55000'
-    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-    JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute AND a.attidentity <> ''
-    WHERE f.relation <> target
-      AND EXISTS (SELECT FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation
-                    AND d.refobjsubid = f.attribute AND d.classid = 'pg_class'::regclass AND d.deptype = 'i')
-  UNION ALL
-    SELECT format('%s depends on sequence %s', pg_describe_object(d.classid, d.objid, d.objsubid), s.oid::regclass),
-           'Give it a sequence of its own, because DROP IDENTITY drops this one.', '55000'
-    FROM target_column AS m
-    JOIN pg_depend AS own ON own.refclassid = 'pg_class'::regclass AND own.refobjid = m.relation AND own.refobjsubid = m.attnum
-                         AND own.classid = 'pg_class'::regclass AND own.deptype = 'i'
-    JOIN pg_class AS s ON s.oid = own.objid AND s.relkind = 'S'
-    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid AND d.deptype = 'n'
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH tree AS MATERIALIZED (
-        SELECT f.relation, f.attribute, c.relkind, c.reloftype, a.atttypid, a.attinhcount,
-               format_type(a.atttypid, a.atttypmod) AS type_name
-        FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-        JOIN pg_class AS c ON c.oid = f.relation
-        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
-    ), dependent AS MATERIALIZED (
-        SELECT f.relation, d.classid, d.objid, d.objsubid
-        FROM tree AS f
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
-    ), found (rank, obstacle, remedy) AS (
-        SELECT 1, format('column %I of %s is of the domain %s, which cannot hold a bigint', column_name, f.relation, f.type_name),
-               'First give the column its base type (ALTER COLUMN ... TYPE), and add the domain''s checks as table constraints.'
-        FROM tree AS f JOIN pg_type AS t ON t.oid = f.atttypid WHERE t.typtype = 'd'
-      UNION ALL
-        SELECT 2, format('%s is a typed table', f.relation),
-               format('Make it an ordinary table first: ALTER TABLE %s NOT OF.', f.relation)
-        FROM tree AS f WHERE f.reloftype <> 0
-      UNION ALL
-        SELECT 3, format('column %I of %s is part of its partition key', column_name, f.relation),
-               'The type of a partition key cannot be changed: copy the rows to a new table that is partitioned by a bigint.'
-        FROM tree AS f JOIN pg_partitioned_table AS p ON p.partrelid = f.relation
-        -- The table as a whole depends on the columns of its key, also on those in expressions.
-        WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = f.relation AND d.objsubid = f.attribute
-                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = 0 AND d.deptype = 'i')
-      UNION ALL
-        SELECT 4, format('%s is a foreign table', f.relation),
-               'Its rows are on another server. Detach the table, and change the column on both servers.'
-        FROM tree AS f WHERE f.relkind = 'f'
-      UNION ALL
-        SELECT 5, format('column %I of %s is inherited from several tables', column_name, f.relation),
-               format('The types of its parents can only change together: ALTER TABLE %s NO INHERIT for all but one, and INHERIT again afterwards.', f.relation)
-        FROM tree AS f
-        -- Most have one parent, which is in the tree.
-        WHERE f.relation <> target AND f.attinhcount > 1
-          AND f.attinhcount > (SELECT count(*) FROM pg_inherits AS i JOIN tree AS p ON p.relation = i.inhparent
-                               WHERE i.inhrelid = f.relation)
-      UNION ALL
-        SELECT DISTINCT 9, format('column %I of %s is generated from column %I', g.attname, g.attrelid::regclass, column_name),
-               'Drop it, and add it again after the column is widened.'
-        FROM dependent AS d
-        JOIN pg_attribute AS g ON g.attrelid = d.relation AND g.attgenerated <> ''
-        JOIN pg_attrdef AS e ON e.adrelid = g.attrelid AND e.adnum = g.attnum
-        WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = e.oid
-           OR d.classid = 'pg_class'::regclass AND d.objid = g.attrelid AND d.objsubid = g.attnum
-      UNION ALL
-        SELECT DISTINCT 11, format('publication %I has %s that uses column %I of %s', p.pubname,
-                   CASE WHEN r.prqual IS NULL THEN 'a column list' WHEN r.prattrs IS NULL THEN 'a WHERE clause' ELSE 'a WHERE clause or a column list' END,
-                   column_name, d.relation),
-               'Remove it (ALTER PUBLICATION ... SET TABLE), and add it again after the column is widened.'
-        FROM dependent AS d
-        JOIN pg_publication_rel AS r ON d.classid = 'pg_publication_rel'::regclass AND r.oid = d.objid
-        JOIN pg_publication AS p ON p.oid = r.prpubid
-      UNION ALL
-        SELECT DISTINCT 12, format('index %s uses operator class %I, which does not support bigint', i.indexrelid::regclass, o.opcname),
-               'Drop it, and create it with an operator class for bigint after the column is widened.'
-        FROM tree AS f
-        JOIN pg_index AS i ON i.indrelid = f.relation
-        CROSS JOIN LATERAL unnest(i.indkey::smallint[], i.indclass::oid[]) AS k (attribute, opclass)
-        JOIN pg_opclass AS o ON o.oid = k.opclass AND NOT o.opcdefault AND o.opcintype IN ('int2'::regtype, 'int4'::regtype)
-        WHERE k.attribute = f.attribute
-          AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-      UNION ALL
-        -- PostgreSQL restores the replica identity of an index that it rebuilds,
-        -- but not of one that belongs to a partitioned table's index.
-        SELECT DISTINCT 13, format('the replica identity of partition %s is index %s with column %I, which loses that role when it is rebuilt',
-                                   f.relation, i.indexrelid::regclass, column_name),
-               format('ALTER TABLE %s REPLICA IDENTITY FULL, and USING INDEX after the column is widened.', f.relation)
-        FROM tree AS f
-        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indisreplident
-        JOIN pg_inherits AS h ON h.inhrelid = i.indexrelid
-        WHERE f.attribute = ANY (i.indkey::smallint[])
-      UNION ALL
-        -- Tables have such constraints since PostgreSQL 18. When it rebuilds them,
-        -- it does not find those that have another name.
-        SELECT 14, format('not-null constraint %I of %s has another name in the parent %s', k.conname, f.relation, i.inhparent::regclass),
-               format('Detach the table from its parent (NO INHERIT, or DETACH), ALTER TABLE %s RENAME CONSTRAINT %I TO %I, and attach it again.',
-                      f.relation, k.conname, above.conname)
-        FROM tree AS f
-        JOIN pg_inherits AS i ON i.inhrelid = f.relation
-        JOIN tree AS parent ON parent.relation = i.inhparent
-        JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.contype = 'n' AND k.conkey = ARRAY[f.attribute] AND k.conislocal AND k.coninhcount > 0
-        JOIN pg_constraint AS above ON above.conrelid = parent.relation AND above.contype = 'n' AND above.conkey = ARRAY[parent.attribute]
-        WHERE k.conname <> above.conname
-    )
-    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
-$function$;
-CREATE FUNCTION snowflake_internal.migration_obstacles(
-    targets regclass[], column_names name[], search_path text DEFAULT NULL
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_server_obstacles() AS o;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_owner_obstacles(targets, column_names) AS o;
-    -- The other checks require the owner's privileges, because they read rows.
-    IF FOUND THEN
-        RETURN;
-    END IF;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_role_obstacles(targets, column_names) AS o;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_foreign_key_obstacles(targets, column_names, search_path) AS o;
-    RETURN QUERY
-        SELECT o.*
-        FROM unnest(targets, column_names) AS key (target, column_name)
-        CROSS JOIN LATERAL snowflake_internal.migration_column_obstacles(key.target, key.column_name) AS o;
-    IF NOT FOUND THEN
-        RETURN QUERY
-            SELECT o.*
-            FROM unnest(targets, column_names) AS key (target, column_name)
-            CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name, search_path) AS o;
-    END IF;
-    RETURN QUERY
-        SELECT o.*
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_type_obstacles(r.relation, a.attname) AS o
-        WHERE r.is_narrow;
-    RETURN QUERY
-        SELECT o.*
-        FROM (SELECT array_agg(r.relation) AS relations, array_agg(a.attname) AS column_names
-              FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-              WHERE r.is_narrow) AS narrow
-        CROSS JOIN LATERAL snowflake_internal.migration_dependent_obstacles(narrow.relations, narrow.column_names) AS o;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_rebuild_obstacles(targets, column_names) AS o;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_row_type_users(relations regclass[])
-RETURNS TABLE (kind text, rank integer, relation regclass, type oid, class oid, object oid, description text, expression text, remedy text)
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH RECURSIVE row_type (relation, oid) AS (
-        -- The types that contain rows of these tables: arrays, domains, ranges, composites.
-        SELECT c.oid::regclass, c.reltype FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.reltype <> 0
-      UNION
-        SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
-        FROM row_type AS t
-        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
-        LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
-        WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
-    ), reference AS MATERIALIZED (
-        SELECT t.relation, t.oid AS type, d.classid, d.objid, d.objsubid, count(*) AS times
-        FROM row_type AS t
-        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid AND d.deptype = 'n'
-        GROUP BY t.relation, t.oid, d.classid, d.objid, d.objsubid
-    ), used (rank, relation, type, class, object, description, expression, remedy) AS (
-        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object('pg_class'::regclass, w.ev_class, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
-               'Drop it, and create it again after the column is widened: pg_dump --schema-only shows its definition and privileges.'
-        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename = '_RETURN'
-        WHERE r.classid = 'pg_rewrite'::regclass
-      UNION ALL
-        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, w.oid, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename <> '_RETURN'
-        WHERE r.classid = 'pg_rewrite'::regclass
-      UNION ALL
-        SELECT 2, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.polqual::text, p.polwithcheck::text),
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_policy AS p ON p.oid = r.objid WHERE r.classid = 'pg_policy'::regclass
-      UNION ALL
-        -- A function depends on a type once for its arguments and its result,
-        -- which are allowed, and once more for each of its expressions.
-        SELECT 3, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.proargdefaults::text, p.prosqlbody::text),
-               CASE WHEN p.prosqlbody IS NULL THEN 'Create it again without the default of its parameter until the column is widened.'
-                    ELSE 'Drop it and create it again after the column is widened, or give it a body in a string and no such default of a parameter.' END
-        FROM reference AS r JOIN pg_proc AS p ON p.oid = r.objid
-        WHERE r.classid = 'pg_proc'::regclass
-          AND r.times > CASE WHEN r.type = p.prorettype OR r.type = ANY (p.proargtypes::oid[]) OR r.type = ANY (p.proallargtypes) THEN 1 ELSE 0 END
-      UNION ALL
-        -- Partitions have copies of their parent's triggers, indexes and constraints.
-        SELECT 4, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, t.oid, 0), t.tgqual::text,
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_trigger AS t ON t.oid = r.objid AND t.tgparentid = 0
-        WHERE r.classid = 'pg_trigger'::regclass
-      UNION ALL
-        SELECT 5, r.relation, r.type, r.classid, r.objid,
-               CASE WHEN k.contypid = 0 THEN pg_describe_object(r.classid, k.oid, 0)
-                    ELSE format('constraint %I of domain %s', k.conname, k.contypid::regtype) END,
-               k.conbin::text, 'Drop it, and add it again after the column is widened.'
-        FROM reference AS r JOIN pg_constraint AS k ON k.oid = r.objid AND (k.conislocal OR k.contypid <> 0)
-        WHERE r.classid = 'pg_constraint'::regclass
-      UNION ALL
-        SELECT 6, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, e.oid, 0), e.adbin::text,
-               CASE WHEN a.attgenerated = ''
-                    THEN format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT until the column is widened.', e.adrelid::regclass, a.attname)
-                    ELSE 'Drop that column, and add it again after the column is widened.' END
-        FROM reference AS r JOIN pg_attrdef AS e ON e.oid = r.objid
-        JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
-        WHERE r.classid = 'pg_attrdef'::regclass
-      UNION ALL
-        SELECT 7, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, i.indexrelid, 0), concat(i.indexprs::text, i.indpred::text),
-               CASE WHEN EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
-                    THEN 'Drop its constraint, and add it again after the column is widened.'
-                    ELSE 'Drop it, and create it again after the column is widened.' END
-        FROM reference AS r JOIN pg_index AS i ON i.indexrelid = r.objid
-        WHERE r.classid = 'pg_class'::regclass AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-      UNION ALL
-        SELECT 8, r.relation, r.type, r.classid, r.objid, format('the partition key of %s', p.partrelid::regclass), p.partexprs::text,
-               'The partition key cannot be changed: copy the rows to a new table without it.'
-        FROM reference AS r JOIN pg_partitioned_table AS p ON p.partrelid = r.objid
-        WHERE r.classid = 'pg_class'::regclass AND r.objsubid = 0
-      UNION ALL
-        SELECT 9, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, x.oid, 0), x.stxexprs::text,
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_statistic_ext AS x ON x.oid = r.objid WHERE r.classid = 'pg_statistic_ext'::regclass
-      UNION ALL
-        -- As a function, a domain may use the type as its base and in its default.
-        SELECT 10, r.relation, r.type, r.classid, r.objid, format('the default of domain %s', y.oid::regtype), y.typdefaultbin::text,
-               format('ALTER DOMAIN %s DROP DEFAULT until the column is widened.', y.oid::regtype)
-        FROM reference AS r JOIN pg_type AS y ON y.oid = r.objid AND y.typtype = 'd' AND y.typdefaultbin IS NOT NULL
-        WHERE r.classid = 'pg_type'::regclass AND r.times > CASE WHEN y.typbasetype = r.type THEN 1 ELSE 0 END
-    )
-    SELECT 'column', 0, r.relation, r.type, r.classid, r.objid, format('column %I of %s', a.attname, a.attrelid::regclass), NULL,
-           'Give that column another type, or drop it, until the column is widened.'
-    FROM reference AS r
-    JOIN pg_class AS c ON c.oid = r.objid AND c.relkind IN ('r', 'p', 'm', 'f')
-    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = r.objsubid AND a.attnum > 0 AND NOT a.attisdropped
-    WHERE r.classid = 'pg_class'::regclass
-  UNION ALL
-    SELECT 'expression', u.* FROM used AS u
-$function$;
-CREATE FUNCTION snowflake_internal.migration_row_type_obstacles(
-    relations regclass[], online boolean DEFAULT false, recreated regclass[] DEFAULT '{}'
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH server AS MATERIALIZED (
-        SELECT current_setting('composite_type_mismatch', true) IS NOT NULL AS checks_expressions
-    ), found AS (
-        SELECT DISTINCT u.rank, format('%s uses the row type of %s', u.description, u.relation) AS obstacle, u.remedy
-        FROM server CROSS JOIN snowflake_internal.migration_row_type_users(relations) AS u
-        WHERE CASE WHEN u.kind = 'column'
-                   -- Earlier minor releases do not look at foreign tables.
-                   THEN server.checks_expressions OR online
-                        OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = u.object AND c.relkind = 'f')
-                   ELSE server.checks_expressions AND NOT online AND u.class <> ALL (recreated::oid[]) END
-      UNION ALL
-        -- ROW(...) and constants: their values are those of the columns in order.
-        SELECT DISTINCT u.rank, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy
-        FROM snowflake_internal.migration_row_type_users(relations) AS u
-        WHERE online AND u.kind = 'expression'
-          AND u.expression ~ format(':row_typeid %1$s |:consttype %1$s [^{}]*:constisnull false', u.type)
-    )
-    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
-$function$;
 CREATE FUNCTION snowflake_internal.migration_shadows(targets regclass[], column_names name[])
 RETURNS TABLE (
     relation regclass, attribute smallint, narrow name, is_required boolean,
@@ -3099,111 +3099,36 @@ BEGIN
     RETURN true;
 END
 $function$;
-CREATE FUNCTION snowflake_internal.migration_shadow_indexes(targets regclass[], column_names name[])
-RETURNS TABLE (
-    index regclass, relation regclass, shadow_name name, shadow regclass, is_ready boolean, definition text
-) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH shadow AS MATERIALIZED (
-        SELECT s.relation, s.attribute, s.narrow, s.shadow_name, s.shadow
-        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-    ), renamed AS MATERIALIZED (
-        SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
-        FROM shadow AS s GROUP BY s.relation
-    ), narrow_index AS MATERIALIZED (
-        SELECT i.*, c.relname, c.relnamespace, c.relam, c.reltablespace, c.reloptions, r.former, r.present,
-               -- Expressions are part of it, so that no counterpart survives another index of the same name.
-               snowflake_internal.migration_shadow_name(
-                   concat_ws(' ', 'index', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)), c.relname) AS shadow_name
-        FROM renamed AS r
-        JOIN pg_index AS i ON i.indrelid = r.relation
-        JOIN pg_class AS c ON c.oid = i.indexrelid
-        -- Invalid indexes, left by CREATE INDEX CONCURRENTLY, are not used and not copied.
-        -- An index cannot become an exclusion constraint.
-        WHERE i.indisvalid AND i.indislive AND NOT i.indisexclusion
-          AND (r.attributes && i.indkey::smallint[]
-               OR i.indexprs::text ~ ':varattno 0 ' OR i.indpred::text ~ ':varattno 0 '
-               OR (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)
-                  AND EXISTS (SELECT FROM pg_depend AS d
-                              WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
-                                AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid AND d.refobjsubid = ANY (r.attributes)))
-    ), part AS (
-        SELECT m.indexrelid, k.place, coalesce(s.shadow, k.attribute) AS attribute,
-               CASE WHEN s.attribute IS NOT NULL THEN quote_ident(s.shadow_name)
-                    WHEN k.attribute = 0
-                    THEN snowflake_internal.migration_rename_columns(pg_get_indexdef(m.indexrelid, k.place::integer, false), m.former, m.present)
-                    ELSE pg_get_indexdef(m.indexrelid, k.place::integer, true) END
-               || CASE WHEN k.place > m.indnkeyatts THEN '' ELSE
-                   coalesce((SELECT format(' COLLATE %I.%I', n.nspname, l.collname)
-                             FROM pg_collation AS l JOIN pg_namespace AS n ON n.oid = l.collnamespace
-                             WHERE l.oid = o.collation_oid AND l.oid IS DISTINCT FROM t.attcollation), '')
-                   -- A shadow column gets bigint's default operator class of the access method.
-                   || CASE WHEN s.attribute IS NOT NULL THEN '' ELSE
-                       coalesce((SELECT format(' %I.%I', n.nspname, c.opcname)
-                                 FROM pg_opclass AS c JOIN pg_namespace AS n ON n.oid = c.opcnamespace
-                                 WHERE c.oid = o.opclass AND (NOT c.opcdefault OR a.attoptions IS NOT NULL)), '')
-                       || coalesce(' (' || (SELECT string_agg(format('%I = %L', v.option_name, v.option_value), ', ')
-                                            FROM pg_options_to_table(a.attoptions) AS v) || ')', '') END
-                   || CASE WHEN pg_indexam_has_property(m.relam, 'can_order')
-                       THEN CASE WHEN o.option & 1 <> 0 THEN ' DESC' ELSE '' END
-                            || CASE WHEN o.option & 3 = 2 THEN ' NULLS FIRST' WHEN o.option & 3 = 1 THEN ' NULLS LAST' ELSE '' END
-                       ELSE '' END END AS text
-        FROM narrow_index AS m
-        CROSS JOIN LATERAL unnest(m.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
-        LEFT JOIN LATERAL ROWS FROM (unnest(m.indclass::oid[]), unnest(m.indcollation::oid[]), unnest(m.indoption::smallint[]))
-            WITH ORDINALITY AS o (opclass, collation_oid, option, place) ON o.place = k.place
-        LEFT JOIN pg_attribute AS a ON a.attrelid = m.indexrelid AND a.attnum = k.place
-        LEFT JOIN pg_attribute AS t ON t.attrelid = m.indrelid AND t.attnum = k.attribute
-        LEFT JOIN shadow AS s ON s.relation = m.indrelid AND s.attribute = k.attribute
-    ), mapped AS (
-        SELECT m.*, p.keys, p.included, p.attributes, w.predicate,
-               p.is_mapped AND (m.indpred IS NULL OR w.predicate IS NOT NULL) AS is_mapped
-        FROM narrow_index AS m
-        CROSS JOIN LATERAL (
-            SELECT snowflake_internal.migration_rename_columns(pg_get_expr(m.indpred, m.indrelid), m.former, m.present) AS predicate) AS w
-        JOIN (SELECT p.indexrelid, bool_and(p.text IS NOT NULL) AS is_mapped, array_agg(p.attribute ORDER BY p.place) AS attributes,
-                     string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place <= i.indnkeyatts) AS keys,
-                     string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place > i.indnkeyatts) AS included
-              FROM part AS p JOIN pg_index AS i ON i.indexrelid = p.indexrelid
-              GROUP BY p.indexrelid) AS p ON p.indexrelid = m.indexrelid
-    )
-    SELECT m.indexrelid::regclass, m.indrelid::regclass, m.shadow_name, j.indexrelid::regclass,
-           coalesce(j.indisvalid AND j.indisready AND j.indislive AND j.indisunique = m.indisunique
-                    -- The index of a DEFERRABLE constraint is not immediate: see src/migration/deferrable.rs.
-                    AND j.indimmediate = m.indimmediate
-                    AND (j.indexprs IS NULL) = (m.indexprs IS NULL) AND (j.indpred IS NULL) = (m.indpred IS NULL)
-                    AND NOT snowflake_internal.migration_uses_other_code('pg_class', m.indexrelid, j.indexrelid)
-                    AND j.indnkeyatts = m.indnkeyatts AND ARRAY(SELECT unnest(j.indkey::smallint[])) = m.attributes, false),
-           CASE WHEN m.is_mapped THEN concat('CREATE ', CASE WHEN m.indisunique THEN 'UNIQUE ' END, 'INDEX CONCURRENTLY ', quote_ident(m.shadow_name),
-                  ' ON ', snowflake_internal.migration_name(m.indrelid::regclass),
-                  ' USING ', (SELECT quote_ident(am.amname) FROM pg_am AS am WHERE am.oid = m.relam),
-                  ' (', m.keys, ')', ' INCLUDE (' || m.included || ')',
-                  CASE WHEN m.indnullsnotdistinct THEN ' NULLS NOT DISTINCT' END,
-                  ' WITH (' || (SELECT string_agg(format('%I = %L', v.option_name, v.option_value), ', ')
-                                FROM pg_options_to_table(m.reloptions) AS v) || ')',
-                  ' TABLESPACE ' || (SELECT quote_ident(t.spcname) FROM pg_tablespace AS t WHERE t.oid = m.reltablespace),
-                  ' WHERE ' || m.predicate) END
-    FROM mapped AS m
-    LEFT JOIN (pg_index AS j JOIN pg_class AS jc ON jc.oid = j.indexrelid)
-        ON j.indrelid = m.indrelid AND jc.relname = m.shadow_name AND jc.relnamespace = m.relnamespace
-$function$;
-CREATE FUNCTION snowflake_internal.migration_index_steps(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT step.statement, 'SHARE UPDATE EXCLUSIVE', false, step.note
-    FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
-    CROSS JOIN LATERAL (
-        SELECT 1 AS place, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(i.shadow)) AS statement,
-               'removes the invalid index of an interrupted build' AS note
-        WHERE i.shadow IS NOT NULL
+    WITH found AS MATERIALIZED (
+        SELECT k.*, snowflake_internal.migration_name(k.relation) AS quoted_name,
+               EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+                       WHERE s.relation = k.relation AND s.shadow IS NULL) AS is_to_come
+        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+        WHERE NOT k.is_ready
+    ), step (relation, place, statement, lock_level, note) AS (
+        SELECT f.relation, 1,
+               snowflake_internal.migration_do_block(
+                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
+                   || format(E'    ALTER TABLE %s\n        %s;\n', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name))),
+               'ACCESS EXCLUSIVE',
+               format('adds the counterparts of the check constraints %s; holds the lock for a moment, after short attempts to acquire it',
+                      string_agg(quote_ident(f.name), ', ' ORDER BY f.name))
+        FROM found AS f WHERE f.shadow IS NULL AND NOT f.is_to_come
+        GROUP BY f.relation, f.quoted_name
       UNION ALL
-        SELECT 2, i.definition,
-               format('builds the counterpart of index %s; needs as much disk space as that index (%s now), and as much WAL', i.index, pg_size_pretty(pg_relation_size(i.index)))
-    ) AS step
-    WHERE NOT i.is_ready
-    ORDER BY i.relation = ANY (targets) DESC, i.relation::text, i.index::text, step.place
+        SELECT f.relation, 2,
+               format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name)),
+               'SHARE UPDATE EXCLUSIVE', 'checks the existing rows'
+        FROM found AS f WHERE f.is_to_be_valid
+        GROUP BY f.relation, f.quoted_name
+    )
+    SELECT s.statement, s.lock_level, true, s.note
+    FROM step AS s
+    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place
 $function$;
 CREATE FUNCTION snowflake_internal.migration_shadow_foreign_keys(targets regclass[], column_names name[])
 RETURNS TABLE (
@@ -3289,167 +3214,113 @@ AS $function$
     WHERE NOT f.is_ready
     ORDER BY f.relation::text, f.name, step.place
 $function$;
-CREATE FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_internal.migration_shadow_indexes(targets regclass[], column_names name[])
 RETURNS TABLE (
-    statistics oid, name name, schema name, relation regclass, owner oid, shadow_name name, shadow oid, definition text, target integer
+    index regclass, relation regclass, shadow_name name, shadow regclass, is_ready boolean, definition text
 ) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
-        SELECT s.* FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        SELECT s.relation, s.attribute, s.narrow, s.shadow_name, s.shadow
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
     ), renamed AS MATERIALIZED (
         SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
         FROM shadow AS s GROUP BY s.relation
-    ), narrow_statistics AS MATERIALIZED (
-        SELECT x.*, n.nspname, r.former, r.present,
-               coalesce(pg_get_statisticsobjdef_expressions(x.oid), '{}') AS expressions
+    ), narrow_index AS MATERIALIZED (
+        SELECT i.*, c.relname, c.relnamespace, c.relam, c.reltablespace, c.reloptions, r.former, r.present,
+               -- Expressions are part of it, so that no counterpart survives another index of the same name.
+               snowflake_internal.migration_shadow_name(
+                   concat_ws(' ', 'index', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)), c.relname) AS shadow_name
         FROM renamed AS r
-        JOIN pg_statistic_ext AS x ON x.stxrelid = r.relation
-        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-        WHERE x.stxexprs::text ~ ':varattno 0 '
-           OR EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_statistic_ext'::regclass AND d.objid = x.oid
-                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = r.relation AND d.refobjsubid = ANY (r.attributes))
-    ), named AS MATERIALIZED (
-        -- The definition is part of the name, so that no counterpart survives another one of the same name.
-        SELECT m.*, snowflake_internal.migration_shadow_name(
-                   concat_ws(' ', 'statistics', m.stxkeys::text, m.stxkind::text, array_to_string(m.expressions, ' ')), m.stxname) AS shadow_name
-        FROM narrow_statistics AS m
+        JOIN pg_index AS i ON i.indrelid = r.relation
+        JOIN pg_class AS c ON c.oid = i.indexrelid
+        -- Invalid indexes, left by CREATE INDEX CONCURRENTLY, are not used and not copied.
+        -- An index cannot become an exclusion constraint.
+        WHERE i.indisvalid AND i.indislive AND NOT i.indisexclusion
+          AND (r.attributes && i.indkey::smallint[]
+               OR i.indexprs::text ~ ':varattno 0 ' OR i.indpred::text ~ ':varattno 0 '
+               OR (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)
+                  AND EXISTS (SELECT FROM pg_depend AS d
+                              WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+                                AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid AND d.refobjsubid = ANY (r.attributes)))
+    ), part AS (
+        SELECT m.indexrelid, k.place, coalesce(s.shadow, k.attribute) AS attribute,
+               CASE WHEN s.attribute IS NOT NULL THEN quote_ident(s.shadow_name)
+                    WHEN k.attribute = 0
+                    THEN snowflake_internal.migration_rename_columns(pg_get_indexdef(m.indexrelid, k.place::integer, false), m.former, m.present)
+                    ELSE pg_get_indexdef(m.indexrelid, k.place::integer, true) END
+               || CASE WHEN k.place > m.indnkeyatts THEN '' ELSE
+                   coalesce((SELECT format(' COLLATE %I.%I', n.nspname, l.collname)
+                             FROM pg_collation AS l JOIN pg_namespace AS n ON n.oid = l.collnamespace
+                             WHERE l.oid = o.collation_oid AND l.oid IS DISTINCT FROM t.attcollation), '')
+                   -- A shadow column gets bigint's default operator class of the access method.
+                   || CASE WHEN s.attribute IS NOT NULL THEN '' ELSE
+                       coalesce((SELECT format(' %I.%I', n.nspname, c.opcname)
+                                 FROM pg_opclass AS c JOIN pg_namespace AS n ON n.oid = c.opcnamespace
+                                 WHERE c.oid = o.opclass AND (NOT c.opcdefault OR a.attoptions IS NOT NULL)), '')
+                       || coalesce(' (' || (SELECT string_agg(format('%I = %L', v.option_name, v.option_value), ', ')
+                                            FROM pg_options_to_table(a.attoptions) AS v) || ')', '') END
+                   || CASE WHEN pg_indexam_has_property(m.relam, 'can_order')
+                       THEN CASE WHEN o.option & 1 <> 0 THEN ' DESC' ELSE '' END
+                            || CASE WHEN o.option & 3 = 2 THEN ' NULLS FIRST' WHEN o.option & 3 = 1 THEN ' NULLS LAST' ELSE '' END
+                       ELSE '' END END AS text
+        FROM narrow_index AS m
+        CROSS JOIN LATERAL unnest(m.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
+        LEFT JOIN LATERAL ROWS FROM (unnest(m.indclass::oid[]), unnest(m.indcollation::oid[]), unnest(m.indoption::smallint[]))
+            WITH ORDINALITY AS o (opclass, collation_oid, option, place) ON o.place = k.place
+        LEFT JOIN pg_attribute AS a ON a.attrelid = m.indexrelid AND a.attnum = k.place
+        LEFT JOIN pg_attribute AS t ON t.attrelid = m.indrelid AND t.attnum = k.attribute
+        LEFT JOIN shadow AS s ON s.relation = m.indrelid AND s.attribute = k.attribute
+    ), definition AS MATERIALIZED (
+        SELECT p.indexrelid, bool_and(p.text IS NOT NULL) AS is_mapped, array_agg(p.attribute ORDER BY p.place) AS attributes,
+               string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place <= i.indnkeyatts) AS keys,
+               string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place > i.indnkeyatts) AS included
+        FROM part AS p JOIN pg_index AS i ON i.indexrelid = p.indexrelid
+        GROUP BY p.indexrelid
+    ), mapped AS (
+        SELECT m.*, p.keys, p.included, p.attributes, w.predicate,
+               p.is_mapped AND (m.indpred IS NULL OR w.predicate IS NOT NULL) AS is_mapped
+        FROM narrow_index AS m
+        CROSS JOIN LATERAL (
+            SELECT snowflake_internal.migration_rename_columns(pg_get_expr(m.indpred, m.indrelid), m.former, m.present) AS predicate) AS w
+        JOIN definition AS p ON p.indexrelid = m.indexrelid
     )
-    SELECT m.oid, m.stxname, m.nspname, m.stxrelid::regclass, m.stxowner, m.shadow_name, x.oid,
-           format('CREATE STATISTICS %I.%I', m.nspname, m.shadow_name)
-           || CASE WHEN cardinality(m.stxkeys::smallint[]) + cardinality(m.expressions) < 2 THEN ''
-                   ELSE (SELECT format(' (%s)', string_agg(k.name, ', ' ORDER BY k.name))
-                         FROM (VALUES ('d', 'ndistinct'), ('f', 'dependencies'), ('m', 'mcv')) AS k (kind, name)
-                         WHERE k.kind::"char" = ANY (m.stxkind)) END
-           || ' ON ' || part.texts || ' FROM ' || snowflake_internal.migration_name(m.stxrelid::regclass),
-           coalesce(m.stxstattarget, -1)
-    FROM named AS m
+    SELECT m.indexrelid::regclass, m.indrelid::regclass, m.shadow_name, j.indexrelid::regclass,
+           coalesce(j.indisvalid AND j.indisready AND j.indislive AND j.indisunique = m.indisunique
+                    -- The index of a DEFERRABLE constraint is not immediate: see src/migration/deferrable.rs.
+                    AND j.indimmediate = m.indimmediate
+                    AND (j.indexprs IS NULL) = (m.indexprs IS NULL) AND (j.indpred IS NULL) = (m.indpred IS NULL)
+                    AND NOT snowflake_internal.migration_uses_other_code('pg_class', m.indexrelid, j.indexrelid)
+                    AND j.indnkeyatts = m.indnkeyatts AND ARRAY(SELECT unnest(j.indkey::smallint[])) = m.attributes, false),
+           CASE WHEN m.is_mapped THEN concat('CREATE ', CASE WHEN m.indisunique THEN 'UNIQUE ' END, 'INDEX CONCURRENTLY ', quote_ident(m.shadow_name),
+                  ' ON ', snowflake_internal.migration_name(m.indrelid::regclass),
+                  ' USING ', (SELECT quote_ident(am.amname) FROM pg_am AS am WHERE am.oid = m.relam),
+                  ' (', m.keys, ')', ' INCLUDE (' || m.included || ')',
+                  CASE WHEN m.indnullsnotdistinct THEN ' NULLS NOT DISTINCT' END,
+                  ' WITH (' || (SELECT string_agg(format('%I = %L', v.option_name, v.option_value), ', ')
+                                FROM pg_options_to_table(m.reloptions) AS v) || ')',
+                  ' TABLESPACE ' || (SELECT quote_ident(t.spcname) FROM pg_tablespace AS t WHERE t.oid = m.reltablespace),
+                  ' WHERE ' || m.predicate) END
+    FROM mapped AS m
+    LEFT JOIN (pg_index AS j JOIN pg_class AS jc ON jc.oid = j.indexrelid)
+        ON j.indrelid = m.indrelid AND jc.relname = m.shadow_name AND jc.relnamespace = m.relnamespace
+$function$;
+CREATE FUNCTION snowflake_internal.migration_index_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT step.statement, 'SHARE UPDATE EXCLUSIVE', false, step.note
+    FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
     CROSS JOIN LATERAL (
-        -- NULL if an expression cannot be mapped.
-        SELECT CASE WHEN bool_and(p.text IS NOT NULL) THEN string_agg(p.text, ', ' ORDER BY p.kind, p.place) END AS texts
-        FROM (SELECT 1 AS kind, k.place, quote_ident(coalesce(s.shadow_name, a.attname)) AS text
-              FROM unnest(m.stxkeys::smallint[]) WITH ORDINALITY AS k (attribute, place)
-              JOIN pg_attribute AS a ON a.attrelid = m.stxrelid AND a.attnum = k.attribute
-              LEFT JOIN shadow AS s ON s.relation = m.stxrelid AND s.attribute = k.attribute
-            UNION ALL
-              SELECT 2, e.place, '(' || snowflake_internal.migration_rename_columns(e.expression, m.former, m.present) || ')'
-              FROM unnest(m.expressions) WITH ORDINALITY AS e (expression, place)) AS p
-    ) AS part
-    LEFT JOIN pg_statistic_ext AS x ON x.stxrelid = m.stxrelid AND x.stxname = m.shadow_name AND x.stxnamespace = m.stxnamespace
-$function$;
-CREATE FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT snowflake_internal.migration_do_block(string_agg(
-               format(E'    PERFORM snowflake_internal.migration_run(%L::pg_catalog.regclass, %L::pg_catalog.text);\n',
-                      snowflake_internal.migration_name(x.relation), command.text), '' ORDER BY command.place)),
-           'SHARE UPDATE EXCLUSIVE', true, format('creates the counterpart of statistics object %I.%I', x.schema, x.name)
-    FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
-    CROSS JOIN LATERAL (
-        SELECT 1 AS place, x.definition AS text
+        SELECT 1 AS place, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(i.shadow)) AS statement,
+               'removes the invalid index of an interrupted build' AS note
+        WHERE i.shadow IS NOT NULL
       UNION ALL
-        SELECT 2, format('ALTER STATISTICS %I.%I SET STATISTICS %s', x.schema, x.shadow_name, x.target) WHERE x.target <> -1) AS command
-    WHERE x.shadow IS NULL
-    GROUP BY x.relation, x.schema, x.name
-    ORDER BY x.relation = ANY (targets) DESC, x.relation::text, x.schema, x.name
-$function$;
-CREATE FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[])
-RETURNS TABLE (relation regclass, is_lacking boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT e.relation,
-           bool_or(e.is_lacking) AND c.reltuples <> 0 AND pg_relation_size(c.oid) > 0
-           AND pg_has_role(c.relowner, 'USAGE') AND NOT row_security_active(c.oid)
-    FROM (SELECT x.relation,
-                 -- None are collected for a target of 0, of the object or of a column.
-                 x.target <> 0
-                 AND NOT EXISTS (SELECT FROM pg_statistic_ext AS o JOIN pg_attribute AS a
-                                     ON a.attrelid = o.stxrelid AND a.attnum = ANY (o.stxkeys::smallint[]) AND a.attstattarget = 0
-                                 WHERE o.oid = x.statistics)
-                 AND NOT EXISTS (SELECT FROM pg_stats_ext AS t
-                                 WHERE t.statistics_schemaname = x.schema AND t.statistics_name = x.shadow_name) AS is_lacking
-          FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
-        UNION ALL
-          SELECT i.relation,
-                 NOT EXISTS (SELECT FROM pg_class AS s
-                             JOIN pg_namespace AS n ON n.oid = s.relnamespace
-                             JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = s.relname
-                             WHERE s.oid = i.shadow)
-          FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
-          JOIN pg_index AS x ON x.indexrelid = i.index AND x.indexprs IS NOT NULL) AS e
-    JOIN pg_class AS c ON c.oid = e.relation
-    GROUP BY e.relation, c.oid, c.reltuples, c.relowner
-$function$;
-CREATE FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH dependent AS MATERIALIZED (
-        SELECT DISTINCT s.relation, d.classid, d.objid
-        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.relation AND d.refobjsubid = s.shadow
-        WHERE s.is_kept
-    ), step (place, relation, statement, lock_level, in_transaction, note) AS (
-        SELECT 1, k.conrelid::regclass,
-               snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
-                          ARRAY(SELECT snowflake_internal.migration_name(c.oid::regclass) FROM pg_class AS c WHERE c.oid IN (k.conrelid, k.confrelid) ORDER BY c.oid))
-                   || format(E'    ALTER TABLE %s DROP CONSTRAINT %I;\n', snowflake_internal.migration_name(k.conrelid::regclass), k.conname)),
-               'ACCESS EXCLUSIVE', true, 'removes the counterpart of a constraint that has been dropped or replaced'
-        FROM (SELECT DISTINCT d.objid FROM dependent AS d WHERE d.classid = 'pg_constraint'::regclass) AS d
-        JOIN pg_constraint AS k ON k.oid = d.objid AND k.contype IN ('c', 'f') AND k.conparentid = 0 AND k.conname LIKE 'snowflake\_%'
-        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s WHERE s.check_oid = k.oid)
-          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS s WHERE s.shadow = k.oid)
-          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS s WHERE s.shadow = k.oid)
-      UNION ALL
-        SELECT 2, d.relation, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(c.oid::regclass)), 'SHARE UPDATE EXCLUSIVE', false,
-               'removes the counterpart of an index that has been dropped or replaced'
-        FROM dependent AS d
-        JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'i' AND c.relname LIKE 'snowflake\_%'
-        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i WHERE i.shadow = c.oid)
-      UNION ALL
-        SELECT 3, d.relation, format('DROP STATISTICS %I.%I', n.nspname, x.stxname), 'SHARE UPDATE EXCLUSIVE', true,
-               'removes the counterpart of a statistics object that has been dropped or replaced'
-        FROM dependent AS d
-        JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid AND x.stxname LIKE 'snowflake\_%'
-        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS s WHERE s.shadow = x.oid)
-    )
-    SELECT s.statement, s.lock_level, s.in_transaction, s.note
-    FROM step AS s
-    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place, s.statement
-$function$;
-CREATE FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH found AS MATERIALIZED (
-        SELECT k.*, snowflake_internal.migration_name(k.relation) AS quoted_name,
-               EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-                       WHERE s.relation = k.relation AND s.shadow IS NULL) AS is_to_come
-        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
-        WHERE NOT k.is_ready
-    ), step (relation, place, statement, lock_level, note) AS (
-        SELECT f.relation, 1,
-               snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
-                   || format(E'    ALTER TABLE %s\n        %s;\n', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name))),
-               'ACCESS EXCLUSIVE',
-               format('adds the counterparts of the check constraints %s; holds the lock for a moment, after short attempts to acquire it',
-                      string_agg(quote_ident(f.name), ', ' ORDER BY f.name))
-        FROM found AS f WHERE f.shadow IS NULL AND NOT f.is_to_come
-        GROUP BY f.relation, f.quoted_name
-      UNION ALL
-        SELECT f.relation, 2,
-               format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name)),
-               'SHARE UPDATE EXCLUSIVE', 'checks the existing rows'
-        FROM found AS f WHERE f.is_to_be_valid
-        GROUP BY f.relation, f.quoted_name
-    )
-    SELECT s.statement, s.lock_level, true, s.note
-    FROM step AS s
-    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place
+        SELECT 2, i.definition,
+               format('builds the counterpart of index %s; needs as much disk space as that index (%s now), and as much WAL', i.index, pg_size_pretty(pg_relation_size(i.index)))
+    ) AS step
+    WHERE NOT i.is_ready
+    ORDER BY i.relation = ANY (targets) DESC, i.relation::text, i.index::text, step.place
 $function$;
 CREATE FUNCTION snowflake_internal.migration_record_backfill(targets regclass[], column_names name[], relation regclass)
 RETURNS void LANGUAGE plpgsql
@@ -4142,6 +4013,137 @@ BEGIN
     PERFORM snowflake_internal.migration_set_pace(targets, column_names, batch_size, pause, max_replay_lag, max_active_sessions, is_paused);
 END
 $procedure$;
+CREATE FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[])
+RETURNS TABLE (
+    statistics oid, name name, schema name, relation regclass, owner oid, shadow_name name, shadow oid, definition text, target integer
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH shadow AS MATERIALIZED (
+        SELECT s.* FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    ), renamed AS MATERIALIZED (
+        SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
+        FROM shadow AS s GROUP BY s.relation
+    ), narrow_statistics AS MATERIALIZED (
+        SELECT x.*, n.nspname, r.former, r.present,
+               coalesce(pg_get_statisticsobjdef_expressions(x.oid), '{}') AS expressions
+        FROM renamed AS r
+        JOIN pg_statistic_ext AS x ON x.stxrelid = r.relation
+        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+        WHERE x.stxexprs::text ~ ':varattno 0 '
+           OR EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_statistic_ext'::regclass AND d.objid = x.oid
+                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = r.relation AND d.refobjsubid = ANY (r.attributes))
+    ), named AS MATERIALIZED (
+        -- The definition is part of the name, so that no counterpart survives another one of the same name.
+        SELECT m.*, snowflake_internal.migration_shadow_name(
+                   concat_ws(' ', 'statistics', m.stxkeys::text, m.stxkind::text, array_to_string(m.expressions, ' ')), m.stxname) AS shadow_name
+        FROM narrow_statistics AS m
+    )
+    SELECT m.oid, m.stxname, m.nspname, m.stxrelid::regclass, m.stxowner, m.shadow_name, x.oid,
+           format('CREATE STATISTICS %I.%I', m.nspname, m.shadow_name)
+           || CASE WHEN cardinality(m.stxkeys::smallint[]) + cardinality(m.expressions) < 2 THEN ''
+                   ELSE (SELECT format(' (%s)', string_agg(k.name, ', ' ORDER BY k.name))
+                         FROM (VALUES ('d', 'ndistinct'), ('f', 'dependencies'), ('m', 'mcv')) AS k (kind, name)
+                         WHERE k.kind::"char" = ANY (m.stxkind)) END
+           || ' ON ' || part.texts || ' FROM ' || snowflake_internal.migration_name(m.stxrelid::regclass),
+           coalesce(m.stxstattarget, -1)
+    FROM named AS m
+    CROSS JOIN LATERAL (
+        -- NULL if an expression cannot be mapped.
+        SELECT CASE WHEN bool_and(p.text IS NOT NULL) THEN string_agg(p.text, ', ' ORDER BY p.kind, p.place) END AS texts
+        FROM (SELECT 1 AS kind, k.place, quote_ident(coalesce(s.shadow_name, a.attname)) AS text
+              FROM unnest(m.stxkeys::smallint[]) WITH ORDINALITY AS k (attribute, place)
+              JOIN pg_attribute AS a ON a.attrelid = m.stxrelid AND a.attnum = k.attribute
+              LEFT JOIN shadow AS s ON s.relation = m.stxrelid AND s.attribute = k.attribute
+            UNION ALL
+              SELECT 2, e.place, '(' || snowflake_internal.migration_rename_columns(e.expression, m.former, m.present) || ')'
+              FROM unnest(m.expressions) WITH ORDINALITY AS e (expression, place)) AS p
+    ) AS part
+    LEFT JOIN pg_statistic_ext AS x ON x.stxrelid = m.stxrelid AND x.stxname = m.shadow_name AND x.stxnamespace = m.stxnamespace
+$function$;
+CREATE FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_internal.migration_do_block(string_agg(
+               format(E'    PERFORM snowflake_internal.migration_run(%L::pg_catalog.regclass, %L::pg_catalog.text);\n',
+                      snowflake_internal.migration_name(x.relation), command.text), '' ORDER BY command.place)),
+           'SHARE UPDATE EXCLUSIVE', true, format('creates the counterpart of statistics object %I.%I', x.schema, x.name)
+    FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+    CROSS JOIN LATERAL (
+        SELECT 1 AS place, x.definition AS text
+      UNION ALL
+        SELECT 2, format('ALTER STATISTICS %I.%I SET STATISTICS %s', x.schema, x.shadow_name, x.target) WHERE x.target <> -1) AS command
+    WHERE x.shadow IS NULL
+    GROUP BY x.relation, x.schema, x.name
+    ORDER BY x.relation = ANY (targets) DESC, x.relation::text, x.schema, x.name
+$function$;
+CREATE FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[])
+RETURNS TABLE (relation regclass, is_lacking boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT e.relation,
+           bool_or(e.is_lacking) AND c.reltuples <> 0 AND pg_relation_size(c.oid) > 0
+           AND pg_has_role(c.relowner, 'USAGE') AND NOT row_security_active(c.oid)
+    FROM (SELECT x.relation,
+                 -- None are collected for a target of 0, of the object or of a column.
+                 x.target <> 0
+                 AND NOT EXISTS (SELECT FROM pg_statistic_ext AS o JOIN pg_attribute AS a
+                                     ON a.attrelid = o.stxrelid AND a.attnum = ANY (o.stxkeys::smallint[]) AND a.attstattarget = 0
+                                 WHERE o.oid = x.statistics)
+                 AND NOT EXISTS (SELECT FROM pg_stats_ext AS t
+                                 WHERE t.statistics_schemaname = x.schema AND t.statistics_name = x.shadow_name) AS is_lacking
+          FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+        UNION ALL
+          SELECT i.relation,
+                 NOT EXISTS (SELECT FROM pg_class AS s
+                             JOIN pg_namespace AS n ON n.oid = s.relnamespace
+                             JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = s.relname
+                             WHERE s.oid = i.shadow)
+          FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
+          JOIN pg_index AS x ON x.indexrelid = i.index AND x.indexprs IS NOT NULL) AS e
+    JOIN pg_class AS c ON c.oid = e.relation
+    GROUP BY e.relation, c.oid, c.reltuples, c.relowner
+$function$;
+CREATE FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH dependent AS MATERIALIZED (
+        SELECT DISTINCT s.relation, d.classid, d.objid
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.relation AND d.refobjsubid = s.shadow
+        WHERE s.is_kept
+    ), step (place, relation, statement, lock_level, in_transaction, note) AS (
+        SELECT 1, k.conrelid::regclass,
+               snowflake_internal.migration_do_block(
+                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
+                          ARRAY(SELECT snowflake_internal.migration_name(c.oid::regclass) FROM pg_class AS c WHERE c.oid IN (k.conrelid, k.confrelid) ORDER BY c.oid))
+                   || format(E'    ALTER TABLE %s DROP CONSTRAINT %I;\n', snowflake_internal.migration_name(k.conrelid::regclass), k.conname)),
+               'ACCESS EXCLUSIVE', true, 'removes the counterpart of a constraint that has been dropped or replaced'
+        FROM (SELECT DISTINCT d.objid FROM dependent AS d WHERE d.classid = 'pg_constraint'::regclass) AS d
+        JOIN pg_constraint AS k ON k.oid = d.objid AND k.contype IN ('c', 'f') AND k.conparentid = 0 AND k.conname LIKE 'snowflake\_%'
+        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s WHERE s.check_oid = k.oid)
+          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS s WHERE s.shadow = k.oid)
+          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS s WHERE s.shadow = k.oid)
+      UNION ALL
+        SELECT 2, d.relation, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(c.oid::regclass)), 'SHARE UPDATE EXCLUSIVE', false,
+               'removes the counterpart of an index that has been dropped or replaced'
+        FROM dependent AS d
+        JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'i' AND c.relname LIKE 'snowflake\_%'
+        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i WHERE i.shadow = c.oid)
+      UNION ALL
+        SELECT 3, d.relation, format('DROP STATISTICS %I.%I', n.nspname, x.stxname), 'SHARE UPDATE EXCLUSIVE', true,
+               'removes the counterpart of a statistics object that has been dropped or replaced'
+        FROM dependent AS d
+        JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid AND x.stxname LIKE 'snowflake\_%'
+        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS s WHERE s.shadow = x.oid)
+    )
+    SELECT s.statement, s.lock_level, s.in_transaction, s.note
+    FROM step AS s
+    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place, s.statement
+$function$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_update_obstacles(relation regclass)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -5016,6 +5018,9 @@ DECLARE
     code text;
     states jsonb;
     targets_again text;
+    -- How many locks the rewrite of each table needs.
+    lock_tables regclass[];
+    lock_counts bigint[];
     key record;
     altered record;
     -- The columns of tables that have views or other such objects.
@@ -5078,6 +5083,8 @@ BEGIN
         RETURN;
     END IF;
 
+    SELECT array_agg(n.relation), array_agg(n.locks) INTO lock_tables, lock_counts
+    FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n;
     WITH narrow AS MATERIALIZED (
         SELECT r.relation, a.attname, a.attnum
         FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
@@ -5167,7 +5174,7 @@ BEGIN
                 || coalesce('. Also locked: ' || altered.locked_too, '')
                 || coalesce((SELECT format('. Needs about %s locks, and the server has room for about %s: if it fails (53200), set max_locks_per_transaction to at least %s and restart the server',
                                            n.locks, s.slots * s.per_transaction, ceil(n.locks::numeric / s.slots))
-                             FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n
+                             FROM unnest(lock_tables, lock_counts) AS n (relation, locks)
                              CROSS JOIN (SELECT snowflake_internal.migration_lock_slots() AS slots,
                                                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
                              WHERE n.relation = altered.relation AND n.locks > s.slots * s.per_transaction), '')
@@ -5313,6 +5320,30 @@ BEGIN
     ELSIF done = 0 THEN
         RAISE NOTICE 'nothing to do: % are already migrated', array_to_string(targets, ', ');
     END IF;
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_migration_plan(
+    target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
+LANGUAGE plpgsql STABLE
+AS $function$
+BEGIN
+    RETURN QUERY
+        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
+        FROM snowflake_internal.migration_plan(ARRAY[target], ARRAY[column_name], online,
+            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
+END
+$function$;
+CREATE FUNCTION snowflake_migration_plan_tables(
+    targets regclass[], column_names name[] DEFAULT NULL, online boolean DEFAULT false
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
+LANGUAGE plpgsql STABLE
+AS $function$
+BEGIN
+    RETURN QUERY
+        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
+        FROM snowflake_internal.migration_plan(targets, column_names, online,
+            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
 END
 $function$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_sequence_options(options jsonb)
@@ -5651,6 +5682,13 @@ BEGIN
     PERFORM set_config('lock_timeout', former_timeout, true);
 END
 $function$;
+CREATE OR REPLACE PROCEDURE snowflake_migrate_revert(target regclass, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
+AS $procedure$
+BEGIN
+    PERFORM snowflake_internal.migration_revert(target, column_name, pg_catalog.current_setting('search_path'::pg_catalog.text));
+END
+$procedure$;
 CREATE OR REPLACE FUNCTION snowflake_audit(
     target regclass,
     column_name name DEFAULT NULL,
@@ -5903,37 +5941,6 @@ BEGIN
     END IF;
 END
 $function$;
-CREATE OR REPLACE PROCEDURE snowflake_migrate_revert(target regclass, column_name name DEFAULT NULL)
-LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    PERFORM snowflake_internal.migration_revert(target, column_name, pg_catalog.current_setting('search_path'::pg_catalog.text));
-END
-$procedure$;
-CREATE OR REPLACE FUNCTION snowflake_migration_plan(
-    target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
-) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
-LANGUAGE plpgsql STABLE
-AS $function$
-BEGIN
-    RETURN QUERY
-        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
-        FROM snowflake_internal.migration_plan(ARRAY[target], ARRAY[column_name], online,
-            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
-END
-$function$;
-CREATE FUNCTION snowflake_migration_plan_tables(
-    targets regclass[], column_names name[] DEFAULT NULL, online boolean DEFAULT false
-) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
-LANGUAGE plpgsql STABLE
-AS $function$
-BEGIN
-    RETURN QUERY
-        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
-        FROM snowflake_internal.migration_plan(targets, column_names, online,
-            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
-END
-$function$;
 CREATE OR REPLACE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
 LANGUAGE plpgsql
 AS $procedure$
@@ -6099,6 +6106,9 @@ $function$;
 GRANT SELECT ON snowflake_internal.sequence_columns TO PUBLIC;
 REVOKE EXECUTE ON FUNCTION @extschema@.snowflake_accept_layout() FROM PUBLIC;
 GRANT SELECT ON @extschema@.snowflake_migrations TO PUBLIC;
+COMMENT ON TABLE snowflake_internal.accepted_layout IS 'The layout that the IDs of this database were generated with; written by the extension only. See snowflake_accept_layout()';
+COMMENT ON COLUMN snowflake_internal.accepted_layout.layout IS 'Layout in canonical form';
+COMMENT ON COLUMN snowflake_internal.accepted_layout.accepted_at IS 'Time of the first ID with this layout, or of its acceptance';
 COMMENT ON SEQUENCE snowflake_internal.mark IS
     'The mark: no ID at or above last_value has been issued in this database. Maintained by the extension; not for nextval() or setval()';
 COMMENT ON FUNCTION snowflake_internal.migration_base_type(type_oid oid) IS
@@ -6114,9 +6124,6 @@ COMMENT ON COLUMN snowflake_serial_columns.sequence IS 'Sequence that the column
 COMMENT ON COLUMN snowflake_serial_columns.last_value IS 'Last value of the sequence; NULL before the first one, or if the user may not read the sequence';
 COMMENT ON COLUMN snowflake_serial_columns.percent_used IS 'Percentage of the type''s range that last_value has reached';
 COMMENT ON COLUMN snowflake_serial_columns.referenced_by IS 'Columns that reference the column';
-COMMENT ON TABLE snowflake_internal.accepted_layout IS 'The layout that the IDs of this database were generated with; written by the extension only. See snowflake_accept_layout()';
-COMMENT ON COLUMN snowflake_internal.accepted_layout.layout IS 'Layout in canonical form';
-COMMENT ON COLUMN snowflake_internal.accepted_layout.accepted_at IS 'Time of the first ID with this layout, or of its acceptance';
 COMMENT ON FUNCTION snowflake_internal.copy_nextval() IS
     'Called by COPY in place of snowflake_nextval(), so that it can insert rows in batches';
 COMMENT ON FUNCTION snowflake_explain(id bigint, layout text) IS
@@ -6273,72 +6280,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_table_tree(target regclass, col
     'Used by snowflake_migration_plan: a table, its partitions and its child tables';
 COMMENT ON FUNCTION snowflake_internal.migration_linked_columns(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the columns that hold the same IDs, on any number of levels';
-COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
-    'Used by snowflake_migration_plan: fails unless the caller owns the table';
-COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: the present source of a column''s values';
-COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
-    'Used by snowflake_migrate_revert: the sequence of an identity or serial column';
-COMMENT ON FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: whether the recorded source of a column is its present one';
-COMMENT ON FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name) IS
-    'A step of snowflake_migration_plan: records the sequence of the column, for snowflake_migrate_revert';
-COMMENT ON FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name) IS
-    'Used by snowflake_migrate_revert: records that the migration was reverted';
-COMMENT ON FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: the tables whose highest ID is read from an index, and those that have to be scanned';
-COMMENT ON FUNCTION snowflake_internal.migration_extreme_id(target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text) IS
-    'Used by snowflake_migration_plan: the highest or the lowest ID of a table that satisfies a condition';
-COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name, search_path text, is_locked boolean) IS
-    'Used by snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
-COMMENT ON FUNCTION snowflake_internal.migration_check_rows(target regclass, column_name name, search_path text, is_locked boolean) IS
-    'A step of snowflake_migration_plan: fails unless all IDs are below the first snowflake ID; called before the lock where that takes a scan';
-COMMENT ON FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_obstacles: roles that may insert rows, but may not execute snowflake_nextval()';
-COMMENT ON FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[]) IS
-    'Used by snowflake_internal.migration_recompile: functions that sessions may have compiled with the former types of columns';
-COMMENT ON FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[]) IS
-    'A step of snowflake_migration_plan: makes sessions compile PL/pgSQL functions again, because columns have other types';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: how many locks the statements that rewrite tables take';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_slots() IS
-    'Used by snowflake_migration_plan: for how many transactions the lock table has room';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text) IS
-    'Used by snowflake_migration_plan: more locks than the server has room for';
-COMMENT ON FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migrate: fails if the locks of all statements do not fit';
-COMMENT ON FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], search_path text) IS
-    'Used by snowflake_migration_plan: indexes that PostgreSQL 17 and later cannot build again';
-COMMENT ON FUNCTION snowflake_internal.migration_code_name(name name) IS
-    'Used by snowflake_internal.migration_findings: a name as it is in a function''s body';
-COMMENT ON FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean) IS
-    'Used by snowflake_migration_plan and snowflake_migration_survey: functions, triggers and views that a migration affects';
-COMMENT ON FUNCTION snowflake_internal.migration_warn(targets regclass[], column_names name[], online boolean) IS
-    'Used by snowflake_migration_plan: warns of functions and triggers that the migration breaks, and returns all findings';
-COMMENT ON FUNCTION snowflake_internal.migration_finding_notes(findings jsonb, stage text, relation regclass) IS
-    'Used by snowflake_migration_plan: the findings in the note of a step';
-COMMENT ON FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text) IS
-    'Used by snowflake_migration_plan: the findings in the note of a step of an online plan';
-COMMENT ON FUNCTION snowflake_internal.migration_words(name name) IS
-    'Used by snowflake_migration_references: the words of a name';
-COMMENT ON FUNCTION snowflake_internal.migration_singular(word text) IS
-    'Used by snowflake_migration_references: the singular of an English word';
-COMMENT ON FUNCTION snowflake_migration_references(target regclass, column_name name) IS
-    'Returns the columns and parameters that seem to hold the IDs of a column without a foreign key, with statements that widen them';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_time_limit() IS
-    'Used by snowflake_internal.migration_lock: how long a step of an online migration waits for locks';
-COMMENT ON FUNCTION snowflake_internal.migration_short_wait() IS
-    'Used by snowflake_internal.migration_lock: the longest wait for a lock, in milliseconds';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz) IS
-    'Used by snowflake_internal.migration_lock: reports who holds the lock, and fails after a time limit';
-COMMENT ON FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text) IS
-    'Used by snowflake_migration_plan: locks tables in short attempts, so that other sessions are not blocked for long';
-COMMENT ON FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[]) IS
-    'Used by snowflake_migration_plan: the expressions of constraints, indexes and statistics that use columns of a table';
-COMMENT ON FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[]) IS
-    'Used by snowflake_migration_plan: why expressions do not accept bigint columns';
-COMMENT ON FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_obstacles: constraints and indexes that cannot be rebuilt with a bigint column';
 COMMENT ON FUNCTION snowflake_internal.migration_path_argument() IS
     'Used by snowflake_migration_plan: the argument by which a statement passes its search path on';
 COMMENT ON FUNCTION snowflake_internal.migration_do_block(body text) IS
@@ -6361,6 +6302,76 @@ COMMENT ON FUNCTION snowflake_internal.migration_has_derived_statistics(target r
     'Used by snowflake_migration_plan: whether extended statistics or expressions of indexes depend on a column';
 COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[], roles oid[], search_path text) IS
     'Used by snowflake_internal.migration_swap: runs statements, each with the rights of the owner of its table, or with those of a role';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: how many locks the statements that rewrite tables take';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_slots() IS
+    'Used by snowflake_migration_plan: for how many transactions the lock table has room';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text) IS
+    'Used by snowflake_migration_plan: more locks than the server has room for';
+COMMENT ON FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migrate: fails if the locks of all statements do not fit';
+COMMENT ON FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_obstacles: roles that may insert rows, but may not execute snowflake_nextval()';
+COMMENT ON FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], search_path text) IS
+    'Used by snowflake_migration_plan: indexes that PostgreSQL 17 and later cannot build again';
+COMMENT ON FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[]) IS
+    'Used by snowflake_migration_plan: the expressions of constraints, indexes and statistics that use columns of a table';
+COMMENT ON FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[]) IS
+    'Used by snowflake_migration_plan: why expressions do not accept bigint columns';
+COMMENT ON FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_obstacles: constraints and indexes that cannot be rebuilt with a bigint column';
+COMMENT ON FUNCTION snowflake_internal.migration_code_name(name name) IS
+    'Used by snowflake_internal.migration_findings: a name as it is in a function''s body';
+COMMENT ON FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean) IS
+    'Used by snowflake_migration_plan and snowflake_migration_survey: functions, triggers and views that a migration affects';
+COMMENT ON FUNCTION snowflake_internal.migration_warn(targets regclass[], column_names name[], online boolean) IS
+    'Used by snowflake_migration_plan: warns of functions and triggers that the migration breaks, and returns all findings';
+COMMENT ON FUNCTION snowflake_internal.migration_finding_notes(findings jsonb, stage text, relation regclass) IS
+    'Used by snowflake_migration_plan: the findings in the note of a step';
+COMMENT ON FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text) IS
+    'Used by snowflake_migration_plan: the findings in the note of a step of an online plan';
+COMMENT ON FUNCTION snowflake_internal.migration_words(name name) IS
+    'Used by snowflake_migration_references: the words of a name';
+COMMENT ON FUNCTION snowflake_internal.migration_singular(word text) IS
+    'Used by snowflake_migration_references: the singular of an English word';
+COMMENT ON FUNCTION snowflake_migration_references(target regclass, column_name name) IS
+    'Returns the columns and parameters that seem to hold the IDs of a column without a foreign key, with statements that widen them';
+COMMENT ON FUNCTION snowflake_internal.migration_row_type_users(relations regclass[]) IS
+    'Used by snowflake_internal.migration_row_type_obstacles: what uses the row type of tables';
+COMMENT ON FUNCTION snowflake_internal.migration_row_type_obstacles(relations regclass[], online boolean, recreated regclass[]) IS
+    'Used by snowflake_internal.migration_plan_kind_obstacles: objects that use the row type of a table whose columns are migrated';
+COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
+    'Used by snowflake_migration_plan: fails unless the caller owns the table';
+COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the present source of a column''s values';
+COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
+    'Used by snowflake_migrate_revert: the sequence of an identity or serial column';
+COMMENT ON FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: whether the recorded source of a column is its present one';
+COMMENT ON FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name) IS
+    'A step of snowflake_migration_plan: records the sequence of the column, for snowflake_migrate_revert';
+COMMENT ON FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name) IS
+    'Used by snowflake_migrate_revert: records that the migration was reverted';
+COMMENT ON FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the tables whose highest ID is read from an index, and those that have to be scanned';
+COMMENT ON FUNCTION snowflake_internal.migration_extreme_id(target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text) IS
+    'Used by snowflake_migration_plan: the highest or the lowest ID of a table that satisfies a condition';
+COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name, search_path text, is_locked boolean) IS
+    'Used by snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
+COMMENT ON FUNCTION snowflake_internal.migration_check_rows(target regclass, column_name name, search_path text, is_locked boolean) IS
+    'A step of snowflake_migration_plan: fails unless all IDs are below the first snowflake ID; called before the lock where that takes a scan';
+COMMENT ON FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[]) IS
+    'Used by snowflake_internal.migration_recompile: functions that sessions may have compiled with the former types of columns';
+COMMENT ON FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[]) IS
+    'A step of snowflake_migration_plan: makes sessions compile PL/pgSQL functions again, because columns have other types';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_time_limit() IS
+    'Used by snowflake_internal.migration_lock: how long a step of an online migration waits for locks';
+COMMENT ON FUNCTION snowflake_internal.migration_short_wait() IS
+    'Used by snowflake_internal.migration_lock: the longest wait for a lock, in milliseconds';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz) IS
+    'Used by snowflake_internal.migration_lock: reports who holds the lock, and fails after a time limit';
+COMMENT ON FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text) IS
+    'Used by snowflake_migration_plan: locks tables in short attempts, so that other sessions are not blocked for long';
 COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[]) IS
     'Used by snowflake_migration_plan: the triggers of the foreign keys of some tables';
 COMMENT ON FUNCTION snowflake_internal.migration_trigger_states(relations regclass[]) IS
@@ -6385,6 +6396,16 @@ COMMENT ON FUNCTION snowflake_internal.migration_dependents_note(relations regcl
     'Used by snowflake_migration_plan: the list of what is dropped and re-created, if anything is';
 COMMENT ON FUNCTION snowflake_internal.migration_dependent_obstacles(relations regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: objects that cannot be dropped and created again';
+COMMENT ON FUNCTION snowflake_internal.migration_server_obstacles() IS
+    'Used by snowflake_internal.migration_obstacles: a server that does not issue IDs';
+COMMENT ON FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_obstacles: table ownership';
+COMMENT ON FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name) IS
+    'Used by snowflake_internal.migration_obstacles: properties of the column itself';
+COMMENT ON FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name) IS
+    'Used by snowflake_internal.migration_obstacles: objects that prevent changing the type of a column';
+COMMENT ON FUNCTION snowflake_internal.migration_obstacles(targets regclass[], column_names name[], search_path text) IS
+    'Used by snowflake_migration_plan: obstacles, and how to remove them';
 COMMENT ON FUNCTION snowflake_internal.migration_grants(object_type "char", target text, column_name name, owner oid, schema oid, acl aclitem[]) IS
     'Used by snowflake_internal.migration_dependent_statements: the statements that grant an object''s privileges, with the roles that run them';
 COMMENT ON FUNCTION snowflake_internal.migration_dependent_statements(relations regclass[], column_names name[]) IS
@@ -6411,20 +6432,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb,
     'Used by snowflake_internal.migration_widen: fails unless the objects are as they were';
 COMMENT ON FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text) IS
     'A step of snowflake_migration_plan: widens columns, and drops and re-creates the views and other objects that depend on them';
-COMMENT ON FUNCTION snowflake_internal.migration_server_obstacles() IS
-    'Used by snowflake_internal.migration_obstacles: a server that does not issue IDs';
-COMMENT ON FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_obstacles: table ownership';
-COMMENT ON FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name) IS
-    'Used by snowflake_internal.migration_obstacles: properties of the column itself';
-COMMENT ON FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name) IS
-    'Used by snowflake_internal.migration_obstacles: objects that prevent changing the type of a column';
-COMMENT ON FUNCTION snowflake_internal.migration_obstacles(targets regclass[], column_names name[], search_path text) IS
-    'Used by snowflake_migration_plan: obstacles, and how to remove them';
-COMMENT ON FUNCTION snowflake_internal.migration_row_type_users(relations regclass[]) IS
-    'Used by snowflake_internal.migration_row_type_obstacles: what uses the row type of tables';
-COMMENT ON FUNCTION snowflake_internal.migration_row_type_obstacles(relations regclass[], online boolean, recreated regclass[]) IS
-    'Used by snowflake_internal.migration_plan_kind_obstacles: objects that use the row type of a table whose columns are migrated';
 COMMENT ON FUNCTION snowflake_internal.nextval_support(request internal) IS
     'Planner support function of snowflake_nextval()';
 COMMENT ON FUNCTION snowflake_nextval() IS
@@ -6447,24 +6454,16 @@ COMMENT ON FUNCTION snowflake_internal.migration_shadow_steps(targets regclass[]
     'Used by snowflake_migration_plan: the statements that add shadow columns';
 COMMENT ON FUNCTION snowflake_internal.migration_drop_shadows(targets regclass[], column_names name[]) IS
     'Used by snowflake_migrate_revert: drops shadow columns';
-COMMENT ON FUNCTION snowflake_internal.migration_shadow_indexes(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the indexes of the narrow columns, and those of their shadows';
-COMMENT ON FUNCTION snowflake_internal.migration_index_steps(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statements that build the indexes of shadow columns';
+COMMENT ON FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statements that add and validate the CHECK constraints of shadow columns';
 COMMENT ON FUNCTION snowflake_internal.migration_shadow_foreign_keys(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the foreign keys of the narrow columns, and those of their shadows';
 COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_steps(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the statements that add the foreign keys of shadow columns';
-COMMENT ON FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statistics objects of narrow columns, and those of their shadows';
-COMMENT ON FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statements that create the statistics objects of shadow columns';
-COMMENT ON FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the tables that have to be analyzed as a whole before the swap, and whether they still have to';
-COMMENT ON FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statements that remove counterparts of objects that no longer exist';
-COMMENT ON FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statements that add and validate the CHECK constraints of shadow columns';
+COMMENT ON FUNCTION snowflake_internal.migration_shadow_indexes(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the indexes of the narrow columns, and those of their shadows';
+COMMENT ON FUNCTION snowflake_internal.migration_index_steps(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statements that build the indexes of shadow columns';
 COMMENT ON FUNCTION snowflake_internal.migration_record_backfill(targets regclass[], column_names name[], relation regclass) IS
     'A step of snowflake_migration_plan: records that the rows of a table are to be copied';
 COMMENT ON FUNCTION snowflake_internal.migration_unfinished(targets regclass[], column_names name[]) IS
@@ -6515,6 +6514,14 @@ COMMENT ON PROCEDURE snowflake_migrate_backfill(target regclass, column_name nam
     'A step of snowflake_migration_plan with online => true: copies the narrow columns to their shadow columns in batches, committing each; resumes after an interruption';
 COMMENT ON PROCEDURE snowflake_migrate_pace(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer, is_paused boolean) IS
     'Changes how fast snowflake_migrate_backfill() copies rows, or pauses or resumes it, also while it runs in another session; NULL leaves a setting as it is, max_replay_lag 0 and max_active_sessions -1 remove the limit';
+COMMENT ON FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statistics objects of narrow columns, and those of their shadows';
+COMMENT ON FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statements that create the statistics objects of shadow columns';
+COMMENT ON FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the tables that have to be analyzed as a whole before the swap, and whether they still have to';
+COMMENT ON FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statements that remove counterparts of objects that no longer exist';
 COMMENT ON FUNCTION snowflake_internal.migration_update_obstacles(relation regclass) IS
     'Used by snowflake_internal.migration_online_obstacles: triggers and rules that an UPDATE of every row would fire';
 COMMENT ON FUNCTION snowflake_internal.migration_online_obstacles(targets regclass[], column_names name[]) IS
@@ -6561,6 +6568,10 @@ COMMENT ON FUNCTION snowflake_internal.migration_plan(targets regclass[], column
     'Used by snowflake_migration_plan: the steps for the tables that the caller specifies';
 COMMENT ON FUNCTION snowflake_internal.migration_migrate(targets regclass[], column_names name[], search_path text) IS
     'Used by snowflake_migrate: runs the statements of the plan in order';
+COMMENT ON FUNCTION snowflake_migration_plan(target regclass, column_name name, online boolean) IS
+    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec';
+COMMENT ON FUNCTION snowflake_migration_plan_tables(targets regclass[], column_names name[], online boolean) IS
+    'Returns the remaining migration statements of several tables together: each table is rewritten, or copied, once';
 COMMENT ON FUNCTION snowflake_internal.migration_sequence_options(options jsonb) IS
     'Used by snowflake_migrate_revert: the options of a sequence in the syntax of CREATE SEQUENCE';
 COMMENT ON FUNCTION snowflake_internal.migration_restore_sequence_properties(sequence regclass, origin snowflake_internal.origins) IS
@@ -6587,14 +6598,10 @@ COMMENT ON FUNCTION snowflake_internal.migration_resume_sequence(sequence regcla
     'Used by snowflake_migrate_revert: makes the sequence resume after the old IDs';
 COMMENT ON FUNCTION snowflake_internal.migration_revert(target regclass, column_name name, search_path text) IS
     'Used by snowflake_migrate_revert: restores the sequence of a migrated column';
-COMMENT ON FUNCTION snowflake_audit(target regclass, column_name name, expected_nodes integer[], first_id bigint) IS
-    'Checks the IDs in a column: one row for each kind of problem, with the number of IDs and the largest; no rows if there is none. Values below first_id are old; the default is the first snowflake ID of a migrated column, as recorded';
 COMMENT ON PROCEDURE snowflake_migrate_revert(target regclass, column_name name) IS
     'Restores the sequence of a migrated column, or cancels an unfinished online migration';
-COMMENT ON FUNCTION snowflake_migration_plan(target regclass, column_name name, online boolean) IS
-    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec';
-COMMENT ON FUNCTION snowflake_migration_plan_tables(targets regclass[], column_names name[], online boolean) IS
-    'Returns the remaining migration statements of several tables together: each table is rewritten, or copied, once';
+COMMENT ON FUNCTION snowflake_audit(target regclass, column_name name, expected_nodes integer[], first_id bigint) IS
+    'Checks the IDs in a column: one row for each kind of problem, with the number of IDs and the largest; no rows if there is none. Values below first_id are old; the default is the first snowflake ID of a migrated column, as recorded';
 COMMENT ON PROCEDURE snowflake_migrate(target regclass, column_name name) IS
     'Migrates a column to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan';
 COMMENT ON PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[]) IS
