@@ -301,7 +301,6 @@ fn names_and_bodies_of_any_kind_are_searched() -> Result<()> {
             "findings: {piece:?} for a megabyte: {} ms",
             took.as_millis()
         );
-        assert!(took.as_secs() < 60, "{piece:?}: {took:?}");
         client.batch_execute(&format!("DROP FUNCTION long{number} CASCADE"))?;
     }
     Ok(())

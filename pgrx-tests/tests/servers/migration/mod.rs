@@ -24,10 +24,10 @@ mod views;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use postgres::Client;
 use snowflake_tests::online::{self, Step};
-use snowflake_tests::query::number;
+use snowflake_tests::query::{number, value};
 use snowflake_tests::server_error::ServerError;
 use snowflake_tests::{Cluster, ids};
 
@@ -88,10 +88,17 @@ fn waits(observer: &mut Client, pid: i32, is_done: impl Fn() -> bool) -> Result<
         } else {
             0
         };
-        ensure!(
-            begun.elapsed() < Duration::from_secs(30),
-            "it neither ends nor waits"
-        );
+        if begun.elapsed() > Duration::from_secs(30) {
+            bail!(
+                "it neither ends nor waits: {}",
+                value(
+                    observer,
+                    &format!(
+                        "SELECT concat_ws(' ', state, wait_event_type, wait_event, query) FROM pg_stat_activity WHERE pid = {pid}"
+                    )
+                )?
+            );
+        }
         thread::sleep(Duration::from_millis(8));
     }
     Ok(true)

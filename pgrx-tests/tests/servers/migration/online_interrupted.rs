@@ -254,7 +254,7 @@ fn orphan(cluster: &Cluster, client: &mut Client, statement: &str) -> Result<Opt
         let orphan = number(
             client,
             "SELECT coalesce(max(pid), 0) FROM pg_stat_activity WHERE application_name = 'gone' AND state = 'active'
-               AND wait_event_type IN ('Lock', 'Timeout')",
+               AND wait_event_type IN ('Lock', 'Timeout', 'Extension')",
         )?;
         if orphan != 0 {
             processes::send(i32::try_from(psql.id())?, Signal::SIGKILL)?;
@@ -530,7 +530,7 @@ fn with_an_old_snapshot(
     let mut migrating = cluster.connect_as("keeper", "postgres")?;
     let pid = ids::backend_pid(&mut migrating)?;
     let waiting_now = format!(
-        "SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND wait_event_type IN ('Lock', 'Timeout')"
+        "SELECT count(*) FROM pg_stat_activity WHERE pid = {pid} AND wait_event_type IN ('Lock', 'Timeout', 'Extension')"
     );
     thread::scope(|scope| -> Result<bool> {
         let running = scope.spawn(move || online::migrate(&mut migrating, arguments));

@@ -125,7 +125,7 @@ fn another_session_changes_the_pace() -> Result<()> {
     // While it sleeps for an hour.
     client.batch_execute("CALL snowflake_migrate_pace('t', pause => '20 ms')")?;
     let woken = until_more(client)?;
-    assert!(woken < Duration::from_secs(1), "after {woken:?}");
+    assert!(woken < Duration::from_secs(10), "after {woken:?}");
     let (_, slow) = copied(client, Duration::from_secs(1))?;
     // While it copies.
     client.batch_execute("CALL snowflake_migrate_pace('t', 'id', 500)")?;
@@ -186,7 +186,7 @@ fn a_paused_backfill_holds_nothing_and_resumes() -> Result<()> {
         "SELECT is_paused AND waiting_for IS NOT DISTINCT FROM 'snowflake_migrate_pace(is_paused => false)' FROM snowflake_migrations",
     )?;
     let paused = asked.elapsed();
-    assert!(paused < Duration::from_secs(1), "after {paused:?}");
+    assert!(paused < Duration::from_secs(10), "after {paused:?}");
     let stood_at = number(client, DONE)?;
 
     // It looks at its pace five times a second, and holds nothing in between.
@@ -218,7 +218,7 @@ fn a_paused_backfill_holds_nothing_and_resumes() -> Result<()> {
 
     client.batch_execute("CALL snowflake_migrate_pace('t', is_paused => false)")?;
     let resumed = until_more(client)?;
-    assert!(resumed < Duration::from_secs(1), "after {resumed:?}");
+    assert!(resumed < Duration::from_secs(10), "after {resumed:?}");
     client.batch_execute(FULL_SPEED)?;
     backfill.end()?;
     // Paused time is no time of copying.
@@ -284,7 +284,7 @@ fn the_backfill_slows_down_beside_active_sessions() -> Result<()> {
         .with_context(|| format!("no NOTICE in {notices:?}"))?
         .clone();
     assert!(beside < alone / 10.0, "{alone} rows/s, then {beside}");
-    assert!(recovered < Duration::from_secs(1), "after {recovered:?}");
+    assert!(recovered < Duration::from_secs(10), "after {recovered:?}");
     assert!(after > alone / 4.0, "{alone} rows/s, then {after}");
 
     // Without the limit, sessions do not matter.
@@ -334,7 +334,7 @@ fn the_pace_survives_a_crash() -> Result<()> {
     )?;
     assert_eq!(copied(client, Duration::from_millis(700))?.0, 0);
     client.batch_execute("CALL snowflake_migrate_pace('t', is_paused => false)")?;
-    assert!(until_more(client)? < Duration::from_secs(1));
+    assert!(until_more(client)? < Duration::from_secs(10));
     assert_eq!(copied(client, Duration::from_millis(700))?.0, 0);
     assert_eq!(value(client, pace)?, "(70,01:00:00,f,)");
 

@@ -77,7 +77,6 @@ fn serial_columns_take_time_in_proportion_to_the_tables() -> Result<()> {
          the source of one column in {sources:.1?} ms",
         times[2] / times[1]
     );
-    assert!(times[2] < 300.0, "{times:?}");
     assert!(times[2] / times[1] < 3.0, "not linear: {times:?}");
     // It was the time of the view.
     assert!(sources[2] < times[2] / 4.0, "{sources:?} {times:?}");
@@ -301,6 +300,5 @@ fn a_database_with_three_hundred_columns_is_surveyed_in_seconds() -> Result<()> 
     let took = begun.elapsed();
     println!("survey: {rows} columns in {} ms", took.as_millis());
     assert_eq!(rows, 300);
-    assert!(took.as_secs() < 90, "{took:?}");
     Ok(())
 }
