@@ -48,12 +48,12 @@ impl Found {
             let start = usize::try_from(location)
                 .ok()
                 .and_then(|location| location.checked_sub(BEFORE.len()));
-            if let (1, Some(name), Some(start)) = (names.len(), names.get_ptr(0), start) {
-                if is_a(name, pg_sys::NodeTag::T_String) {
-                    let name = CStr::from_ptr((*name.cast::<pg_sys::String>()).sval).to_owned();
-                    self.names.push(PlainName { start, kind, name });
-                    return;
-                }
+            if let (1, Some(name), Some(start)) = (names.len(), names.get_ptr(0), start)
+                && is_a(name, pg_sys::NodeTag::T_String)
+            {
+                let name = CStr::from_ptr((*name.cast::<pg_sys::String>()).sval).to_owned();
+                self.names.push(PlainName { start, kind, name });
+                return;
             }
         }
         // A qualified column, or a star.

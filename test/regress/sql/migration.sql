@@ -38,11 +38,18 @@ INSERT INTO customers (name) VALUES ('three');
 INSERT INTO invoices (customer_id) SELECT id FROM customers WHERE name = 'three';
 SELECT count(*) FROM invoices JOIN customers ON customers.id = customer_id;
 -- What prevents a migration is named before anything changes.
-CREATE VIEW open_invoices AS SELECT number FROM invoices;
+ALTER TABLE invoices ADD COLUMN half int GENERATED ALWAYS AS (number / 2) STORED;
 SELECT step, statement, lock_level, note FROM snowflake_migration_plan('invoices');
 CALL snowflake_migrate('invoices');
-DROP VIEW open_invoices;
+ALTER TABLE invoices DROP COLUMN half;
+-- A view is dropped and created again, in the statement that changes the type.
+CREATE VIEW open_invoices AS SELECT number FROM invoices;
+COMMENT ON VIEW open_invoices IS 'not paid';
+SELECT step, pg_temp.shown(statement) AS statement, lock_level, rewrites FROM snowflake_migration_plan('invoices');
 CALL snowflake_migrate('invoices');
+SELECT format_type(atttypid, atttypmod) AS type, obj_description('open_invoices'::regclass) AS comment
+FROM pg_attribute WHERE attrelid = 'open_invoices'::regclass AND attname = 'number';
+DROP VIEW open_invoices;
 -- Reverting: the sequence resumes after the numbers, the IDs stay.
 CALL snowflake_migrate_revert('tickets');
 INSERT INTO tickets (note) VALUES ('has a number again') RETURNING id;
