@@ -150,7 +150,7 @@ extension_sql_file!(
     ]
 );
 extension_sql_file!(
-    "../sql/internal/migration/rebuilding.sql",
+    "../sql/internal/migration/obstacles/rebuilding.sql",
     name = "migration_rebuilding",
     requires = [
         "migration_columns",
@@ -163,7 +163,7 @@ extension_sql_file!(
     requires = ["migration_origins"]
 );
 extension_sql_file!(
-    "../sql/internal/migration/roles.sql",
+    "../sql/internal/migration/obstacles/roles.sql",
     name = "migration_roles",
     requires = ["migration_columns"]
 );
@@ -176,7 +176,7 @@ extension_sql_file!(
     ]
 );
 extension_sql_file!(
-    "../sql/internal/migration/obstacles.sql",
+    "../sql/internal/migration/obstacles/all.sql",
     name = "migration_obstacles",
     requires = [
         "migration_dependents",
@@ -188,7 +188,7 @@ extension_sql_file!(
     ]
 );
 extension_sql_file!(
-    "../sql/internal/migration/row_types.sql",
+    "../sql/internal/migration/obstacles/row_types.sql",
     name = "migration_row_types",
     requires = ["migration_columns"]
 );
@@ -306,12 +306,12 @@ extension_sql_file!(
     ]
 );
 extension_sql_file!(
-    "../sql/internal/migration/lock_table.sql",
+    "../sql/internal/migration/obstacles/lock_table.sql",
     name = "migration_lock_table",
     requires = ["migration_columns"]
 );
 extension_sql_file!(
-    "../sql/internal/migration/index_functions.sql",
+    "../sql/internal/migration/obstacles/index_functions.sql",
     name = "migration_index_functions",
     requires = ["migration_columns"]
 );
