@@ -9,7 +9,7 @@
 -- name of one.
 CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
 RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     WITH RECURSIVE tree (oid) AS (
         SELECT r.relation::oid FROM unnest(relations) AS r (relation)

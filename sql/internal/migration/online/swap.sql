@@ -493,7 +493,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_swap_locked(targets regclass[],
 -- held only for the changes.
 CREATE FUNCTION snowflake_internal.migration_swap(targets regclass[], column_names name[], search_path text DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
 DECLARE
     relations CONSTANT regclass[] := snowflake_internal.migration_swap_relations(targets, column_names);
