@@ -272,10 +272,10 @@ CREATE FUNCTION snowflake_internal.migration_calls(body text) RETURNS text
 CREATE FUNCTION snowflake_internal.migration_code(body text) RETURNS text
     STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_code_wrapper';
 CREATE FUNCTION snowflake_internal.migration_guard() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_guard_wrapper';
-CREATE FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) RETURNS bigint
-    STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_first_id_of_wrapper';
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_end(target regclass, column_name name) RETURNS void
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_end_wrapper';
+CREATE FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) RETURNS bigint
+    STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_first_id_of_wrapper';
 CREATE FUNCTION snowflake_internal.migration_keep_origin(origin snowflake_internal.origins) RETURNS void
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_keep_origin_wrapper';
 CREATE FUNCTION snowflake_internal.migration_keep_pace(pace snowflake_internal.pace) RETURNS void
@@ -551,6 +551,160 @@ AS $function$
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     WHERE a.attinhcount = 0
 $function$;
+CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
+RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH part AS (
+        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+        WHERE r.is_narrow
+        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
+    )
+    SELECT p.relation, sum(CASE p.relkind WHEN 'p' THEN 1 ELSE 5 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
+               + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
+                  FROM pg_index AS i WHERE i.indrelid = p.part)
+               + (SELECT 3 * count(*) FROM pg_constraint AS k
+                  WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
+                                             OR k.confrelid = p.part AND k.confkey && p.attributes))
+               -- Tables have such constraints since PostgreSQL 18.
+               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
+    FROM part AS p
+    GROUP BY p.relation
+$function$;
+CREATE FUNCTION snowflake_internal.migration_lock_slots()
+RETURNS bigint LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    -- From PostgreSQL 18 on, autovacuum_worker_slots; and 2 more processes.
+    SELECT current_setting('max_connections')::bigint + current_setting('max_worker_processes')::bigint
+           + current_setting('max_wal_senders')::bigint + current_setting('max_prepared_transactions')::bigint
+           + coalesce(current_setting('autovacuum_worker_slots', true)::bigint + 1, current_setting('autovacuum_max_workers')::bigint) + 1
+$function$;
+CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
+           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
+                  ceil(needed::numeric / s.slots)), '55000'
+    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
+                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
+    WHERE needed > 1.7 * s.slots * s.per_transaction + 520
+$function$;
+CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    too_many record;
+BEGIN
+    SELECT o.* INTO too_many
+    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
+    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
+    IF FOUND THEN
+        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
+            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
+                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
+    END IF;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_short_wait()
+RETURNS integer LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
+                                                  ELSE nullif(s.setting::integer, 0) END)))
+    FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout')
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz)
+RETURNS timestamptz LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    time_limit CONSTANT interval := snowflake_internal.migration_lock_time_limit();
+    wanted text;
+    holders text;
+BEGIN
+    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
+        RETURN told;
+    END IF;
+    SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
+    FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
+    -- A prepared transaction has no process, but a lock on its transaction ID.
+    SELECT concat_ws(' and ', 'processes ' || string_agg(DISTINCT l.pid::text, ', '),
+                     'prepared transactions ' || string_agg(DISTINCT quote_literal(p.gid), ', '))
+    INTO holders
+    FROM pg_locks AS l
+    LEFT JOIN pg_locks AS x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.granted
+                           AND x.virtualtransaction = l.virtualtransaction
+    LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid
+    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
+      AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+      AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
+    holders := nullif(holders, '');
+    IF clock_timestamp() - begun > time_limit THEN
+        RAISE EXCEPTION 'could not lock % within %', wanted, time_limit
+            USING ERRCODE = 'lock_not_available',
+                  DETAIL = coalesce('Held by ' || holders || '.', 'Other transactions kept locking it.'),
+                  HINT = 'See pg_stat_activity for what they are doing'
+                         || CASE WHEN holders LIKE '%prepared transactions %'
+                                 THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
+                         || '. Run it again when they have ended.';
+    END IF;
+    RAISE NOTICE 'waiting for a lock on %', wanted
+        USING DETAIL = coalesce('Held by ' || holders || '.', 'No process holds it at this moment.');
+    RETURN clock_timestamp();
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- The longest time of one attempt for all tables together.
+    longest_wait CONSTANT integer := snowflake_internal.migration_short_wait();
+    wanted CONSTANT regclass[] := ARRAY(
+        SELECT r.relation
+        FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
+        ORDER BY r.relation::oid);
+    started_at CONSTANT timestamptz := clock_timestamp();
+    last_notice_at timestamptz := started_at;
+    attempt_started_at timestamptz;
+    pause double precision := 0.25;
+    table_to_lock regclass;
+BEGIN
+    IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
+        RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
+    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        -- The checks under the lock have to see the present state.
+        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
+                  HINT = 'SET default_transaction_isolation = ''read committed''.';
+    END IF;
+    LOOP
+        BEGIN
+            attempt_started_at := clock_timestamp();
+            FOREACH table_to_lock IN ARRAY wanted LOOP
+                PERFORM set_config('lock_timeout', greatest(1,
+                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - attempt_started_at)))::integer::text, true);
+                PERFORM snowflake_internal.migration_lock_table(table_to_lock, mode);
+            END LOOP;
+            PERFORM set_config('lock_timeout', longest_wait::text, true);
+            RETURN;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            NULL;
+        END;
+        last_notice_at := snowflake_internal.migration_lock_missed(relations, mode, started_at, last_notice_at);
+        PERFORM pg_sleep(pause * (0.5 + random()));
+        pause := least(pause * 1.5, 2);
+    END LOOP;
+END
+$function$;
 CREATE FUNCTION snowflake_internal.migration_path_argument()
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -670,169 +824,879 @@ BEGIN
     END LOOP;
 END
 $function$;
-CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
-RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION snowflake_internal.migration_dependent_node(class oid, object oid, OUT node_class oid, OUT node oid)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
-    WITH part AS (
-        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        JOIN pg_class AS c ON c.oid = f.relation
-        WHERE r.is_narrow
-        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
+    SELECT coalesce((SELECT 'pg_class'::regclass::oid FROM pg_rewrite AS w WHERE w.oid = object AND w.rulename = '_RETURN' AND class = 'pg_rewrite'::regclass), class),
+           coalesce((SELECT w.ev_class FROM pg_rewrite AS w WHERE w.oid = object AND w.rulename = '_RETURN' AND class = 'pg_rewrite'::regclass), object)
+$function$;
+CREATE FUNCTION snowflake_internal.migration_direct_dependents(relations regclass[], column_names name[])
+RETURNS TABLE (relation regclass, class oid, object oid) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT DISTINCT given.relation, n.node_class, n.node
+    FROM unnest(relations, column_names) AS given (relation, column_name)
+    CROSS JOIN LATERAL snowflake_internal.migration_table_tree(given.relation, given.column_name) AS f
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
+    CROSS JOIN LATERAL snowflake_internal.migration_dependent_node(d.classid, d.objid) AS n
+    WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_policy'::regclass, 'pg_proc'::regclass)
+       OR d.classid = 'pg_trigger'::regclass AND EXISTS (SELECT FROM pg_trigger AS t WHERE t.oid = d.objid AND NOT t.tgisinternal)
+$function$;
+CREATE FUNCTION snowflake_internal.migration_dependents(relations regclass[], column_names name[])
+RETURNS TABLE (
+    place integer, kind text, class oid, object oid, relation regclass, owner oid, schema oid, identity text, is_extended boolean
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH RECURSIVE edge (above_class, above, class, object) AS (
+        SELECT 0::oid, 0::oid, n.class, n.object FROM snowflake_internal.migration_direct_dependents(relations, column_names) AS n
+      UNION
+        SELECT e.class, e.object, n.node_class, n.node
+        FROM edge AS e
+        JOIN pg_depend AS d ON d.refclassid = e.class AND d.refobjid = e.object
+        CROSS JOIN LATERAL snowflake_internal.migration_dependent_node(d.classid, d.objid) AS n
+        WHERE (n.node_class, n.node) <> (e.class, e.object)
+    ), node AS MATERIALIZED (
+        SELECT DISTINCT e.class, e.object FROM edge AS e
+    ), path (class, object, length) AS (
+        SELECT e.class, e.object, 1 FROM edge AS e WHERE e.above = 0
+      UNION
+        SELECT e.class, e.object, p.length + 1
+        FROM path AS p JOIN edge AS e ON e.above_class = p.class AND e.above = p.object
+        -- Without a circle, no path is longer than the number of nodes.
+        WHERE p.length <= 2 * (SELECT count(*) FROM node)
+    ), placed AS (
+        SELECT p.class, p.object, CASE WHEN max(p.length) <= (SELECT count(*) FROM node) THEN max(p.length) END AS place
+        FROM path AS p GROUP BY p.class, p.object
     )
-    SELECT p.relation, sum(CASE p.relkind WHEN 'p' THEN 1 ELSE 5 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
-               + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
-                  FROM pg_index AS i WHERE i.indrelid = p.part)
-               + (SELECT 3 * count(*) FROM pg_constraint AS k
-                  WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
-                                             OR k.confrelid = p.part AND k.confkey && p.attributes))
-               -- Tables have such constraints since PostgreSQL 18.
-               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
-    FROM part AS p
-    GROUP BY p.relation
+    SELECT p.place,
+           CASE WHEN p.class = 'pg_class'::regclass
+                THEN CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'
+                                    WHEN 'i' THEN CASE t.relkind WHEN 'm' THEN 'index' WHEN 't' THEN NULL ELSE 'other' END
+                                    WHEN 't' THEN NULL ELSE 'other' END
+                WHEN p.class = 'pg_rewrite'::regclass THEN 'rule'
+                WHEN p.class = 'pg_policy'::regclass THEN 'policy'
+                WHEN p.class = 'pg_trigger'::regclass THEN CASE WHEN g.tgisinternal THEN 'other' WHEN g.tgparentid <> 0 THEN 'trigger of a partition' ELSE 'trigger' END
+                WHEN p.class = 'pg_proc'::regclass THEN CASE WHEN f.prokind = 'a' THEN 'other' ELSE 'function' END
+                WHEN p.class = 'pg_attrdef'::regclass AND t.relkind = 'v' THEN 'default'
+                WHEN p.class = 'pg_statistic_ext'::regclass AND t.relkind = 'm' THEN 'statistics'
+                WHEN p.class = 'pg_type'::regclass
+                     AND EXISTS (SELECT FROM pg_type AS y JOIN pg_type AS e ON e.oid IN (y.oid, y.typelem) JOIN pg_class AS v ON v.oid = e.typrelid
+                                 WHERE y.oid = p.object AND y.typtype IN ('c', 'b') AND v.relkind IN ('v', 'm')) THEN NULL
+                -- That of a constraint trigger.
+                WHEN p.class = 'pg_constraint'::regclass AND EXISTS (SELECT FROM pg_constraint AS k WHERE k.oid = p.object AND k.contype = 't') THEN NULL
+                ELSE 'other' END,
+           p.class, p.object, coalesce(t.oid, c.oid)::regclass,
+           coalesce(x.stxowner, f.proowner, t.relowner, c.relowner), coalesce(x.stxnamespace, f.pronamespace, c.relnamespace, t.relnamespace),
+           i.type || ' ' || i.identity,
+           EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = p.class AND d.objid = p.object AND d.deptype = 'e')
+    FROM placed AS p
+    LEFT JOIN pg_class AS c ON p.class = 'pg_class'::regclass AND c.oid = p.object
+    LEFT JOIN pg_index AS ix ON ix.indexrelid = c.oid
+    LEFT JOIN pg_rewrite AS w ON p.class = 'pg_rewrite'::regclass AND w.oid = p.object
+    LEFT JOIN pg_policy AS o ON p.class = 'pg_policy'::regclass AND o.oid = p.object
+    LEFT JOIN pg_trigger AS g ON p.class = 'pg_trigger'::regclass AND g.oid = p.object
+    LEFT JOIN pg_attrdef AS q ON p.class = 'pg_attrdef'::regclass AND q.oid = p.object
+    LEFT JOIN pg_statistic_ext AS x ON p.class = 'pg_statistic_ext'::regclass AND x.oid = p.object
+    LEFT JOIN pg_proc AS f ON p.class = 'pg_proc'::regclass AND f.oid = p.object
+    LEFT JOIN pg_class AS t ON t.oid = coalesce(ix.indrelid, w.ev_class, o.polrelid, g.tgrelid, q.adrelid, x.stxrelid)
+    CROSS JOIN LATERAL pg_identify_object(p.class, p.object, 0) AS i
 $function$;
-CREATE FUNCTION snowflake_internal.migration_lock_slots()
-RETURNS bigint LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION snowflake_internal.migration_dependent_relations(relations regclass[], column_names name[])
+RETURNS regclass[] LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
-    -- From PostgreSQL 18 on, autovacuum_worker_slots; and 2 more processes.
-    SELECT current_setting('max_connections')::bigint + current_setting('max_worker_processes')::bigint
-           + current_setting('max_wal_senders')::bigint + current_setting('max_prepared_transactions')::bigint
-           + coalesce(current_setting('autovacuum_worker_slots', true)::bigint + 1, current_setting('autovacuum_max_workers')::bigint) + 1
+    SELECT ARRAY(
+        SELECT d.relation
+        FROM snowflake_internal.migration_dependents(relations, column_names) AS d
+        JOIN pg_class AS c ON c.oid = d.relation AND c.relkind IN ('r', 'p', 'v', 'm')
+        WHERE d.kind <> 'other'
+        GROUP BY d.relation
+        ORDER BY max(d.place) DESC NULLS FIRST, d.relation::oid)
 $function$;
-CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
+CREATE FUNCTION snowflake_internal.migration_dependents_note(relations regclass[], column_names name[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT 'drops and re-creates ' || string_agg(
+               d.identity || CASE WHEN d.kind = 'materialized view' THEN (SELECT CASE WHEN c.relispopulated
+                   THEN format(' with its data (%s now)', pg_size_pretty(pg_total_relation_size(c.oid))) ELSE ' without data' END
+                   FROM pg_class AS c WHERE c.oid = d.object) ELSE '' END, ', ' ORDER BY d.place, d.identity)
+    FROM snowflake_internal.migration_dependents(relations, column_names) AS d
+    WHERE d.kind NOT IN ('other', 'trigger of a partition', 'index', 'default', 'statistics')
+$function$;
+CREATE FUNCTION snowflake_internal.migration_dependent_obstacles(relations regclass[], column_names name[])
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH dependent AS MATERIALIZED (
+        SELECT d.*, pg_get_userbyid(d.owner) AS owner_name,
+               -- From PostgreSQL 16 on, a member may lack the right to become a role.
+               pg_has_role(d.owner, 'USAGE')
+                   AND pg_has_role(d.owner, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END) AS is_own
+        FROM snowflake_internal.migration_dependents(relations, column_names) AS d
+        WHERE d.kind IS NOT NULL
+    ), granted AS MATERIALIZED (
+        SELECT DISTINCT d.identity, g.grantor
+        FROM dependent AS d
+        LEFT JOIN pg_class AS c ON d.class = 'pg_class'::regclass AND c.oid = d.object
+        LEFT JOIN pg_proc AS f ON d.class = 'pg_proc'::regclass AND f.oid = d.object
+        CROSS JOIN LATERAL (
+            SELECT x.grantor FROM aclexplode(coalesce(c.relacl, f.proacl)) AS x
+          UNION
+            SELECT x.grantor FROM pg_attribute AS a CROSS JOIN LATERAL aclexplode(a.attacl) AS x WHERE a.attrelid = c.oid
+        ) AS g
+        WHERE d.kind <> 'other' AND g.grantor <> d.owner
+    ), found (rank, obstacle, remedy, code) AS (
+        SELECT 1, format('%s cannot be dropped and created again, but depends on the column or on a view of it', d.identity),
+               'Drop it, and create it again after the column is widened.', '55000'
+        FROM dependent AS d WHERE d.kind = 'other'
+      UNION ALL
+        SELECT 1, format('%s belongs to an extension', d.identity),
+               'Drop the extension, and create it again after the column is widened.', '55000'
+        FROM dependent AS d WHERE d.is_extended
+      UNION ALL
+        SELECT 2, format('%s depends on itself through other views or functions', d.identity),
+               'Drop it, and create it again after the column is widened.', '55000'
+        FROM dependent AS d WHERE d.place IS NULL AND d.kind <> 'other'
+      UNION ALL
+        SELECT 3, format('%s belongs to the temporary schema of another session', d.identity),
+               'Wait until that session has ended.', '55000'
+        FROM dependent AS d WHERE d.kind <> 'other' AND pg_is_other_temp_schema(d.schema)
+      UNION ALL
+        SELECT 3, format('%s is temporary and belongs to role %I', d.identity, d.owner_name),
+               'Drop it, or run the migration as that role.', '55000'
+        FROM dependent AS d
+        WHERE d.kind IN ('view', 'function') AND d.schema = pg_my_temp_schema() AND d.owner_name <> current_user
+      UNION ALL
+        SELECT 4, format('index %s is not valid', d.object::regclass), 'Drop it, or REINDEX it.', '55000'
+        FROM dependent AS d JOIN pg_index AS i ON i.indexrelid = d.object AND NOT i.indisvalid
+        WHERE d.kind = 'index'
+      UNION ALL
+        SELECT DISTINCT 5, format('must be owner of %s', d.identity),
+               format('It has to be dropped and created again: run it as a member of %I, or as a superuser.', d.owner_name), '42501'
+        FROM dependent AS d WHERE d.kind <> 'other' AND NOT d.is_own
+      UNION ALL
+        SELECT DISTINCT 6, format('permission denied for schema %I', n.nspname),
+               format('GRANT CREATE, USAGE ON SCHEMA %I TO %I, which owns %s and has to create it again.', n.nspname, d.owner_name, d.identity), '42501'
+        FROM dependent AS d JOIN pg_namespace AS n ON n.oid = d.schema
+        WHERE d.kind IN ('view', 'materialized view', 'function', 'statistics', 'index') AND d.is_own
+          AND n.oid IS DISTINCT FROM pg_my_temp_schema()
+          AND NOT (has_schema_privilege(d.owner, n.oid, 'CREATE') AND has_schema_privilege(d.owner, n.oid, 'USAGE'))
+      UNION ALL
+        SELECT DISTINCT 7, format('privileges on %s were granted by role %I', g.identity, pg_get_userbyid(g.grantor)),
+               format('They have to be granted again: run it as a member of %I, or as a superuser, or have them revoked.', pg_get_userbyid(g.grantor)), '42501'
+        FROM granted AS g
+        WHERE NOT (pg_has_role(g.grantor, 'USAGE')
+                   AND pg_has_role(g.grantor, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END))
+    )
+    SELECT f.obstacle, f.remedy, f.code FROM found AS f ORDER BY f.rank, f.obstacle
+$function$;
+CREATE FUNCTION snowflake_internal.migration_grants(
+    object_type "char", target text, column_name name, owner oid, schema oid, acl aclitem[]
+) RETURNS TABLE (place bigint, role oid, statement text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH RECURSIVE by_default AS MATERIALIZED (
+        SELECT x.grantee
+        FROM pg_default_acl AS f CROSS JOIN LATERAL aclexplode(f.defaclacl) AS x
+        WHERE column_name IS NULL AND f.defaclrole = owner AND f.defaclobjtype = object_type AND f.defaclnamespace IN (0, schema)
+    ), item AS MATERIALIZED (
+        SELECT i.place, x.grantor, x.grantee, x.privilege_type, x.is_grantable
+        FROM unnest(CASE WHEN acl IS NOT NULL THEN acl
+                         WHEN column_name IS NULL
+                              AND EXISTS (SELECT FROM pg_default_acl AS f
+                                          WHERE f.defaclrole = owner AND f.defaclobjtype = object_type AND f.defaclnamespace IN (0, schema))
+                         THEN acldefault(object_type, owner) END) WITH ORDINALITY AS i (item, place)
+        CROSS JOIN LATERAL aclexplode(ARRAY[i.item]) AS x
+    ), grantor (role, level) AS (
+        SELECT owner, 0
+      UNION
+        SELECT i.grantee, g.level + 1 FROM grantor AS g JOIN item AS i ON i.grantor = g.role AND i.is_grantable WHERE g.level < 20
+    ), level AS (
+        SELECT g.role, min(g.level) AS level FROM grantor AS g GROUP BY g.role
+    )
+    SELECT 0, owner, format('REVOKE ALL ON %s FROM %s CASCADE', target,
+                            (SELECT string_agg(DISTINCT CASE r.role WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(r.role)) END, ', ')
+                             FROM (SELECT owner UNION SELECT 0 UNION SELECT b.grantee FROM by_default AS b) AS r (role)))
+    WHERE column_name IS NULL AND (acl IS NOT NULL OR EXISTS (SELECT FROM item))
+  UNION ALL
+    SELECT row_number() OVER (ORDER BY coalesce(l.level, 100), i.place, i.is_grantable), i.grantor,
+           format('GRANT %s ON %s TO %s%s',
+                  string_agg(i.privilege_type || coalesce(' (' || quote_ident(column_name) || ')', ''), ', '), target,
+                  CASE i.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(i.grantee)) END,
+                  CASE WHEN i.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
+    FROM item AS i LEFT JOIN level AS l ON l.role = i.grantor
+    GROUP BY i.place, i.grantor, i.grantee, i.is_grantable, l.level
+$function$;
+CREATE FUNCTION snowflake_internal.migration_dependent_statements(relations regclass[], column_names name[])
+RETURNS TABLE (phase integer, role oid, statement text, identity text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3
+SET quote_all_identifiers = off
+AS $function$
+    WITH dependent AS MATERIALIZED (
+        SELECT d.*, snowflake_internal.migration_name(d.relation) AS quoted_name,
+               CASE d.kind
+                   WHEN 'view' THEN 'VIEW ' || snowflake_internal.migration_name(d.relation)
+                   WHEN 'materialized view' THEN 'MATERIALIZED VIEW ' || snowflake_internal.migration_name(d.relation)
+                   WHEN 'index' THEN 'INDEX ' || snowflake_internal.migration_name(d.object::regclass)
+                   WHEN 'rule' THEN (SELECT format('RULE %I ON ', w.rulename) FROM pg_rewrite AS w WHERE w.oid = d.object) || snowflake_internal.migration_name(d.relation)
+                   WHEN 'policy' THEN (SELECT format('POLICY %I ON ', p.polname) FROM pg_policy AS p WHERE p.oid = d.object) || snowflake_internal.migration_name(d.relation)
+                   WHEN 'function' THEN format('ROUTINE %s', d.object::regprocedure)
+                   WHEN 'statistics' THEN (SELECT format('STATISTICS %I.%I', n.nspname, x.stxname) FROM pg_statistic_ext AS x
+                                           JOIN pg_namespace AS n ON n.oid = x.stxnamespace WHERE x.oid = d.object)
+                   WHEN 'default' THEN (SELECT format('VIEW %s ALTER COLUMN %I', snowflake_internal.migration_name(d.relation), a.attname)
+                                        FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE f.oid = d.object)
+                   ELSE (SELECT format('TRIGGER %I ON ', t.tgname) FROM pg_trigger AS t WHERE t.oid = d.object) || snowflake_internal.migration_name(d.relation)
+               END AS sql_name
+        FROM snowflake_internal.migration_dependents(relations, column_names) AS d
+        WHERE d.kind <> 'other'
+    ), relation AS MATERIALIZED (
+        SELECT d.*, c.relkind, c.reloptions, c.relacl, c.reltablespace, c.relam, c.reltoastrelid, c.relispopulated, c.reltuples, pg_get_viewdef(c.oid) AS definition,
+               (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns,
+               (SELECT string_agg(o.text, ', ') FROM (
+                    SELECT format('%I = %L', v.option_name, v.option_value) AS text FROM pg_options_to_table(c.reloptions) AS v
+                  UNION ALL
+                    SELECT format('toast.%I = %L', v.option_name, v.option_value) FROM pg_class AS t CROSS JOIN LATERAL pg_options_to_table(t.reloptions) AS v
+                    WHERE t.oid = c.reltoastrelid) AS o) AS options
+        FROM dependent AS d JOIN pg_class AS c ON c.oid = d.object
+        WHERE d.kind IN ('view', 'materialized view')
+    ), creation (object, place, identity, part, rank, role, statement) AS (
+        SELECT r.object, r.place, r.identity, 1, 0::bigint, r.owner,
+               concat('CREATE ', r.sql_name, ' (' || r.columns || ')',
+                      CASE WHEN r.relkind = 'm' THEN (SELECT format(' USING %I', m.amname) FROM pg_am AS m WHERE m.oid = r.relam) END,
+                      ' WITH (' || r.options || ')',
+                      CASE WHEN r.relkind = 'm' THEN (SELECT format(' TABLESPACE %I', t.spcname) FROM pg_tablespace AS t WHERE t.oid = r.reltablespace) END,
+                      E' AS\n', rtrim(r.definition, ';'), CASE WHEN r.relkind = 'm' THEN E'\nWITH NO DATA' END)
+        FROM relation AS r
+      UNION ALL
+        SELECT r.object, r.place, r.identity, 2, 0, r.owner, format('ALTER %s ALTER COLUMN %I %s', r.sql_name, a.attname, s.action)
+        FROM relation AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.object AND a.attnum > 0 AND NOT a.attisdropped
+        JOIN pg_type AS t ON t.oid = a.atttypid
+        CROSS JOIN LATERAL (
+            SELECT format('SET STATISTICS %s', a.attstattarget) AS action WHERE a.attstattarget >= 0
+          UNION ALL
+            SELECT format('SET STORAGE %s', CASE a.attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL' WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END)
+            WHERE a.attstorage <> t.typstorage
+          UNION ALL
+            SELECT format('SET COMPRESSION %s', CASE a.attcompression WHEN 'l' THEN 'lz4' ELSE 'pglz' END) WHERE a.attcompression <> ''
+          UNION ALL
+            SELECT format('SET (%s)', string_agg(format('%I = %L', v.option_name, v.option_value), ', '))
+            FROM pg_options_to_table(a.attoptions) AS v WHERE v.option_name NOT LIKE 'pg\_%'
+            HAVING count(*) > 0) AS s
+        WHERE r.relkind = 'm'
+      UNION ALL
+        SELECT r.object, r.place, r.identity, 3, g.place, g.role, g.statement
+        FROM relation AS r
+        CROSS JOIN LATERAL snowflake_internal.migration_grants("char" 'r', 'TABLE ' || r.quoted_name, NULL, r.owner, r.schema, r.relacl) AS g
+      UNION ALL
+        SELECT r.object, r.place, r.identity, 4, 1000 * a.attnum + g.place, g.role, g.statement
+        FROM relation AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.object AND a.attnum > 0 AND a.attacl IS NOT NULL
+        CROSS JOIN LATERAL snowflake_internal.migration_grants("char" 'r', 'TABLE ' || r.quoted_name, a.attname, r.owner, r.schema, a.attacl) AS g
+      UNION ALL
+        SELECT d.object, d.place, d.identity, 1, 0, d.owner,
+               CASE d.kind
+                   WHEN 'rule' THEN pg_get_ruledef(d.object)
+                   WHEN 'trigger' THEN pg_get_triggerdef(d.object)
+                   WHEN 'function' THEN pg_get_functiondef(d.object)
+                   WHEN 'index' THEN pg_get_indexdef(d.object)
+                   WHEN 'statistics' THEN pg_get_statisticsobjdef(d.object)
+                   WHEN 'default' THEN (SELECT format('ALTER %s SET DEFAULT %s', d.sql_name, pg_get_expr(f.adbin, f.adrelid)) FROM pg_attrdef AS f WHERE f.oid = d.object)
+                   WHEN 'policy' THEN (
+                       SELECT concat('CREATE ', d.sql_name, CASE WHEN p.polpermissive THEN ' AS PERMISSIVE' ELSE ' AS RESTRICTIVE' END,
+                                     CASE p.polcmd WHEN 'r' THEN ' FOR SELECT' WHEN 'a' THEN ' FOR INSERT' WHEN 'w' THEN ' FOR UPDATE' WHEN 'd' THEN ' FOR DELETE' ELSE ' FOR ALL' END,
+                                     ' TO ', (SELECT string_agg(CASE o.role WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(o.role)) END, ', ' ORDER BY o.place)
+                                              FROM unnest(p.polroles) WITH ORDINALITY AS o (role, place)),
+                                     ' USING (' || pg_get_expr(p.polqual, p.polrelid) || ')', ' WITH CHECK (' || pg_get_expr(p.polwithcheck, p.polrelid) || ')')
+                       FROM pg_policy AS p WHERE p.oid = d.object)
+               END
+        FROM dependent AS d WHERE d.kind IN ('rule', 'trigger', 'function', 'index', 'statistics', 'default', 'policy')
+      UNION ALL
+        -- On views, rules and triggers are always enabled.
+        SELECT d.object, d.place, d.identity, 2, 0, d.owner,
+               format('ALTER TABLE ONLY %s %s %s %I', d.quoted_name,
+                      CASE coalesce(t.tgenabled, w.ev_enabled) WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' WHEN 'A' THEN 'ENABLE ALWAYS' ELSE 'ENABLE' END,
+                      CASE d.kind WHEN 'rule' THEN 'RULE' ELSE 'TRIGGER' END, coalesce(t.tgname, w.rulename))
+        FROM dependent AS d
+        LEFT JOIN pg_trigger AS t ON d.kind IN ('trigger', 'trigger of a partition') AND t.oid = d.object
+        LEFT JOIN pg_rewrite AS w ON d.kind = 'rule' AND w.oid = d.object
+        WHERE coalesce(t.tgenabled, w.ev_enabled) <> 'O'
+      UNION ALL
+        SELECT d.object, d.place, d.identity, 2, s.place, d.owner, s.statement
+        FROM dependent AS d
+        JOIN pg_class AS c ON d.kind = 'index' AND c.oid = d.object
+        JOIN pg_index AS i ON i.indexrelid = c.oid
+        CROSS JOIN LATERAL (
+            SELECT 0 AS place, format('ALTER %s SET TABLESPACE %I', d.sql_name, t.spcname) AS statement FROM pg_tablespace AS t WHERE t.oid = c.reltablespace
+          UNION ALL
+            SELECT a.attnum, format('ALTER %s ALTER COLUMN %s SET STATISTICS %s', d.sql_name, a.attnum, a.attstattarget)
+            FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND a.attstattarget >= 0
+          UNION ALL
+            SELECT 2000, format('ALTER MATERIALIZED VIEW %s CLUSTER ON %I', d.quoted_name, c.relname) WHERE i.indisclustered) AS s
+      UNION ALL
+        SELECT d.object, d.place, d.identity, 2, 0, d.owner, format('ALTER %s SET STATISTICS %s', d.sql_name, x.target)
+        FROM dependent AS d
+        JOIN (SELECT x.oid, (to_jsonb(x) ->> 'stxstattarget')::integer AS target FROM pg_statistic_ext AS x) AS x ON d.kind = 'statistics' AND x.oid = d.object
+        WHERE x.target >= 0
+      UNION ALL
+        SELECT d.object, d.place, d.identity, 3, g.place, g.role, g.statement
+        FROM dependent AS d
+        JOIN pg_proc AS f ON d.kind = 'function' AND f.oid = d.object
+        CROSS JOIN LATERAL snowflake_internal.migration_grants("char" 'f', d.sql_name, NULL, d.owner, d.schema, f.proacl) AS g
+      UNION ALL
+        SELECT d.object, d.place, d.identity, 5, e.objsubid, d.owner,
+               CASE WHEN e.objsubid = 0 THEN format('COMMENT ON %s IS %L', d.sql_name, e.description)
+                    ELSE format('COMMENT ON COLUMN %s.%I IS %L', d.quoted_name, a.attname, e.description) END
+        FROM dependent AS d
+        JOIN pg_description AS e ON e.classoid = d.class AND e.objoid = d.object
+        LEFT JOIN pg_attribute AS a ON a.attrelid = d.object AND a.attnum = e.objsubid AND e.objsubid > 0
+        WHERE d.kind <> 'default'
+      UNION ALL
+        SELECT d.object, d.place, d.identity, 5, 0, d.owner, format('COMMENT ON CONSTRAINT %I ON %s IS %L', k.conname, d.quoted_name, e.description)
+        FROM dependent AS d
+        JOIN pg_trigger AS t ON d.kind = 'trigger' AND t.oid = d.object
+        JOIN pg_constraint AS k ON k.oid = t.tgconstraint
+        JOIN pg_description AS e ON e.classoid = 'pg_constraint'::regclass AND e.objoid = k.oid
+      UNION ALL
+        SELECT d.object, d.place, d.identity, 6, l.objsubid, d.owner,
+               format('SECURITY LABEL FOR %I ON %s IS %L', l.provider,
+                      CASE WHEN l.objsubid = 0 THEN d.sql_name ELSE format('COLUMN %s.%I', d.quoted_name, a.attname) END, l.label)
+        FROM dependent AS d
+        JOIN pg_seclabel AS l ON l.classoid = d.class AND l.objoid = d.object
+        LEFT JOIN pg_attribute AS a ON a.attrelid = d.object AND a.attnum = l.objsubid AND l.objsubid > 0
+      UNION ALL
+        SELECT d.object, d.place, d.identity, 7, 0, d.owner, format('ALTER %s DEPENDS ON EXTENSION %I', d.sql_name, x.extname)
+        FROM dependent AS d
+        JOIN pg_depend AS p ON p.classid = d.class AND p.objid = d.object AND p.deptype = 'x' AND p.refclassid = 'pg_extension'::regclass
+        JOIN pg_extension AS x ON x.oid = p.refobjid
+        WHERE d.kind IN ('materialized view', 'index', 'trigger', 'function')
+    )
+    (SELECT 1, d.owner, CASE d.kind WHEN 'default' THEN format('ALTER %s DROP DEFAULT', d.sql_name) ELSE 'DROP ' || d.sql_name END, d.identity
+     FROM dependent AS d WHERE d.kind <> 'trigger of a partition' ORDER BY d.place DESC, d.identity DESC)
+  UNION ALL
+    (SELECT 2, c.role, c.statement, c.identity FROM creation AS c ORDER BY c.place, c.identity, c.part, c.rank, c.statement)
+  UNION ALL
+    -- Filled last, when all privileges have been granted.
+    (SELECT 3, r.owner, s.statement, r.identity
+     FROM relation AS r
+     CROSS JOIN LATERAL (VALUES (1, 'REFRESH ' || r.sql_name), (2, 'ANALYZE ' || r.quoted_name)) AS s (part, statement)
+     -- -1 means that it has never been analyzed.
+     WHERE r.relkind = 'm' AND r.relispopulated AND (s.part = 1 OR r.reltuples >= 0)
+     ORDER BY r.place, r.identity, s.part)
+$function$;
+CREATE FUNCTION snowflake_internal.migration_without_types(definition text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT regexp_replace(
+        regexp_replace(definition, '::(smallint|integer|bigint|numeric)(\(\d+(,\d+)?\))?(\[\])*', '', 'g'), '[()\s]', '', 'g')
+$function$;
+CREATE FUNCTION snowflake_internal.migration_describe_acl(acl aclitem[])
+RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
-           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
-                  ceil(needed::numeric / s.slots)), '55000'
-    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
-                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
-    WHERE needed > 1.7 * s.slots * s.per_transaction + 520
+    SELECT jsonb_agg(i.text ORDER BY i.text)
+    FROM (SELECT format('%s of %s by %s', i.item, min(x.grantee), min(x.grantor)) AS text
+          FROM unnest(acl) WITH ORDINALITY AS i (item, place) CROSS JOIN LATERAL aclexplode(ARRAY[i.item]) AS x
+          GROUP BY i.place, i.item) AS i
 $function$;
-CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_internal.migration_describe_dependents(relations regclass[], column_names name[])
+RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3
+SET quote_all_identifiers = off
+AS $function$
+    WITH dependent AS MATERIALIZED (
+        SELECT d.* FROM snowflake_internal.migration_dependents(relations, column_names) AS d WHERE d.kind <> 'other'
+    ), reference AS MATERIALIZED (
+        SELECT DISTINCT d.class, d.object, p.refclassid, p.refobjid
+        FROM dependent AS d
+        CROSS JOIN LATERAL (
+            SELECT p.refclassid, p.refobjid FROM pg_depend AS p WHERE p.classid = d.class AND p.objid = d.object
+          UNION ALL
+            SELECT p.refclassid, p.refobjid FROM pg_rewrite AS w JOIN pg_depend AS p ON p.classid = 'pg_rewrite'::regclass AND p.objid = w.oid
+            WHERE d.class = 'pg_class'::regclass AND w.ev_class = d.object AND w.rulename = '_RETURN') AS p
+        WHERE (p.refclassid, p.refobjid) <> (d.class, d.object)
+    )
+    SELECT coalesce(jsonb_object_agg(d.identity, jsonb_build_object(
+        'owner', pg_get_userbyid(d.owner),
+        'definition', snowflake_internal.migration_without_types(CASE d.kind
+            WHEN 'rule' THEN pg_get_ruledef(d.object)
+            WHEN 'function' THEN pg_get_functiondef(d.object)
+            WHEN 'index' THEN pg_get_indexdef(d.object)
+            WHEN 'statistics' THEN pg_get_statisticsobjdef(d.object)
+            WHEN 'default' THEN (SELECT pg_get_expr(f.adbin, f.adrelid) FROM pg_attrdef AS f WHERE f.oid = d.object)
+            WHEN 'policy' THEN (SELECT concat_ws(' ', p.polpermissive, p.polcmd, p.polroles, (SELECT string_agg(o.role::regrole::text, ',' ORDER BY o.place) FROM unnest(p.polroles) WITH ORDINALITY AS o (role, place)),
+                                                 pg_get_expr(p.polqual, p.polrelid), 'check', pg_get_expr(p.polwithcheck, p.polrelid))
+                                FROM pg_policy AS p WHERE p.oid = d.object)
+            WHEN 'trigger' THEN pg_get_triggerdef(d.object)
+            WHEN 'trigger of a partition' THEN pg_get_triggerdef(d.object)
+            ELSE pg_get_viewdef(d.object) END),
+        'enabled', coalesce((SELECT t.tgenabled FROM pg_trigger AS t WHERE d.class = 'pg_trigger'::regclass AND t.oid = d.object),
+                            (SELECT w.ev_enabled FROM pg_rewrite AS w WHERE d.class = 'pg_rewrite'::regclass AND w.oid = d.object)),
+        'settings', (SELECT jsonb_build_array(c.relpersistence, c.reloptions, c.relreplident, c.relispopulated, c.relhasrules, c.relhastriggers, c.relrowsecurity,
+                                              (SELECT m.amname FROM pg_am AS m WHERE m.oid = c.relam), (SELECT t.spcname FROM pg_tablespace AS t WHERE t.oid = c.reltablespace),
+                                              (SELECT t.reloptions FROM pg_class AS t WHERE t.oid = c.reltoastrelid))
+                     FROM pg_class AS c WHERE d.class = 'pg_class'::regclass AND c.oid = d.object),
+        'index', (SELECT jsonb_build_array(i.indisclustered, i.indisvalid, i.indisunique) FROM pg_index AS i WHERE d.kind = 'index' AND i.indexrelid = d.object),
+        'target', (SELECT to_jsonb(x) -> 'stxstattarget' FROM pg_statistic_ext AS x WHERE d.kind = 'statistics' AND x.oid = d.object),
+        'columns', (SELECT jsonb_agg(jsonb_build_array(
+                               a.attname, regexp_replace(format_type(a.atttypid, a.atttypmod), '^(smallint|integer|bigint|numeric)(\(.*\))?', 'number'),
+                               a.attcollation::regcollation, coalesce(a.attstattarget, -1), a.attcompression,
+                               CASE WHEN a.attstorage <> t.typstorage THEN a.attstorage END,
+                               (SELECT jsonb_agg(o.text ORDER BY o.text) FROM unnest(a.attoptions) AS o (text) WHERE o.text NOT LIKE 'pg\_%'),
+                               snowflake_internal.migration_describe_acl(a.attacl)) ORDER BY a.attnum)
+                    FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
+                    WHERE d.class = 'pg_class'::regclass AND a.attrelid = d.object AND a.attnum > 0),
+        'privileges', snowflake_internal.migration_describe_acl(coalesce(
+            (SELECT coalesce(c.relacl, acldefault('r', c.relowner)) FROM pg_class AS c WHERE d.kind IN ('view', 'materialized view') AND c.oid = d.object),
+            (SELECT coalesce(f.proacl, acldefault('f', f.proowner)) FROM pg_proc AS f WHERE d.kind = 'function' AND f.oid = d.object))),
+        'comments', (SELECT jsonb_agg(jsonb_build_array(e.objsubid, e.description) ORDER BY e.objsubid) FROM pg_description AS e WHERE e.classoid = d.class AND e.objoid = d.object),
+        'constraint comment', (SELECT e.description FROM pg_trigger AS t JOIN pg_description AS e ON e.classoid = 'pg_constraint'::regclass AND e.objoid = t.tgconstraint
+                               WHERE d.kind = 'trigger' AND t.oid = d.object),
+        'labels', (SELECT jsonb_agg(jsonb_build_array(l.objsubid, l.provider, l.label) ORDER BY l.objsubid, l.provider) FROM pg_seclabel AS l WHERE l.classoid = d.class AND l.objoid = d.object),
+        'references', (SELECT jsonb_agg(i.type || ' ' || i.identity ORDER BY i.type, i.identity)
+                       FROM reference AS r CROSS JOIN LATERAL pg_identify_object(r.refclassid, r.refobjid, 0) AS i
+                       WHERE (r.class, r.object) = (d.class, d.object)
+                         AND r.refclassid NOT IN ('pg_proc'::regclass, 'pg_operator'::regclass)),
+        'code', (SELECT coalesce(jsonb_agg(DISTINCT pg_get_userbyid(coalesce(f.proowner, o.oprowner))), '[]')
+                 FROM reference AS r
+                 LEFT JOIN pg_proc AS f ON r.refclassid = 'pg_proc'::regclass AND f.oid = r.refobjid
+                 LEFT JOIN pg_operator AS o ON r.refclassid = 'pg_operator'::regclass AND o.oid = r.refobjid
+                 WHERE (r.class, r.object) = (d.class, d.object) AND coalesce(f.oid, o.oid) IS NOT NULL)
+        )), '{}')
+    FROM dependent AS d
+$function$;
+CREATE FUNCTION snowflake_internal.migration_save_dependents(relations regclass[], column_names name[])
+RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT jsonb_build_object(
+        'statements', (SELECT coalesce(jsonb_agg(jsonb_build_object('phase', s.phase, 'role', s.role, 'statement', s.statement, 'identity', s.identity)), '[]')
+                       FROM snowflake_internal.migration_dependent_statements(relations, column_names) AS s),
+        'description', snowflake_internal.migration_describe_dependents(relations, column_names))
+$function$;
+CREATE FUNCTION snowflake_internal.migration_dependents_fingerprint(relations regclass[], column_names name[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT string_agg(concat_ws(' ', d.class, d.object, d.place, p.xmin, p.ctid, f.xmin, f.ctid, w.xmin, w.ctid, t.xmin, t.ctid,
+                                (SELECT string_agg(concat(e.xmin, e.ctid), ' ' ORDER BY e.ctid) FROM pg_description AS e WHERE e.classoid = d.class AND e.objoid = d.object),
+                                (SELECT string_agg(concat(l.xmin, l.ctid), ' ' ORDER BY l.ctid) FROM pg_seclabel AS l WHERE l.classoid = d.class AND l.objoid = d.object)),
+                      ', ' ORDER BY d.class, d.object)
+           || concat((SELECT string_agg(concat(a.xmin, a.ctid), ' ' ORDER BY a.ctid) FROM pg_default_acl AS a))
+    FROM snowflake_internal.migration_dependents(relations, column_names) AS d
+    LEFT JOIN pg_policy AS p ON d.kind = 'policy' AND p.oid = d.object
+    LEFT JOIN pg_proc AS f ON d.kind = 'function' AND f.oid = d.object
+    LEFT JOIN pg_rewrite AS w ON d.kind = 'rule' AND w.oid = d.object
+    LEFT JOIN pg_trigger AS t ON d.class = 'pg_trigger'::regclass AND t.oid = d.object
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_require_owner(target regclass)
+RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    relation pg_class;
+BEGIN
+    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
+    IF NOT FOUND OR NOT pg_has_role(current_user, relation.relowner, 'USAGE') THEN
+        RAISE EXCEPTION 'must be owner of table %', coalesce(relation.relname, target::oid::text)
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
+RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT coalesce(k.kind, 'none'), format_type(a.atttypid, a.atttypmod), pg_get_expr(f.adbin, f.adrelid), k.sequence::regclass
+    FROM pg_attribute AS a
+    LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
+    LEFT JOIN LATERAL (
+        SELECT s.kind, s.sequence FROM snowflake_internal.sequence_columns AS s
+        WHERE s.relation = a.attrelid AND s.attribute = a.attnum
+        ORDER BY s.sequence
+        LIMIT 1
+    ) AS k ON true
+    WHERE a.attrelid = target AND a.attname = migration_source.column_name
+$function$;
+CREATE FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name)
+RETURNS regclass LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT s.oid::regclass
+    FROM pg_attribute AS a
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
+                       AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+    JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
+    WHERE a.attrelid = target AND a.attname = migration_owned_sequence.column_name
+    ORDER BY s.oid
+    LIMIT 1
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM snowflake_internal.migration_origin(target, column_name) AS o
+        CROSS JOIN LATERAL snowflake_internal.migration_source(o.target, o.column_name) AS s
+        LEFT JOIN pg_class AS c ON c.oid = s.sequence
+        LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE o.target IS NOT NULL AND o.reverted_at IS NULL
+          AND (o.kind, o.default_expression, o.sequence_schema, o.sequence_name)
+              IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    too_many record;
+    key_column CONSTANT name := snowflake_internal.migration_column(target, column_name);
+    first CONSTANT bigint := snowflake_internal.migration_first_id();
+    -- No ID is older than this extension. Rows replicated from other servers have
+    -- snowflake IDs too. 0 if the layout's epoch is later.
+    oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
+    origin snowflake_internal.origins;
+    first_ever bigint;
+    source record;
+    -- Whether the table's owner owns the sequence.
+    is_own boolean;
+    last_taken bigint;
+    recorded_value bigint;
+    next_value bigint;
 BEGIN
-    SELECT o.* INTO too_many
-    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
-    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
-    IF FOUND THEN
-        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
-            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
-                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
+    PERFORM snowflake_internal.migration_require_owner(target);
+    -- One session at a time; rows can still be written. Child tables are not
+    -- locked, because only their defaults are read.
+    PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
+    IF snowflake_internal.migration_is_switched(target, key_column) THEN
+        RETURN;
+    END IF;
+    SELECT s.* INTO source FROM snowflake_internal.migration_source(target, key_column) AS s;
+    is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
+                      WHERE c.oid = source.sequence AND t.oid = target);
+    IF source.sequence IS NOT NULL THEN
+        -- An unused sequence may have been set to the first value that it is to return.
+        SELECT CASE WHEN s.is_called THEN s.last_value END,
+               CASE WHEN s.is_called AND is_own THEN s.last_value END,
+               CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
+        INTO last_taken, recorded_value, next_value
+        FROM snowflake_internal.migration_sequence_state(source.sequence, target) AS s;
+    END IF;
+
+    origin := snowflake_internal.migration_origin(target, key_column);
+    IF snowflake_internal.migration_is_recorded(target, key_column) THEN
+        origin.first_id := first;
+        origin.sequence_last_value := recorded_value;
+        origin.sequence_options := origin.sequence_options || jsonb_build_object('next', next_value);
+        PERFORM snowflake_internal.migration_keep_origin(origin);
+        RETURN;
+    END IF;
+
+    first_ever := origin.first_id_ever;
+    SELECT target, key_column, source.kind, source.data_type, source.expression, n.nspname, c.relname,
+           CASE WHEN s.seqrelid IS NOT NULL THEN
+               jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
+                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', next_value) END,
+           recorded_value,
+           (SELECT jsonb_agg(jsonb_build_object('grantee', CASE a.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(a.grantee) END,
+                                                'privilege', a.privilege_type, 'grantable', a.is_grantable))
+            FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
+           obj_description(c.oid, 'pg_class'),
+           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
+            FROM snowflake_internal.migration_table_tree(target, key_column) AS f
+            JOIN pg_class AS fc ON fc.oid = f.relation
+            JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
+            LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
+            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM source.expression),
+           coalesce(first_ever, CASE WHEN oldest > coalesce(last_taken, 0) THEN least(oldest, first) ELSE first END), first,
+           now(), NULL::timestamptz
+    INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
+         origin.sequence_schema, origin.sequence_name, origin.sequence_options, origin.sequence_last_value,
+         origin.sequence_privileges, origin.sequence_comment, origin.child_defaults,
+         origin.first_id_ever, origin.first_id, origin.remembered_at, origin.reverted_at
+    FROM (SELECT) AS one_row
+    LEFT JOIN pg_class AS c ON c.oid = source.sequence
+    LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
+    PERFORM snowflake_internal.migration_keep_origin(origin);
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    origin snowflake_internal.origins;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    IF snowflake_internal.migration_is_switched(target, column_name) THEN
+        RAISE EXCEPTION 'column "%" still has snowflake_nextval() as its default', column_name
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
+    END IF;
+    origin := snowflake_internal.migration_origin(target, column_name);
+    IF origin.target IS NOT NULL THEN
+        origin.reverted_at := now();
+        PERFORM snowflake_internal.migration_keep_origin(origin);
     END IF;
 END
 $function$;
-CREATE FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+CREATE FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text)
+RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH RECURSIVE executor (oid) AS (
-        -- Roles that have the privilege, 0 for PUBLIC, and those that inherit it.
-        SELECT a.grantee
-        FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
-        WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND a.privilege_type = 'EXECUTE'
-      UNION
-        SELECT m.member
-        FROM executor AS e JOIN pg_auth_members AS m ON m.roleid = e.oid
-        JOIN pg_roles AS r ON r.oid = m.member
-        -- From PostgreSQL 16 on, each membership has its own option.
-        WHERE coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, r.rolinherit)
-    ), target_table AS MATERIALIZED (
-        SELECT DISTINCT key.target, f.relation::oid AS oid
-        FROM unnest(targets, column_names) AS key (target, column_name)
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(key.target, key.column_name) AS f
-        WHERE NOT EXISTS (SELECT FROM executor AS e WHERE e.oid = 0)
-    ), entry (target, oid) AS (
-        -- The tables, and views through which rows are inserted into them.
-        SELECT t.target, t.oid FROM target_table AS t
-      UNION
-        SELECT e.target, w.ev_class
-        FROM entry AS e
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = e.oid AND d.classid = 'pg_rewrite'::regclass
-        JOIN pg_rewrite AS w ON w.oid = d.objid AND w.ev_class <> e.oid
-        JOIN pg_class AS v ON v.oid = w.ev_class AND v.relkind = 'v'
-        WHERE pg_relation_is_updatable(v.oid, true) & 8 <> 0
-    ), inserter AS MATERIALIZED (
-        SELECT DISTINCT e.target, a.grantee
-        FROM entry AS e
-        JOIN pg_class AS c ON c.oid = e.oid
-        CROSS JOIN LATERAL (
-            SELECT a.grantee, a.privilege_type FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) AS a
-          UNION ALL
-            SELECT a.grantee, a.privilege_type
-            FROM pg_attribute AS t CROSS JOIN LATERAL aclexplode(t.attacl) AS a
-            WHERE t.attrelid = c.oid AND t.attnum > 0 AND NOT t.attisdropped) AS a
-        WHERE a.privilege_type = 'INSERT'
-    ), missing AS (
-        SELECT i.target, i.grantee, CASE i.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS name
-        FROM inserter AS i
-        LEFT JOIN pg_roles AS r ON r.oid = i.grantee
-        WHERE i.grantee NOT IN (SELECT e.oid FROM executor AS e)
-          AND (i.grantee = 0 OR NOT r.rolsuper AND r.rolname !~ '^pg_')
-    ), numbered AS (
-        SELECT m.target, m.name, row_number() OVER (PARTITION BY m.target ORDER BY m.name) AS place,
-               count(*) OVER (PARTITION BY m.target) AS total
-        FROM missing AS m
-    )
-    -- Members of these roles have the privilege once the roles have it.
-    SELECT format('roles that may insert into %s may not execute snowflake_nextval(): %s%s', n.target,
-                  string_agg(n.name, ', ' ORDER BY n.place), CASE WHEN n.total > 20 THEN format(' and %s more', n.total - 20) ELSE '' END),
-           format('GRANT EXECUTE ON FUNCTION %s() TO %s.', (
-                      SELECT format('%I.%I', s.nspname, p.proname) FROM pg_proc AS p JOIN pg_namespace AS s ON s.oid = p.pronamespace
-                      WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure),
-                  CASE WHEN n.total > 20 THEN 'PUBLIC' ELSE string_agg(n.name, ', ' ORDER BY n.place) END), '42501'
-    FROM numbered AS n
-    WHERE n.place <= 20
-    GROUP BY n.target, n.total
+DECLARE
+    entry record;
+    message text;
+    detail text;
+BEGIN
+    FOR entry IN
+        SELECT (s.entry ->> 'role')::oid AS role, s.entry ->> 'statement' AS statement, s.entry ->> 'identity' AS identity
+        FROM jsonb_array_elements(saved -> 'statements') WITH ORDINALITY AS s (entry, place)
+        WHERE (s.entry ->> 'phase')::integer = migration_run_saved.phase
+        ORDER BY s.place
+    LOOP
+        BEGIN
+            PERFORM snowflake_internal.migration_run_as(entry.role, entry.statement, path);
+        EXCEPTION
+            WHEN lock_not_available OR deadlock_detected OR serialization_failure THEN
+                RAISE;
+            WHEN OTHERS THEN
+                GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
+                RAISE EXCEPTION '% cannot be %', entry.identity,
+                    CASE migration_run_saved.phase WHEN 1 THEN 'dropped' WHEN 2 THEN 'created again with the wider columns'
+                                                   ELSE 'filled again' END
+                    USING ERRCODE = 'object_not_in_prerequisite_state',
+                          DETAIL = format('%s (SQLSTATE %s)%s', message, SQLSTATE, coalesce(E'\n' || nullif(detail, ''), '')),
+                          HINT = 'Nothing was changed by this statement. Change the object so that it accepts bigint, or drop it and create it again afterwards.';
+        END;
+    END LOOP;
+END
 $function$;
-CREATE FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], search_path text)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+CREATE FUNCTION snowflake_internal.migration_drop_dependents(saved jsonb)
+RETURNS void LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_internal.migration_run_saved(saved, 1, NULL)
+$function$;
+CREATE FUNCTION snowflake_internal.migration_create_dependents(saved jsonb)
+RETURNS void LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET check_function_bodies = off
+SET default_tablespace = ''
+AS $function$
+    SELECT snowflake_internal.migration_run_saved(saved, 2, NULL)
+$function$;
+CREATE FUNCTION snowflake_internal.migration_dependent_difference(before jsonb, after jsonb)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN f.before IS NULL THEN format('%s did not depend on the columns before.', f.identity)
+                WHEN f.after IS NULL THEN format('%s does not exist any more, or does not depend on the columns.', f.identity)
+                WHEN p.property = 'code' THEN format('%s would call functions or operators of %s.', f.identity,
+                    (SELECT string_agg(quote_ident(o.owner), ', ') FROM jsonb_array_elements_text(p.after -> 0) AS o (owner) WHERE NOT p.before -> 0 ? o.owner))
+                ELSE format('%s: %s was %s, but would be %s.', f.identity, p.property, p.before -> 0, p.after -> 0) END
+    FROM (SELECT coalesce(b.key, a.key) AS identity, b.value AS before, a.value AS after
+          FROM jsonb_each(migration_dependent_difference.before) AS b
+          FULL JOIN jsonb_each(migration_dependent_difference.after) AS a ON a.key = b.key) AS f
+    LEFT JOIN LATERAL (
+        -- In arrays, because format() writes a null of JSON differently from NULL.
+        SELECT k.property, jsonb_build_array(f.before -> k.property) AS before, jsonb_build_array(f.after -> k.property) AS after
+        FROM jsonb_object_keys(f.before) AS k (property)
+        WHERE CASE WHEN k.property = 'code' THEN EXISTS (
+                       SELECT FROM jsonb_array_elements_text(f.after -> k.property) AS o (owner)
+                       WHERE NOT f.before -> k.property ? o.owner AND o.owner <> f.before ->> 'owner'
+                         AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = o.owner AND r.rolsuper))
+                   ELSE f.before -> k.property IS DISTINCT FROM f.after -> k.property END) AS p ON true
+    WHERE f.before IS NULL OR f.after IS NULL OR p.property IS NOT NULL
+    ORDER BY f.identity, p.property
+    LIMIT 1
+$function$;
+CREATE FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb, relations regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    difference CONSTANT text := snowflake_internal.migration_dependent_difference(
+        saved -> 'description', snowflake_internal.migration_describe_dependents(relations, column_names));
+BEGIN
+    IF difference IS NOT NULL THEN
+        RAISE EXCEPTION 'objects that depend on the columns would not be as they were'
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = difference,
+                  HINT = 'Nothing was changed by this statement. Drop the object, and create it again afterwards.';
+    END IF;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    dependents regclass[];
+    tables regclass[];
+    relation regclass;
+    saved jsonb;
+    obstacles text;
+    code text;
+    altered record;
+    states jsonb;
+    analyzed regclass[];
+    targets_again text[];
+BEGIN
+    IF cardinality(relations) IS DISTINCT FROM cardinality(column_names) OR array_position(relations, NULL) IS NOT NULL
+       OR array_position(column_names, NULL) IS NOT NULL THEN
+        RAISE EXCEPTION 'tables and columns must be arrays of the same length without NULL'
+            USING ERRCODE = 'invalid_parameter_value';
+    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        -- The catalog is read again under the locks.
+        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
+                  HINT = 'SET default_transaction_isolation = ''read committed''.';
+    END IF;
+    FOREACH relation IN ARRAY relations LOOP
+        PERFORM snowflake_internal.migration_require_owner(relation);
+    END LOOP;
+    -- Locked as sessions that use the views do: those first, then the tables.
+    dependents := snowflake_internal.migration_dependent_relations(relations, column_names);
+    tables := ARRAY(SELECT DISTINCT f.relation
+                    FROM unnest(relations, column_names) AS given (relation, column_name)
+                    CROSS JOIN LATERAL snowflake_internal.migration_table_tree(given.relation, given.column_name) AS f
+                    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
+                    ORDER BY f.relation);
+    FOR attempt IN 1 .. 2 LOOP
+        SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
+        FROM snowflake_internal.migration_dependent_obstacles(relations, column_names) AS o;
+        IF obstacles IS NOT NULL THEN
+            RAISE EXCEPTION 'cannot create again what depends on columns of %', array_to_string(relations, ', ')
+                USING ERRCODE = code, DETAIL = obstacles,
+                      HINT = 'Nothing was changed by this statement. Remove the obstacles, then run it again.';
+        END IF;
+        EXIT WHEN attempt = 2;
+        FOREACH relation IN ARRAY dependents || tables LOOP
+            PERFORM snowflake_internal.migration_lock_table(relation, text 'ACCESS EXCLUSIVE');
+        END LOOP;
+    END LOOP;
+    IF NOT snowflake_internal.migration_dependent_relations(relations, column_names) <@ (dependents || tables) THEN
+        RAISE EXCEPTION 'the views of % have changed in the meantime', array_to_string(relations, ', ')
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Nothing was changed by this statement. Run it again.';
+    END IF;
+    states := snowflake_internal.migration_trigger_states(tables);
+    SELECT array_agg(t.relation ORDER BY t.statement), array_agg(t.statement ORDER BY t.statement) INTO analyzed, targets_again
+    FROM snowflake_internal.migration_statistics_targets(tables) AS t;
+    saved := snowflake_internal.migration_save_dependents(relations, column_names);
+    PERFORM snowflake_internal.migration_drop_dependents(saved);
+    FOR altered IN
+        SELECT c.relowner, format('ALTER TABLE %s %s', snowflake_internal.migration_name(given.relation),
+                                  string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum)) AS statement
+        FROM unnest(relations, column_names) AS given (relation, column_name)
+        JOIN pg_class AS c ON c.oid = given.relation
+        JOIN pg_attribute AS a ON a.attrelid = given.relation AND a.attname = given.column_name AND a.atttypid <> 'int8'::regtype
+        GROUP BY c.relowner, given.relation
+        ORDER BY given.relation
+    LOOP
+        PERFORM snowflake_internal.migration_run_as(altered.relowner, altered.statement, path);
+    END LOOP;
+    PERFORM snowflake_internal.migration_run_all(analyzed, targets_again);
+    PERFORM snowflake_internal.migration_restore_trigger_states(states) WHERE states IS NOT NULL;
+    PERFORM snowflake_internal.migration_create_dependents(saved);
+    PERFORM snowflake_internal.migration_run_saved(saved, 3, path);
+    PERFORM snowflake_internal.migration_compare_dependents(saved, relations, column_names);
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name)
+RETURNS TABLE (relation regclass, is_indexed boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT f.relation,
+           EXISTS (SELECT FROM pg_index AS i
+                   JOIN pg_class AS x ON x.oid = i.indexrelid
+                   JOIN pg_am AS m ON m.oid = x.relam AND m.amname = 'btree'
+                   JOIN pg_opclass AS o ON o.oid = i.indclass[0] AND o.opcdefault
+                   WHERE i.indrelid = f.relation AND i.indkey[0] = f.attribute AND i.indisvalid AND i.indpred IS NULL)
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind <> 'p'
+$function$;
+CREATE FUNCTION snowflake_internal.migration_extreme_id(
+    target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text
+) RETURNS bigint LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
 DECLARE
-    built record;
+    indexed regclass[];
+    is_complete boolean;
+    relation regclass;
+    found bigint;
+    extreme bigint;
 BEGIN
-    IF current_setting('server_version_num')::integer < 170000 THEN
+    IF aggregate IS NULL OR aggregate NOT IN ('max', 'min') THEN
+        RAISE EXCEPTION 'invalid aggregate: "%"', aggregate USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF indexed_only THEN
+        SELECT array_agg(i.relation) FILTER (WHERE i.is_indexed), bool_and(i.is_indexed) INTO indexed, is_complete
+        FROM snowflake_internal.migration_id_indexes(target, column_name) AS i;
+    END IF;
+    IF coalesce(is_complete, true) THEN
+        RETURN (snowflake_internal.migration_query(target, format('SELECT pg_catalog.%s(%I) FROM %s WHERE %s', aggregate, column_name,
+            snowflake_internal.migration_name(target), condition), search_path))[1]::bigint;
+    END IF;
+    FOREACH relation IN ARRAY coalesce(indexed, '{}') LOOP
+        found := (snowflake_internal.migration_query(relation, format('SELECT pg_catalog.%s(%I) FROM ONLY %s WHERE %s', aggregate, column_name,
+            snowflake_internal.migration_name(relation), condition), search_path))[1]::bigint;
+        extreme := CASE aggregate WHEN 'max' THEN greatest(extreme, found) ELSE least(extreme, found) END;
+    END LOOP;
+    RETURN extreme;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_row_obstacles(
+    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    first CONSTANT bigint := snowflake_internal.migration_first_id();
+    highest bigint;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_attribute AS a
+                   WHERE a.attrelid = target AND a.attname = migration_row_obstacles.column_name
+                     AND snowflake_internal.migration_base_type(a.atttypid) = 'int8'::regtype)
+    THEN
         RETURN;
     END IF;
-    FOR built IN
-        SELECT DISTINCT i.indexrelid, i.indexrelid::regclass AS index, f.relation,
-               format('SELECT ROW(%s) FROM ONLY %s LIMIT 10',
-                      concat_ws(', ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
-                      snowflake_internal.migration_name(f.relation)) AS query
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        JOIN pg_index AS i ON i.indrelid = f.relation AND num_nonnulls(i.indexprs, i.indpred) > 0
-        JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relkind = 'i'
-        WHERE r.is_narrow
-          -- Not where all functions are PostgreSQL's own.
-          AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
-                        AND d.refclassid = 'pg_proc'::regclass)
-        ORDER BY i.indexrelid
-    LOOP
-        BEGIN
-            PERFORM snowflake_internal.migration_query(built.relation, built.query);
-        EXCEPTION WHEN undefined_function OR undefined_table OR undefined_object OR undefined_column OR invalid_schema_name THEN
-            RETURN QUERY SELECT
-                format('index %s uses a function that finds others by search_path (%s), and PostgreSQL builds indexes with a search path of its own',
-                       built.index, SQLERRM),
-                coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure, migration_index_function_obstacles.search_path), '; ' ORDER BY p.oid)
-                          FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
-                          WHERE d.classid = 'pg_class'::regclass AND d.objid = built.indexrelid AND d.refclassid = 'pg_proc'::regclass
-                            AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%')),
-                         'Set search_path for the function') || '.', '55000';
-        END;
-    END LOOP;
+    highest := snowflake_internal.migration_extreme_id(target, column_name, text 'max', text 'true', is_locked, search_path);
+    IF highest >= first THEN
+        RETURN QUERY SELECT
+            format('%s has IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
+                   target, highest, first),
+            'New IDs could equal existing ones. If these rows have just been replicated from another server, run it again. Otherwise give them smaller IDs, or use a layout with an earlier epoch.', '55000';
+    ELSIF is_locked AND EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(target, column_name) AS i WHERE NOT i.is_indexed) THEN
+        RETURN QUERY
+            SELECT format('sequence %s has reached %s, but snowflake IDs would begin at %s', s.sequence, q.last_value, first),
+                   'Set it below the first snowflake ID (setval), and run it again.', '55000'
+            FROM snowflake_internal.migration_source(target, column_name) AS s
+            CROSS JOIN LATERAL snowflake_internal.migration_sequence_state(s.sequence, target) AS q
+            WHERE s.sequence IS NOT NULL AND q.last_value >= first;
+    END IF;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_check_rows(
+    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
+) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    obstacles text;
+BEGIN
+    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
+    FROM snowflake_internal.migration_row_obstacles(target, column_name, search_path, is_locked) AS o;
+    IF obstacles IS NOT NULL THEN
+        RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
+                  HINT = 'Nothing was changed by this statement.';
+    END IF;
 END
 $function$;
 CREATE FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[])
@@ -969,6 +1833,229 @@ BEGIN
         JOIN pg_constraint AS k ON k.contype = 'f' AND k.conindid = i.indexrelid AND k.conparentid = 0
         WHERE r.is_narrow AND key.attribute = f.attribute AND key.place > i.indnkeyatts;
 END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], search_path text)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    built record;
+BEGIN
+    IF current_setting('server_version_num')::integer < 170000 THEN
+        RETURN;
+    END IF;
+    FOR built IN
+        SELECT DISTINCT i.indexrelid, i.indexrelid::regclass AS index, f.relation,
+               format('SELECT ROW(%s) FROM ONLY %s LIMIT 10',
+                      concat_ws(', ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
+                      snowflake_internal.migration_name(f.relation)) AS query
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        JOIN pg_index AS i ON i.indrelid = f.relation AND num_nonnulls(i.indexprs, i.indpred) > 0
+        JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relkind = 'i'
+        WHERE r.is_narrow
+          -- Not where all functions are PostgreSQL's own.
+          AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+                        AND d.refclassid = 'pg_proc'::regclass)
+        ORDER BY i.indexrelid
+    LOOP
+        BEGIN
+            PERFORM snowflake_internal.migration_query(built.relation, built.query);
+        EXCEPTION WHEN undefined_function OR undefined_table OR undefined_object OR undefined_column OR invalid_schema_name THEN
+            RETURN QUERY SELECT
+                format('index %s uses a function that finds others by search_path (%s), and PostgreSQL builds indexes with a search path of its own',
+                       built.index, SQLERRM),
+                coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure, migration_index_function_obstacles.search_path), '; ' ORDER BY p.oid)
+                          FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
+                          WHERE d.classid = 'pg_class'::regclass AND d.objid = built.indexrelid AND d.refclassid = 'pg_proc'::regclass
+                            AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%')),
+                         'Set search_path for the function') || '.', '55000';
+        END;
+    END LOOP;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_row_type_users(relations regclass[])
+RETURNS TABLE (kind text, rank integer, relation regclass, type oid, class oid, object oid, description text, expression text, remedy text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE row_type (relation, oid) AS (
+        -- The types that contain rows of these tables: arrays, domains, ranges, composites.
+        SELECT c.oid::regclass, c.reltype FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.reltype <> 0
+      UNION
+        SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
+        FROM row_type AS t
+        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
+        LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
+        WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
+    ), reference AS MATERIALIZED (
+        SELECT t.relation, t.oid AS type, d.classid, d.objid, d.objsubid, count(*) AS times
+        FROM row_type AS t
+        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid AND d.deptype = 'n'
+        GROUP BY t.relation, t.oid, d.classid, d.objid, d.objsubid
+    ), used (rank, relation, type, class, object, description, expression, remedy) AS (
+        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object('pg_class'::regclass, w.ev_class, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
+               'Drop it, and create it again after the column is widened: pg_dump --schema-only shows its definition and privileges.'
+        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename = '_RETURN'
+        WHERE r.classid = 'pg_rewrite'::regclass
+      UNION ALL
+        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, w.oid, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename <> '_RETURN'
+        WHERE r.classid = 'pg_rewrite'::regclass
+      UNION ALL
+        SELECT 2, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.polqual::text, p.polwithcheck::text),
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_policy AS p ON p.oid = r.objid WHERE r.classid = 'pg_policy'::regclass
+      UNION ALL
+        -- A function depends on a type once for its arguments and its result,
+        -- which are allowed, and once more for each of its expressions.
+        SELECT 3, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.proargdefaults::text, p.prosqlbody::text),
+               CASE WHEN p.prosqlbody IS NULL THEN 'Create it again without the default of its parameter until the column is widened.'
+                    ELSE 'Drop it and create it again after the column is widened, or give it a body in a string and no such default of a parameter.' END
+        FROM reference AS r JOIN pg_proc AS p ON p.oid = r.objid
+        WHERE r.classid = 'pg_proc'::regclass
+          AND r.times > CASE WHEN r.type = p.prorettype OR r.type = ANY (p.proargtypes::oid[]) OR r.type = ANY (p.proallargtypes) THEN 1 ELSE 0 END
+      UNION ALL
+        -- Partitions have copies of their parent's triggers, indexes and constraints.
+        SELECT 4, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, t.oid, 0), t.tgqual::text,
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_trigger AS t ON t.oid = r.objid AND t.tgparentid = 0
+        WHERE r.classid = 'pg_trigger'::regclass
+      UNION ALL
+        SELECT 5, r.relation, r.type, r.classid, r.objid,
+               CASE WHEN k.contypid = 0 THEN pg_describe_object(r.classid, k.oid, 0)
+                    ELSE format('constraint %I of domain %s', k.conname, k.contypid::regtype) END,
+               k.conbin::text, 'Drop it, and add it again after the column is widened.'
+        FROM reference AS r JOIN pg_constraint AS k ON k.oid = r.objid AND (k.conislocal OR k.contypid <> 0)
+        WHERE r.classid = 'pg_constraint'::regclass
+      UNION ALL
+        SELECT 6, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, e.oid, 0), e.adbin::text,
+               CASE WHEN a.attgenerated = ''
+                    THEN format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT until the column is widened.', e.adrelid::regclass, a.attname)
+                    ELSE 'Drop that column, and add it again after the column is widened.' END
+        FROM reference AS r JOIN pg_attrdef AS e ON e.oid = r.objid
+        JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
+        WHERE r.classid = 'pg_attrdef'::regclass
+      UNION ALL
+        SELECT 7, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, i.indexrelid, 0), concat(i.indexprs::text, i.indpred::text),
+               CASE WHEN EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
+                    THEN 'Drop its constraint, and add it again after the column is widened.'
+                    ELSE 'Drop it, and create it again after the column is widened.' END
+        FROM reference AS r JOIN pg_index AS i ON i.indexrelid = r.objid
+        WHERE r.classid = 'pg_class'::regclass AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        SELECT 8, r.relation, r.type, r.classid, r.objid, format('the partition key of %s', p.partrelid::regclass), p.partexprs::text,
+               'The partition key cannot be changed: copy the rows to a new table without it.'
+        FROM reference AS r JOIN pg_partitioned_table AS p ON p.partrelid = r.objid
+        WHERE r.classid = 'pg_class'::regclass AND r.objsubid = 0
+      UNION ALL
+        SELECT 9, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, x.oid, 0), x.stxexprs::text,
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_statistic_ext AS x ON x.oid = r.objid WHERE r.classid = 'pg_statistic_ext'::regclass
+      UNION ALL
+        -- As a function, a domain may use the type as its base and in its default.
+        SELECT 10, r.relation, r.type, r.classid, r.objid, format('the default of domain %s', y.oid::regtype), y.typdefaultbin::text,
+               format('ALTER DOMAIN %s DROP DEFAULT until the column is widened.', y.oid::regtype)
+        FROM reference AS r JOIN pg_type AS y ON y.oid = r.objid AND y.typtype = 'd' AND y.typdefaultbin IS NOT NULL
+        WHERE r.classid = 'pg_type'::regclass AND r.times > CASE WHEN y.typbasetype = r.type THEN 1 ELSE 0 END
+    )
+    SELECT 'column', 0, r.relation, r.type, r.classid, r.objid, format('column %I of %s', a.attname, a.attrelid::regclass), NULL,
+           'Give that column another type, or drop it, until the column is widened.'
+    FROM reference AS r
+    JOIN pg_class AS c ON c.oid = r.objid AND c.relkind IN ('r', 'p', 'm', 'f')
+    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = r.objsubid AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE r.classid = 'pg_class'::regclass
+  UNION ALL
+    SELECT 'expression', u.* FROM used AS u
+$function$;
+CREATE FUNCTION snowflake_internal.migration_row_type_obstacles(
+    relations regclass[], online boolean DEFAULT false, recreated regclass[] DEFAULT '{}'
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH server AS MATERIALIZED (
+        SELECT current_setting('composite_type_mismatch', true) IS NOT NULL AS checks_expressions
+    ), found AS (
+        SELECT DISTINCT u.rank, format('%s uses the row type of %s', u.description, u.relation) AS obstacle, u.remedy
+        FROM server CROSS JOIN snowflake_internal.migration_row_type_users(relations) AS u
+        WHERE CASE WHEN u.kind = 'column'
+                   -- Earlier minor releases do not look at foreign tables.
+                   THEN server.checks_expressions OR online
+                        OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = u.object AND c.relkind = 'f')
+                   ELSE server.checks_expressions AND NOT online AND u.class <> ALL (recreated::oid[]) END
+      UNION ALL
+        -- ROW(...) and constants: their values are those of the columns in order.
+        SELECT DISTINCT u.rank, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy
+        FROM snowflake_internal.migration_row_type_users(relations) AS u
+        WHERE online AND u.kind = 'expression'
+          AND u.expression ~ format(':row_typeid %1$s |:consttype %1$s [^{}]*:constisnull false', u.type)
+    )
+    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
+$function$;
+CREATE FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[])
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE executor (oid) AS (
+        -- Roles that have the privilege, 0 for PUBLIC, and those that inherit it.
+        SELECT a.grantee
+        FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
+        WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND a.privilege_type = 'EXECUTE'
+      UNION
+        SELECT m.member
+        FROM executor AS e JOIN pg_auth_members AS m ON m.roleid = e.oid
+        JOIN pg_roles AS r ON r.oid = m.member
+        -- From PostgreSQL 16 on, each membership has its own option.
+        WHERE coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, r.rolinherit)
+    ), target_table AS MATERIALIZED (
+        SELECT DISTINCT key.target, f.relation::oid AS oid
+        FROM unnest(targets, column_names) AS key (target, column_name)
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(key.target, key.column_name) AS f
+        WHERE NOT EXISTS (SELECT FROM executor AS e WHERE e.oid = 0)
+    ), entry (target, oid) AS (
+        -- The tables, and views through which rows are inserted into them.
+        SELECT t.target, t.oid FROM target_table AS t
+      UNION
+        SELECT e.target, w.ev_class
+        FROM entry AS e
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = e.oid AND d.classid = 'pg_rewrite'::regclass
+        JOIN pg_rewrite AS w ON w.oid = d.objid AND w.ev_class <> e.oid
+        JOIN pg_class AS v ON v.oid = w.ev_class AND v.relkind = 'v'
+        WHERE pg_relation_is_updatable(v.oid, true) & 8 <> 0
+    ), inserter AS MATERIALIZED (
+        SELECT DISTINCT e.target, a.grantee
+        FROM entry AS e
+        JOIN pg_class AS c ON c.oid = e.oid
+        CROSS JOIN LATERAL (
+            SELECT a.grantee, a.privilege_type FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) AS a
+          UNION ALL
+            SELECT a.grantee, a.privilege_type
+            FROM pg_attribute AS t CROSS JOIN LATERAL aclexplode(t.attacl) AS a
+            WHERE t.attrelid = c.oid AND t.attnum > 0 AND NOT t.attisdropped) AS a
+        WHERE a.privilege_type = 'INSERT'
+    ), missing AS (
+        SELECT i.target, i.grantee, CASE i.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS name
+        FROM inserter AS i
+        LEFT JOIN pg_roles AS r ON r.oid = i.grantee
+        WHERE i.grantee NOT IN (SELECT e.oid FROM executor AS e)
+          AND (i.grantee = 0 OR NOT r.rolsuper AND r.rolname !~ '^pg_')
+    ), numbered AS (
+        SELECT m.target, m.name, row_number() OVER (PARTITION BY m.target ORDER BY m.name) AS place,
+               count(*) OVER (PARTITION BY m.target) AS total
+        FROM missing AS m
+    )
+    -- Members of these roles have the privilege once the roles have it.
+    SELECT format('roles that may insert into %s may not execute snowflake_nextval(): %s%s', n.target,
+                  string_agg(n.name, ', ' ORDER BY n.place), CASE WHEN n.total > 20 THEN format(' and %s more', n.total - 20) ELSE '' END),
+           format('GRANT EXECUTE ON FUNCTION %s() TO %s.', (
+                      SELECT format('%I.%I', s.nspname, p.proname) FROM pg_proc AS p JOIN pg_namespace AS s ON s.oid = p.pronamespace
+                      WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure),
+                  CASE WHEN n.total > 20 THEN 'PUBLIC' ELSE string_agg(n.name, ', ' ORDER BY n.place) END), '42501'
+    FROM numbered AS n
+    WHERE n.place <= 20
+    GROUP BY n.target, n.total
 $function$;
 CREATE FUNCTION snowflake_internal.migration_code_name(name name, OUT code text, OUT pattern text)
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -1427,526 +2514,6 @@ AS $function$
     WHERE f.stage = 'type'
     ORDER BY 1, 2, 3
 $function$;
-CREATE FUNCTION snowflake_internal.migration_row_type_users(relations regclass[])
-RETURNS TABLE (kind text, rank integer, relation regclass, type oid, class oid, object oid, description text, expression text, remedy text)
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH RECURSIVE row_type (relation, oid) AS (
-        -- The types that contain rows of these tables: arrays, domains, ranges, composites.
-        SELECT c.oid::regclass, c.reltype FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.reltype <> 0
-      UNION
-        SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
-        FROM row_type AS t
-        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
-        LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
-        WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
-    ), reference AS MATERIALIZED (
-        SELECT t.relation, t.oid AS type, d.classid, d.objid, d.objsubid, count(*) AS times
-        FROM row_type AS t
-        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid AND d.deptype = 'n'
-        GROUP BY t.relation, t.oid, d.classid, d.objid, d.objsubid
-    ), used (rank, relation, type, class, object, description, expression, remedy) AS (
-        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object('pg_class'::regclass, w.ev_class, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
-               'Drop it, and create it again after the column is widened: pg_dump --schema-only shows its definition and privileges.'
-        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename = '_RETURN'
-        WHERE r.classid = 'pg_rewrite'::regclass
-      UNION ALL
-        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, w.oid, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename <> '_RETURN'
-        WHERE r.classid = 'pg_rewrite'::regclass
-      UNION ALL
-        SELECT 2, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.polqual::text, p.polwithcheck::text),
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_policy AS p ON p.oid = r.objid WHERE r.classid = 'pg_policy'::regclass
-      UNION ALL
-        -- A function depends on a type once for its arguments and its result,
-        -- which are allowed, and once more for each of its expressions.
-        SELECT 3, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.proargdefaults::text, p.prosqlbody::text),
-               CASE WHEN p.prosqlbody IS NULL THEN 'Create it again without the default of its parameter until the column is widened.'
-                    ELSE 'Drop it and create it again after the column is widened, or give it a body in a string and no such default of a parameter.' END
-        FROM reference AS r JOIN pg_proc AS p ON p.oid = r.objid
-        WHERE r.classid = 'pg_proc'::regclass
-          AND r.times > CASE WHEN r.type = p.prorettype OR r.type = ANY (p.proargtypes::oid[]) OR r.type = ANY (p.proallargtypes) THEN 1 ELSE 0 END
-      UNION ALL
-        -- Partitions have copies of their parent's triggers, indexes and constraints.
-        SELECT 4, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, t.oid, 0), t.tgqual::text,
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_trigger AS t ON t.oid = r.objid AND t.tgparentid = 0
-        WHERE r.classid = 'pg_trigger'::regclass
-      UNION ALL
-        SELECT 5, r.relation, r.type, r.classid, r.objid,
-               CASE WHEN k.contypid = 0 THEN pg_describe_object(r.classid, k.oid, 0)
-                    ELSE format('constraint %I of domain %s', k.conname, k.contypid::regtype) END,
-               k.conbin::text, 'Drop it, and add it again after the column is widened.'
-        FROM reference AS r JOIN pg_constraint AS k ON k.oid = r.objid AND (k.conislocal OR k.contypid <> 0)
-        WHERE r.classid = 'pg_constraint'::regclass
-      UNION ALL
-        SELECT 6, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, e.oid, 0), e.adbin::text,
-               CASE WHEN a.attgenerated = ''
-                    THEN format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT until the column is widened.', e.adrelid::regclass, a.attname)
-                    ELSE 'Drop that column, and add it again after the column is widened.' END
-        FROM reference AS r JOIN pg_attrdef AS e ON e.oid = r.objid
-        JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
-        WHERE r.classid = 'pg_attrdef'::regclass
-      UNION ALL
-        SELECT 7, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, i.indexrelid, 0), concat(i.indexprs::text, i.indpred::text),
-               CASE WHEN EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
-                    THEN 'Drop its constraint, and add it again after the column is widened.'
-                    ELSE 'Drop it, and create it again after the column is widened.' END
-        FROM reference AS r JOIN pg_index AS i ON i.indexrelid = r.objid
-        WHERE r.classid = 'pg_class'::regclass AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-      UNION ALL
-        SELECT 8, r.relation, r.type, r.classid, r.objid, format('the partition key of %s', p.partrelid::regclass), p.partexprs::text,
-               'The partition key cannot be changed: copy the rows to a new table without it.'
-        FROM reference AS r JOIN pg_partitioned_table AS p ON p.partrelid = r.objid
-        WHERE r.classid = 'pg_class'::regclass AND r.objsubid = 0
-      UNION ALL
-        SELECT 9, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, x.oid, 0), x.stxexprs::text,
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_statistic_ext AS x ON x.oid = r.objid WHERE r.classid = 'pg_statistic_ext'::regclass
-      UNION ALL
-        -- As a function, a domain may use the type as its base and in its default.
-        SELECT 10, r.relation, r.type, r.classid, r.objid, format('the default of domain %s', y.oid::regtype), y.typdefaultbin::text,
-               format('ALTER DOMAIN %s DROP DEFAULT until the column is widened.', y.oid::regtype)
-        FROM reference AS r JOIN pg_type AS y ON y.oid = r.objid AND y.typtype = 'd' AND y.typdefaultbin IS NOT NULL
-        WHERE r.classid = 'pg_type'::regclass AND r.times > CASE WHEN y.typbasetype = r.type THEN 1 ELSE 0 END
-    )
-    SELECT 'column', 0, r.relation, r.type, r.classid, r.objid, format('column %I of %s', a.attname, a.attrelid::regclass), NULL,
-           'Give that column another type, or drop it, until the column is widened.'
-    FROM reference AS r
-    JOIN pg_class AS c ON c.oid = r.objid AND c.relkind IN ('r', 'p', 'm', 'f')
-    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = r.objsubid AND a.attnum > 0 AND NOT a.attisdropped
-    WHERE r.classid = 'pg_class'::regclass
-  UNION ALL
-    SELECT 'expression', u.* FROM used AS u
-$function$;
-CREATE FUNCTION snowflake_internal.migration_row_type_obstacles(
-    relations regclass[], online boolean DEFAULT false, recreated regclass[] DEFAULT '{}'
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH server AS MATERIALIZED (
-        SELECT current_setting('composite_type_mismatch', true) IS NOT NULL AS checks_expressions
-    ), found AS (
-        SELECT DISTINCT u.rank, format('%s uses the row type of %s', u.description, u.relation) AS obstacle, u.remedy
-        FROM server CROSS JOIN snowflake_internal.migration_row_type_users(relations) AS u
-        WHERE CASE WHEN u.kind = 'column'
-                   -- Earlier minor releases do not look at foreign tables.
-                   THEN server.checks_expressions OR online
-                        OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = u.object AND c.relkind = 'f')
-                   ELSE server.checks_expressions AND NOT online AND u.class <> ALL (recreated::oid[]) END
-      UNION ALL
-        -- ROW(...) and constants: their values are those of the columns in order.
-        SELECT DISTINCT u.rank, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy
-        FROM snowflake_internal.migration_row_type_users(relations) AS u
-        WHERE online AND u.kind = 'expression'
-          AND u.expression ~ format(':row_typeid %1$s |:consttype %1$s [^{}]*:constisnull false', u.type)
-    )
-    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_require_owner(target regclass)
-RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    relation pg_class;
-BEGIN
-    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
-    IF NOT FOUND OR NOT pg_has_role(current_user, relation.relowner, 'USAGE') THEN
-        RAISE EXCEPTION 'must be owner of table %', coalesce(relation.relname, target::oid::text)
-            USING ERRCODE = 'insufficient_privilege';
-    END IF;
-END
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
-RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT coalesce(k.kind, 'none'), format_type(a.atttypid, a.atttypmod), pg_get_expr(f.adbin, f.adrelid), k.sequence::regclass
-    FROM pg_attribute AS a
-    LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
-    LEFT JOIN LATERAL (
-        SELECT s.kind, s.sequence FROM snowflake_internal.sequence_columns AS s
-        WHERE s.relation = a.attrelid AND s.attribute = a.attnum
-        ORDER BY s.sequence
-        LIMIT 1
-    ) AS k ON true
-    WHERE a.attrelid = target AND a.attname = migration_source.column_name
-$function$;
-CREATE FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name)
-RETURNS regclass LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT s.oid::regclass
-    FROM pg_attribute AS a
-    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
-                       AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
-    JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
-    WHERE a.attrelid = target AND a.attname = migration_owned_sequence.column_name
-    ORDER BY s.oid
-    LIMIT 1
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT EXISTS (
-        SELECT FROM snowflake_internal.migration_origin(target, column_name) AS o
-        CROSS JOIN LATERAL snowflake_internal.migration_source(o.target, o.column_name) AS s
-        LEFT JOIN pg_class AS c ON c.oid = s.sequence
-        LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        WHERE o.target IS NOT NULL AND o.reverted_at IS NULL
-          AND (o.kind, o.default_expression, o.sequence_schema, o.sequence_name)
-              IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    key_column CONSTANT name := snowflake_internal.migration_column(target, column_name);
-    first CONSTANT bigint := snowflake_internal.migration_first_id();
-    -- No ID is older than this extension. Rows replicated from other servers have
-    -- snowflake IDs too. 0 if the layout's epoch is later.
-    oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
-    origin snowflake_internal.origins;
-    first_ever bigint;
-    source record;
-    -- Whether the table's owner owns the sequence.
-    is_own boolean;
-    last_taken bigint;
-    recorded_value bigint;
-    next_value bigint;
-BEGIN
-    PERFORM snowflake_internal.migration_require_owner(target);
-    -- One session at a time; rows can still be written. Child tables are not
-    -- locked, because only their defaults are read.
-    PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
-    IF snowflake_internal.migration_is_switched(target, key_column) THEN
-        RETURN;
-    END IF;
-    SELECT s.* INTO source FROM snowflake_internal.migration_source(target, key_column) AS s;
-    is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
-                      WHERE c.oid = source.sequence AND t.oid = target);
-    IF source.sequence IS NOT NULL THEN
-        -- An unused sequence may have been set to the first value that it is to return.
-        SELECT CASE WHEN s.is_called THEN s.last_value END,
-               CASE WHEN s.is_called AND is_own THEN s.last_value END,
-               CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
-        INTO last_taken, recorded_value, next_value
-        FROM snowflake_internal.migration_sequence_state(source.sequence, target) AS s;
-    END IF;
-
-    origin := snowflake_internal.migration_origin(target, key_column);
-    IF snowflake_internal.migration_is_recorded(target, key_column) THEN
-        origin.first_id := first;
-        origin.sequence_last_value := recorded_value;
-        origin.sequence_options := origin.sequence_options || jsonb_build_object('next', next_value);
-        PERFORM snowflake_internal.migration_keep_origin(origin);
-        RETURN;
-    END IF;
-
-    first_ever := origin.first_id_ever;
-    SELECT target, key_column, source.kind, source.data_type, source.expression, n.nspname, c.relname,
-           CASE WHEN s.seqrelid IS NOT NULL THEN
-               jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
-                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', next_value) END,
-           recorded_value,
-           (SELECT jsonb_agg(jsonb_build_object('grantee', CASE a.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(a.grantee) END,
-                                                'privilege', a.privilege_type, 'grantable', a.is_grantable))
-            FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
-           obj_description(c.oid, 'pg_class'),
-           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
-            FROM snowflake_internal.migration_table_tree(target, key_column) AS f
-            JOIN pg_class AS fc ON fc.oid = f.relation
-            JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
-            LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
-            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM source.expression),
-           coalesce(first_ever, CASE WHEN oldest > coalesce(last_taken, 0) THEN least(oldest, first) ELSE first END), first,
-           now(), NULL::timestamptz
-    INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
-         origin.sequence_schema, origin.sequence_name, origin.sequence_options, origin.sequence_last_value,
-         origin.sequence_privileges, origin.sequence_comment, origin.child_defaults,
-         origin.first_id_ever, origin.first_id, origin.remembered_at, origin.reverted_at
-    FROM (SELECT) AS one_row
-    LEFT JOIN pg_class AS c ON c.oid = source.sequence
-    LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
-    PERFORM snowflake_internal.migration_keep_origin(origin);
-END
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    origin snowflake_internal.origins;
-BEGIN
-    PERFORM snowflake_internal.migration_require_owner(target);
-    IF snowflake_internal.migration_is_switched(target, column_name) THEN
-        RAISE EXCEPTION 'column "%" still has snowflake_nextval() as its default', column_name
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
-    END IF;
-    origin := snowflake_internal.migration_origin(target, column_name);
-    IF origin.target IS NOT NULL THEN
-        origin.reverted_at := now();
-        PERFORM snowflake_internal.migration_keep_origin(origin);
-    END IF;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name)
-RETURNS TABLE (relation regclass, is_indexed boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT f.relation,
-           EXISTS (SELECT FROM pg_index AS i
-                   JOIN pg_class AS x ON x.oid = i.indexrelid
-                   JOIN pg_am AS m ON m.oid = x.relam AND m.amname = 'btree'
-                   JOIN pg_opclass AS o ON o.oid = i.indclass[0] AND o.opcdefault
-                   WHERE i.indrelid = f.relation AND i.indkey[0] = f.attribute AND i.indisvalid AND i.indpred IS NULL)
-    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind <> 'p'
-$function$;
-CREATE FUNCTION snowflake_internal.migration_extreme_id(
-    target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text
-) RETURNS bigint LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $function$
-DECLARE
-    indexed regclass[];
-    is_complete boolean;
-    relation regclass;
-    found bigint;
-    extreme bigint;
-BEGIN
-    IF aggregate IS NULL OR aggregate NOT IN ('max', 'min') THEN
-        RAISE EXCEPTION 'invalid aggregate: "%"', aggregate USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF indexed_only THEN
-        SELECT array_agg(i.relation) FILTER (WHERE i.is_indexed), bool_and(i.is_indexed) INTO indexed, is_complete
-        FROM snowflake_internal.migration_id_indexes(target, column_name) AS i;
-    END IF;
-    IF coalesce(is_complete, true) THEN
-        RETURN (snowflake_internal.migration_query(target, format('SELECT pg_catalog.%s(%I) FROM %s WHERE %s', aggregate, column_name,
-            snowflake_internal.migration_name(target), condition), search_path))[1]::bigint;
-    END IF;
-    FOREACH relation IN ARRAY coalesce(indexed, '{}') LOOP
-        found := (snowflake_internal.migration_query(relation, format('SELECT pg_catalog.%s(%I) FROM ONLY %s WHERE %s', aggregate, column_name,
-            snowflake_internal.migration_name(relation), condition), search_path))[1]::bigint;
-        extreme := CASE aggregate WHEN 'max' THEN greatest(extreme, found) ELSE least(extreme, found) END;
-    END LOOP;
-    RETURN extreme;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_row_obstacles(
-    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    first CONSTANT bigint := snowflake_internal.migration_first_id();
-    highest bigint;
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_attribute AS a
-                   WHERE a.attrelid = target AND a.attname = migration_row_obstacles.column_name
-                     AND snowflake_internal.migration_base_type(a.atttypid) = 'int8'::regtype)
-    THEN
-        RETURN;
-    END IF;
-    highest := snowflake_internal.migration_extreme_id(target, column_name, text 'max', text 'true', is_locked, search_path);
-    IF highest >= first THEN
-        RETURN QUERY SELECT
-            format('%s has IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
-                   target, highest, first),
-            'New IDs could equal existing ones. If these rows have just been replicated from another server, run it again. Otherwise give them smaller IDs, or use a layout with an earlier epoch.', '55000';
-    ELSIF is_locked AND EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(target, column_name) AS i WHERE NOT i.is_indexed) THEN
-        RETURN QUERY
-            SELECT format('sequence %s has reached %s, but snowflake IDs would begin at %s', s.sequence, q.last_value, first),
-                   'Set it below the first snowflake ID (setval), and run it again.', '55000'
-            FROM snowflake_internal.migration_source(target, column_name) AS s
-            CROSS JOIN LATERAL snowflake_internal.migration_sequence_state(s.sequence, target) AS q
-            WHERE s.sequence IS NOT NULL AND q.last_value >= first;
-    END IF;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_check_rows(
-    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
-) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    obstacles text;
-BEGIN
-    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
-    FROM snowflake_internal.migration_row_obstacles(target, column_name, search_path, is_locked) AS o;
-    IF obstacles IS NOT NULL THEN
-        RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
-            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
-                  HINT = 'Nothing was changed by this statement.';
-    END IF;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
-RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH RECURSIVE tree (oid) AS (
-        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
-      UNION
-        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
-    ), trigger_function AS MATERIALIZED (
-        SELECT DISTINCT g.tgfoid AS oid FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
-    ), compiled AS MATERIALIZED (
-        SELECT p.oid, lower(p.prosrc) AS source
-        FROM pg_proc AS p
-        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
-        WHERE NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
-    )
-    SELECT p.oid::regprocedure, t.oid IS NOT NULL
-    FROM compiled AS p
-    LEFT JOIN trigger_function AS t ON t.oid = p.oid
-    -- Part of another name too: to alter too many functions has no effect.
-    WHERE t.oid IS NOT NULL
-       OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (relations) AND strpos(p.source, lower(c.relname)) > 0)
-$function$;
-CREATE FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[])
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    -- The caller has the rights of the owners of all tables that have changed.
-    relations CONSTANT regclass[] := ARRAY(
-        SELECT DISTINCT r.relation FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
-    compiled record;
-    left_out text[] := '{}';
-BEGIN
-    FOR compiled IN
-        SELECT f.function, f.is_trigger, p.proowner, p.procost, p.prokind, p.prosecdef
-        FROM snowflake_internal.migration_compiled_functions(relations) AS f
-        JOIN pg_proc AS p ON p.oid = f.function
-        ORDER BY f.function::text
-    LOOP
-        IF pg_has_role(compiled.proowner, 'USAGE') AND pg_has_role(compiled.proowner, 'MEMBER') THEN
-            BEGIN
-                PERFORM snowflake_internal.migration_run_as(compiled.proowner,
-                    CASE compiled.prokind
-                        WHEN 'p' THEN format('ALTER PROCEDURE %s SECURITY %s', compiled.function,
-                                             CASE WHEN compiled.prosecdef THEN 'DEFINER' ELSE 'INVOKER' END)
-                        ELSE format('ALTER FUNCTION %s COST %s', compiled.function, compiled.procost) END, text '');
-                CONTINUE;
-            EXCEPTION WHEN OTHERS THEN
-                NULL;  -- For example altered or dropped at the same time.
-            END;
-        END IF;
-        -- Any role can create a function whose source contains a name.
-        IF compiled.is_trigger THEN
-            left_out := left_out || compiled.function::text;
-        END IF;
-    END LOOP;
-    IF left_out <> '{}' THEN
-        RAISE WARNING 'sessions that have fired these trigger functions have to reconnect: %', array_to_string(left_out, ', ')
-            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function.',
-                  HINT = 'Altering a function as its owner, for example its COST, makes all sessions compile it again.';
-    END IF;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_short_wait()
-RETURNS integer LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
-                                                  ELSE nullif(s.setting::integer, 0) END)))
-    FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout')
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz)
-RETURNS timestamptz LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    time_limit CONSTANT interval := snowflake_internal.migration_lock_time_limit();
-    wanted text;
-    holders text;
-BEGIN
-    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
-        RETURN told;
-    END IF;
-    SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
-    FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
-    -- A prepared transaction has no process, but a lock on its transaction ID.
-    SELECT concat_ws(' and ', 'processes ' || string_agg(DISTINCT l.pid::text, ', '),
-                     'prepared transactions ' || string_agg(DISTINCT quote_literal(p.gid), ', '))
-    INTO holders
-    FROM pg_locks AS l
-    LEFT JOIN pg_locks AS x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.granted
-                           AND x.virtualtransaction = l.virtualtransaction
-    LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid
-    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
-      AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-      AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
-    holders := nullif(holders, '');
-    IF clock_timestamp() - begun > time_limit THEN
-        RAISE EXCEPTION 'could not lock % within %', wanted, time_limit
-            USING ERRCODE = 'lock_not_available',
-                  DETAIL = coalesce('Held by ' || holders || '.', 'Other transactions kept locking it.'),
-                  HINT = 'See pg_stat_activity for what they are doing'
-                         || CASE WHEN holders LIKE '%prepared transactions %'
-                                 THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
-                         || '. Run it again when they have ended.';
-    END IF;
-    RAISE NOTICE 'waiting for a lock on %', wanted
-        USING DETAIL = coalesce('Held by ' || holders || '.', 'No process holds it at this moment.');
-    RETURN clock_timestamp();
-END
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    -- The longest time of one attempt for all tables together.
-    longest_wait CONSTANT integer := snowflake_internal.migration_short_wait();
-    wanted CONSTANT regclass[] := ARRAY(
-        SELECT r.relation
-        FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
-        ORDER BY r.relation::oid);
-    started_at CONSTANT timestamptz := clock_timestamp();
-    last_notice_at timestamptz := started_at;
-    attempt_started_at timestamptz;
-    pause double precision := 0.25;
-    table_to_lock regclass;
-BEGIN
-    IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
-        RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
-    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-        -- The checks under the lock have to see the present state.
-        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
-                  HINT = 'SET default_transaction_isolation = ''read committed''.';
-    END IF;
-    LOOP
-        BEGIN
-            attempt_started_at := clock_timestamp();
-            FOREACH table_to_lock IN ARRAY wanted LOOP
-                PERFORM set_config('lock_timeout', greatest(1,
-                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - attempt_started_at)))::integer::text, true);
-                PERFORM snowflake_internal.migration_lock_table(table_to_lock, mode);
-            END LOOP;
-            PERFORM set_config('lock_timeout', longest_wait::text, true);
-            RETURN;
-        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-            NULL;
-        END;
-        last_notice_at := snowflake_internal.migration_lock_missed(relations, mode, started_at, last_notice_at);
-        PERFORM pg_sleep(pause * (0.5 + random()));
-        pause := least(pause * 1.5, 2);
-    END LOOP;
-END
-$function$;
 CREATE FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[])
 RETURNS TABLE (foreign_key oid, relation regclass, trigger_name name, function_oid oid, state text, is_copy boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -2078,175 +2645,6 @@ BEGIN
         END IF;
     END LOOP;
 END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_dependent_node(class oid, object oid, OUT node_class oid, OUT node oid)
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    SELECT coalesce((SELECT 'pg_class'::regclass::oid FROM pg_rewrite AS w WHERE w.oid = object AND w.rulename = '_RETURN' AND class = 'pg_rewrite'::regclass), class),
-           coalesce((SELECT w.ev_class FROM pg_rewrite AS w WHERE w.oid = object AND w.rulename = '_RETURN' AND class = 'pg_rewrite'::regclass), object)
-$function$;
-CREATE FUNCTION snowflake_internal.migration_direct_dependents(relations regclass[], column_names name[])
-RETURNS TABLE (relation regclass, class oid, object oid) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    SELECT DISTINCT given.relation, n.node_class, n.node
-    FROM unnest(relations, column_names) AS given (relation, column_name)
-    CROSS JOIN LATERAL snowflake_internal.migration_table_tree(given.relation, given.column_name) AS f
-    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
-    CROSS JOIN LATERAL snowflake_internal.migration_dependent_node(d.classid, d.objid) AS n
-    WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_policy'::regclass, 'pg_proc'::regclass)
-       OR d.classid = 'pg_trigger'::regclass AND EXISTS (SELECT FROM pg_trigger AS t WHERE t.oid = d.objid AND NOT t.tgisinternal)
-$function$;
-CREATE FUNCTION snowflake_internal.migration_dependents(relations regclass[], column_names name[])
-RETURNS TABLE (
-    place integer, kind text, class oid, object oid, relation regclass, owner oid, schema oid, identity text, is_extended boolean
-) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    WITH RECURSIVE edge (above_class, above, class, object) AS (
-        SELECT 0::oid, 0::oid, n.class, n.object FROM snowflake_internal.migration_direct_dependents(relations, column_names) AS n
-      UNION
-        SELECT e.class, e.object, n.node_class, n.node
-        FROM edge AS e
-        JOIN pg_depend AS d ON d.refclassid = e.class AND d.refobjid = e.object
-        CROSS JOIN LATERAL snowflake_internal.migration_dependent_node(d.classid, d.objid) AS n
-        WHERE (n.node_class, n.node) <> (e.class, e.object)
-    ), node AS MATERIALIZED (
-        SELECT DISTINCT e.class, e.object FROM edge AS e
-    ), path (class, object, length) AS (
-        SELECT e.class, e.object, 1 FROM edge AS e WHERE e.above = 0
-      UNION
-        SELECT e.class, e.object, p.length + 1
-        FROM path AS p JOIN edge AS e ON e.above_class = p.class AND e.above = p.object
-        -- Without a circle, no path is longer than the number of nodes.
-        WHERE p.length <= 2 * (SELECT count(*) FROM node)
-    ), placed AS (
-        SELECT p.class, p.object, CASE WHEN max(p.length) <= (SELECT count(*) FROM node) THEN max(p.length) END AS place
-        FROM path AS p GROUP BY p.class, p.object
-    )
-    SELECT p.place,
-           CASE WHEN p.class = 'pg_class'::regclass
-                THEN CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'
-                                    WHEN 'i' THEN CASE t.relkind WHEN 'm' THEN 'index' WHEN 't' THEN NULL ELSE 'other' END
-                                    WHEN 't' THEN NULL ELSE 'other' END
-                WHEN p.class = 'pg_rewrite'::regclass THEN 'rule'
-                WHEN p.class = 'pg_policy'::regclass THEN 'policy'
-                WHEN p.class = 'pg_trigger'::regclass THEN CASE WHEN g.tgisinternal THEN 'other' WHEN g.tgparentid <> 0 THEN 'trigger of a partition' ELSE 'trigger' END
-                WHEN p.class = 'pg_proc'::regclass THEN CASE WHEN f.prokind = 'a' THEN 'other' ELSE 'function' END
-                WHEN p.class = 'pg_attrdef'::regclass AND t.relkind = 'v' THEN 'default'
-                WHEN p.class = 'pg_statistic_ext'::regclass AND t.relkind = 'm' THEN 'statistics'
-                WHEN p.class = 'pg_type'::regclass
-                     AND EXISTS (SELECT FROM pg_type AS y JOIN pg_type AS e ON e.oid IN (y.oid, y.typelem) JOIN pg_class AS v ON v.oid = e.typrelid
-                                 WHERE y.oid = p.object AND y.typtype IN ('c', 'b') AND v.relkind IN ('v', 'm')) THEN NULL
-                -- That of a constraint trigger.
-                WHEN p.class = 'pg_constraint'::regclass AND EXISTS (SELECT FROM pg_constraint AS k WHERE k.oid = p.object AND k.contype = 't') THEN NULL
-                ELSE 'other' END,
-           p.class, p.object, coalesce(t.oid, c.oid)::regclass,
-           coalesce(x.stxowner, f.proowner, t.relowner, c.relowner), coalesce(x.stxnamespace, f.pronamespace, c.relnamespace, t.relnamespace),
-           i.type || ' ' || i.identity,
-           EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = p.class AND d.objid = p.object AND d.deptype = 'e')
-    FROM placed AS p
-    LEFT JOIN pg_class AS c ON p.class = 'pg_class'::regclass AND c.oid = p.object
-    LEFT JOIN pg_index AS ix ON ix.indexrelid = c.oid
-    LEFT JOIN pg_rewrite AS w ON p.class = 'pg_rewrite'::regclass AND w.oid = p.object
-    LEFT JOIN pg_policy AS o ON p.class = 'pg_policy'::regclass AND o.oid = p.object
-    LEFT JOIN pg_trigger AS g ON p.class = 'pg_trigger'::regclass AND g.oid = p.object
-    LEFT JOIN pg_attrdef AS q ON p.class = 'pg_attrdef'::regclass AND q.oid = p.object
-    LEFT JOIN pg_statistic_ext AS x ON p.class = 'pg_statistic_ext'::regclass AND x.oid = p.object
-    LEFT JOIN pg_proc AS f ON p.class = 'pg_proc'::regclass AND f.oid = p.object
-    LEFT JOIN pg_class AS t ON t.oid = coalesce(ix.indrelid, w.ev_class, o.polrelid, g.tgrelid, q.adrelid, x.stxrelid)
-    CROSS JOIN LATERAL pg_identify_object(p.class, p.object, 0) AS i
-$function$;
-CREATE FUNCTION snowflake_internal.migration_dependent_relations(relations regclass[], column_names name[])
-RETURNS regclass[] LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    SELECT ARRAY(
-        SELECT d.relation
-        FROM snowflake_internal.migration_dependents(relations, column_names) AS d
-        JOIN pg_class AS c ON c.oid = d.relation AND c.relkind IN ('r', 'p', 'v', 'm')
-        WHERE d.kind <> 'other'
-        GROUP BY d.relation
-        ORDER BY max(d.place) DESC NULLS FIRST, d.relation::oid)
-$function$;
-CREATE FUNCTION snowflake_internal.migration_dependents_note(relations regclass[], column_names name[])
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    SELECT 'drops and re-creates ' || string_agg(
-               d.identity || CASE WHEN d.kind = 'materialized view' THEN (SELECT CASE WHEN c.relispopulated
-                   THEN format(' with its data (%s now)', pg_size_pretty(pg_total_relation_size(c.oid))) ELSE ' without data' END
-                   FROM pg_class AS c WHERE c.oid = d.object) ELSE '' END, ', ' ORDER BY d.place, d.identity)
-    FROM snowflake_internal.migration_dependents(relations, column_names) AS d
-    WHERE d.kind NOT IN ('other', 'trigger of a partition', 'index', 'default', 'statistics')
-$function$;
-CREATE FUNCTION snowflake_internal.migration_dependent_obstacles(relations regclass[], column_names name[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    WITH dependent AS MATERIALIZED (
-        SELECT d.*, pg_get_userbyid(d.owner) AS owner_name,
-               -- From PostgreSQL 16 on, a member may lack the right to become a role.
-               pg_has_role(d.owner, 'USAGE')
-                   AND pg_has_role(d.owner, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END) AS is_own
-        FROM snowflake_internal.migration_dependents(relations, column_names) AS d
-        WHERE d.kind IS NOT NULL
-    ), granted AS MATERIALIZED (
-        SELECT DISTINCT d.identity, g.grantor
-        FROM dependent AS d
-        LEFT JOIN pg_class AS c ON d.class = 'pg_class'::regclass AND c.oid = d.object
-        LEFT JOIN pg_proc AS f ON d.class = 'pg_proc'::regclass AND f.oid = d.object
-        CROSS JOIN LATERAL (
-            SELECT x.grantor FROM aclexplode(coalesce(c.relacl, f.proacl)) AS x
-          UNION
-            SELECT x.grantor FROM pg_attribute AS a CROSS JOIN LATERAL aclexplode(a.attacl) AS x WHERE a.attrelid = c.oid
-        ) AS g
-        WHERE d.kind <> 'other' AND g.grantor <> d.owner
-    ), found (rank, obstacle, remedy, code) AS (
-        SELECT 1, format('%s cannot be dropped and created again, but depends on the column or on a view of it', d.identity),
-               'Drop it, and create it again after the column is widened.', '55000'
-        FROM dependent AS d WHERE d.kind = 'other'
-      UNION ALL
-        SELECT 1, format('%s belongs to an extension', d.identity),
-               'Drop the extension, and create it again after the column is widened.', '55000'
-        FROM dependent AS d WHERE d.is_extended
-      UNION ALL
-        SELECT 2, format('%s depends on itself through other views or functions', d.identity),
-               'Drop it, and create it again after the column is widened.', '55000'
-        FROM dependent AS d WHERE d.place IS NULL AND d.kind <> 'other'
-      UNION ALL
-        SELECT 3, format('%s belongs to the temporary schema of another session', d.identity),
-               'Wait until that session has ended.', '55000'
-        FROM dependent AS d WHERE d.kind <> 'other' AND pg_is_other_temp_schema(d.schema)
-      UNION ALL
-        SELECT 3, format('%s is temporary and belongs to role %I', d.identity, d.owner_name),
-               'Drop it, or run the migration as that role.', '55000'
-        FROM dependent AS d
-        WHERE d.kind IN ('view', 'function') AND d.schema = pg_my_temp_schema() AND d.owner_name <> current_user
-      UNION ALL
-        SELECT 4, format('index %s is not valid', d.object::regclass), 'Drop it, or REINDEX it.', '55000'
-        FROM dependent AS d JOIN pg_index AS i ON i.indexrelid = d.object AND NOT i.indisvalid
-        WHERE d.kind = 'index'
-      UNION ALL
-        SELECT DISTINCT 5, format('must be owner of %s', d.identity),
-               format('It has to be dropped and created again: run it as a member of %I, or as a superuser.', d.owner_name), '42501'
-        FROM dependent AS d WHERE d.kind <> 'other' AND NOT d.is_own
-      UNION ALL
-        SELECT DISTINCT 6, format('permission denied for schema %I', n.nspname),
-               format('GRANT CREATE, USAGE ON SCHEMA %I TO %I, which owns %s and has to create it again.', n.nspname, d.owner_name, d.identity), '42501'
-        FROM dependent AS d JOIN pg_namespace AS n ON n.oid = d.schema
-        WHERE d.kind IN ('view', 'materialized view', 'function', 'statistics', 'index') AND d.is_own
-          AND n.oid IS DISTINCT FROM pg_my_temp_schema()
-          AND NOT (has_schema_privilege(d.owner, n.oid, 'CREATE') AND has_schema_privilege(d.owner, n.oid, 'USAGE'))
-      UNION ALL
-        SELECT DISTINCT 7, format('privileges on %s were granted by role %I', g.identity, pg_get_userbyid(g.grantor)),
-               format('They have to be granted again: run it as a member of %I, or as a superuser, or have them revoked.', pg_get_userbyid(g.grantor)), '42501'
-        FROM granted AS g
-        WHERE NOT (pg_has_role(g.grantor, 'USAGE')
-                   AND pg_has_role(g.grantor, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END))
-    )
-    SELECT f.obstacle, f.remedy, f.code FROM found AS f ORDER BY f.rank, f.obstacle
 $function$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_server_obstacles()
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
@@ -2471,467 +2869,69 @@ BEGIN
     RETURN QUERY SELECT o.* FROM snowflake_internal.migration_rebuild_obstacles(targets, column_names) AS o;
 END
 $function$;
-CREATE FUNCTION snowflake_internal.migration_grants(
-    object_type "char", target text, column_name name, owner oid, schema oid, acl aclitem[]
-) RETURNS TABLE (place bigint, role oid, statement text) LANGUAGE sql STABLE
+CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
+RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
-    WITH RECURSIVE by_default AS MATERIALIZED (
-        SELECT x.grantee
-        FROM pg_default_acl AS f CROSS JOIN LATERAL aclexplode(f.defaclacl) AS x
-        WHERE column_name IS NULL AND f.defaclrole = owner AND f.defaclobjtype = object_type AND f.defaclnamespace IN (0, schema)
-    ), item AS MATERIALIZED (
-        SELECT i.place, x.grantor, x.grantee, x.privilege_type, x.is_grantable
-        FROM unnest(CASE WHEN acl IS NOT NULL THEN acl
-                         WHEN column_name IS NULL
-                              AND EXISTS (SELECT FROM pg_default_acl AS f
-                                          WHERE f.defaclrole = owner AND f.defaclobjtype = object_type AND f.defaclnamespace IN (0, schema))
-                         THEN acldefault(object_type, owner) END) WITH ORDINALITY AS i (item, place)
-        CROSS JOIN LATERAL aclexplode(ARRAY[i.item]) AS x
-    ), grantor (role, level) AS (
-        SELECT owner, 0
+    WITH RECURSIVE tree (oid) AS (
+        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
       UNION
-        SELECT i.grantee, g.level + 1 FROM grantor AS g JOIN item AS i ON i.grantor = g.role AND i.is_grantable WHERE g.level < 20
-    ), level AS (
-        SELECT g.role, min(g.level) AS level FROM grantor AS g GROUP BY g.role
+        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
+    ), trigger_function AS MATERIALIZED (
+        SELECT DISTINCT g.tgfoid AS oid FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
+    ), compiled AS MATERIALIZED (
+        SELECT p.oid, lower(p.prosrc) AS source
+        FROM pg_proc AS p
+        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
+        WHERE NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
     )
-    SELECT 0, owner, format('REVOKE ALL ON %s FROM %s CASCADE', target,
-                            (SELECT string_agg(DISTINCT CASE r.role WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(r.role)) END, ', ')
-                             FROM (SELECT owner UNION SELECT 0 UNION SELECT b.grantee FROM by_default AS b) AS r (role)))
-    WHERE column_name IS NULL AND (acl IS NOT NULL OR EXISTS (SELECT FROM item))
-  UNION ALL
-    SELECT row_number() OVER (ORDER BY coalesce(l.level, 100), i.place, i.is_grantable), i.grantor,
-           format('GRANT %s ON %s TO %s%s',
-                  string_agg(i.privilege_type || coalesce(' (' || quote_ident(column_name) || ')', ''), ', '), target,
-                  CASE i.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(i.grantee)) END,
-                  CASE WHEN i.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
-    FROM item AS i LEFT JOIN level AS l ON l.role = i.grantor
-    GROUP BY i.place, i.grantor, i.grantee, i.is_grantable, l.level
+    SELECT p.oid::regprocedure, t.oid IS NOT NULL
+    FROM compiled AS p
+    LEFT JOIN trigger_function AS t ON t.oid = p.oid
+    -- Part of another name too: to alter too many functions has no effect.
+    WHERE t.oid IS NOT NULL
+       OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (relations) AND strpos(p.source, lower(c.relname)) > 0)
 $function$;
-CREATE FUNCTION snowflake_internal.migration_dependent_statements(relations regclass[], column_names name[])
-RETURNS TABLE (phase integer, role oid, statement text, identity text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3
-SET quote_all_identifiers = off
-AS $function$
-    WITH dependent AS MATERIALIZED (
-        SELECT d.*, snowflake_internal.migration_name(d.relation) AS quoted_name,
-               CASE d.kind
-                   WHEN 'view' THEN 'VIEW ' || snowflake_internal.migration_name(d.relation)
-                   WHEN 'materialized view' THEN 'MATERIALIZED VIEW ' || snowflake_internal.migration_name(d.relation)
-                   WHEN 'index' THEN 'INDEX ' || snowflake_internal.migration_name(d.object::regclass)
-                   WHEN 'rule' THEN (SELECT format('RULE %I ON ', w.rulename) FROM pg_rewrite AS w WHERE w.oid = d.object) || snowflake_internal.migration_name(d.relation)
-                   WHEN 'policy' THEN (SELECT format('POLICY %I ON ', p.polname) FROM pg_policy AS p WHERE p.oid = d.object) || snowflake_internal.migration_name(d.relation)
-                   WHEN 'function' THEN format('ROUTINE %s', d.object::regprocedure)
-                   WHEN 'statistics' THEN (SELECT format('STATISTICS %I.%I', n.nspname, x.stxname) FROM pg_statistic_ext AS x
-                                           JOIN pg_namespace AS n ON n.oid = x.stxnamespace WHERE x.oid = d.object)
-                   WHEN 'default' THEN (SELECT format('VIEW %s ALTER COLUMN %I', snowflake_internal.migration_name(d.relation), a.attname)
-                                        FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE f.oid = d.object)
-                   ELSE (SELECT format('TRIGGER %I ON ', t.tgname) FROM pg_trigger AS t WHERE t.oid = d.object) || snowflake_internal.migration_name(d.relation)
-               END AS sql_name
-        FROM snowflake_internal.migration_dependents(relations, column_names) AS d
-        WHERE d.kind <> 'other'
-    ), relation AS MATERIALIZED (
-        SELECT d.*, c.relkind, c.reloptions, c.relacl, c.reltablespace, c.relam, c.reltoastrelid, c.relispopulated, c.reltuples, pg_get_viewdef(c.oid) AS definition,
-               (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns,
-               (SELECT string_agg(o.text, ', ') FROM (
-                    SELECT format('%I = %L', v.option_name, v.option_value) AS text FROM pg_options_to_table(c.reloptions) AS v
-                  UNION ALL
-                    SELECT format('toast.%I = %L', v.option_name, v.option_value) FROM pg_class AS t CROSS JOIN LATERAL pg_options_to_table(t.reloptions) AS v
-                    WHERE t.oid = c.reltoastrelid) AS o) AS options
-        FROM dependent AS d JOIN pg_class AS c ON c.oid = d.object
-        WHERE d.kind IN ('view', 'materialized view')
-    ), creation (object, place, identity, part, rank, role, statement) AS (
-        SELECT r.object, r.place, r.identity, 1, 0::bigint, r.owner,
-               concat('CREATE ', r.sql_name, ' (' || r.columns || ')',
-                      CASE WHEN r.relkind = 'm' THEN (SELECT format(' USING %I', m.amname) FROM pg_am AS m WHERE m.oid = r.relam) END,
-                      ' WITH (' || r.options || ')',
-                      CASE WHEN r.relkind = 'm' THEN (SELECT format(' TABLESPACE %I', t.spcname) FROM pg_tablespace AS t WHERE t.oid = r.reltablespace) END,
-                      E' AS\n', rtrim(r.definition, ';'), CASE WHEN r.relkind = 'm' THEN E'\nWITH NO DATA' END)
-        FROM relation AS r
-      UNION ALL
-        SELECT r.object, r.place, r.identity, 2, 0, r.owner, format('ALTER %s ALTER COLUMN %I %s', r.sql_name, a.attname, s.action)
-        FROM relation AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.object AND a.attnum > 0 AND NOT a.attisdropped
-        JOIN pg_type AS t ON t.oid = a.atttypid
-        CROSS JOIN LATERAL (
-            SELECT format('SET STATISTICS %s', a.attstattarget) AS action WHERE a.attstattarget >= 0
-          UNION ALL
-            SELECT format('SET STORAGE %s', CASE a.attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL' WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END)
-            WHERE a.attstorage <> t.typstorage
-          UNION ALL
-            SELECT format('SET COMPRESSION %s', CASE a.attcompression WHEN 'l' THEN 'lz4' ELSE 'pglz' END) WHERE a.attcompression <> ''
-          UNION ALL
-            SELECT format('SET (%s)', string_agg(format('%I = %L', v.option_name, v.option_value), ', '))
-            FROM pg_options_to_table(a.attoptions) AS v WHERE v.option_name NOT LIKE 'pg\_%'
-            HAVING count(*) > 0) AS s
-        WHERE r.relkind = 'm'
-      UNION ALL
-        SELECT r.object, r.place, r.identity, 3, g.place, g.role, g.statement
-        FROM relation AS r
-        CROSS JOIN LATERAL snowflake_internal.migration_grants("char" 'r', 'TABLE ' || r.quoted_name, NULL, r.owner, r.schema, r.relacl) AS g
-      UNION ALL
-        SELECT r.object, r.place, r.identity, 4, 1000 * a.attnum + g.place, g.role, g.statement
-        FROM relation AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.object AND a.attnum > 0 AND a.attacl IS NOT NULL
-        CROSS JOIN LATERAL snowflake_internal.migration_grants("char" 'r', 'TABLE ' || r.quoted_name, a.attname, r.owner, r.schema, a.attacl) AS g
-      UNION ALL
-        SELECT d.object, d.place, d.identity, 1, 0, d.owner,
-               CASE d.kind
-                   WHEN 'rule' THEN pg_get_ruledef(d.object)
-                   WHEN 'trigger' THEN pg_get_triggerdef(d.object)
-                   WHEN 'function' THEN pg_get_functiondef(d.object)
-                   WHEN 'index' THEN pg_get_indexdef(d.object)
-                   WHEN 'statistics' THEN pg_get_statisticsobjdef(d.object)
-                   WHEN 'default' THEN (SELECT format('ALTER %s SET DEFAULT %s', d.sql_name, pg_get_expr(f.adbin, f.adrelid)) FROM pg_attrdef AS f WHERE f.oid = d.object)
-                   WHEN 'policy' THEN (
-                       SELECT concat('CREATE ', d.sql_name, CASE WHEN p.polpermissive THEN ' AS PERMISSIVE' ELSE ' AS RESTRICTIVE' END,
-                                     CASE p.polcmd WHEN 'r' THEN ' FOR SELECT' WHEN 'a' THEN ' FOR INSERT' WHEN 'w' THEN ' FOR UPDATE' WHEN 'd' THEN ' FOR DELETE' ELSE ' FOR ALL' END,
-                                     ' TO ', (SELECT string_agg(CASE o.role WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(o.role)) END, ', ' ORDER BY o.place)
-                                              FROM unnest(p.polroles) WITH ORDINALITY AS o (role, place)),
-                                     ' USING (' || pg_get_expr(p.polqual, p.polrelid) || ')', ' WITH CHECK (' || pg_get_expr(p.polwithcheck, p.polrelid) || ')')
-                       FROM pg_policy AS p WHERE p.oid = d.object)
-               END
-        FROM dependent AS d WHERE d.kind IN ('rule', 'trigger', 'function', 'index', 'statistics', 'default', 'policy')
-      UNION ALL
-        -- On views, rules and triggers are always enabled.
-        SELECT d.object, d.place, d.identity, 2, 0, d.owner,
-               format('ALTER TABLE ONLY %s %s %s %I', d.quoted_name,
-                      CASE coalesce(t.tgenabled, w.ev_enabled) WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' WHEN 'A' THEN 'ENABLE ALWAYS' ELSE 'ENABLE' END,
-                      CASE d.kind WHEN 'rule' THEN 'RULE' ELSE 'TRIGGER' END, coalesce(t.tgname, w.rulename))
-        FROM dependent AS d
-        LEFT JOIN pg_trigger AS t ON d.kind IN ('trigger', 'trigger of a partition') AND t.oid = d.object
-        LEFT JOIN pg_rewrite AS w ON d.kind = 'rule' AND w.oid = d.object
-        WHERE coalesce(t.tgenabled, w.ev_enabled) <> 'O'
-      UNION ALL
-        SELECT d.object, d.place, d.identity, 2, s.place, d.owner, s.statement
-        FROM dependent AS d
-        JOIN pg_class AS c ON d.kind = 'index' AND c.oid = d.object
-        JOIN pg_index AS i ON i.indexrelid = c.oid
-        CROSS JOIN LATERAL (
-            SELECT 0 AS place, format('ALTER %s SET TABLESPACE %I', d.sql_name, t.spcname) AS statement FROM pg_tablespace AS t WHERE t.oid = c.reltablespace
-          UNION ALL
-            SELECT a.attnum, format('ALTER %s ALTER COLUMN %s SET STATISTICS %s', d.sql_name, a.attnum, a.attstattarget)
-            FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND a.attstattarget >= 0
-          UNION ALL
-            SELECT 2000, format('ALTER MATERIALIZED VIEW %s CLUSTER ON %I', d.quoted_name, c.relname) WHERE i.indisclustered) AS s
-      UNION ALL
-        SELECT d.object, d.place, d.identity, 2, 0, d.owner, format('ALTER %s SET STATISTICS %s', d.sql_name, x.target)
-        FROM dependent AS d
-        JOIN (SELECT x.oid, (to_jsonb(x) ->> 'stxstattarget')::integer AS target FROM pg_statistic_ext AS x) AS x ON d.kind = 'statistics' AND x.oid = d.object
-        WHERE x.target >= 0
-      UNION ALL
-        SELECT d.object, d.place, d.identity, 3, g.place, g.role, g.statement
-        FROM dependent AS d
-        JOIN pg_proc AS f ON d.kind = 'function' AND f.oid = d.object
-        CROSS JOIN LATERAL snowflake_internal.migration_grants("char" 'f', d.sql_name, NULL, d.owner, d.schema, f.proacl) AS g
-      UNION ALL
-        SELECT d.object, d.place, d.identity, 5, e.objsubid, d.owner,
-               CASE WHEN e.objsubid = 0 THEN format('COMMENT ON %s IS %L', d.sql_name, e.description)
-                    ELSE format('COMMENT ON COLUMN %s.%I IS %L', d.quoted_name, a.attname, e.description) END
-        FROM dependent AS d
-        JOIN pg_description AS e ON e.classoid = d.class AND e.objoid = d.object
-        LEFT JOIN pg_attribute AS a ON a.attrelid = d.object AND a.attnum = e.objsubid AND e.objsubid > 0
-        WHERE d.kind <> 'default'
-      UNION ALL
-        SELECT d.object, d.place, d.identity, 5, 0, d.owner, format('COMMENT ON CONSTRAINT %I ON %s IS %L', k.conname, d.quoted_name, e.description)
-        FROM dependent AS d
-        JOIN pg_trigger AS t ON d.kind = 'trigger' AND t.oid = d.object
-        JOIN pg_constraint AS k ON k.oid = t.tgconstraint
-        JOIN pg_description AS e ON e.classoid = 'pg_constraint'::regclass AND e.objoid = k.oid
-      UNION ALL
-        SELECT d.object, d.place, d.identity, 6, l.objsubid, d.owner,
-               format('SECURITY LABEL FOR %I ON %s IS %L', l.provider,
-                      CASE WHEN l.objsubid = 0 THEN d.sql_name ELSE format('COLUMN %s.%I', d.quoted_name, a.attname) END, l.label)
-        FROM dependent AS d
-        JOIN pg_seclabel AS l ON l.classoid = d.class AND l.objoid = d.object
-        LEFT JOIN pg_attribute AS a ON a.attrelid = d.object AND a.attnum = l.objsubid AND l.objsubid > 0
-      UNION ALL
-        SELECT d.object, d.place, d.identity, 7, 0, d.owner, format('ALTER %s DEPENDS ON EXTENSION %I', d.sql_name, x.extname)
-        FROM dependent AS d
-        JOIN pg_depend AS p ON p.classid = d.class AND p.objid = d.object AND p.deptype = 'x' AND p.refclassid = 'pg_extension'::regclass
-        JOIN pg_extension AS x ON x.oid = p.refobjid
-        WHERE d.kind IN ('materialized view', 'index', 'trigger', 'function')
-    )
-    (SELECT 1, d.owner, CASE d.kind WHEN 'default' THEN format('ALTER %s DROP DEFAULT', d.sql_name) ELSE 'DROP ' || d.sql_name END, d.identity
-     FROM dependent AS d WHERE d.kind <> 'trigger of a partition' ORDER BY d.place DESC, d.identity DESC)
-  UNION ALL
-    (SELECT 2, c.role, c.statement, c.identity FROM creation AS c ORDER BY c.place, c.identity, c.part, c.rank, c.statement)
-  UNION ALL
-    -- Filled last, when all privileges have been granted.
-    (SELECT 3, r.owner, s.statement, r.identity
-     FROM relation AS r
-     CROSS JOIN LATERAL (VALUES (1, 'REFRESH ' || r.sql_name), (2, 'ANALYZE ' || r.quoted_name)) AS s (part, statement)
-     -- -1 means that it has never been analyzed.
-     WHERE r.relkind = 'm' AND r.relispopulated AND (s.part = 1 OR r.reltuples >= 0)
-     ORDER BY r.place, r.identity, s.part)
-$function$;
-CREATE FUNCTION snowflake_internal.migration_without_types(definition text)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    SELECT regexp_replace(
-        regexp_replace(definition, '::(smallint|integer|bigint|numeric)(\(\d+(,\d+)?\))?(\[\])*', '', 'g'), '[()\s]', '', 'g')
-$function$;
-CREATE FUNCTION snowflake_internal.migration_describe_acl(acl aclitem[])
-RETURNS jsonb LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT jsonb_agg(i.text ORDER BY i.text)
-    FROM (SELECT format('%s of %s by %s', i.item, min(x.grantee), min(x.grantor)) AS text
-          FROM unnest(acl) WITH ORDINALITY AS i (item, place) CROSS JOIN LATERAL aclexplode(ARRAY[i.item]) AS x
-          GROUP BY i.place, i.item) AS i
-$function$;
-CREATE FUNCTION snowflake_internal.migration_describe_dependents(relations regclass[], column_names name[])
-RETURNS jsonb LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3
-SET quote_all_identifiers = off
-AS $function$
-    WITH dependent AS MATERIALIZED (
-        SELECT d.* FROM snowflake_internal.migration_dependents(relations, column_names) AS d WHERE d.kind <> 'other'
-    ), reference AS MATERIALIZED (
-        SELECT DISTINCT d.class, d.object, p.refclassid, p.refobjid
-        FROM dependent AS d
-        CROSS JOIN LATERAL (
-            SELECT p.refclassid, p.refobjid FROM pg_depend AS p WHERE p.classid = d.class AND p.objid = d.object
-          UNION ALL
-            SELECT p.refclassid, p.refobjid FROM pg_rewrite AS w JOIN pg_depend AS p ON p.classid = 'pg_rewrite'::regclass AND p.objid = w.oid
-            WHERE d.class = 'pg_class'::regclass AND w.ev_class = d.object AND w.rulename = '_RETURN') AS p
-        WHERE (p.refclassid, p.refobjid) <> (d.class, d.object)
-    )
-    SELECT coalesce(jsonb_object_agg(d.identity, jsonb_build_object(
-        'owner', pg_get_userbyid(d.owner),
-        'definition', snowflake_internal.migration_without_types(CASE d.kind
-            WHEN 'rule' THEN pg_get_ruledef(d.object)
-            WHEN 'function' THEN pg_get_functiondef(d.object)
-            WHEN 'index' THEN pg_get_indexdef(d.object)
-            WHEN 'statistics' THEN pg_get_statisticsobjdef(d.object)
-            WHEN 'default' THEN (SELECT pg_get_expr(f.adbin, f.adrelid) FROM pg_attrdef AS f WHERE f.oid = d.object)
-            WHEN 'policy' THEN (SELECT concat_ws(' ', p.polpermissive, p.polcmd, p.polroles, (SELECT string_agg(o.role::regrole::text, ',' ORDER BY o.place) FROM unnest(p.polroles) WITH ORDINALITY AS o (role, place)),
-                                                 pg_get_expr(p.polqual, p.polrelid), 'check', pg_get_expr(p.polwithcheck, p.polrelid))
-                                FROM pg_policy AS p WHERE p.oid = d.object)
-            WHEN 'trigger' THEN pg_get_triggerdef(d.object)
-            WHEN 'trigger of a partition' THEN pg_get_triggerdef(d.object)
-            ELSE pg_get_viewdef(d.object) END),
-        'enabled', coalesce((SELECT t.tgenabled FROM pg_trigger AS t WHERE d.class = 'pg_trigger'::regclass AND t.oid = d.object),
-                            (SELECT w.ev_enabled FROM pg_rewrite AS w WHERE d.class = 'pg_rewrite'::regclass AND w.oid = d.object)),
-        'settings', (SELECT jsonb_build_array(c.relpersistence, c.reloptions, c.relreplident, c.relispopulated, c.relhasrules, c.relhastriggers, c.relrowsecurity,
-                                              (SELECT m.amname FROM pg_am AS m WHERE m.oid = c.relam), (SELECT t.spcname FROM pg_tablespace AS t WHERE t.oid = c.reltablespace),
-                                              (SELECT t.reloptions FROM pg_class AS t WHERE t.oid = c.reltoastrelid))
-                     FROM pg_class AS c WHERE d.class = 'pg_class'::regclass AND c.oid = d.object),
-        'index', (SELECT jsonb_build_array(i.indisclustered, i.indisvalid, i.indisunique) FROM pg_index AS i WHERE d.kind = 'index' AND i.indexrelid = d.object),
-        'target', (SELECT to_jsonb(x) -> 'stxstattarget' FROM pg_statistic_ext AS x WHERE d.kind = 'statistics' AND x.oid = d.object),
-        'columns', (SELECT jsonb_agg(jsonb_build_array(
-                               a.attname, regexp_replace(format_type(a.atttypid, a.atttypmod), '^(smallint|integer|bigint|numeric)(\(.*\))?', 'number'),
-                               a.attcollation::regcollation, coalesce(a.attstattarget, -1), a.attcompression,
-                               CASE WHEN a.attstorage <> t.typstorage THEN a.attstorage END,
-                               (SELECT jsonb_agg(o.text ORDER BY o.text) FROM unnest(a.attoptions) AS o (text) WHERE o.text NOT LIKE 'pg\_%'),
-                               snowflake_internal.migration_describe_acl(a.attacl)) ORDER BY a.attnum)
-                    FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
-                    WHERE d.class = 'pg_class'::regclass AND a.attrelid = d.object AND a.attnum > 0),
-        'privileges', snowflake_internal.migration_describe_acl(coalesce(
-            (SELECT coalesce(c.relacl, acldefault('r', c.relowner)) FROM pg_class AS c WHERE d.kind IN ('view', 'materialized view') AND c.oid = d.object),
-            (SELECT coalesce(f.proacl, acldefault('f', f.proowner)) FROM pg_proc AS f WHERE d.kind = 'function' AND f.oid = d.object))),
-        'comments', (SELECT jsonb_agg(jsonb_build_array(e.objsubid, e.description) ORDER BY e.objsubid) FROM pg_description AS e WHERE e.classoid = d.class AND e.objoid = d.object),
-        'constraint comment', (SELECT e.description FROM pg_trigger AS t JOIN pg_description AS e ON e.classoid = 'pg_constraint'::regclass AND e.objoid = t.tgconstraint
-                               WHERE d.kind = 'trigger' AND t.oid = d.object),
-        'labels', (SELECT jsonb_agg(jsonb_build_array(l.objsubid, l.provider, l.label) ORDER BY l.objsubid, l.provider) FROM pg_seclabel AS l WHERE l.classoid = d.class AND l.objoid = d.object),
-        'references', (SELECT jsonb_agg(i.type || ' ' || i.identity ORDER BY i.type, i.identity)
-                       FROM reference AS r CROSS JOIN LATERAL pg_identify_object(r.refclassid, r.refobjid, 0) AS i
-                       WHERE (r.class, r.object) = (d.class, d.object)
-                         AND r.refclassid NOT IN ('pg_proc'::regclass, 'pg_operator'::regclass)),
-        'code', (SELECT coalesce(jsonb_agg(DISTINCT pg_get_userbyid(coalesce(f.proowner, o.oprowner))), '[]')
-                 FROM reference AS r
-                 LEFT JOIN pg_proc AS f ON r.refclassid = 'pg_proc'::regclass AND f.oid = r.refobjid
-                 LEFT JOIN pg_operator AS o ON r.refclassid = 'pg_operator'::regclass AND o.oid = r.refobjid
-                 WHERE (r.class, r.object) = (d.class, d.object) AND coalesce(f.oid, o.oid) IS NOT NULL)
-        )), '{}')
-    FROM dependent AS d
-$function$;
-CREATE FUNCTION snowflake_internal.migration_save_dependents(relations regclass[], column_names name[])
-RETURNS jsonb LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    SELECT jsonb_build_object(
-        'statements', (SELECT coalesce(jsonb_agg(jsonb_build_object('phase', s.phase, 'role', s.role, 'statement', s.statement, 'identity', s.identity)), '[]')
-                       FROM snowflake_internal.migration_dependent_statements(relations, column_names) AS s),
-        'description', snowflake_internal.migration_describe_dependents(relations, column_names))
-$function$;
-CREATE FUNCTION snowflake_internal.migration_dependents_fingerprint(relations regclass[], column_names name[])
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    SELECT string_agg(concat_ws(' ', d.class, d.object, d.place, p.xmin, p.ctid, f.xmin, f.ctid, w.xmin, w.ctid, t.xmin, t.ctid,
-                                (SELECT string_agg(concat(e.xmin, e.ctid), ' ' ORDER BY e.ctid) FROM pg_description AS e WHERE e.classoid = d.class AND e.objoid = d.object),
-                                (SELECT string_agg(concat(l.xmin, l.ctid), ' ' ORDER BY l.ctid) FROM pg_seclabel AS l WHERE l.classoid = d.class AND l.objoid = d.object)),
-                      ', ' ORDER BY d.class, d.object)
-           || concat((SELECT string_agg(concat(a.xmin, a.ctid), ' ' ORDER BY a.ctid) FROM pg_default_acl AS a))
-    FROM snowflake_internal.migration_dependents(relations, column_names) AS d
-    LEFT JOIN pg_policy AS p ON d.kind = 'policy' AND p.oid = d.object
-    LEFT JOIN pg_proc AS f ON d.kind = 'function' AND f.oid = d.object
-    LEFT JOIN pg_rewrite AS w ON d.kind = 'rule' AND w.oid = d.object
-    LEFT JOIN pg_trigger AS t ON d.class = 'pg_trigger'::regclass AND t.oid = d.object
-$function$;
-CREATE FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text)
+CREATE FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    entry record;
-    message text;
-    detail text;
+    -- The caller has the rights of the owners of all tables that have changed.
+    relations CONSTANT regclass[] := ARRAY(
+        SELECT DISTINCT r.relation FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
+    compiled record;
+    left_out text[] := '{}';
 BEGIN
-    FOR entry IN
-        SELECT (s.entry ->> 'role')::oid AS role, s.entry ->> 'statement' AS statement, s.entry ->> 'identity' AS identity
-        FROM jsonb_array_elements(saved -> 'statements') WITH ORDINALITY AS s (entry, place)
-        WHERE (s.entry ->> 'phase')::integer = migration_run_saved.phase
-        ORDER BY s.place
+    FOR compiled IN
+        SELECT f.function, f.is_trigger, p.proowner, p.procost, p.prokind, p.prosecdef
+        FROM snowflake_internal.migration_compiled_functions(relations) AS f
+        JOIN pg_proc AS p ON p.oid = f.function
+        ORDER BY f.function::text
     LOOP
-        BEGIN
-            PERFORM snowflake_internal.migration_run_as(entry.role, entry.statement, path);
-        EXCEPTION
-            WHEN lock_not_available OR deadlock_detected OR serialization_failure THEN
-                RAISE;
-            WHEN OTHERS THEN
-                GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
-                RAISE EXCEPTION '% cannot be %', entry.identity,
-                    CASE migration_run_saved.phase WHEN 1 THEN 'dropped' WHEN 2 THEN 'created again with the wider columns'
-                                                   ELSE 'filled again' END
-                    USING ERRCODE = 'object_not_in_prerequisite_state',
-                          DETAIL = format('%s (SQLSTATE %s)%s', message, SQLSTATE, coalesce(E'\n' || nullif(detail, ''), '')),
-                          HINT = 'Nothing was changed by this statement. Change the object so that it accepts bigint, or drop it and create it again afterwards.';
-        END;
-    END LOOP;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_drop_dependents(saved jsonb)
-RETURNS void LANGUAGE sql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT snowflake_internal.migration_run_saved(saved, 1, NULL)
-$function$;
-CREATE FUNCTION snowflake_internal.migration_create_dependents(saved jsonb)
-RETURNS void LANGUAGE sql VOLATILE
-SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET check_function_bodies = off
-SET default_tablespace = ''
-AS $function$
-    SELECT snowflake_internal.migration_run_saved(saved, 2, NULL)
-$function$;
-CREATE FUNCTION snowflake_internal.migration_dependent_difference(before jsonb, after jsonb)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN f.before IS NULL THEN format('%s did not depend on the columns before.', f.identity)
-                WHEN f.after IS NULL THEN format('%s does not exist any more, or does not depend on the columns.', f.identity)
-                WHEN p.property = 'code' THEN format('%s would call functions or operators of %s.', f.identity,
-                    (SELECT string_agg(quote_ident(o.owner), ', ') FROM jsonb_array_elements_text(p.after -> 0) AS o (owner) WHERE NOT p.before -> 0 ? o.owner))
-                ELSE format('%s: %s was %s, but would be %s.', f.identity, p.property, p.before -> 0, p.after -> 0) END
-    FROM (SELECT coalesce(b.key, a.key) AS identity, b.value AS before, a.value AS after
-          FROM jsonb_each(migration_dependent_difference.before) AS b
-          FULL JOIN jsonb_each(migration_dependent_difference.after) AS a ON a.key = b.key) AS f
-    LEFT JOIN LATERAL (
-        -- In arrays, because format() writes a null of JSON differently from NULL.
-        SELECT k.property, jsonb_build_array(f.before -> k.property) AS before, jsonb_build_array(f.after -> k.property) AS after
-        FROM jsonb_object_keys(f.before) AS k (property)
-        WHERE CASE WHEN k.property = 'code' THEN EXISTS (
-                       SELECT FROM jsonb_array_elements_text(f.after -> k.property) AS o (owner)
-                       WHERE NOT f.before -> k.property ? o.owner AND o.owner <> f.before ->> 'owner'
-                         AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = o.owner AND r.rolsuper))
-                   ELSE f.before -> k.property IS DISTINCT FROM f.after -> k.property END) AS p ON true
-    WHERE f.before IS NULL OR f.after IS NULL OR p.property IS NOT NULL
-    ORDER BY f.identity, p.property
-    LIMIT 1
-$function$;
-CREATE FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb, relations regclass[], column_names name[])
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    difference CONSTANT text := snowflake_internal.migration_dependent_difference(
-        saved -> 'description', snowflake_internal.migration_describe_dependents(relations, column_names));
-BEGIN
-    IF difference IS NOT NULL THEN
-        RAISE EXCEPTION 'objects that depend on the columns would not be as they were'
-            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = difference,
-                  HINT = 'Nothing was changed by this statement. Drop the object, and create it again afterwards.';
-    END IF;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    dependents regclass[];
-    tables regclass[];
-    relation regclass;
-    saved jsonb;
-    obstacles text;
-    code text;
-    altered record;
-    states jsonb;
-    analyzed regclass[];
-    targets_again text[];
-BEGIN
-    IF cardinality(relations) IS DISTINCT FROM cardinality(column_names) OR array_position(relations, NULL) IS NOT NULL
-       OR array_position(column_names, NULL) IS NOT NULL THEN
-        RAISE EXCEPTION 'tables and columns must be arrays of the same length without NULL'
-            USING ERRCODE = 'invalid_parameter_value';
-    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-        -- The catalog is read again under the locks.
-        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
-                  HINT = 'SET default_transaction_isolation = ''read committed''.';
-    END IF;
-    FOREACH relation IN ARRAY relations LOOP
-        PERFORM snowflake_internal.migration_require_owner(relation);
-    END LOOP;
-    -- Locked as sessions that use the views do: those first, then the tables.
-    dependents := snowflake_internal.migration_dependent_relations(relations, column_names);
-    tables := ARRAY(SELECT DISTINCT f.relation
-                    FROM unnest(relations, column_names) AS given (relation, column_name)
-                    CROSS JOIN LATERAL snowflake_internal.migration_table_tree(given.relation, given.column_name) AS f
-                    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
-                    ORDER BY f.relation);
-    FOR attempt IN 1 .. 2 LOOP
-        SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
-        FROM snowflake_internal.migration_dependent_obstacles(relations, column_names) AS o;
-        IF obstacles IS NOT NULL THEN
-            RAISE EXCEPTION 'cannot create again what depends on columns of %', array_to_string(relations, ', ')
-                USING ERRCODE = code, DETAIL = obstacles,
-                      HINT = 'Nothing was changed by this statement. Remove the obstacles, then run it again.';
+        IF pg_has_role(compiled.proowner, 'USAGE') AND pg_has_role(compiled.proowner, 'MEMBER') THEN
+            BEGIN
+                PERFORM snowflake_internal.migration_run_as(compiled.proowner,
+                    CASE compiled.prokind
+                        WHEN 'p' THEN format('ALTER PROCEDURE %s SECURITY %s', compiled.function,
+                                             CASE WHEN compiled.prosecdef THEN 'DEFINER' ELSE 'INVOKER' END)
+                        ELSE format('ALTER FUNCTION %s COST %s', compiled.function, compiled.procost) END, text '');
+                CONTINUE;
+            EXCEPTION WHEN OTHERS THEN
+                NULL;  -- For example altered or dropped at the same time.
+            END;
         END IF;
-        EXIT WHEN attempt = 2;
-        FOREACH relation IN ARRAY dependents || tables LOOP
-            PERFORM snowflake_internal.migration_lock_table(relation, text 'ACCESS EXCLUSIVE');
-        END LOOP;
+        -- Any role can create a function whose source contains a name.
+        IF compiled.is_trigger THEN
+            left_out := left_out || compiled.function::text;
+        END IF;
     END LOOP;
-    IF NOT snowflake_internal.migration_dependent_relations(relations, column_names) <@ (dependents || tables) THEN
-        RAISE EXCEPTION 'the views of % have changed in the meantime', array_to_string(relations, ', ')
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Nothing was changed by this statement. Run it again.';
+    IF left_out <> '{}' THEN
+        RAISE WARNING 'sessions that have fired these trigger functions have to reconnect: %', array_to_string(left_out, ', ')
+            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function.',
+                  HINT = 'Altering a function as its owner, for example its COST, makes all sessions compile it again.';
     END IF;
-    states := snowflake_internal.migration_trigger_states(tables);
-    SELECT array_agg(t.relation ORDER BY t.statement), array_agg(t.statement ORDER BY t.statement) INTO analyzed, targets_again
-    FROM snowflake_internal.migration_statistics_targets(tables) AS t;
-    saved := snowflake_internal.migration_save_dependents(relations, column_names);
-    PERFORM snowflake_internal.migration_drop_dependents(saved);
-    FOR altered IN
-        SELECT c.relowner, format('ALTER TABLE %s %s', snowflake_internal.migration_name(given.relation),
-                                  string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum)) AS statement
-        FROM unnest(relations, column_names) AS given (relation, column_name)
-        JOIN pg_class AS c ON c.oid = given.relation
-        JOIN pg_attribute AS a ON a.attrelid = given.relation AND a.attname = given.column_name AND a.atttypid <> 'int8'::regtype
-        GROUP BY c.relowner, given.relation
-        ORDER BY given.relation
-    LOOP
-        PERFORM snowflake_internal.migration_run_as(altered.relowner, altered.statement, path);
-    END LOOP;
-    PERFORM snowflake_internal.migration_run_all(analyzed, targets_again);
-    PERFORM snowflake_internal.migration_restore_trigger_states(states) WHERE states IS NOT NULL;
-    PERFORM snowflake_internal.migration_create_dependents(saved);
-    PERFORM snowflake_internal.migration_run_saved(saved, 3, path);
-    PERFORM snowflake_internal.migration_compare_dependents(saved, relations, column_names);
 END
 $function$;
 CREATE FUNCTION snowflake_internal.migration_shadows(targets regclass[], column_names name[])
@@ -3099,37 +3099,6 @@ BEGIN
     RETURN true;
 END
 $function$;
-CREATE FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH found AS MATERIALIZED (
-        SELECT k.*, snowflake_internal.migration_name(k.relation) AS quoted_name,
-               EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-                       WHERE s.relation = k.relation AND s.shadow IS NULL) AS is_to_come
-        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
-        WHERE NOT k.is_ready
-    ), step (relation, place, statement, lock_level, note) AS (
-        SELECT f.relation, 1,
-               snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
-                   || format(E'    ALTER TABLE %s\n        %s;\n', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name))),
-               'ACCESS EXCLUSIVE',
-               format('adds the counterparts of the check constraints %s; holds the lock for a moment, after short attempts to acquire it',
-                      string_agg(quote_ident(f.name), ', ' ORDER BY f.name))
-        FROM found AS f WHERE f.shadow IS NULL AND NOT f.is_to_come
-        GROUP BY f.relation, f.quoted_name
-      UNION ALL
-        SELECT f.relation, 2,
-               format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name)),
-               'SHARE UPDATE EXCLUSIVE', 'checks the existing rows'
-        FROM found AS f WHERE f.is_to_be_valid
-        GROUP BY f.relation, f.quoted_name
-    )
-    SELECT s.statement, s.lock_level, true, s.note
-    FROM step AS s
-    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place
-$function$;
 CREATE FUNCTION snowflake_internal.migration_shadow_foreign_keys(targets regclass[], column_names name[])
 RETURNS TABLE (
     foreign_key oid, name name, relation regclass, referenced regclass, shadow_name name, shadow oid,
@@ -3213,6 +3182,37 @@ AS $function$
     ) AS step
     WHERE NOT f.is_ready
     ORDER BY f.relation::text, f.name, step.place
+$function$;
+CREATE FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH found AS MATERIALIZED (
+        SELECT k.*, snowflake_internal.migration_name(k.relation) AS quoted_name,
+               EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+                       WHERE s.relation = k.relation AND s.shadow IS NULL) AS is_to_come
+        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+        WHERE NOT k.is_ready
+    ), step (relation, place, statement, lock_level, note) AS (
+        SELECT f.relation, 1,
+               snowflake_internal.migration_do_block(
+                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
+                   || format(E'    ALTER TABLE %s\n        %s;\n', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name))),
+               'ACCESS EXCLUSIVE',
+               format('adds the counterparts of the check constraints %s; holds the lock for a moment, after short attempts to acquire it',
+                      string_agg(quote_ident(f.name), ', ' ORDER BY f.name))
+        FROM found AS f WHERE f.shadow IS NULL AND NOT f.is_to_come
+        GROUP BY f.relation, f.quoted_name
+      UNION ALL
+        SELECT f.relation, 2,
+               format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name)),
+               'SHARE UPDATE EXCLUSIVE', 'checks the existing rows'
+        FROM found AS f WHERE f.is_to_be_valid
+        GROUP BY f.relation, f.quoted_name
+    )
+    SELECT s.statement, s.lock_level, true, s.note
+    FROM step AS s
+    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place
 $function$;
 CREATE FUNCTION snowflake_internal.migration_shadow_indexes(targets regclass[], column_names name[])
 RETURNS TABLE (
@@ -3321,6 +3321,137 @@ AS $function$
     ) AS step
     WHERE NOT i.is_ready
     ORDER BY i.relation = ANY (targets) DESC, i.relation::text, i.index::text, step.place
+$function$;
+CREATE FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[])
+RETURNS TABLE (
+    statistics oid, name name, schema name, relation regclass, owner oid, shadow_name name, shadow oid, definition text, target integer
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH shadow AS MATERIALIZED (
+        SELECT s.* FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    ), renamed AS MATERIALIZED (
+        SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
+        FROM shadow AS s GROUP BY s.relation
+    ), narrow_statistics AS MATERIALIZED (
+        SELECT x.*, n.nspname, r.former, r.present,
+               coalesce(pg_get_statisticsobjdef_expressions(x.oid), '{}') AS expressions
+        FROM renamed AS r
+        JOIN pg_statistic_ext AS x ON x.stxrelid = r.relation
+        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+        WHERE x.stxexprs::text ~ ':varattno 0 '
+           OR EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_statistic_ext'::regclass AND d.objid = x.oid
+                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = r.relation AND d.refobjsubid = ANY (r.attributes))
+    ), named AS MATERIALIZED (
+        -- The definition is part of the name, so that no counterpart survives another one of the same name.
+        SELECT m.*, snowflake_internal.migration_shadow_name(
+                   concat_ws(' ', 'statistics', m.stxkeys::text, m.stxkind::text, array_to_string(m.expressions, ' ')), m.stxname) AS shadow_name
+        FROM narrow_statistics AS m
+    )
+    SELECT m.oid, m.stxname, m.nspname, m.stxrelid::regclass, m.stxowner, m.shadow_name, x.oid,
+           format('CREATE STATISTICS %I.%I', m.nspname, m.shadow_name)
+           || CASE WHEN cardinality(m.stxkeys::smallint[]) + cardinality(m.expressions) < 2 THEN ''
+                   ELSE (SELECT format(' (%s)', string_agg(k.name, ', ' ORDER BY k.name))
+                         FROM (VALUES ('d', 'ndistinct'), ('f', 'dependencies'), ('m', 'mcv')) AS k (kind, name)
+                         WHERE k.kind::"char" = ANY (m.stxkind)) END
+           || ' ON ' || part.texts || ' FROM ' || snowflake_internal.migration_name(m.stxrelid::regclass),
+           coalesce(m.stxstattarget, -1)
+    FROM named AS m
+    CROSS JOIN LATERAL (
+        -- NULL if an expression cannot be mapped.
+        SELECT CASE WHEN bool_and(p.text IS NOT NULL) THEN string_agg(p.text, ', ' ORDER BY p.kind, p.place) END AS texts
+        FROM (SELECT 1 AS kind, k.place, quote_ident(coalesce(s.shadow_name, a.attname)) AS text
+              FROM unnest(m.stxkeys::smallint[]) WITH ORDINALITY AS k (attribute, place)
+              JOIN pg_attribute AS a ON a.attrelid = m.stxrelid AND a.attnum = k.attribute
+              LEFT JOIN shadow AS s ON s.relation = m.stxrelid AND s.attribute = k.attribute
+            UNION ALL
+              SELECT 2, e.place, '(' || snowflake_internal.migration_rename_columns(e.expression, m.former, m.present) || ')'
+              FROM unnest(m.expressions) WITH ORDINALITY AS e (expression, place)) AS p
+    ) AS part
+    LEFT JOIN pg_statistic_ext AS x ON x.stxrelid = m.stxrelid AND x.stxname = m.shadow_name AND x.stxnamespace = m.stxnamespace
+$function$;
+CREATE FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_internal.migration_do_block(string_agg(
+               format(E'    PERFORM snowflake_internal.migration_run(%L::pg_catalog.regclass, %L::pg_catalog.text);\n',
+                      snowflake_internal.migration_name(x.relation), command.text), '' ORDER BY command.place)),
+           'SHARE UPDATE EXCLUSIVE', true, format('creates the counterpart of statistics object %I.%I', x.schema, x.name)
+    FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+    CROSS JOIN LATERAL (
+        SELECT 1 AS place, x.definition AS text
+      UNION ALL
+        SELECT 2, format('ALTER STATISTICS %I.%I SET STATISTICS %s', x.schema, x.shadow_name, x.target) WHERE x.target <> -1) AS command
+    WHERE x.shadow IS NULL
+    GROUP BY x.relation, x.schema, x.name
+    ORDER BY x.relation = ANY (targets) DESC, x.relation::text, x.schema, x.name
+$function$;
+CREATE FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[])
+RETURNS TABLE (relation regclass, is_lacking boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT e.relation,
+           bool_or(e.is_lacking) AND c.reltuples <> 0 AND pg_relation_size(c.oid) > 0
+           AND pg_has_role(c.relowner, 'USAGE') AND NOT row_security_active(c.oid)
+    FROM (SELECT x.relation,
+                 -- None are collected for a target of 0, of the object or of a column.
+                 x.target <> 0
+                 AND NOT EXISTS (SELECT FROM pg_statistic_ext AS o JOIN pg_attribute AS a
+                                     ON a.attrelid = o.stxrelid AND a.attnum = ANY (o.stxkeys::smallint[]) AND a.attstattarget = 0
+                                 WHERE o.oid = x.statistics)
+                 AND NOT EXISTS (SELECT FROM pg_stats_ext AS t
+                                 WHERE t.statistics_schemaname = x.schema AND t.statistics_name = x.shadow_name) AS is_lacking
+          FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+        UNION ALL
+          SELECT i.relation,
+                 NOT EXISTS (SELECT FROM pg_class AS s
+                             JOIN pg_namespace AS n ON n.oid = s.relnamespace
+                             JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = s.relname
+                             WHERE s.oid = i.shadow)
+          FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
+          JOIN pg_index AS x ON x.indexrelid = i.index AND x.indexprs IS NOT NULL) AS e
+    JOIN pg_class AS c ON c.oid = e.relation
+    GROUP BY e.relation, c.oid, c.reltuples, c.relowner
+$function$;
+CREATE FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH dependent AS MATERIALIZED (
+        SELECT DISTINCT s.relation, d.classid, d.objid
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.relation AND d.refobjsubid = s.shadow
+        WHERE s.is_kept
+    ), step (place, relation, statement, lock_level, in_transaction, note) AS (
+        SELECT 1, k.conrelid::regclass,
+               snowflake_internal.migration_do_block(
+                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
+                          ARRAY(SELECT snowflake_internal.migration_name(c.oid::regclass) FROM pg_class AS c WHERE c.oid IN (k.conrelid, k.confrelid) ORDER BY c.oid))
+                   || format(E'    ALTER TABLE %s DROP CONSTRAINT %I;\n', snowflake_internal.migration_name(k.conrelid::regclass), k.conname)),
+               'ACCESS EXCLUSIVE', true, 'removes the counterpart of a constraint that has been dropped or replaced'
+        FROM (SELECT DISTINCT d.objid FROM dependent AS d WHERE d.classid = 'pg_constraint'::regclass) AS d
+        JOIN pg_constraint AS k ON k.oid = d.objid AND k.contype IN ('c', 'f') AND k.conparentid = 0 AND k.conname LIKE 'snowflake\_%'
+        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s WHERE s.check_oid = k.oid)
+          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS s WHERE s.shadow = k.oid)
+          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS s WHERE s.shadow = k.oid)
+      UNION ALL
+        SELECT 2, d.relation, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(c.oid::regclass)), 'SHARE UPDATE EXCLUSIVE', false,
+               'removes the counterpart of an index that has been dropped or replaced'
+        FROM dependent AS d
+        JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'i' AND c.relname LIKE 'snowflake\_%'
+        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i WHERE i.shadow = c.oid)
+      UNION ALL
+        SELECT 3, d.relation, format('DROP STATISTICS %I.%I', n.nspname, x.stxname), 'SHARE UPDATE EXCLUSIVE', true,
+               'removes the counterpart of a statistics object that has been dropped or replaced'
+        FROM dependent AS d
+        JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid AND x.stxname LIKE 'snowflake\_%'
+        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS s WHERE s.shadow = x.oid)
+    )
+    SELECT s.statement, s.lock_level, s.in_transaction, s.note
+    FROM step AS s
+    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place, s.statement
 $function$;
 CREATE FUNCTION snowflake_internal.migration_record_backfill(targets regclass[], column_names name[], relation regclass)
 RETURNS void LANGUAGE plpgsql
@@ -4013,137 +4144,6 @@ BEGIN
     PERFORM snowflake_internal.migration_set_pace(targets, column_names, batch_size, pause, max_replay_lag, max_active_sessions, is_paused);
 END
 $procedure$;
-CREATE FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[])
-RETURNS TABLE (
-    statistics oid, name name, schema name, relation regclass, owner oid, shadow_name name, shadow oid, definition text, target integer
-) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH shadow AS MATERIALIZED (
-        SELECT s.* FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-    ), renamed AS MATERIALIZED (
-        SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
-        FROM shadow AS s GROUP BY s.relation
-    ), narrow_statistics AS MATERIALIZED (
-        SELECT x.*, n.nspname, r.former, r.present,
-               coalesce(pg_get_statisticsobjdef_expressions(x.oid), '{}') AS expressions
-        FROM renamed AS r
-        JOIN pg_statistic_ext AS x ON x.stxrelid = r.relation
-        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-        WHERE x.stxexprs::text ~ ':varattno 0 '
-           OR EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_statistic_ext'::regclass AND d.objid = x.oid
-                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = r.relation AND d.refobjsubid = ANY (r.attributes))
-    ), named AS MATERIALIZED (
-        -- The definition is part of the name, so that no counterpart survives another one of the same name.
-        SELECT m.*, snowflake_internal.migration_shadow_name(
-                   concat_ws(' ', 'statistics', m.stxkeys::text, m.stxkind::text, array_to_string(m.expressions, ' ')), m.stxname) AS shadow_name
-        FROM narrow_statistics AS m
-    )
-    SELECT m.oid, m.stxname, m.nspname, m.stxrelid::regclass, m.stxowner, m.shadow_name, x.oid,
-           format('CREATE STATISTICS %I.%I', m.nspname, m.shadow_name)
-           || CASE WHEN cardinality(m.stxkeys::smallint[]) + cardinality(m.expressions) < 2 THEN ''
-                   ELSE (SELECT format(' (%s)', string_agg(k.name, ', ' ORDER BY k.name))
-                         FROM (VALUES ('d', 'ndistinct'), ('f', 'dependencies'), ('m', 'mcv')) AS k (kind, name)
-                         WHERE k.kind::"char" = ANY (m.stxkind)) END
-           || ' ON ' || part.texts || ' FROM ' || snowflake_internal.migration_name(m.stxrelid::regclass),
-           coalesce(m.stxstattarget, -1)
-    FROM named AS m
-    CROSS JOIN LATERAL (
-        -- NULL if an expression cannot be mapped.
-        SELECT CASE WHEN bool_and(p.text IS NOT NULL) THEN string_agg(p.text, ', ' ORDER BY p.kind, p.place) END AS texts
-        FROM (SELECT 1 AS kind, k.place, quote_ident(coalesce(s.shadow_name, a.attname)) AS text
-              FROM unnest(m.stxkeys::smallint[]) WITH ORDINALITY AS k (attribute, place)
-              JOIN pg_attribute AS a ON a.attrelid = m.stxrelid AND a.attnum = k.attribute
-              LEFT JOIN shadow AS s ON s.relation = m.stxrelid AND s.attribute = k.attribute
-            UNION ALL
-              SELECT 2, e.place, '(' || snowflake_internal.migration_rename_columns(e.expression, m.former, m.present) || ')'
-              FROM unnest(m.expressions) WITH ORDINALITY AS e (expression, place)) AS p
-    ) AS part
-    LEFT JOIN pg_statistic_ext AS x ON x.stxrelid = m.stxrelid AND x.stxname = m.shadow_name AND x.stxnamespace = m.stxnamespace
-$function$;
-CREATE FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT snowflake_internal.migration_do_block(string_agg(
-               format(E'    PERFORM snowflake_internal.migration_run(%L::pg_catalog.regclass, %L::pg_catalog.text);\n',
-                      snowflake_internal.migration_name(x.relation), command.text), '' ORDER BY command.place)),
-           'SHARE UPDATE EXCLUSIVE', true, format('creates the counterpart of statistics object %I.%I', x.schema, x.name)
-    FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
-    CROSS JOIN LATERAL (
-        SELECT 1 AS place, x.definition AS text
-      UNION ALL
-        SELECT 2, format('ALTER STATISTICS %I.%I SET STATISTICS %s', x.schema, x.shadow_name, x.target) WHERE x.target <> -1) AS command
-    WHERE x.shadow IS NULL
-    GROUP BY x.relation, x.schema, x.name
-    ORDER BY x.relation = ANY (targets) DESC, x.relation::text, x.schema, x.name
-$function$;
-CREATE FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[])
-RETURNS TABLE (relation regclass, is_lacking boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT e.relation,
-           bool_or(e.is_lacking) AND c.reltuples <> 0 AND pg_relation_size(c.oid) > 0
-           AND pg_has_role(c.relowner, 'USAGE') AND NOT row_security_active(c.oid)
-    FROM (SELECT x.relation,
-                 -- None are collected for a target of 0, of the object or of a column.
-                 x.target <> 0
-                 AND NOT EXISTS (SELECT FROM pg_statistic_ext AS o JOIN pg_attribute AS a
-                                     ON a.attrelid = o.stxrelid AND a.attnum = ANY (o.stxkeys::smallint[]) AND a.attstattarget = 0
-                                 WHERE o.oid = x.statistics)
-                 AND NOT EXISTS (SELECT FROM pg_stats_ext AS t
-                                 WHERE t.statistics_schemaname = x.schema AND t.statistics_name = x.shadow_name) AS is_lacking
-          FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
-        UNION ALL
-          SELECT i.relation,
-                 NOT EXISTS (SELECT FROM pg_class AS s
-                             JOIN pg_namespace AS n ON n.oid = s.relnamespace
-                             JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = s.relname
-                             WHERE s.oid = i.shadow)
-          FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
-          JOIN pg_index AS x ON x.indexrelid = i.index AND x.indexprs IS NOT NULL) AS e
-    JOIN pg_class AS c ON c.oid = e.relation
-    GROUP BY e.relation, c.oid, c.reltuples, c.relowner
-$function$;
-CREATE FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH dependent AS MATERIALIZED (
-        SELECT DISTINCT s.relation, d.classid, d.objid
-        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.relation AND d.refobjsubid = s.shadow
-        WHERE s.is_kept
-    ), step (place, relation, statement, lock_level, in_transaction, note) AS (
-        SELECT 1, k.conrelid::regclass,
-               snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
-                          ARRAY(SELECT snowflake_internal.migration_name(c.oid::regclass) FROM pg_class AS c WHERE c.oid IN (k.conrelid, k.confrelid) ORDER BY c.oid))
-                   || format(E'    ALTER TABLE %s DROP CONSTRAINT %I;\n', snowflake_internal.migration_name(k.conrelid::regclass), k.conname)),
-               'ACCESS EXCLUSIVE', true, 'removes the counterpart of a constraint that has been dropped or replaced'
-        FROM (SELECT DISTINCT d.objid FROM dependent AS d WHERE d.classid = 'pg_constraint'::regclass) AS d
-        JOIN pg_constraint AS k ON k.oid = d.objid AND k.contype IN ('c', 'f') AND k.conparentid = 0 AND k.conname LIKE 'snowflake\_%'
-        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s WHERE s.check_oid = k.oid)
-          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS s WHERE s.shadow = k.oid)
-          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS s WHERE s.shadow = k.oid)
-      UNION ALL
-        SELECT 2, d.relation, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(c.oid::regclass)), 'SHARE UPDATE EXCLUSIVE', false,
-               'removes the counterpart of an index that has been dropped or replaced'
-        FROM dependent AS d
-        JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'i' AND c.relname LIKE 'snowflake\_%'
-        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i WHERE i.shadow = c.oid)
-      UNION ALL
-        SELECT 3, d.relation, format('DROP STATISTICS %I.%I', n.nspname, x.stxname), 'SHARE UPDATE EXCLUSIVE', true,
-               'removes the counterpart of a statistics object that has been dropped or replaced'
-        FROM dependent AS d
-        JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid AND x.stxname LIKE 'snowflake\_%'
-        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS s WHERE s.shadow = x.oid)
-    )
-    SELECT s.statement, s.lock_level, s.in_transaction, s.note
-    FROM step AS s
-    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place, s.statement
-$function$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_update_obstacles(relation regclass)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -4845,7 +4845,7 @@ END
 $function$;
 CREATE FUNCTION snowflake_internal.migration_swap(targets regclass[], column_names name[], search_path text DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
 DECLARE
     relations CONSTANT regclass[] := snowflake_internal.migration_swap_relations(targets, column_names);
@@ -4995,6 +4995,25 @@ AS $function$
                FROM pg_constraint AS k JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
                WHERE k.conrelid = target AND k.contype = 'c' AND a.attname = migration_default_note.column_name), '')
 $function$;
+CREATE FUNCTION snowflake_internal.migration_dependent_columns(
+    targets regclass[], column_names name[], OUT relations regclass[], OUT names name[]
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH narrow AS MATERIALIZED (
+        SELECT r.relation, a.attname, a.attnum
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        WHERE r.is_narrow
+    ), used AS MATERIALIZED (
+        SELECT DISTINCT d.relation
+        FROM (SELECT array_agg(n.relation) AS relations, array_agg(n.attname) AS names FROM narrow AS n) AS given
+        CROSS JOIN LATERAL snowflake_internal.migration_direct_dependents(given.relations, given.names) AS d
+    )
+    SELECT array_agg(n.relation ORDER BY n.relation = ANY (targets) DESC, n.relation::text, n.attnum),
+           array_agg(n.attname ORDER BY n.relation = ANY (targets) DESC, n.relation::text, n.attnum)
+    FROM narrow AS n WHERE n.relation IN (SELECT u.relation FROM used AS u)
+$function$;
 CREATE FUNCTION snowflake_internal.migration_steps(
     targets regclass[], column_names name[], online boolean, search_path text DEFAULT NULL
 ) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
@@ -5085,20 +5104,8 @@ BEGIN
 
     SELECT array_agg(n.relation), array_agg(n.locks) INTO lock_tables, lock_counts
     FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n;
-    WITH narrow AS MATERIALIZED (
-        SELECT r.relation, a.attname, a.attnum
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        WHERE r.is_narrow
-    ), used AS MATERIALIZED (
-        SELECT DISTINCT d.relation
-        FROM (SELECT array_agg(n.relation) AS relations, array_agg(n.attname) AS names FROM narrow AS n) AS n
-        CROSS JOIN LATERAL snowflake_internal.migration_direct_dependents(n.relations, n.names) AS d
-    )
-    SELECT array_agg(n.relation ORDER BY n.relation = ANY (targets) DESC, n.relation::text, n.attnum),
-           array_agg(n.attname ORDER BY n.relation = ANY (targets) DESC, n.relation::text, n.attnum)
-    INTO widened, widened_columns
-    FROM narrow AS n WHERE n.relation IN (SELECT u.relation FROM used AS u);
+    SELECT w.relations, w.names INTO widened, widened_columns
+    FROM snowflake_internal.migration_dependent_columns(targets, column_names) AS w;
     IF widened IS NOT NULL THEN
         step := step + 1;
         -- Objects of several owners: each statement in it is run as one of them.
@@ -5294,10 +5301,9 @@ BEGIN
         END IF;
         RAISE NOTICE 'step %: %', plan_step.step, plan_step.note;
         IF plan_step.relation IS NULL THEN
-            -- It reads the caller's search path, and sets one of its own.
-            PERFORM set_config('search_path', coalesce(search_path, current_setting('search_path')), true);
-            EXECUTE plan_step.statement;
-            PERFORM pg_catalog.set_config('search_path'::pg_catalog.text, 'pg_catalog, pg_temp'::pg_catalog.text, true);
+            PERFORM snowflake_internal.migration_widen(w.relations, w.names, coalesce(search_path, current_setting('search_path')))
+            FROM snowflake_internal.migration_keys(targets, column_names) AS k
+            CROSS JOIN LATERAL snowflake_internal.migration_dependent_columns(k.targets, k.column_names) AS w;
         ELSE
             IF plan_step.rewrites THEN
                 states := snowflake_internal.migration_trigger_states(ARRAY(
@@ -5322,6 +5328,168 @@ BEGIN
     END IF;
 END
 $function$;
+CREATE FUNCTION snowflake_internal.migration_survey_obstacles(targets regclass[], column_names name[], online boolean)
+RETURNS TABLE (target regclass, column_name name, obstacles text[])
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    half CONSTANT integer := cardinality(targets) / 2;
+    found text[];
+BEGIN
+    IF coalesce(cardinality(targets), 0) = 0 THEN
+        RETURN;
+    END IF;
+    BEGIN
+        IF online IS NULL THEN
+            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
+                           FROM snowflake_internal.migration_obstacles(targets, column_names) AS o);
+        ELSE
+            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
+                           FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, online) AS o);
+        END IF;
+    EXCEPTION WHEN OTHERS THEN
+        found := ARRAY[SQLERRM];
+    END;
+    IF cardinality(targets) = 1 OR cardinality(found) = 0 THEN
+        RETURN QUERY SELECT k.target, k.column_name, found FROM unnest(targets, column_names) AS k (target, column_name);
+    ELSE
+        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[:half], column_names[:half], online) AS o;
+        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[half + 1:], column_names[half + 1:], online) AS o;
+    END IF;
+END
+$function$;
+CREATE FUNCTION snowflake_migration_survey(schema_name name DEFAULT NULL)
+RETURNS TABLE (
+    table_name regclass, column_name name, data_type text, percent_used numeric, row_estimate bigint,
+    tables_rewritten bigint, bytes_rewritten bigint, window_way text, online_way text,
+    window_obstacles text[], online_obstacles text[], findings text[]
+) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+DECLARE
+    keys_targets regclass[];
+    keys_columns name[];
+    found_relations regclass[];
+    found_columns name[];
+    found_texts text[];
+    finding_error text;
+    key record;
+    is_narrow boolean;
+    checked jsonb;
+    place text;
+    linked_relations regclass[];
+    linked_columns name[];
+BEGIN
+    SELECT array_agg(k.relation ORDER BY k.relation::oid, k.attname), array_agg(k.attname ORDER BY k.relation::oid, k.attname)
+    INTO keys_targets, keys_columns
+    FROM (SELECT DISTINCT c.oid::regclass AS relation, s.column_name AS attname
+          FROM @extschema@.snowflake_serial_columns AS s
+          JOIN pg_namespace AS n ON n.nspname = s.schema_name
+          JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
+          WHERE c.relkind IN ('r', 'p')
+            AND (snowflake_migration_survey.schema_name IS NULL OR n.nspname = snowflake_migration_survey.schema_name)) AS k;
+    IF keys_targets IS NULL THEN
+        RETURN;
+    END IF;
+    BEGIN
+        SELECT array_agg(f.relation), array_agg(f.column_name), array_agg(format('%s %s. %s', f.object, f.finding, f.remedy))
+        INTO found_relations, found_columns, found_texts
+        FROM snowflake_internal.migration_findings(keys_targets, keys_columns, true) AS f;
+    EXCEPTION WHEN OTHERS THEN
+        finding_error := SQLERRM;
+    END;
+
+    SELECT coalesce(jsonb_object_agg(c.kind || ' ' || c.target::oid || ' ' || c.column_name, c.obstacles), '{}') INTO checked
+    FROM (SELECT 'common' AS kind, o.*
+          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, NULL) AS o
+        UNION ALL
+          SELECT 'window', o.*
+          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, false) AS o
+        UNION ALL
+          SELECT 'online', o.*
+          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, true) AS o) AS c
+    WHERE c.obstacles <> '{}';
+
+    FOR key IN
+        SELECT DISTINCT ON (n.nspname, s.table_name, s.column_name)
+               c.oid::regclass AS relation, s.column_name AS attname, s.data_type, s.percent_used
+        FROM @extschema@.snowflake_serial_columns AS s
+        JOIN pg_namespace AS n ON n.nspname = s.schema_name
+        JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
+        WHERE c.oid = ANY (keys_targets::oid[])
+        ORDER BY n.nspname, s.table_name, s.column_name, s.percent_used DESC NULLS LAST
+    LOOP
+        table_name := key.relation;
+        column_name := key.attname;
+        data_type := key.data_type;
+        percent_used := key.percent_used;
+        row_estimate := NULL;
+        tables_rewritten := NULL;
+        bytes_rewritten := NULL;
+        window_obstacles := '{}';
+        online_obstacles := '{}';
+        findings := '{}';
+        BEGIN
+            SELECT coalesce(bool_or(r.is_narrow), false), array_agg(r.relation), array_agg(a.attname)
+            INTO is_narrow, linked_relations, linked_columns
+            FROM snowflake_internal.migration_linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
+            JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute;
+            SELECT sum(snowflake_internal.migration_row_estimate(f.relation)) INTO row_estimate
+            FROM snowflake_internal.migration_table_tree(key.relation, key.attname) AS f
+            JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r';
+            -- A table with several of the columns is rewritten once.
+            SELECT count(*), coalesce(sum(pg_total_relation_size(t.relation)), 0) INTO tables_rewritten, bytes_rewritten
+            FROM (SELECT DISTINCT f.relation
+                  FROM snowflake_internal.migration_linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
+                  JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+                  CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+                  JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r'
+                  WHERE r.is_narrow) AS t;
+            place := format(' %s %s', key.relation::oid, key.attname);
+            window_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
+                                || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('window' || place)) AS o);
+            window_way := CASE WHEN cardinality(window_obstacles) > 0 THEN 'not possible'
+                               WHEN is_narrow THEN 'rewrite' ELSE 'catalog only' END;
+            IF is_narrow THEN
+                online_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
+                                    || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('online' || place)) AS o);
+                online_way := CASE WHEN cardinality(online_obstacles) > 0 THEN 'not possible' ELSE 'possible' END;
+            ELSE
+                online_way := 'not needed';
+            END IF;
+            findings := ARRAY(
+                SELECT f.text
+                FROM unnest(found_relations, found_columns, found_texts) WITH ORDINALITY AS f (relation, attname, text, place)
+                WHERE EXISTS (SELECT FROM unnest(linked_relations, linked_columns) AS l (relation, attname)
+                              WHERE l.relation = f.relation AND (f.attname IS NULL OR l.attname = f.attname))
+                ORDER BY f.place) || array_remove(ARRAY[finding_error], NULL);
+        EXCEPTION WHEN OTHERS THEN
+            window_way := 'not possible';
+            online_way := 'not possible';
+            window_obstacles := ARRAY[SQLERRM];
+            online_obstacles := ARRAY[SQLERRM];
+        END;
+        RETURN NEXT;
+    END LOOP;
+END
+$function$;
+CREATE OR REPLACE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
+AS $procedure$
+BEGIN
+    PERFORM snowflake_internal.migration_migrate(ARRAY[target], ARRAY[column_name],
+        pg_catalog.current_setting('search_path'::pg_catalog.text));
+END
+$procedure$;
+CREATE PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[] DEFAULT NULL)
+LANGUAGE plpgsql
+AS $procedure$
+BEGIN
+    PERFORM snowflake_internal.migration_migrate(targets, column_names,
+        pg_catalog.current_setting('search_path'::pg_catalog.text));
+END
+$procedure$;
 CREATE OR REPLACE FUNCTION snowflake_migration_plan(
     target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
 ) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
@@ -5941,178 +6109,16 @@ BEGIN
     END IF;
 END
 $function$;
-CREATE OR REPLACE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
-LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    PERFORM snowflake_internal.migration_migrate(ARRAY[target], ARRAY[column_name],
-        pg_catalog.current_setting('search_path'::pg_catalog.text));
-END
-$procedure$;
-CREATE PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[] DEFAULT NULL)
-LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    PERFORM snowflake_internal.migration_migrate(targets, column_names,
-        pg_catalog.current_setting('search_path'::pg_catalog.text));
-END
-$procedure$;
-CREATE FUNCTION snowflake_internal.migration_survey_obstacles(targets regclass[], column_names name[], online boolean)
-RETURNS TABLE (target regclass, column_name name, obstacles text[])
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    half CONSTANT integer := cardinality(targets) / 2;
-    found text[];
-BEGIN
-    IF coalesce(cardinality(targets), 0) = 0 THEN
-        RETURN;
-    END IF;
-    BEGIN
-        IF online IS NULL THEN
-            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
-                           FROM snowflake_internal.migration_obstacles(targets, column_names) AS o);
-        ELSE
-            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
-                           FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, online) AS o);
-        END IF;
-    EXCEPTION WHEN OTHERS THEN
-        found := ARRAY[SQLERRM];
-    END;
-    IF cardinality(targets) = 1 OR cardinality(found) = 0 THEN
-        RETURN QUERY SELECT k.target, k.column_name, found FROM unnest(targets, column_names) AS k (target, column_name);
-    ELSE
-        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[:half], column_names[:half], online) AS o;
-        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[half + 1:], column_names[half + 1:], online) AS o;
-    END IF;
-END
-$function$;
-CREATE FUNCTION snowflake_migration_survey(schema_name name DEFAULT NULL)
-RETURNS TABLE (
-    table_name regclass, column_name name, data_type text, percent_used numeric, row_estimate bigint,
-    tables_rewritten bigint, bytes_rewritten bigint, window_way text, online_way text,
-    window_obstacles text[], online_obstacles text[], findings text[]
-) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-DECLARE
-    keys_targets regclass[];
-    keys_columns name[];
-    found_relations regclass[];
-    found_columns name[];
-    found_texts text[];
-    finding_error text;
-    key record;
-    is_narrow boolean;
-    checked jsonb;
-    place text;
-    linked_relations regclass[];
-    linked_columns name[];
-BEGIN
-    SELECT array_agg(k.relation ORDER BY k.relation::oid, k.attname), array_agg(k.attname ORDER BY k.relation::oid, k.attname)
-    INTO keys_targets, keys_columns
-    FROM (SELECT DISTINCT c.oid::regclass AS relation, s.column_name AS attname
-          FROM @extschema@.snowflake_serial_columns AS s
-          JOIN pg_namespace AS n ON n.nspname = s.schema_name
-          JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
-          WHERE c.relkind IN ('r', 'p')
-            AND (snowflake_migration_survey.schema_name IS NULL OR n.nspname = snowflake_migration_survey.schema_name)) AS k;
-    IF keys_targets IS NULL THEN
-        RETURN;
-    END IF;
-    BEGIN
-        SELECT array_agg(f.relation), array_agg(f.column_name), array_agg(format('%s %s. %s', f.object, f.finding, f.remedy))
-        INTO found_relations, found_columns, found_texts
-        FROM snowflake_internal.migration_findings(keys_targets, keys_columns, true) AS f;
-    EXCEPTION WHEN OTHERS THEN
-        finding_error := SQLERRM;
-    END;
-
-    SELECT coalesce(jsonb_object_agg(c.kind || ' ' || c.target::oid || ' ' || c.column_name, c.obstacles), '{}') INTO checked
-    FROM (SELECT 'common' AS kind, o.*
-          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, NULL) AS o
-        UNION ALL
-          SELECT 'window', o.*
-          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, false) AS o
-        UNION ALL
-          SELECT 'online', o.*
-          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, true) AS o) AS c
-    WHERE c.obstacles <> '{}';
-
-    FOR key IN
-        SELECT DISTINCT ON (n.nspname, s.table_name, s.column_name)
-               c.oid::regclass AS relation, s.column_name AS attname, s.data_type, s.percent_used
-        FROM @extschema@.snowflake_serial_columns AS s
-        JOIN pg_namespace AS n ON n.nspname = s.schema_name
-        JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
-        WHERE c.oid = ANY (keys_targets::oid[])
-        ORDER BY n.nspname, s.table_name, s.column_name, s.percent_used DESC NULLS LAST
-    LOOP
-        table_name := key.relation;
-        column_name := key.attname;
-        data_type := key.data_type;
-        percent_used := key.percent_used;
-        row_estimate := NULL;
-        tables_rewritten := NULL;
-        bytes_rewritten := NULL;
-        window_obstacles := '{}';
-        online_obstacles := '{}';
-        findings := '{}';
-        BEGIN
-            SELECT coalesce(bool_or(r.is_narrow), false), array_agg(r.relation), array_agg(a.attname)
-            INTO is_narrow, linked_relations, linked_columns
-            FROM snowflake_internal.migration_linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
-            JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute;
-            SELECT sum(snowflake_internal.migration_row_estimate(f.relation)) INTO row_estimate
-            FROM snowflake_internal.migration_table_tree(key.relation, key.attname) AS f
-            JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r';
-            -- A table with several of the columns is rewritten once.
-            SELECT count(*), coalesce(sum(pg_total_relation_size(t.relation)), 0) INTO tables_rewritten, bytes_rewritten
-            FROM (SELECT DISTINCT f.relation
-                  FROM snowflake_internal.migration_linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
-                  JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-                  CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-                  JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r'
-                  WHERE r.is_narrow) AS t;
-            place := format(' %s %s', key.relation::oid, key.attname);
-            window_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
-                                || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('window' || place)) AS o);
-            window_way := CASE WHEN cardinality(window_obstacles) > 0 THEN 'not possible'
-                               WHEN is_narrow THEN 'rewrite' ELSE 'catalog only' END;
-            IF is_narrow THEN
-                online_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
-                                    || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('online' || place)) AS o);
-                online_way := CASE WHEN cardinality(online_obstacles) > 0 THEN 'not possible' ELSE 'possible' END;
-            ELSE
-                online_way := 'not needed';
-            END IF;
-            findings := ARRAY(
-                SELECT f.text
-                FROM unnest(found_relations, found_columns, found_texts) WITH ORDINALITY AS f (relation, attname, text, place)
-                WHERE EXISTS (SELECT FROM unnest(linked_relations, linked_columns) AS l (relation, attname)
-                              WHERE l.relation = f.relation AND (f.attname IS NULL OR l.attname = f.attname))
-                ORDER BY f.place) || array_remove(ARRAY[finding_error], NULL);
-        EXCEPTION WHEN OTHERS THEN
-            window_way := 'not possible';
-            online_way := 'not possible';
-            window_obstacles := ARRAY[SQLERRM];
-            online_obstacles := ARRAY[SQLERRM];
-        END;
-        RETURN NEXT;
-    END LOOP;
-END
-$function$;
 GRANT SELECT ON snowflake_internal.sequence_columns TO PUBLIC;
 REVOKE EXECUTE ON FUNCTION @extschema@.snowflake_accept_layout() FROM PUBLIC;
 GRANT SELECT ON @extschema@.snowflake_migrations TO PUBLIC;
+COMMENT ON FUNCTION snowflake_internal.migration_base_type(type_oid oid) IS
+    'Used by snowflake_serial_columns: the base type of a domain';
+COMMENT ON SEQUENCE snowflake_internal.mark IS
+    'The mark: no ID at or above last_value has been issued in this database. Maintained by the extension; not for nextval() or setval()';
 COMMENT ON TABLE snowflake_internal.accepted_layout IS 'The layout that the IDs of this database were generated with; written by the extension only. See snowflake_accept_layout()';
 COMMENT ON COLUMN snowflake_internal.accepted_layout.layout IS 'Layout in canonical form';
 COMMENT ON COLUMN snowflake_internal.accepted_layout.accepted_at IS 'Time of the first ID with this layout, or of its acceptance';
-COMMENT ON SEQUENCE snowflake_internal.mark IS
-    'The mark: no ID at or above last_value has been issued in this database. Maintained by the extension; not for nextval() or setval()';
-COMMENT ON FUNCTION snowflake_internal.migration_base_type(type_oid oid) IS
-    'Used by snowflake_serial_columns: the base type of a domain';
 COMMENT ON VIEW snowflake_internal.sequence_columns IS
     'Used by snowflake_serial_columns and snowflake_internal.migration_source: columns and the sequences they use';
 COMMENT ON VIEW snowflake_serial_columns IS 'Columns that take their values from a sequence';
@@ -6206,10 +6212,10 @@ COMMENT ON COLUMN snowflake_internal.pace.pause IS 'Pause after each batch';
 COMMENT ON COLUMN snowflake_internal.pace.max_replay_lag IS 'The backfill waits while a standby or a subscriber is further behind; NULL if there is no limit';
 COMMENT ON COLUMN snowflake_internal.pace.max_active_sessions IS 'The pauses grow while more other sessions are active; NULL if there is no limit';
 COMMENT ON COLUMN snowflake_internal.pace.is_paused IS 'Whether the backfill is paused';
-COMMENT ON FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) IS
-    'Used by snowflake_audit: origins.first_id_ever of a migrated column, for roles that may read the column; otherwise NULL';
 COMMENT ON FUNCTION snowflake_internal.migration_end(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: deletes the progress of a backfill, and its pace';
+COMMENT ON FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) IS
+    'Used by snowflake_audit: origins.first_id_ever of a migrated column, for roles that may read the column; otherwise NULL';
 COMMENT ON FUNCTION snowflake_internal.migration_keep_origin(origin snowflake_internal.origins) IS
     'Used by snowflake_internal.migration_record_origin: writes a row of snowflake_internal.origins, for the owner of its table';
 COMMENT ON FUNCTION snowflake_internal.migration_keep_pace(pace snowflake_internal.pace) IS
@@ -6280,6 +6286,22 @@ COMMENT ON FUNCTION snowflake_internal.migration_table_tree(target regclass, col
     'Used by snowflake_migration_plan: a table, its partitions and its child tables';
 COMMENT ON FUNCTION snowflake_internal.migration_linked_columns(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the columns that hold the same IDs, on any number of levels';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: how many locks the statements that rewrite tables take';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_slots() IS
+    'Used by snowflake_migration_plan: for how many transactions the lock table has room';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text) IS
+    'Used by snowflake_migration_plan: more locks than the server has room for';
+COMMENT ON FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migrate: fails if the locks of all statements do not fit';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_time_limit() IS
+    'Used by snowflake_internal.migration_lock: how long a step of an online migration waits for locks';
+COMMENT ON FUNCTION snowflake_internal.migration_short_wait() IS
+    'Used by snowflake_internal.migration_lock: the longest wait for a lock, in milliseconds';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz) IS
+    'Used by snowflake_internal.migration_lock: reports who holds the lock, and fails after a time limit';
+COMMENT ON FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text) IS
+    'Used by snowflake_migration_plan: locks tables in short attempts, so that other sessions are not blocked for long';
 COMMENT ON FUNCTION snowflake_internal.migration_path_argument() IS
     'Used by snowflake_migration_plan: the argument by which a statement passes its search path on';
 COMMENT ON FUNCTION snowflake_internal.migration_do_block(body text) IS
@@ -6302,24 +6324,78 @@ COMMENT ON FUNCTION snowflake_internal.migration_has_derived_statistics(target r
     'Used by snowflake_migration_plan: whether extended statistics or expressions of indexes depend on a column';
 COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[], roles oid[], search_path text) IS
     'Used by snowflake_internal.migration_swap: runs statements, each with the rights of the owner of its table, or with those of a role';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: how many locks the statements that rewrite tables take';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_slots() IS
-    'Used by snowflake_migration_plan: for how many transactions the lock table has room';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text) IS
-    'Used by snowflake_migration_plan: more locks than the server has room for';
-COMMENT ON FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migrate: fails if the locks of all statements do not fit';
-COMMENT ON FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_obstacles: roles that may insert rows, but may not execute snowflake_nextval()';
-COMMENT ON FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], search_path text) IS
-    'Used by snowflake_migration_plan: indexes that PostgreSQL 17 and later cannot build again';
+COMMENT ON FUNCTION snowflake_internal.migration_dependent_node(class oid, object oid) IS
+    'Used by snowflake_internal.migration_dependents: the object that a row of pg_depend is about';
+COMMENT ON FUNCTION snowflake_internal.migration_direct_dependents(relations regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_dependents: the objects that use columns';
+COMMENT ON FUNCTION snowflake_internal.migration_dependents(relations regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the views and other objects that have to be dropped before columns change their type';
+COMMENT ON FUNCTION snowflake_internal.migration_dependent_relations(relations regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_widen: the relations that are locked with the tables';
+COMMENT ON FUNCTION snowflake_internal.migration_dependents_note(relations regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the list of what is dropped and re-created, if anything is';
+COMMENT ON FUNCTION snowflake_internal.migration_dependent_obstacles(relations regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: objects that cannot be dropped and created again';
+COMMENT ON FUNCTION snowflake_internal.migration_grants(object_type "char", target text, column_name name, owner oid, schema oid, acl aclitem[]) IS
+    'Used by snowflake_internal.migration_dependent_statements: the statements that grant an object''s privileges, with the roles that run them';
+COMMENT ON FUNCTION snowflake_internal.migration_dependent_statements(relations regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_save_dependents: the statements that drop the objects and create them again, with the roles that run them';
+COMMENT ON FUNCTION snowflake_internal.migration_without_types(definition text) IS
+    'Used by snowflake_internal.migration_describe_dependents: a definition without casts between numbers';
+COMMENT ON FUNCTION snowflake_internal.migration_describe_acl(acl aclitem[]) IS
+    'Used by snowflake_internal.migration_describe_dependents: an access control list';
+COMMENT ON FUNCTION snowflake_internal.migration_describe_dependents(relations regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_save_dependents: what the catalog has about the objects, without numeric types';
+COMMENT ON FUNCTION snowflake_internal.migration_save_dependents(relations regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_widen: the statements that drop the objects and create them again, and their description';
+COMMENT ON FUNCTION snowflake_internal.migration_dependents_fingerprint(relations regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_swap: changes when the catalog''s rows of the objects do';
+COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
+    'Used by snowflake_migration_plan: fails unless the caller owns the table';
+COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the present source of a column''s values';
+COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
+    'Used by snowflake_migrate_revert: the sequence of an identity or serial column';
+COMMENT ON FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: whether the recorded source of a column is its present one';
+COMMENT ON FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name) IS
+    'A step of snowflake_migration_plan: records the sequence of the column, for snowflake_migrate_revert';
+COMMENT ON FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name) IS
+    'Used by snowflake_migrate_revert: records that the migration was reverted';
+COMMENT ON FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text) IS
+    'Used by snowflake_internal.migration_drop_dependents: runs saved statements with the rights of their roles';
+COMMENT ON FUNCTION snowflake_internal.migration_drop_dependents(saved jsonb) IS
+    'Used by snowflake_internal.migration_widen: drops the objects';
+COMMENT ON FUNCTION snowflake_internal.migration_create_dependents(saved jsonb) IS
+    'Used by snowflake_internal.migration_widen: creates the objects again';
+COMMENT ON FUNCTION snowflake_internal.migration_dependent_difference(before jsonb, after jsonb) IS
+    'Used by snowflake_internal.migration_compare_dependents: the first difference between two descriptions';
+COMMENT ON FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb, relations regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_widen: fails unless the objects are as they were';
+COMMENT ON FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text) IS
+    'A step of snowflake_migration_plan: widens columns, and drops and re-creates the views and other objects that depend on them';
+COMMENT ON FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the tables whose highest ID is read from an index, and those that have to be scanned';
+COMMENT ON FUNCTION snowflake_internal.migration_extreme_id(target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text) IS
+    'Used by snowflake_migration_plan: the highest or the lowest ID of a table that satisfies a condition';
+COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name, search_path text, is_locked boolean) IS
+    'Used by snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
+COMMENT ON FUNCTION snowflake_internal.migration_check_rows(target regclass, column_name name, search_path text, is_locked boolean) IS
+    'A step of snowflake_migration_plan: fails unless all IDs are below the first snowflake ID; called before the lock where that takes a scan';
 COMMENT ON FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[]) IS
     'Used by snowflake_migration_plan: the expressions of constraints, indexes and statistics that use columns of a table';
 COMMENT ON FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[]) IS
     'Used by snowflake_migration_plan: why expressions do not accept bigint columns';
 COMMENT ON FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[]) IS
     'Used by snowflake_internal.migration_obstacles: constraints and indexes that cannot be rebuilt with a bigint column';
+COMMENT ON FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], search_path text) IS
+    'Used by snowflake_migration_plan: indexes that PostgreSQL 17 and later cannot build again';
+COMMENT ON FUNCTION snowflake_internal.migration_row_type_users(relations regclass[]) IS
+    'Used by snowflake_internal.migration_row_type_obstacles: what uses the row type of tables';
+COMMENT ON FUNCTION snowflake_internal.migration_row_type_obstacles(relations regclass[], online boolean, recreated regclass[]) IS
+    'Used by snowflake_internal.migration_plan_kind_obstacles: objects that use the row type of a table whose columns are migrated';
+COMMENT ON FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_obstacles: roles that may insert rows, but may not execute snowflake_nextval()';
 COMMENT ON FUNCTION snowflake_internal.migration_code_name(name name) IS
     'Used by snowflake_internal.migration_findings: a name as it is in a function''s body';
 COMMENT ON FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean) IS
@@ -6336,42 +6412,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_singular(word text) IS
     'Used by snowflake_migration_references: the singular of an English word';
 COMMENT ON FUNCTION snowflake_migration_references(target regclass, column_name name) IS
     'Returns the columns and parameters that seem to hold the IDs of a column without a foreign key, with statements that widen them';
-COMMENT ON FUNCTION snowflake_internal.migration_row_type_users(relations regclass[]) IS
-    'Used by snowflake_internal.migration_row_type_obstacles: what uses the row type of tables';
-COMMENT ON FUNCTION snowflake_internal.migration_row_type_obstacles(relations regclass[], online boolean, recreated regclass[]) IS
-    'Used by snowflake_internal.migration_plan_kind_obstacles: objects that use the row type of a table whose columns are migrated';
-COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
-    'Used by snowflake_migration_plan: fails unless the caller owns the table';
-COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: the present source of a column''s values';
-COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
-    'Used by snowflake_migrate_revert: the sequence of an identity or serial column';
-COMMENT ON FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: whether the recorded source of a column is its present one';
-COMMENT ON FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name) IS
-    'A step of snowflake_migration_plan: records the sequence of the column, for snowflake_migrate_revert';
-COMMENT ON FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name) IS
-    'Used by snowflake_migrate_revert: records that the migration was reverted';
-COMMENT ON FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: the tables whose highest ID is read from an index, and those that have to be scanned';
-COMMENT ON FUNCTION snowflake_internal.migration_extreme_id(target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text) IS
-    'Used by snowflake_migration_plan: the highest or the lowest ID of a table that satisfies a condition';
-COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name, search_path text, is_locked boolean) IS
-    'Used by snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
-COMMENT ON FUNCTION snowflake_internal.migration_check_rows(target regclass, column_name name, search_path text, is_locked boolean) IS
-    'A step of snowflake_migration_plan: fails unless all IDs are below the first snowflake ID; called before the lock where that takes a scan';
-COMMENT ON FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[]) IS
-    'Used by snowflake_internal.migration_recompile: functions that sessions may have compiled with the former types of columns';
-COMMENT ON FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[]) IS
-    'A step of snowflake_migration_plan: makes sessions compile PL/pgSQL functions again, because columns have other types';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_time_limit() IS
-    'Used by snowflake_internal.migration_lock: how long a step of an online migration waits for locks';
-COMMENT ON FUNCTION snowflake_internal.migration_short_wait() IS
-    'Used by snowflake_internal.migration_lock: the longest wait for a lock, in milliseconds';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz) IS
-    'Used by snowflake_internal.migration_lock: reports who holds the lock, and fails after a time limit';
-COMMENT ON FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text) IS
-    'Used by snowflake_migration_plan: locks tables in short attempts, so that other sessions are not blocked for long';
 COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[]) IS
     'Used by snowflake_migration_plan: the triggers of the foreign keys of some tables';
 COMMENT ON FUNCTION snowflake_internal.migration_trigger_states(relations regclass[]) IS
@@ -6384,18 +6424,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_orphans_query(foreign_key oid) 
     'Used by snowflake_migration_plan: the query that shows the rows that violate a foreign key';
 COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_obstacles(targets regclass[], column_names name[], search_path text) IS
     'Used by snowflake_internal.migration_obstacles: foreign keys whose triggers are disabled';
-COMMENT ON FUNCTION snowflake_internal.migration_dependent_node(class oid, object oid) IS
-    'Used by snowflake_internal.migration_dependents: the object that a row of pg_depend is about';
-COMMENT ON FUNCTION snowflake_internal.migration_direct_dependents(relations regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_dependents: the objects that use columns';
-COMMENT ON FUNCTION snowflake_internal.migration_dependents(relations regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the views and other objects that have to be dropped before columns change their type';
-COMMENT ON FUNCTION snowflake_internal.migration_dependent_relations(relations regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_widen: the relations that are locked with the tables';
-COMMENT ON FUNCTION snowflake_internal.migration_dependents_note(relations regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the list of what is dropped and re-created, if anything is';
-COMMENT ON FUNCTION snowflake_internal.migration_dependent_obstacles(relations regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: objects that cannot be dropped and created again';
 COMMENT ON FUNCTION snowflake_internal.migration_server_obstacles() IS
     'Used by snowflake_internal.migration_obstacles: a server that does not issue IDs';
 COMMENT ON FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[]) IS
@@ -6406,32 +6434,10 @@ COMMENT ON FUNCTION snowflake_internal.migration_type_obstacles(target regclass,
     'Used by snowflake_internal.migration_obstacles: objects that prevent changing the type of a column';
 COMMENT ON FUNCTION snowflake_internal.migration_obstacles(targets regclass[], column_names name[], search_path text) IS
     'Used by snowflake_migration_plan: obstacles, and how to remove them';
-COMMENT ON FUNCTION snowflake_internal.migration_grants(object_type "char", target text, column_name name, owner oid, schema oid, acl aclitem[]) IS
-    'Used by snowflake_internal.migration_dependent_statements: the statements that grant an object''s privileges, with the roles that run them';
-COMMENT ON FUNCTION snowflake_internal.migration_dependent_statements(relations regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_save_dependents: the statements that drop the objects and create them again, with the roles that run them';
-COMMENT ON FUNCTION snowflake_internal.migration_without_types(definition text) IS
-    'Used by snowflake_internal.migration_describe_dependents: a definition without casts between numbers';
-COMMENT ON FUNCTION snowflake_internal.migration_describe_acl(acl aclitem[]) IS
-    'Used by snowflake_internal.migration_describe_dependents: an access control list';
-COMMENT ON FUNCTION snowflake_internal.migration_describe_dependents(relations regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_save_dependents: what the catalog has about the objects, without numeric types';
-COMMENT ON FUNCTION snowflake_internal.migration_save_dependents(relations regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_widen: the statements that drop the objects and create them again, and their description';
-COMMENT ON FUNCTION snowflake_internal.migration_dependents_fingerprint(relations regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_swap: changes when the catalog''s rows of the objects do';
-COMMENT ON FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text) IS
-    'Used by snowflake_internal.migration_drop_dependents: runs saved statements with the rights of their roles';
-COMMENT ON FUNCTION snowflake_internal.migration_drop_dependents(saved jsonb) IS
-    'Used by snowflake_internal.migration_widen: drops the objects';
-COMMENT ON FUNCTION snowflake_internal.migration_create_dependents(saved jsonb) IS
-    'Used by snowflake_internal.migration_widen: creates the objects again';
-COMMENT ON FUNCTION snowflake_internal.migration_dependent_difference(before jsonb, after jsonb) IS
-    'Used by snowflake_internal.migration_compare_dependents: the first difference between two descriptions';
-COMMENT ON FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb, relations regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_widen: fails unless the objects are as they were';
-COMMENT ON FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text) IS
-    'A step of snowflake_migration_plan: widens columns, and drops and re-creates the views and other objects that depend on them';
+COMMENT ON FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[]) IS
+    'Used by snowflake_internal.migration_recompile: functions that sessions may have compiled with the former types of columns';
+COMMENT ON FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[]) IS
+    'A step of snowflake_migration_plan: makes sessions compile PL/pgSQL functions again, because columns have other types';
 COMMENT ON FUNCTION snowflake_internal.nextval_support(request internal) IS
     'Planner support function of snowflake_nextval()';
 COMMENT ON FUNCTION snowflake_nextval() IS
@@ -6454,16 +6460,24 @@ COMMENT ON FUNCTION snowflake_internal.migration_shadow_steps(targets regclass[]
     'Used by snowflake_migration_plan: the statements that add shadow columns';
 COMMENT ON FUNCTION snowflake_internal.migration_drop_shadows(targets regclass[], column_names name[]) IS
     'Used by snowflake_migrate_revert: drops shadow columns';
-COMMENT ON FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statements that add and validate the CHECK constraints of shadow columns';
 COMMENT ON FUNCTION snowflake_internal.migration_shadow_foreign_keys(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the foreign keys of the narrow columns, and those of their shadows';
 COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_steps(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the statements that add the foreign keys of shadow columns';
+COMMENT ON FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statements that add and validate the CHECK constraints of shadow columns';
 COMMENT ON FUNCTION snowflake_internal.migration_shadow_indexes(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the indexes of the narrow columns, and those of their shadows';
 COMMENT ON FUNCTION snowflake_internal.migration_index_steps(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the statements that build the indexes of shadow columns';
+COMMENT ON FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statistics objects of narrow columns, and those of their shadows';
+COMMENT ON FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statements that create the statistics objects of shadow columns';
+COMMENT ON FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the tables that have to be analyzed as a whole before the swap, and whether they still have to';
+COMMENT ON FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statements that remove counterparts of objects that no longer exist';
 COMMENT ON FUNCTION snowflake_internal.migration_record_backfill(targets regclass[], column_names name[], relation regclass) IS
     'A step of snowflake_migration_plan: records that the rows of a table are to be copied';
 COMMENT ON FUNCTION snowflake_internal.migration_unfinished(targets regclass[], column_names name[]) IS
@@ -6514,14 +6528,6 @@ COMMENT ON PROCEDURE snowflake_migrate_backfill(target regclass, column_name nam
     'A step of snowflake_migration_plan with online => true: copies the narrow columns to their shadow columns in batches, committing each; resumes after an interruption';
 COMMENT ON PROCEDURE snowflake_migrate_pace(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer, is_paused boolean) IS
     'Changes how fast snowflake_migrate_backfill() copies rows, or pauses or resumes it, also while it runs in another session; NULL leaves a setting as it is, max_replay_lag 0 and max_active_sessions -1 remove the limit';
-COMMENT ON FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statistics objects of narrow columns, and those of their shadows';
-COMMENT ON FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statements that create the statistics objects of shadow columns';
-COMMENT ON FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the tables that have to be analyzed as a whole before the swap, and whether they still have to';
-COMMENT ON FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statements that remove counterparts of objects that no longer exist';
 COMMENT ON FUNCTION snowflake_internal.migration_update_obstacles(relation regclass) IS
     'Used by snowflake_internal.migration_online_obstacles: triggers and rules that an UPDATE of every row would fire';
 COMMENT ON FUNCTION snowflake_internal.migration_online_obstacles(targets regclass[], column_names name[]) IS
@@ -6560,6 +6566,8 @@ COMMENT ON FUNCTION snowflake_internal.migration_check(target regclass, column_n
     'A step of snowflake_migration_plan: fails unless the default can be switched';
 COMMENT ON FUNCTION snowflake_internal.migration_default_note(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: the note of the statement that sets the default';
+COMMENT ON FUNCTION snowflake_internal.migration_dependent_columns(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the columns that are widened together with what depends on them';
 COMMENT ON FUNCTION snowflake_internal.migration_steps(targets regclass[], column_names name[], online boolean, search_path text) IS
     'Used by snowflake_migration_plan: its steps, each with the table whose owner runs it in snowflake_migrate';
 COMMENT ON FUNCTION snowflake_internal.migration_limit_locks() IS
@@ -6568,6 +6576,14 @@ COMMENT ON FUNCTION snowflake_internal.migration_plan(targets regclass[], column
     'Used by snowflake_migration_plan: the steps for the tables that the caller specifies';
 COMMENT ON FUNCTION snowflake_internal.migration_migrate(targets regclass[], column_names name[], search_path text) IS
     'Used by snowflake_migrate: runs the statements of the plan in order';
+COMMENT ON FUNCTION snowflake_internal.migration_survey_obstacles(targets regclass[], column_names name[], online boolean) IS
+    'Used by snowflake_migration_survey: the obstacles of each column; online is NULL for those of both kinds of plan';
+COMMENT ON FUNCTION snowflake_migration_survey(schema_name name) IS
+    'Returns for each column with a sequence how it can be migrated, what prevents that, what it costs, and what it affects; of one schema or of all';
+COMMENT ON PROCEDURE snowflake_migrate(target regclass, column_name name) IS
+    'Migrates a column to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan';
+COMMENT ON PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[]) IS
+    'Migrates several tables to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan_tables';
 COMMENT ON FUNCTION snowflake_migration_plan(target regclass, column_name name, online boolean) IS
     'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec';
 COMMENT ON FUNCTION snowflake_migration_plan_tables(targets regclass[], column_names name[], online boolean) IS
@@ -6602,14 +6618,6 @@ COMMENT ON PROCEDURE snowflake_migrate_revert(target regclass, column_name name)
     'Restores the sequence of a migrated column, or cancels an unfinished online migration';
 COMMENT ON FUNCTION snowflake_audit(target regclass, column_name name, expected_nodes integer[], first_id bigint) IS
     'Checks the IDs in a column: one row for each kind of problem, with the number of IDs and the largest; no rows if there is none. Values below first_id are old; the default is the first snowflake ID of a migrated column, as recorded';
-COMMENT ON PROCEDURE snowflake_migrate(target regclass, column_name name) IS
-    'Migrates a column to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan';
-COMMENT ON PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[]) IS
-    'Migrates several tables to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan_tables';
-COMMENT ON FUNCTION snowflake_internal.migration_survey_obstacles(targets regclass[], column_names name[], online boolean) IS
-    'Used by snowflake_migration_survey: the obstacles of each column; online is NULL for those of both kinds of plan';
-COMMENT ON FUNCTION snowflake_migration_survey(schema_name name) IS
-    'Returns for each column with a sequence how it can be migrated, what prevents that, what it costs, and what it affects; of one schema or of all';
 COMMENT ON FUNCTION snowflake_accept_clock(expected timestamp with time zone) IS
     'Accepts a clock that jumped ahead by more than snowflake.max_clock_step; expected must be within a minute of it';
 COMMENT ON FUNCTION snowflake_start_after(id bigint) IS

@@ -63,6 +63,30 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_default_note(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: the note of the statement that sets the default';
 
+-- The narrow columns of the tables that have views or other such objects, in the
+-- order in which they are widened; NULL if there are none.
+CREATE FUNCTION snowflake_internal.migration_dependent_columns(
+    targets regclass[], column_names name[], OUT relations regclass[], OUT names name[]
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH narrow AS MATERIALIZED (
+        SELECT r.relation, a.attname, a.attnum
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        WHERE r.is_narrow
+    ), used AS MATERIALIZED (
+        SELECT DISTINCT d.relation
+        FROM (SELECT array_agg(n.relation) AS relations, array_agg(n.attname) AS names FROM narrow AS n) AS given
+        CROSS JOIN LATERAL snowflake_internal.migration_direct_dependents(given.relations, given.names) AS d
+    )
+    SELECT array_agg(n.relation ORDER BY n.relation = ANY (targets) DESC, n.relation::text, n.attnum),
+           array_agg(n.attname ORDER BY n.relation = ANY (targets) DESC, n.relation::text, n.attnum)
+    FROM narrow AS n WHERE n.relation IN (SELECT u.relation FROM used AS u)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_dependent_columns(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the columns that are widened together with what depends on them';
+
 -- The plan. Each step has the table whose owner's rights it is run with; one that
 -- the caller runs has none. The keys are those of migration_keys().
 CREATE FUNCTION snowflake_internal.migration_steps(
@@ -155,20 +179,8 @@ BEGIN
 
     SELECT array_agg(n.relation), array_agg(n.locks) INTO lock_tables, lock_counts
     FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n;
-    WITH narrow AS MATERIALIZED (
-        SELECT r.relation, a.attname, a.attnum
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        WHERE r.is_narrow
-    ), used AS MATERIALIZED (
-        SELECT DISTINCT d.relation
-        FROM (SELECT array_agg(n.relation) AS relations, array_agg(n.attname) AS names FROM narrow AS n) AS n
-        CROSS JOIN LATERAL snowflake_internal.migration_direct_dependents(n.relations, n.names) AS d
-    )
-    SELECT array_agg(n.relation ORDER BY n.relation = ANY (targets) DESC, n.relation::text, n.attnum),
-           array_agg(n.attname ORDER BY n.relation = ANY (targets) DESC, n.relation::text, n.attnum)
-    INTO widened, widened_columns
-    FROM narrow AS n WHERE n.relation IN (SELECT u.relation FROM used AS u);
+    SELECT w.relations, w.names INTO widened, widened_columns
+    FROM snowflake_internal.migration_dependent_columns(targets, column_names) AS w;
     IF widened IS NOT NULL THEN
         step := step + 1;
         -- Objects of several owners: each statement in it is run as one of them.
@@ -382,10 +394,9 @@ BEGIN
         END IF;
         RAISE NOTICE 'step %: %', plan_step.step, plan_step.note;
         IF plan_step.relation IS NULL THEN
-            -- It reads the caller's search path, and sets one of its own.
-            PERFORM set_config('search_path', coalesce(search_path, current_setting('search_path')), true);
-            EXECUTE plan_step.statement;
-            PERFORM pg_catalog.set_config('search_path'::pg_catalog.text, 'pg_catalog, pg_temp'::pg_catalog.text, true);
+            PERFORM snowflake_internal.migration_widen(w.relations, w.names, coalesce(search_path, current_setting('search_path')))
+            FROM snowflake_internal.migration_keys(targets, column_names) AS k
+            CROSS JOIN LATERAL snowflake_internal.migration_dependent_columns(k.targets, k.column_names) AS w;
         ELSE
             IF plan_step.rewrites THEN
                 states := snowflake_internal.migration_trigger_states(ARRAY(

@@ -398,8 +398,8 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
         without_path,
         [
             "snowflake_migrate(regclass,name)",
-            "snowflake_migrate_backfill(regclass,name,integer,interval,interval)",
-            "snowflake_migrate_backfill_tables(regclass[],name[],integer,interval,interval)",
+            "snowflake_migrate_backfill(regclass,name,integer,interval,interval,integer)",
+            "snowflake_migrate_backfill_tables(regclass[],name[],integer,interval,interval,integer)",
             "snowflake_migrate_revert(regclass,name)",
             "snowflake_migrate_tables(regclass[],name[])",
             "snowflake_migration_plan(regclass,name,boolean)",
