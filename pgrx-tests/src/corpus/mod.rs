@@ -77,6 +77,8 @@ pub struct Entry {
     pub online: Outcome,
     /// Whether a superuser has to migrate it, because the tables have several owners.
     pub by_superuser: bool,
+    /// Servers on which PostgreSQL itself refuses it: a condition, and the reason.
+    pub left_out: Option<(&'static str, &'static str)>,
 }
 
 impl Entry {
@@ -106,6 +108,7 @@ const ENTRY: Entry = Entry {
     window: Outcome::Migrates,
     online: Outcome::Migrates,
     by_superuser: false,
+    left_out: None,
 };
 
 /// What prevents all online migrations of partitioned tables.

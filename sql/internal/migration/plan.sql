@@ -134,8 +134,8 @@ BEGIN
               CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, format('rewriting %s', n.relation)) AS o
               WHERE online IS NOT TRUE
             UNION ALL
-              SELECT o.* FROM snowflake_internal.migration_index_function_obstacles(targets, column_names, search_path) AS o
-              WHERE online IS NOT TRUE AND NOT EXISTS (SELECT FROM snowflake_internal.migration_owner_obstacles(targets, column_names))) AS o;
+              SELECT o.* FROM snowflake_internal.migration_index_function_obstacles(targets, column_names, online, search_path) AS o
+              WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_owner_obstacles(targets, column_names))) AS o;
         IF obstacles IS NOT NULL THEN
             RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
                 USING ERRCODE = code, DETAIL = obstacles,
