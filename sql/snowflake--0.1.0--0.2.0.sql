@@ -4993,7 +4993,11 @@ AS $function$
                JOIN pg_depend AS theirs ON theirs.refclassid = 'pg_class'::regclass AND theirs.refobjid = s.oid
                                        AND theirs.classid = 'pg_attrdef'::regclass AND theirs.objid <> own.oid
                JOIN pg_attrdef AS f ON f.oid = theirs.objid
-               JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum), '')
+               JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+               -- The defaults of partitions and child tables change with the table's.
+               WHERE (f.adrelid, f.adnum) NOT IN (
+                   SELECT tree.relation, tree.attribute
+                   FROM snowflake_internal.migration_table_tree(target, migration_default_note.column_name) AS tree)), '')
            || coalesce((
                SELECT '. New IDs must satisfy the check constraints ' || string_agg(k.conname, ', ' ORDER BY k.conname)
                FROM pg_constraint AS k JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)

@@ -244,6 +244,28 @@ const PLANNED: &str =
      CREATE TABLE b (id bigserial PRIMARY KEY)";
 
 #[test]
+fn a_plans_note_does_not_list_partitions_whose_defaults_change() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(
+        "CREATE TABLE p (id bigserial, k int) PARTITION BY RANGE (k);
+         CREATE TABLE p_0 PARTITION OF p FOR VALUES FROM (0) TO (10);
+         CREATE TABLE other (id bigint DEFAULT nextval('p_id_seq'))",
+    )?;
+    let steps = online::plan_for(client, "'p'", false)?;
+    let note = &steps[steps.len() - 1].note;
+    assert!(
+        note.ends_with("The sequence is still used by public.other.id"),
+        "{note}"
+    );
+    client.batch_execute("CALL snowflake_migrate('p'); INSERT INTO p_0 (k) VALUES (1)")?;
+    let id: i64 = client.query_one("SELECT id FROM p_0", &[])?.get(0);
+    assert!(id > 1 << 40, "{id}");
+    Ok(())
+}
+
+#[test]
 fn a_plan_describes_its_steps() -> Result<()> {
     let cluster = Cluster::with_extension()?;
     let mut client = cluster.connect()?;
