@@ -1,8 +1,8 @@
 # What a person types; the work is done by scripts/.
 #
 # PG_CONFIG chooses the server, by its pg_config. Without it `make` and `make
-# install` take the one on PATH, and what runs on private copies of a server
-# takes Debian's PostgreSQL 15. SNOWFLAKE_CACHE moves the cache directory.
+# install` take the one on PATH, and what tests private copies of a server takes
+# Debian's PostgreSQL 15. SNOWFLAKE_CACHE moves the cache directory.
 
 ifneq ($(PG_CONFIG),)
 export PG_CONFIG
@@ -21,8 +21,8 @@ help: ## this list
 	@echo
 	@sed -nE -e 's/^([a-z-]+): ## (.*)/  make \1\t\2/p' -e 's/^#: (.*) -- (.*)/    \1\t\2/p' $(MAKEFILE_LIST) | expand -t 36
 	@echo
-	@echo "  PG_CONFIG=/path/to/pg_config chooses the server. Without it make and make install take that of the"
-	@echo "  pg_config on PATH, and the others Debian's PostgreSQL 15."
+	@echo "  PG_CONFIG=/path/to/pg_config chooses the server. Without it make, make install and make demo take that"
+	@echo "  of the pg_config on PATH, and the others Debian's PostgreSQL 15."
 	@echo "  The first make test also installs what it needs and compiles everything, for some minutes."
 
 demo: ## see it work: a throwaway server, 8 clients, a kill -9, no duplicate (a minute)
@@ -38,6 +38,7 @@ test: ## every check and test, on private copies of the server (20 minutes)
 #: test ONLY=mark:: -- the tests of servers in the module mark, or with that name (a minute)
 #: test ONLY=sql::compose -- the tests inside a server with that name; ONLY=sql for all (a minute)
 #: test ONLY=crates -- the tests of the crates (half a minute)
+#: test ONLY=install -- make, make install and make uninstall (half a minute, once compiled)
 	@scripts/test
 
 installcheck: ## compare what a throwaway server answers with test/regress/expected (15 seconds)

@@ -268,7 +268,8 @@ build_library() {
     local features=$FEATURE${1:+ $1} built
     built=$(target_directory)/libsnowflake.built
     rm -f "$built"
-    (cd "$ROOT" && cargo build -p snowflake ${BUILD_ALSO[@]+"${BUILD_ALSO[@]}"} --profile "${PROFILE:-release}" \
+    # pgrx's build script would format the bindings, for seconds; they are not read.
+    (cd "$ROOT" && RUSTFMT=true cargo build -p snowflake ${BUILD_ALSO[@]+"${BUILD_ALSO[@]}"} --profile "${PROFILE:-release}" \
         --no-default-features --features "${features// /,}") || return
     record "$features" "$(server_identity "$PGRX_PG_CONFIG_PATH")" >"$built.new" && mv "$built.new" "$built"
 }
