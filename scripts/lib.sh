@@ -5,8 +5,7 @@
 #   tools/           cargo-pgrx, apart from one the user may have
 #   pg/              private copies of servers, one directory a server, with
 #                    the PGRX_HOME that belongs to it
-#   postgresql-18/   PostgreSQL 18, built from source (scripts/postgresql-18)
-#   postgresql-15-newest/  the newest minor release (scripts/postgresql-15-newest)
+#   servers/         servers of each version (scripts/server)
 #   demo/            the server of `make demo`
 # shellcheck shell=bash disable=SC2034
 
@@ -143,13 +142,18 @@ tree_dir() {
 # use_server PG_CONFIG: what building for that server needs. Sets FEATURE, and
 # pgrx's variables. The extension is always compiled against the tree `build`,
 # which only pgrx's own tests install into; so the builds for the other trees
-# find everything compiled already.
+# find everything compiled already. With SNOWFLAKE_HEADERS, a directory, it is
+# compiled with those headers, of an earlier minor release.
 use_server() {
     [ -x "$1" ] || die "there is no pg_config at $1" "Name another with PG_CONFIG=/path/to/pg_config."
     FEATURE=pg$(major_version "$1")
     # Cargo notices when this one changes and makes new bindings; it would not
     # notice another PGRX_HOME.
-    PGRX_PG_CONFIG_PATH=$("$ROOT/scripts/private-tree" "$1" build)
+    if [ -n "${SNOWFLAKE_HEADERS:-}" ]; then
+        PGRX_PG_CONFIG_PATH=$("$ROOT/scripts/private-tree" "$1" build-earlier "$SNOWFLAKE_HEADERS")
+    else
+        PGRX_PG_CONFIG_PATH=$("$ROOT/scripts/private-tree" "$1" build)
+    fi
     PGRX_HOME=$(tree_dir "$1")/pgrx
     export PGRX_PG_CONFIG_PATH PGRX_HOME
     if ! grep -qsxF "$FEATURE = \"$PGRX_PG_CONFIG_PATH\"" "$PGRX_HOME/config.toml"; then
