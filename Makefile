@@ -32,6 +32,7 @@ test: ## every check and test, on private copies of the server (20 minutes)
 #: test ONLY=mark:: -- the tests of servers in the module mark, or with that name (a minute)
 #: test ONLY=sql::compose -- the tests inside a server with that name; ONLY=sql for all (a minute)
 #: test ONLY=crates -- the tests of the crates (half a minute)
+#: test SCOPE=version -- what touches code that differs between versions of PostgreSQL (5 minutes)
 	@scripts/test
 
 installcheck: ## compare what a throwaway server answers with test/regress/expected (15 seconds)

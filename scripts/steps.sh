@@ -201,7 +201,7 @@ install_unprotected() { install_into "$UNPROTECTED" unprotected && earlier_scrip
 # build that took others would prove nothing about minor releases.
 of_those_headers() {
     local wanted found profile=release
-    [ "$PROFILE" = release ] || profile=debug
+    [ "${PROFILE:-release}" = release ] || profile=debug
     wanted=$(headers_version "$("$PGRX_PG_CONFIG_PATH" --includedir-server)")
     # The bindings that were written or used last.
     found=$(find "$TARGET/$profile" -path "*/pgrx-pg-sys-*/out/$FEATURE.rs" -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2- |
