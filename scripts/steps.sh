@@ -23,7 +23,7 @@ summary() {
         printf '\nFailed:\n'
         printf '  %s\n' "${failures[@]}"
     fi
-    [ -z "${RELEASE:-}" ] || printf '\n%s:' "$(versions_tested)"
+    [ -z "${OTHER_MINOR:-}" ] || printf '\n%s:' "$(versions_tested)"
     printf '\n%d passed, %d failed%s\n' "$passed" "$failed" \
         "$([ "$skipped" = 0 ] || printf ', %d skipped' "$skipped")"
     [ "$failed" = 0 ] && [ "$passed" -gt 0 ]
