@@ -219,14 +219,16 @@ cluster_tests() {
 # cluster_tests_of_version: those that pgrx-tests/versions names for the server's
 # version. The others are listed, with the versions they run on.
 cluster_tests_of_version() {
-    local names=() all
+    local names=() all status=0
     all=$(cargo test -q -p snowflake-tests --test '*' -- --list --format terse | sed -n 's/: test$//p')
     mapfile -t names < <(awk -v version="${FEATURE#pg}" -f "$ROOT/scripts/tests-of-version.awk" "$ROOT/pgrx-tests/versions" - <<<"$all")
     [ ${#names[@]} -gt 0 ] && [ "${names[0]}" != wrong ] || return 1
     if [ "${#names[@]}" = "$(wc -l <<<"$all")" ]; then
         cluster_tests --
     else
-        cluster_tests --lib && cluster_tests --test '*' -- --exact "${names[@]}"
+        cluster_tests --lib -- || status=1
+        cluster_tests --test '*' -- --exact "${names[@]}" || status=1
+        return "$status"
     fi
 }
 
