@@ -39,6 +39,7 @@ test: ## every check and test, on private copies of the server (20 minutes)
 #: test ONLY=sql::compose -- the tests inside a server with that name; ONLY=sql for all (a minute)
 #: test ONLY=crates -- the tests of the crates (half a minute)
 #: test ONLY=install -- make, make install and make uninstall (half a minute, once compiled)
+#: test SCOPE=version -- what touches code that differs between versions of PostgreSQL (5 minutes)
 	@scripts/test
 
 installcheck: ## compare what a throwaway server answers with test/regress/expected (15 seconds)

@@ -5,8 +5,7 @@
 #   tools/           cargo-pgrx, apart from one the user may have; only tests need it
 #   pg/              private copies of servers, one directory a server, with
 #                    the PGRX_HOME that belongs to it
-#   postgresql-18/   PostgreSQL 18, built from source (scripts/postgresql-18)
-#   postgresql-15-newest/  the newest minor release (scripts/postgresql-15-newest)
+#   servers/         servers of each version (scripts/server)
 #   demo/            the server of `make demo`
 # shellcheck shell=bash disable=SC2034
 
@@ -188,10 +187,16 @@ compile_for() {
 
 # use_server PG_CONFIG: what compiling for private copies of that server needs.
 # It is always done with the tree `build`, which only pgrx's own tests install
-# into; so the builds for the other trees find everything compiled already.
+# into; so the builds for the other trees find everything compiled already. With
+# SNOWFLAKE_HEADERS, a directory, it is compiled with those headers, of an earlier
+# minor release.
 use_server() {
     [ -x "$1" ] || die "there is no pg_config at $1" "Name another with PG_CONFIG=/path/to/pg_config."
-    compile_for "$("$ROOT/scripts/private-tree" "$1" build)"
+    if [ -n "${SNOWFLAKE_HEADERS:-}" ]; then
+        compile_for "$("$ROOT/scripts/private-tree" "$1" build-earlier "$SNOWFLAKE_HEADERS")"
+    else
+        compile_for "$("$ROOT/scripts/private-tree" "$1" build)"
+    fi
 }
 
 # use_cargo_pgrx PG_CONFIG: what cargo-pgrx needs, after use_server: its own

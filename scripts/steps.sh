@@ -5,11 +5,25 @@
 passed=0 failed=0 skipped=0
 failures=()
 
+# headers_version DIRECTORY: the minor release of server headers.
+headers_version() { sed -nE 's/^#define PG_VERSION "([^" ]*).*/\1/p' "$1"/pg_config*.h | sed -n 1p; }
+
+# The minor releases that a run was with.
+versions_tested() {
+    local headers
+    printf '%s' "$("$PG_CONFIG" --version)"
+    headers=$(headers_version "$("$PGRX_PG_CONFIG_PATH" --includedir-server)")
+    [[ "$("$PG_CONFIG" --version) " == "PostgreSQL $headers "* ]] || printf ', the library built with the headers of %s' "$headers"
+    [ "$OTHER_MINOR" = "$RELEASE" ] ||
+        printf ', some tests also on %s' "$("$OTHER_MINOR" --version | sed -E 's/^PostgreSQL ([^ ]*).*/\1/')"
+}
+
 summary() {
     if [ ${#failures[@]} -gt 0 ]; then
         printf '\nFailed:\n'
         printf '  %s\n' "${failures[@]}"
     fi
+    [ -z "${OTHER_MINOR:-}" ] || printf '\n%s:' "$(versions_tested)"
     printf '\n%d passed, %d failed%s\n' "$passed" "$failed" \
         "$([ "$skipped" = 0 ] || printf ', %d skipped' "$skipped")"
     [ "$failed" = 0 ] && [ "$passed" -gt 0 ]
@@ -180,22 +194,51 @@ build_release() { PROFILE=release build_library; }
 # `make`, `make install` and `make uninstall`, in a copy of the checkout.
 installing() { "$ROOT/scripts/test-install" "$PGRX_PG_CONFIG_PATH"; }
 
-# install_newest: the extension as it is in the tree of the release. A library
-# works with all minor releases of a version.
-install_newest() {
-    [ "$NEWEST" != "$RELEASE" ] || return 0
-    find "$("$NEWEST" --sharedir)/extension" -name 'snowflake*' -delete
-    cp -p "$("$RELEASE" --pkglibdir)/snowflake.so" "$("$NEWEST" --pkglibdir)/"
-    cp -p "$("$RELEASE" --sharedir)"/extension/snowflake* "$("$NEWEST" --sharedir)/extension/"
+# install_other_minor: the extension as it is in the tree of the release. A
+# library works with all minor releases of a version.
+install_other_minor() {
+    [ "$OTHER_MINOR" != "$RELEASE" ] || return 0
+    find "$("$OTHER_MINOR" --sharedir)/extension" -name 'snowflake*' -delete
+    cp -p "$("$RELEASE" --pkglibdir)/snowflake.so" "$("$OTHER_MINOR" --pkglibdir)/"
+    cp -p "$("$RELEASE" --sharedir)"/extension/snowflake* "$("$OTHER_MINOR" --sharedir)/extension/"
 }
 
-install_release() { install_into "$RELEASE" && earlier_scripts "$RELEASE" && install_newest; }
+install_release() { install_into "$RELEASE" && earlier_scripts "$RELEASE" && install_other_minor && of_those_headers; }
 install_unprotected() { install_into "$UNPROTECTED" unprotected && earlier_scripts "$UNPROTECTED"; }
+
+# of_those_headers: what was built has the headers that it is meant to have. A
+# build that took others would prove nothing about minor releases.
+of_those_headers() {
+    local wanted found profile=release
+    [ "${PROFILE:-release}" = release ] || profile=debug
+    wanted=$(headers_version "$("$PGRX_PG_CONFIG_PATH" --includedir-server)")
+    # The bindings that were written or used last.
+    found=$(find "$TARGET/$profile" -path "*/pgrx-pg-sys-*/out/$FEATURE.rs" -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2- |
+        xargs -r grep -ohE 'PG_VERSION: [^;]*' | grep -oE '"[0-9.]+' | tr -d '"')
+    note "built with the headers of PostgreSQL $found"
+    [ "$found" = "$wanted" ]
+}
 
 # Three at a time on two cores: half of what these tests do is wait.
 cluster_tests() {
-    PG_CONFIG=$RELEASE SNOWFLAKE_UNPROTECTED_PG_CONFIG=$UNPROTECTED SNOWFLAKE_NEWEST_PG_CONFIG=$NEWEST \
+    PG_CONFIG=$RELEASE SNOWFLAKE_UNPROTECTED_PG_CONFIG=$UNPROTECTED SNOWFLAKE_OTHER_MINOR_PG_CONFIG=$OTHER_MINOR \
         cargo test -p snowflake-tests --no-fail-fast "$@" --test-threads=3 --nocapture
+}
+
+# cluster_tests_of_version: those that pgrx-tests/versions names for the server's
+# version. The others are listed, with the versions they run on.
+cluster_tests_of_version() {
+    local names=() all status=0
+    all=$(cargo test -q -p snowflake-tests --test '*' -- --list --format terse | sed -n 's/: test$//p')
+    mapfile -t names < <(awk -v version="${FEATURE#pg}" -f "$ROOT/scripts/tests-of-version.awk" "$ROOT/pgrx-tests/versions" - <<<"$all")
+    [ ${#names[@]} -gt 0 ] && [ "${names[0]}" != wrong ] || return 1
+    if [ "${#names[@]}" = "$(wc -l <<<"$all")" ]; then
+        cluster_tests --
+    else
+        cluster_tests --lib -- || status=1
+        cluster_tests --test '*' -- --exact "${names[@]}" || status=1
+        return "$status"
+    fi
 }
 
 # some_cluster_tests FILTER: the tests of servers whose path has FILTER in it, at the

@@ -12,9 +12,9 @@ pub const PG_CONFIG: &str = "PG_CONFIG";
 /// with the cargo feature `unprotected`.
 pub const UNPROTECTED_PG_CONFIG: &str = "SNOWFLAKE_UNPROTECTED_PG_CONFIG";
 
-/// The variable that names the `pg_config` of a tree with the extension, of the
-/// newest minor release of the version under test.
-pub const NEWEST_PG_CONFIG: &str = "SNOWFLAKE_NEWEST_PG_CONFIG";
+/// The variable that names the `pg_config` of a tree with the extension, of
+/// another minor release of the version under test.
+pub const OTHER_MINOR_PG_CONFIG: &str = "SNOWFLAKE_OTHER_MINOR_PG_CONFIG";
 
 /// The variable that names the `pg_config` of a tree to upgrade from, of an
 /// earlier version and with the extension.
@@ -81,10 +81,10 @@ impl Installation {
         Ok(installation)
     }
 
-    /// The tree of the newest minor release. It is the one under test where that
-    /// is the newest that could be had.
-    pub fn newest() -> Result<Self> {
-        let installation = Self::from_variable(NEWEST_PG_CONFIG)?;
+    /// The tree of another minor release, an earlier or a later one. It is the one
+    /// under test where there is no other.
+    pub fn other_minor() -> Result<Self> {
+        let installation = Self::from_variable(OTHER_MINOR_PG_CONFIG)?;
         installation.require_extension()?;
         Ok(installation)
     }
