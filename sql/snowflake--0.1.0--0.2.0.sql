@@ -24,7 +24,7 @@ BEGIN
     LEFT JOIN LATERAL (SELECT 'pg_class'::regclass::oid AS classid, r.ev_class AS oid FROM pg_rewrite AS r
                        WHERE d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid) AS view ON true
     WHERE e.extname = 'snowflake'
-      AND (p.proname = 'snowflake_migrate_backfill' OR (p.proname ~ '^snowflake_migration_' AND p.proname <> 'snowflake_migration_plan'))
+      AND p.proname ~ '^snowflake_migration_' AND p.proname <> 'snowflake_migration_plan'
       AND NOT EXISTS (
           SELECT FROM pg_depend AS own
           WHERE own.refclassid = m.refclassid AND own.refobjid = m.refobjid AND own.deptype = 'e'
