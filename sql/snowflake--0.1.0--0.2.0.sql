@@ -6812,6 +6812,18 @@ CREATE TRIGGER pace_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowf
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
 ALTER TABLE snowflake_internal.pace ENABLE ALWAYS TRIGGER pace_guard;
 
+-- As in the control file: PostgreSQL gives an extension that file's comment when
+-- it is created only. Not where somebody has set another one.
+DO $do$
+BEGIN
+    IF pg_catalog.obj_description((SELECT e.oid FROM pg_catalog.pg_extension AS e WHERE e.extname OPERATOR(pg_catalog.=) 'snowflake'::pg_catalog.name), 'pg_extension')
+       OPERATOR(pg_catalog.=) '64-bit, time-ordered, decodable primary keys that never come twice'
+    THEN
+        COMMENT ON EXTENSION snowflake IS '64-bit, time-ordered, decodable primary keys that do not repeat';
+    END IF;
+END
+$do$;
+
 -- Only what is new: a GRANT makes all privileges of an object the extension's
 -- own for pg_dump, those that somebody has added too.
 GRANT SELECT ON snowflake_internal.accepted_layout, snowflake_internal.pace TO PUBLIC;

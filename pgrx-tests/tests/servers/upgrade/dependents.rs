@@ -58,6 +58,7 @@ fn what_depends_on_the_extension_works_after_the_update() -> Result<()> {
          REVOKE EXECUTE ON PROCEDURE snowflake_migrate(regclass, name) FROM PUBLIC; GRANT EXECUTE ON PROCEDURE snowflake_migrate(regclass, name) TO app;
          GRANT EXECUTE ON FUNCTION snowflake_start_after(bigint) TO reader WITH GRANT OPTION; GRANT SELECT ON snowflake_mark TO reader",
     )?;
+    old.batch_execute("COMMENT ON EXTENSION snowflake IS 'ours'")?;
     let privileges = "SELECT string_agg(format('%s %s', p.oid::regprocedure, p.proacl), E'\\n' ORDER BY p.oid) FROM pg_proc AS p
         WHERE p.oid IN ('snowflake_nextval()'::regprocedure, 'snowflake_migrate(regclass, name)'::regprocedure, 'snowflake_start_after(bigint)'::regprocedure)
         UNION ALL SELECT string_agg(format('%s %s', c.relkind, c.relacl), E'\\n' ORDER BY c.oid) FROM pg_class AS c
@@ -67,6 +68,9 @@ fn what_depends_on_the_extension_works_after_the_update() -> Result<()> {
     old.batch_execute(UPDATE)?;
     let after: Vec<String> = column(&mut old, privileges)?;
     assert_eq!(before, after);
+    let comment =
+        "SELECT obj_description(oid, 'pg_extension') FROM pg_extension WHERE extname = 'snowflake'";
+    assert_eq!(value(&mut old, comment)?, "ours");
 
     app.batch_execute(
         "EXECUTE one; EXECUTE status; REFRESH MATERIALIZED VIEW own.m; CALL own.migrate()",

@@ -40,6 +40,10 @@ fn create_database(cluster: &Cluster, database: &str) -> Result<Client> {
     cluster.connect_to(database)
 }
 
+/// The comment of the earlier version's control file. The one in the tree under
+/// test is the new version's.
+const EARLIER_COMMENT: &str = "64-bit, time-ordered, decodable primary keys that never come twice";
+
 /// Creates the extension in the earlier version.
 fn create_extension(client: &mut Client) -> Result<()> {
     let script = Installation::under_test()?
@@ -50,7 +54,9 @@ fn create_extension(client: &mut Client) -> Result<()> {
         "the install script of {EARLIER} is not in the tree under test: {} (`make test` puts it there, from sql/)",
         script.display()
     );
-    client.batch_execute(&format!("CREATE EXTENSION snowflake VERSION '{EARLIER}'"))?;
+    client.batch_execute(&format!(
+        "CREATE EXTENSION snowflake VERSION '{EARLIER}'; COMMENT ON EXTENSION snowflake IS '{EARLIER_COMMENT}'"
+    ))?;
     Ok(())
 }
 
