@@ -20,6 +20,10 @@ pub const OTHER_MINOR_PG_CONFIG: &str = "SNOWFLAKE_OTHER_MINOR_PG_CONFIG";
 /// earlier version and with the extension.
 pub const EARLIER_PG_CONFIG: &str = "SNOWFLAKE_EARLIER_PG_CONFIG";
 
+/// The variable that names the `pg_config` of a tree with the extension's former
+/// version: its library and its install script.
+pub const FORMER_PG_CONFIG: &str = "SNOWFLAKE_FORMER_PG_CONFIG";
+
 /// One PostgreSQL installation, as its `pg_config` describes it.
 #[derive(Debug, Clone)]
 pub struct Installation {
@@ -96,6 +100,17 @@ impl Installation {
             return Self::under_test();
         }
         let installation = Self::from_variable(EARLIER_PG_CONFIG)?;
+        installation.require_extension()?;
+        Ok(installation)
+    }
+
+    /// The tree with the extension's former version, or the one under test if
+    /// none is named: its library works with the former version's objects too.
+    pub fn former() -> Result<Self> {
+        if std::env::var_os(FORMER_PG_CONFIG).is_none() {
+            return Self::under_test();
+        }
+        let installation = Self::from_variable(FORMER_PG_CONFIG)?;
         installation.require_extension()?;
         Ok(installation)
     }

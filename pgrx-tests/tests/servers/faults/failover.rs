@@ -34,7 +34,7 @@ use snowflake_tests::{Cluster, ClusterBuilder, Installation, Stop};
 const SESSIONS: usize = 8;
 
 /// How far behind the clock of the next server is.
-const BEHIND: Duration = Duration::from_secs(30);
+pub(crate) const BEHIND: Duration = Duration::from_secs(30);
 
 /// How far ahead of its clock each session of the old server drives its IDs.
 const LEAD_MS: i64 = 10_000;
@@ -57,14 +57,14 @@ const MOST: usize = 600_000;
 const ONE_ROW: &str = "INSERT INTO rows (note) VALUES ('one') RETURNING id";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Protection {
+pub(crate) enum Protection {
     On,
     MarkTakenAway,
 }
 
 impl Protection {
     /// The server that the rows come from, which has its protection anyway.
-    fn source(self) -> Result<ClusterBuilder> {
+    pub(crate) fn source(self) -> Result<ClusterBuilder> {
         let builder = Cluster::builder()
             .conf("snowflake.node_id", 1)
             .conf("snowflake.layout", SLOW_TICK.layout)
@@ -79,7 +79,7 @@ impl Protection {
 
     /// A server that takes rows over. Where it is a copy, its settings are the
     /// source's.
-    fn taker(self) -> Result<ClusterBuilder> {
+    pub(crate) fn taker(self) -> Result<ClusterBuilder> {
         let builder = Cluster::builder().movable_clock();
         match self {
             Self::On => Ok(builder),
@@ -89,7 +89,7 @@ impl Protection {
 
     /// The table that is written to. A duplicate is to be counted where
     /// duplicates are expected, and to be refused where they are not.
-    fn create_table(self, client: &mut Client) -> Result<()> {
+    pub(crate) fn create_table(self, client: &mut Client) -> Result<()> {
         let key = match self {
             Self::On => "PRIMARY KEY",
             Self::MarkTakenAway => "NOT NULL",
@@ -179,7 +179,7 @@ fn rows(count: usize) -> String {
     )
 }
 
-fn table(server: &Cluster, database: &str) -> Result<Vec<i64>> {
+pub(crate) fn table(server: &Cluster, database: &str) -> Result<Vec<i64>> {
     ids::fetch(&mut server.connect_to(database)?, "SELECT id FROM rows")
 }
 
@@ -191,7 +191,7 @@ fn highest(ids: &[i64]) -> Result<i64> {
 /// after it has ended. It begins when every session's IDs are well ahead of the
 /// server's clock. Returns what the event returned, and all IDs of the rows
 /// that were committed.
-fn while_written_to<T>(
+pub(crate) fn while_written_to<T>(
     server: &Cluster,
     event: impl FnOnce() -> Result<T>,
 ) -> Result<(T, Vec<i64>)> {
@@ -245,7 +245,7 @@ fn while_written_to<T>(
 
 /// Promotes a standby while its primary is being written to, and judges what
 /// comes after.
-fn promote(
+pub(crate) fn promote(
     what: &str,
     primary: &Cluster,
     standby: &Cluster,

@@ -4,6 +4,6 @@ mod clock_restarts;
 mod clock_steps;
 mod crash;
 mod databases;
-mod failover;
+pub(crate) mod failover;
 pub(crate) mod mark;
 mod soak;
