@@ -20,9 +20,9 @@
 
 use std::ffi::{CStr, CString, c_char};
 
+use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use pgrx::{function_name, pg_sys};
 
 use crate::catalog;
 use crate::encoding::readable;
@@ -133,7 +133,7 @@ fn restore_origin(function: pg_sys::Oid, row: Row<'_>) -> Result<(), Error> {
     ErrorReport::new(
         PgSqlErrorCode::ERRCODE_WARNING,
         format!("the migration of column \"{key}\" of \"{schema}\".\"{table}\" was not restored"),
-        function_name!(),
+        "snowflake",
     )
     .set_detail(why)
     .set_hint("snowflake_migrate_revert() needs the record of a migration.")

@@ -67,7 +67,8 @@ CREATE TRIGGER restore_row BEFORE INSERT ON snowflake_internal.restore
     FOR EACH ROW EXECUTE FUNCTION snowflake_internal.restore_row();
 ALTER TABLE snowflake_internal.restore ENABLE ALWAYS TRIGGER restore_row;
 
--- The columns are those above, in that order. pg_dump reads with its snapshot,
+-- The columns are those above, in that order. `pg_dump --inserts` names none, so a
+-- later version may only append columns. pg_dump reads with its snapshot,
 -- except the mark, which is read later than that: it is above all rows of the dump.
 -- The mark comes before the layouts, so that the first ID finds the layout of IDs
 -- that exist. A table that was dropped is left out, as are temporary ones.

@@ -237,6 +237,14 @@ fn check(target: &Cluster, database: &str, original: &Original, what: &str) -> R
         "kept in jsonb's neighbour: \"a\\tb\"",
         "{what}"
     );
+    // PostgreSQL: ENABLE TRIGGER ALL forgets ENABLE ALWAYS.
+    app.batch_execute(
+        "DO $$ DECLARE shadow record; BEGIN
+             FOR shadow IN SELECT tgrelid::regclass AS relation, tgname FROM pg_trigger
+                           WHERE tgfoid = 'snowflake_internal.shadow'::regproc AND tgenabled <> 'A'
+             LOOP EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', shadow.relation, shadow.tgname); END LOOP;
+         END $$",
+    )?;
     ensure!(
         online::migrate(&mut app, "'under_way'")? > 0,
         "{what}: the online migration was lost"
@@ -344,19 +352,21 @@ fn ids_continue_above_restored_ones_with_the_clock_behind() -> Result<()> {
     app.batch_execute("INSERT INTO orders (note) SELECT 'last' FROM generate_series(1, 10000)")?;
     let dump = source.dump("shop", &["--username=app", "-Fc"])?;
     let original = Original::of(&mut app)?;
-    let target = target(1)?.start()?;
-    target.connect()?.batch_execute(ROLES)?;
-    target
-        .connect()?
-        .batch_execute("CREATE DATABASE shop OWNER app; CREATE DATABASE used OWNER app")?;
-    // A database in which time is reserved before its rows are restored.
-    let mut used = target.connect_as("app", "used")?;
-    used.batch_execute("CREATE EXTENSION snowflake")?;
-    let output = target.restore(&dump, "pg_restore", "app", "shop", &["-1"])?;
-    assert_eq!(errors_of(&output), Vec::<String>::new());
+    let mut target = target(1)?.prepare()?;
     target
         .clock()
         .set_offset(Offset::back(begun.elapsed() + BEHIND))?;
+    target.start()?;
+    target.connect()?.batch_execute(ROLES)?;
+    // Until the mark is no further ahead of the clock than a lease.
+    target
+        .connect()?
+        .batch_execute("ALTER ROLE app SET snowflake.max_wait = '1min'")?;
+    target
+        .connect()?
+        .batch_execute("CREATE DATABASE shop OWNER app")?;
+    let output = target.restore(&dump, "pg_restore", "app", "shop", &["-1"])?;
+    assert_eq!(errors_of(&output), Vec::<String>::new());
     let begun = Instant::now();
     let restored = check(&target, "shop", &original, "clock behind")?;
     let repeated = repeated(&original, &restored.later);
@@ -386,7 +396,8 @@ fn records_that_cannot_be_restored_are_reported() -> Result<()> {
         "shop",
         &["--username=app", "-Fc", "--exclude-table=was_serial"],
     )?;
-    let output = target.restore(&without, "pg_restore", "app", "shop", &["-1"])?;
+    // pg_restore shows warnings with --verbose; the server's log has them anyway.
+    let output = target.restore(&without, "pg_restore", "app", "shop", &["-1", "--verbose"])?;
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     ensure!(output.status.success(), "{said}");
     let warning = "the migration of column \"id\" of \"public\".\"was_serial\" was not restored";
@@ -425,6 +436,49 @@ fn records_that_cannot_be_restored_are_reported() -> Result<()> {
     Ok(())
 }
 
+/// Into a database that is in use, on a server with the same node number: what is
+/// reserved there is above the restored mark, and the slots may be below it. Single
+/// tables have the mark if the extension's table is named as well.
+#[test]
+fn ids_continue_above_rows_restored_into_a_database_in_use() -> Result<()> {
+    let source = source()?;
+    let mut app = fill(&source)?;
+    let target = target(1)?.conf("snowflake.lease", "60s").start()?;
+    target.connect()?.batch_execute(ROLES)?;
+    target
+        .connect()?
+        .batch_execute("CREATE DATABASE used OWNER app")?;
+    let mut used = target.connect_as("app", "used")?;
+    used.batch_execute(
+        "CREATE EXTENSION snowflake; CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text);
+         INSERT INTO orders DEFAULT VALUES; DELETE FROM orders",
+    )?;
+    app.batch_execute("INSERT INTO orders (note) SELECT 'last' FROM generate_series(1, 10000)")?;
+    let begun = Instant::now();
+    let dump = source.dump(
+        "shop",
+        &[
+            "--username=app",
+            "-Fc",
+            "--data-only",
+            "--table=orders",
+            "--table=snowflake_internal.restore",
+        ],
+    )?;
+    let highest = number(&mut app, "SELECT max(id) FROM orders")?;
+    let output = target.restore(&dump, "pg_restore", "app", "used", &["-1"])?;
+    assert_eq!(errors_of(&output), Vec::<String>::new());
+    // The clock goes back to when the rows were written, and a little further.
+    target
+        .clock()
+        .set_offset(Offset::back(begun.elapsed() + Duration::from_secs(1)))?;
+    for client in [&mut used, &mut target.connect_as("app", "used")?] {
+        let first = ids::one(client)?;
+        assert!(first > highest, "{first} is below {highest}");
+    }
+    Ok(())
+}
+
 /// A role that may not read the records gets an error, not a dump without them.
 /// A role that owns neither the database nor the extension restores nothing.
 #[test]
@@ -432,7 +486,7 @@ fn other_roles_neither_dump_nor_restore_the_records() -> Result<()> {
     let source = source()?;
     let mut app = fill(&source)?;
     app.batch_execute(
-        "CREATE SCHEMA own AUTHORIZATION shop; GRANT SELECT ON ALL TABLES IN SCHEMA public TO shop",
+        "CREATE SCHEMA own AUTHORIZATION shop; GRANT SELECT ON ALL TABLES IN SCHEMA public TO shop; GRANT SELECT ON ALL SEQUENCES IN SCHEMA public TO shop",
     )?;
     let refused = source.dump("shop", &["--username=shop", "--data-only"]);
     let said = refused.err().context("a role without rights dumped")?;
