@@ -31,6 +31,9 @@ const ROLES: &str = "CREATE ROLE app LOGIN; CREATE ROLE shop LOGIN; GRANT shop T
 /// How many IDs are made after each restore.
 const LATER: usize = 100_000;
 
+/// How long a server may run: a server with assertions takes minutes for all forms.
+const LIMIT: Duration = Duration::from_secs(900);
+
 const TABLES: &str = "
     CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text);
     INSERT INTO orders (note) SELECT 'x' FROM generate_series(1, 60000);
@@ -63,6 +66,7 @@ fn source() -> Result<Cluster> {
     let source = Cluster::builder()
         .installation(Installation::earlier()?)
         .conf("snowflake.node_id", 1)
+        .time_limit(LIMIT)
         .start()?;
     source.connect()?.batch_execute(ROLES)?;
     Ok(source)
@@ -85,6 +89,7 @@ fn fill(source: &Cluster) -> Result<Client> {
 fn target(node: i32) -> Result<ClusterBuilder> {
     Ok(Cluster::builder()
         .conf("snowflake.node_id", node)
+        .time_limit(LIMIT)
         .movable_clock())
 }
 
@@ -124,7 +129,7 @@ const FORMS: &[Form] = &[
     Form { dumped_by: "app", dump: &["-Fd", "-j2"], program: "pg_restore", restored_by: "app", restore: &[&["-j4", EXIT]] },
     Form { dumped_by: "app", dump: &["-Fp"], program: "psql", restored_by: "app", restore: &[&["-1", STOP]] },
     Form { dumped_by: "app", dump: &["-Fp"], program: "psql", restored_by: "app", restore: &[&[STOP]] },
-    Form { dumped_by: "app", dump: &["-Fp", "--inserts"], program: "psql", restored_by: "app", restore: &[&["-1", STOP]] },
+    Form { dumped_by: "app", dump: &["-Fp", "--inserts", "--rows-per-insert=50"], program: "psql", restored_by: "app", restore: &[&["-1", STOP]] },
     Form { dumped_by: "app", dump: &["-Fp", "--column-inserts", "--rows-per-insert=100", "--on-conflict-do-nothing"], program: "psql", restored_by: "app", restore: &[&[STOP]] },
     Form { dumped_by: "app", dump: &["-Fc", "--no-owner", "--no-privileges"], program: "pg_restore", restored_by: "app", restore: &[&["-1", "--no-owner"]] },
     Form { dumped_by: "postgres", dump: &["-Fc", "--role=app"], program: "pg_restore", restored_by: "app", restore: &[&["-1"]] },
