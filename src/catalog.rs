@@ -16,11 +16,19 @@ use pgrx::pg_sys;
 use crate::pg;
 
 /// The schema of what people do not use directly.
-const SCHEMA: &CStr = c"snowflake_internal";
+pub const SCHEMA: &CStr = c"snowflake_internal";
 
 /// The extension's relation of this name, found by one of its functions.
 pub fn relation(function: pg_sys::Oid, name: &CStr) -> Option<pg_sys::Oid> {
     find(function, pg_sys::RelationRelationId, name, pg::relation_in)
+}
+
+/// The relation of this name in the schema [`SCHEMA`], if it is the extension's.
+pub fn internal_relation(name: &CStr) -> Option<pg_sys::Oid> {
+    let extension = pg::extension_named(c"snowflake")?;
+    pg::relation_in(pg::schema_named(SCHEMA), name).filter(|relation| {
+        pg::extension_of(pg_sys::RelationRelationId, *relation) == Some(extension)
+    })
 }
 
 /// The extension's function of this name without arguments, found by one of its

@@ -189,6 +189,13 @@ pub enum Error {
     RecordsGuarded(String),
     /// The trigger function that guards these tables was called directly.
     GuardIsATrigger,
+    /// A role that owns neither the database nor the extension tried to restore a
+    /// row of a dump.
+    RestoreDenied,
+    /// The trigger function that applies such rows was called for something else.
+    RestoreIsATrigger,
+    /// There are no such rows.
+    InvalidRestoredRecord(String),
     /// No encoding has this name.
     InvalidEncoding(String),
     /// The text is not a valid ID.
@@ -521,6 +528,30 @@ impl Error {
                 ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
                 r#"function "snowflake_internal.migration_guard" was not called by trigger manager"#.into(),
             ),
+            Error::RestoreDenied => new(
+                ERRCODE_INSUFFICIENT_PRIVILEGE,
+                "permission denied for table restore".into(),
+            )
+            .set_detail(
+                "Rows of this table are those of a restored dump. They raise the mark of the \
+                 database and record migrations.",
+            )
+            .set_hint(
+                "Restore the dump as the owner of the database or of the extension, or as a \
+                 superuser.",
+            ),
+            Error::RestoreIsATrigger => new(
+                ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+                "function \"snowflake_internal.restore_row\" was not called by the trigger of \
+                 table \"snowflake_internal.restore\""
+                    .into(),
+            ),
+            Error::InvalidRestoredRecord(record) => new(
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("unrecognized record in a restored dump: \"{record}\""),
+            )
+            .set_detail("The records are \"mark\", \"layout\" and \"origin\".")
+            .set_hint("Restore a dump of a later version into that version of the extension."),
             Error::NothingIssued => new(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "snowflake_currval is not yet defined in this session".into(),

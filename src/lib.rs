@@ -15,6 +15,7 @@ mod error;
 mod generator;
 mod migration;
 mod pg;
+mod restore;
 mod schema;
 mod settings;
 mod shadow;

@@ -41,9 +41,10 @@ pub use callbacks::{
     on_transaction_end, transaction_nest_level, watch_statements,
 };
 pub use catalog::{
-    Class, column_number, extension_of, function_in, has_privilege_on, has_rights_of, lock_object,
-    lock_relation, may_become, may_execute, may_read_column, relation_in, result_type_of,
-    role_name, schema_named, schema_of_function,
+    Class, column_number, extension_named, extension_of, function_in, has_privilege_on,
+    has_rights_of, lock_object, lock_relation, may_become, may_execute, may_read_column,
+    owns_database, owns_extension, relation_in, result_type_of, role_name, schema_named,
+    schema_of_function,
 };
 pub use composite::{Composite, CompositeResult};
 pub use parse::{NameKind, literal, plain_names, quoted};
@@ -109,6 +110,12 @@ pub fn is_in_recovery() -> bool {
 pub fn process_id() -> u32 {
     // SAFETY: set once, when the process starts.
     unsafe { pg_sys::MyProcPid }.unsigned_abs()
+}
+
+/// Whether this process writes what logical replication has received.
+pub fn is_logical_worker() -> bool {
+    // SAFETY: reads the state of the process.
+    unsafe { pg_sys::IsLogicalWorker() }
 }
 
 /// Whether an extension's script runs.

@@ -391,11 +391,22 @@ extension_sql_file!(
 );
 
 extension_sql_file!(
+    "../sql/internal/restore.sql",
+    name = "restore",
+    requires = [
+        "mark",
+        "accepted_layout",
+        "migration_records",
+        restore::snowflake_restore_row
+    ]
+);
+extension_sql_file!(
     "../sql/internal/privileges.sql",
     name = "privileges",
     requires = [
         "mark",
         "accepted_layout",
+        "restore",
         "migration_origins",
         "migration_progress"
     ]

@@ -7,6 +7,9 @@
 //!   IN SCHEMA` are meant for an application's tables, not for these. (Other roles
 //!   cannot grant anything on them. A grant that remains has no effect:
 //!   `sql/internal/privileges.sql` explains why.)
+//! - `ALTER TABLE ... DISABLE TRIGGER ALL` leaves the trigger of
+//!   `snowflake_internal.restore` enabled: `pg_restore --data-only
+//!   --disable-triggers` has it for each table.
 //! - The shadow index of a DEFERRABLE constraint is built as an index of such a
 //!   constraint ([`crate::migration::is_counterpart_of_deferrable`]).
 
@@ -17,6 +20,7 @@ use crate::copy;
 use crate::generator;
 use crate::migration;
 use crate::pg::{self, NewIndex, Statement, WatchStatements};
+use crate::restore;
 
 /// Starts to watch utility statements; called while libraries are preloaded.
 pub fn init() {
@@ -32,6 +36,7 @@ struct Running {
     depth: usize,
     discards_sequences: bool,
     grants_on_relations: bool,
+    switches_trigger: bool,
 }
 
 impl WatchStatements for Watch {
@@ -46,6 +51,7 @@ impl WatchStatements for Watch {
             depth: copy::begin(statement.is_copy_from()),
             discards_sequences: statement.discards_sequences(),
             grants_on_relations: statement.grants_on_relations(),
+            switches_trigger: restore::switches_trigger(statement),
         }
     }
 
@@ -56,6 +62,9 @@ impl WatchStatements for Watch {
         }
         if running.grants_on_relations {
             keep_privileges();
+        }
+        if running.switches_trigger {
+            restore::keep_trigger();
         }
     }
 }
@@ -84,6 +93,10 @@ const TO_REVOKE: &str = "
       AND (c.relkind OPERATOR(pg_catalog.=) 'S'::pg_catalog.\"char\"
            OR c.relkind OPERATOR(pg_catalog.=) 'r'::pg_catalog.\"char\")
       AND p.grantee OPERATOR(pg_catalog.<>) c.relowner
+      -- What a dump is restored through: its trigger checks who restores.
+      AND NOT (n.nspname OPERATOR(pg_catalog.=) 'snowflake_internal'::pg_catalog.name
+               AND c.relname OPERATOR(pg_catalog.=) 'restore'::pg_catalog.name
+               AND p.privilege_type OPERATOR(pg_catalog.=) 'INSERT'::pg_catalog.text)
       AND p.privilege_type OPERATOR(pg_catalog.<>) 'SELECT'::pg_catalog.text";
 
 /// Revokes privileges on the extension's objects that a superuser has granted.

@@ -181,6 +181,21 @@ impl Server {
         })
     }
 
+    /// Dumps all databases and roles by `pg_dumpall`, as a script.
+    pub fn dump_all(&self, options: &[&str]) -> Result<Dump> {
+        let scratch = Scratch::new(self.os_user())?;
+        let file = scratch.path().join("dump");
+        run(self
+            .client_command("pg_dumpall", "postgres")
+            .args(options)
+            .arg("--file")
+            .arg(&file))?;
+        Ok(Dump {
+            file,
+            _scratch: scratch,
+        })
+    }
+
     /// Restores a plain dump by `psql`, or one of another format by `pg_restore`
     /// (`program`), as a role, with further options. Returns the program's output
     /// and exit status.

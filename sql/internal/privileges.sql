@@ -7,8 +7,7 @@
 -- - GRANT ... ON ALL TABLES afterwards: the privileges are revoked immediately
 --   if the library is preloaded (src/utility.rs).
 -- - pg_write_all_data, or any grant while the library is not preloaded: a
---   trigger rejects writes to the tables, except by superusers, who restore
---   dumps. A value set on the mark raises the slots to at most one
+--   trigger rejects writes to the tables, except by superusers. A value set on the mark raises the slots to at most one
 --   lease ahead of the clock (src/generator/mark.rs).
 DO $do$
 DECLARE
@@ -54,3 +53,7 @@ GRANT SELECT ON snowflake_internal.mark, snowflake_internal.progress, snowflake_
 -- The table contains the last values of sequences of migrated tables, so PUBLIC
 -- cannot read it. The owner of a database must be able to dump it.
 GRANT SELECT ON snowflake_internal.origins TO pg_database_owner;
+-- Dumps read this table, and insert into it. Its trigger checks who restores. A
+-- privilege of the role that creates the extension would remain in
+-- pg_init_privs if that role is dropped (before PostgreSQL 17).
+GRANT SELECT, INSERT ON snowflake_internal.restore TO PUBLIC;

@@ -30,7 +30,7 @@ use crate::catalog;
 use crate::error::Error;
 use crate::generator::log;
 use crate::generator::mark;
-use crate::pg::Call;
+use crate::pg::{self, Call};
 use crate::settings;
 use crate::shared::{MarkKey, Shared};
 
@@ -165,6 +165,28 @@ pub fn accept(function: pg_sys::Oid) -> Result<(), Error> {
     Ok(())
 }
 
+/// Records the layout of restored IDs beside those that are recorded. None is
+/// removed or replaced: where a restored layout is not this server's, that is
+/// reported.
+///
+/// # Errors
+/// [`Error::RecordsMissing`].
+pub fn restore(
+    function: pg_sys::Oid,
+    layout: Layout,
+    accepted_at: pg_sys::TimestampTz,
+) -> Result<(), Error> {
+    let table =
+        Table::open_for_restoring(function).ok_or(Error::RecordsMissing("accepted_layout"))?;
+    if !table.layouts().contains(&layout.to_string()) {
+        table.insert(layout, accepted_at);
+    }
+    table.close_locked();
+    // The same layout may follow.
+    pg::make_writes_visible();
+    Ok(())
+}
+
 /// The table, opened and locked. If it was written to, the lock stays until the
 /// transaction ends.
 struct Table {
@@ -177,13 +199,26 @@ impl Table {
     /// whose extension is of version 0.1.
     fn open(function: pg_sys::Oid, lock: u32) -> Option<Self> {
         let lock = lock as pg_sys::LOCKMODE;
-        // SAFETY: catalog lookups with a valid name; a lock on a relation need
-        // not have one, and it is opened only while it is locked.
+        let oid = catalog::relation(function, TABLE_NAME)?;
+        // SAFETY: a lock on a relation need not have one.
+        unsafe { pg_sys::ConditionalLockRelationOid(oid, lock) }
+            .then(|| Self::open_locked(oid, lock))
+            .flatten()
+    }
+
+    /// The same, but waits for other writers. `None` if there is none.
+    fn open_for_restoring(function: pg_sys::Oid) -> Option<Self> {
+        let lock = pg_sys::ShareRowExclusiveLock as pg_sys::LOCKMODE;
+        let oid = catalog::relation(function, TABLE_NAME)?;
+        // SAFETY: as above.
+        unsafe { pg_sys::LockRelationOid(oid, lock) };
+        Self::open_locked(oid, lock)
+    }
+
+    /// Opens a relation that is locked in this mode.
+    fn open_locked(oid: pg_sys::Oid, lock: pg_sys::LOCKMODE) -> Option<Self> {
+        // SAFETY: a relation is opened only while it is locked.
         unsafe {
-            let oid = catalog::relation(function, TABLE_NAME)?;
-            if !pg_sys::ConditionalLockRelationOid(oid, lock) {
-                return None;
-            }
             let relation = pg_sys::try_relation_open(oid, pg_sys::NoLock as pg_sys::LOCKMODE);
             if relation.is_null() {
                 pg_sys::UnlockRelationOid(oid, lock);
@@ -209,17 +244,24 @@ impl Table {
         // SAFETY: rows of the scan. Their places stay the same: the lock on the
         // table keeps other sessions from writing.
         self.each(|tuple| old.push(unsafe { (*tuple).t_self }));
+        for mut place in old {
+            // SAFETY: a row of this table, deleted as those of catalogs are.
+            unsafe { pg_sys::CatalogTupleDelete(self.relation, &mut place) };
+        }
+        // SAFETY: reads the state of the transaction.
+        let now = unsafe { pg_sys::GetCurrentTransactionStartTimestamp() };
+        self.insert(layout, now);
+        self.close_locked();
+    }
+
+    /// Writes a row.
+    fn insert(&self, layout: Layout, accepted_at: pg_sys::TimestampTz) {
+        let text = layout.to_string();
         // SAFETY: a row with a value for each column, of its type, written as
         // catalogs are: without triggers. The table has no indexes.
         unsafe {
-            for mut place in old {
-                pg_sys::CatalogTupleDelete(self.relation, &mut place);
-            }
-            let text = layout.to_string();
             let text = pg_sys::cstring_to_text_with_len(text.as_ptr().cast(), text.len() as i32);
-            let text = pg_sys::Datum::from(text);
-            let now = pg_sys::Datum::from(pg_sys::GetCurrentTransactionStartTimestamp());
-            let mut values = [text, now];
+            let mut values = [pg_sys::Datum::from(text), pg_sys::Datum::from(accepted_at)];
             let mut nulls = [false; COLUMNS];
             let row = pg_sys::heap_form_tuple(
                 (*self.relation).rd_att,
@@ -227,8 +269,13 @@ impl Table {
                 nulls.as_mut_ptr(),
             );
             pg_sys::CatalogTupleInsert(self.relation, row);
-            pg_sys::relation_close(self.relation, pg_sys::NoLock as pg_sys::LOCKMODE);
         }
+    }
+
+    /// Closes it, and keeps the lock until the transaction ends.
+    fn close_locked(self) {
+        // SAFETY: opened by `open_locked`, closed once.
+        unsafe { pg_sys::relation_close(self.relation, pg_sys::NoLock as pg_sys::LOCKMODE) };
         std::mem::forget(self);
     }
 

@@ -56,6 +56,35 @@ pub fn start_after(function: pg_sys::Oid, id: i64) -> Result<(), Error> {
     }
 }
 
+/// Makes sure that later IDs of this database are not below a restored mark, as far
+/// as a mark that was set may do that.
+///
+/// Usually no ID has been issued in the database, and the first one reads the mark.
+/// If time is reserved already, a mark below it changes nothing on the page. Then
+/// only the slots have to be raised, within the same limit. Without that, a server
+/// with the same node number would issue IDs below those of the restored rows.
+///
+/// # Errors
+/// [`Error::NegativeId`], and as [`mark::raise_to`].
+pub fn restore_mark(function: pg_sys::Oid, bound: i64) -> Result<(), Error> {
+    let bound_id = SnowflakeId::new(bound).ok_or(Error::NegativeId(bound))?;
+    mark::raise_to(mark::locate(function)?, bound_id)?;
+    #[cfg(feature = "unprotected")]
+    if crate::unprotected::is("mark") {
+        return Ok(());
+    }
+    // A server that cannot issue IDs has no slots to raise.
+    let Ok(session) = session::resolve() else {
+        return Ok(());
+    };
+    let clocks = Clocks::read();
+    let bound = session.layout().tick_above(bound_id);
+    if bound <= reserve::highest_set(session, clocks.wall) {
+        mark::raise_slots(session.shared, session.layout(), bound, clocks.boot);
+    }
+    Ok(())
+}
+
 /// Trusts what the wall clock shows, however far it has jumped ahead. `expected` is
 /// what the caller expects it to show.
 ///

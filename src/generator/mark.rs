@@ -8,7 +8,8 @@
 //! generic WAL, and the record is flushed before any ID below the new bound is
 //! issued: a row with an ID is always later in the log than the mark above it. So
 //! the mark is carried by all that carries the rows: crash recovery, a standby, a
-//! base backup, `pg_rewind`. `pg_dump` carries it as any sequence.
+//! base backup, `pg_rewind`. `pg_dump` carries it as a row of a table
+//! ([`crate::restore`]).
 //!
 //! Moving needs no transaction ID, so it works in read-only transactions, in
 //! parallel workers and in transactions that are rolled back; the move itself
@@ -21,7 +22,7 @@
 //! |---|---|---|
 //! | this start number | this server since its start | nothing that the slots don't know: they issued all IDs below it |
 //! | another negative number | the server before its start, or the server that this one is a copy of | IDs below it may have been issued; every slot is raised to it |
-//! | 0 to 32 | `setval` or `nextval`: a restored dump, or any role with the privilege | the same, within a lease; see below |
+//! | 0 to 32 | a restored dump; `setval` or `nextval` by any role with the privilege | the same, within a lease; see below |
 //!
 //! The slots belong to the whole server, so a mark that was set moves the IDs of
 //! all its databases. The privilege to set a sequence is granted together with
@@ -30,6 +31,9 @@
 //! that, IDs of its own database wait, or are refused, until a superuser confirms
 //! the mark ([`start_at`]). A mark that was set to less than what is reserved is
 //! moved up again before any ID is issued.
+//!
+//! A restored dump does not use `setval`: a role that is no superuser may restore
+//! it, and can raise the mark only ([`raise_to`]), as if it were set.
 //!
 //! The highest mark of all databases is kept for the server as well
 //! ([`crate::generator::floor`]).
@@ -188,6 +192,39 @@ pub fn start_at(shared: Shared, request: &Request, tick: Tick) -> Result<Tick, N
     mark.move_to(target)
 }
 
+/// Raises the mark to this bound, as `setval` would, if it is lower: the database
+/// of a dump had reserved time up to there. Needs no shared memory, since dumps are
+/// also restored on servers that have not loaded the library yet.
+///
+/// The record is flushed: the transaction need not have an ID, with which its
+/// commit would do that.
+///
+/// # Errors
+/// [`Error::MarkMissing`], [`Error::MarkNotPermanent`].
+pub fn raise_to(sequence: pg_sys::Oid, bound_id: SnowflakeId) -> Result<(), Error> {
+    // Waits as `setval` does.
+    let relation = match Relation::open(sequence, i64::MAX)? {
+        Opened::Relation(relation) => relation,
+        Opened::Locked => {
+            return Err(Error::MarkLocked {
+                waited_ms: i64::MAX,
+            });
+        }
+    };
+    let page = Page::lock(&relation);
+    if bound_id <= page.read().bound_id {
+        return Ok(());
+    }
+    let set_by_hand = Written {
+        bound_id,
+        start_number: 0,
+    };
+    let record = page.write(&relation, set_by_hand);
+    drop(page);
+    flush(record);
+    Ok(())
+}
+
 /// Whether no ID of this database has been issued: the mark was never moved.
 /// `false` if it cannot be read without waiting.
 ///
@@ -293,18 +330,7 @@ impl<'a> Mark<'a> {
 
     /// Raises every slot to a time that has been reached by now.
     fn raise_slots(&self, bound: Tick) {
-        if bound == Tick::default() {
-            // Nothing has been issued yet; the epoch may lie in the future.
-            return;
-        }
-        let layout = self.layout();
-        // The time first: a process that finds a raised slot finds the reason.
-        self.shared
-            .slewed_clock()
-            .observe(layout.time_of(bound).into(), self.request.boot);
-        for slot in self.shared.slots() {
-            slot.raise_to(layout.sequence_bits(), bound);
-        }
+        raise_slots(self.shared, self.layout(), bound, self.request.boot);
     }
 
     /// As many ticks as are to be reserved ahead of this tick, and of all slots.
@@ -339,6 +365,21 @@ impl<'a> Mark<'a> {
         }
         self.entry.set_bound_tick(target);
         Ok(target)
+    }
+}
+
+/// Raises every slot to a time that has been reached by now.
+pub fn raise_slots(shared: Shared, layout: &Layout, bound: Tick, boot: BootTime) {
+    if bound == Tick::default() {
+        // Nothing has been issued yet; the epoch may lie in the future.
+        return;
+    }
+    // The time first: a process that finds a raised slot finds the reason.
+    shared
+        .slewed_clock()
+        .observe(layout.time_of(bound).into(), boot);
+    for slot in shared.slots() {
+        slot.raise_to(layout.sequence_bits(), bound);
     }
 }
 

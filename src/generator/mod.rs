@@ -26,6 +26,6 @@ mod session;
 pub mod stats;
 mod wait;
 
-pub use admin::{accept_clock, start_after};
+pub use admin::{accept_clock, restore_mark, start_after};
 pub use last_id::get as last_id;
 pub use next::{Batch, forget_last_id, issued, next, next_batch};

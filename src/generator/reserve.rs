@@ -270,7 +270,7 @@ pub fn wait_for(
 /// The highest tick that slots may be raised to by a mark that was set: a lease
 /// ahead of the clock, or what has been reached anyway. No lease is added to what
 /// has been reached: each `setval` would add another.
-fn highest_set(session: &Session, wall: WallTime) -> Tick {
+pub fn highest_set(session: &Session, wall: WallTime) -> Tick {
     let reached = session.shared.slewed_clock().reached();
     let highest = wall.plus_micros(lease_micros()).max(reached);
     session.layout().tick_at(highest.into()).unwrap_or_default()

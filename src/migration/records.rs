@@ -207,6 +207,61 @@ fn keep(function: pg_sys::Oid, table: &'static CStr, value: Composite<'_>) -> Re
     Ok(())
 }
 
+/// What has become of a restored row of `origins`.
+pub enum Restored {
+    /// It was written.
+    Written,
+    /// There is no such table.
+    NoTable,
+    /// The current user does not have the rights of the table's owner.
+    NotOwner,
+    /// The column has one already, which is newer.
+    Exists,
+}
+
+/// Writes a row of `origins` with the values of a row of another table, whose
+/// columns have the same names; `schema` and `name` are the target's.
+///
+/// The target is not locked: restoring its rows may take hours, under a lock that
+/// this would wait for. Its owner may change in the meantime, as after this.
+///
+/// # Errors
+/// [`Error::RecordsMissing`], [`Error::NullInRecord`] and [`Error::InvalidKind`].
+pub fn restore_origin(
+    function: pg_sys::Oid,
+    schema: &CStr,
+    name: &CStr,
+    from: Row<'_>,
+) -> Result<Restored, Error> {
+    const TABLES: [u8; 2] = [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE];
+    let Some(target) = pg::relation_in(pg::schema_named(schema), name) else {
+        return Ok(Restored::NoTable);
+    };
+    let is_owned = || match Class::of(target) {
+        Some(class) if TABLES.contains(&class.kind) => Some(require_owner(class).is_ok()),
+        _ => None,
+    };
+    let records = Records::open(function, ORIGINS, Mode::Write)?;
+    let columns = records.columns()?;
+    let row = records.checked(records.table.row_like(from, c"target", target))?;
+    let key = columns.key_of(row);
+    match is_owned() {
+        None => return Ok(Restored::NoTable),
+        Some(false) => return Ok(Restored::NotOwner),
+        Some(true) => key.lock_number(),
+    }
+    // After the wait for another writer.
+    if is_owned() != Some(true) {
+        return Ok(Restored::NotOwner);
+    }
+    let exists = |row: Row<'_>| columns.is_about(row, &key).then_some(());
+    if records.table.scan(exists).is_some() {
+        return Ok(Restored::Exists);
+    }
+    records.table.write(row, |_| false);
+    Ok(Restored::Written)
+}
+
 /// Which row.
 struct Key {
     table: &'static CStr,
@@ -240,6 +295,14 @@ impl Key {
         if let Some(relation) = self.relation {
             hold_owned(relation)?;
         }
+        self.lock_number();
+        // The table may have been given to another owner in the meantime.
+        require_owner(class_of(self.target)?)?;
+        Ok(())
+    }
+
+    /// Locks the target's number against other writers of this table.
+    fn lock_number(&self) {
         pg::lock_object(
             pg_sys::RelationRelationId,
             self.target,
@@ -247,9 +310,6 @@ impl Key {
             u16::from(self.table == PACE),
             pg_sys::ShareUpdateExclusiveLock,
         );
-        // The table may have been given to another owner in the meantime.
-        require_owner(class_of(self.target)?)?;
-        Ok(())
     }
 }
 
@@ -326,7 +386,13 @@ impl Records {
     /// [`Error::RecordsMissing`] for a value of another type,
     /// [`Error::NullInRecord`] and [`Error::InvalidKind`].
     fn row_from(&self, value: Composite<'_>) -> Result<Row<'_>, Error> {
-        let row = self.table.row_from(value).map_err(|unfit| match unfit {
+        self.checked(self.table.row_from(value))
+    }
+
+    /// # Errors
+    /// As [`row_from`](Self::row_from).
+    fn checked<'a>(&self, row: Result<Row<'a>, Unfit>) -> Result<Row<'a>, Error> {
+        let row = row.map_err(|unfit| match unfit {
             Unfit::Type => self.missing(),
             Unfit::Null(column) => Error::NullInRecord {
                 table: self.name.to_str().unwrap_or_default(),

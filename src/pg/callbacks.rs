@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use std::ptr;
 
 use parking_lot::Mutex;
-use pgrx::{is_a, pg_guard, pg_sys};
+use pgrx::{PgList, is_a, pg_guard, pg_sys};
 
 /// Calls `callback` at each event of a transaction's end, from now on.
 pub fn on_transaction_end(callback: fn(pg_sys::XactEvent::Type)) {
@@ -137,6 +137,35 @@ impl<'a> Statement<'a> {
                     (*self.node.cast::<pg_sys::DiscardStmt>()).target,
                     pg_sys::DiscardMode::DISCARD_ALL | pg_sys::DiscardMode::DISCARD_SEQUENCES
                 )
+        }
+    }
+
+    /// Whether it enables or disables all triggers of the table that it names so.
+    pub fn switches_triggers_of(self, schema: &CStr, table: &CStr) -> bool {
+        // SAFETY: the tag shows what the node is. Its names end with a zero byte, and
+        // the schema's may be missing.
+        unsafe {
+            if !is_a(self.node, pg_sys::NodeTag::T_AlterTableStmt) {
+                return false;
+            }
+            let statement = &*self.node.cast::<pg_sys::AlterTableStmt>();
+            let Some(relation) = statement.relation.as_ref() else {
+                return false;
+            };
+            if relation.schemaname.is_null()
+                || CStr::from_ptr(relation.schemaname) != schema
+                || CStr::from_ptr(relation.relname) != table
+            {
+                return false;
+            }
+            let commands = PgList::<pg_sys::AlterTableCmd>::from_pg(statement.cmds);
+            commands.iter_ptr().any(|command| {
+                matches!(
+                    (*command).subtype,
+                    pg_sys::AlterTableType::AT_DisableTrigAll
+                        | pg_sys::AlterTableType::AT_EnableTrigAll
+                )
+            })
         }
     }
 

@@ -22,6 +22,12 @@ pub fn extension_of(class: pg_sys::Oid, object: pg_sys::Oid) -> Option<pg_sys::O
     found(unsafe { pg_sys::getExtensionOfObject(class, object) })
 }
 
+/// The extension of this name.
+pub fn extension_named(name: &CStr) -> Option<pg_sys::Oid> {
+    // SAFETY: a catalog lookup with a valid name, which need not exist.
+    found(unsafe { pg_sys::get_extension_oid(name.as_ptr(), true) })
+}
+
 /// The type that a function returns.
 pub fn result_type_of(function: pg_sys::Oid) -> pg_sys::Oid {
     // SAFETY: a catalog lookup, which raises an error if there is none.
@@ -70,6 +76,34 @@ pub fn may_become(_role: pg_sys::Oid, _other: pg_sys::Oid) -> bool {
 pub fn may_become(role: pg_sys::Oid, other: pg_sys::Oid) -> bool {
     // SAFETY: looks memberships up.
     unsafe { pg_sys::member_can_set_role(role, other) }
+}
+
+/// Whether a role has the rights of an extension's owner.
+#[cfg(feature = "pg15")]
+pub fn owns_extension(extension: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog lookup, which raises an error if there is none.
+    unsafe { pg_sys::pg_extension_ownercheck(extension, role) }
+}
+
+/// Whether a role has the rights of an extension's owner.
+#[cfg(not(feature = "pg15"))]
+pub fn owns_extension(extension: pg_sys::Oid, role: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog lookup, which raises an error if there is none.
+    unsafe { pg_sys::object_ownercheck(pg_sys::ExtensionRelationId, extension, role) }
+}
+
+/// Whether a role has the rights of the owner of this session's database.
+#[cfg(feature = "pg15")]
+pub fn owns_database(role: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog lookup of the session's own database.
+    unsafe { pg_sys::pg_database_ownercheck(pg_sys::MyDatabaseId, role) }
+}
+
+/// Whether a role has the rights of the owner of this session's database.
+#[cfg(not(feature = "pg15"))]
+pub fn owns_database(role: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog lookup of the session's own database.
+    unsafe { pg_sys::object_ownercheck(pg_sys::DatabaseRelationId, pg_sys::MyDatabaseId, role) }
 }
 
 /// Whether a role has one of these privileges (`ACL_...`) on a relation.

@@ -1,6 +1,6 @@
 //! Tables of the extension, whose rows are read and written without SQL.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::ptr;
 
 use pgrx::pg_sys;
@@ -130,9 +130,48 @@ impl Table {
     /// # Errors
     /// [`Unfit`]: what an executor would have checked is checked here.
     pub fn row_from(&self, value: Composite<'_>) -> Result<Row<'_>, Unfit> {
-        let (mut values, mut nulls) = value
+        let (values, nulls) = value
             .values(self.row_type(), self.columns())
             .ok_or(Unfit::Type)?;
+        self.row_of(values, nulls)
+    }
+
+    /// A row of this table with the values that a row of another one has in
+    /// columns of the same name and type, and with this relation in the `regclass`
+    /// column `column`. Other columns are NULL.
+    ///
+    /// # Errors
+    /// [`Unfit::Null`].
+    pub fn row_like(
+        &self,
+        other: Row<'_>,
+        column: &CStr,
+        relation: pg_sys::Oid,
+    ) -> Result<Row<'_>, Unfit> {
+        let values = (0..self.columns().count()).map(|index| {
+            let own = self.columns().attribute(index);
+            let name = catalog::name(&own.attname);
+            let value = if own.attisdropped {
+                None
+            } else if name == column && own.atttypid == pg_sys::REGCLASSOID {
+                Some(pg_sys::Datum::from(relation))
+            } else {
+                let same = other.columns().find(name);
+                same.and_then(|same| same.of_type(own.atttypid))
+                    .and_then(|same| other.value(same))
+            };
+            (value.unwrap_or(pg_sys::Datum::null()), value.is_none())
+        });
+        let (values, nulls) = values.unzip();
+        self.row_of(values, nulls)
+    }
+
+    /// As many values as columns, of the columns' types.
+    fn row_of(
+        &self,
+        mut values: Vec<pg_sys::Datum>,
+        mut nulls: Vec<bool>,
+    ) -> Result<Row<'_>, Unfit> {
         for (index, is_null) in nulls.iter_mut().enumerate() {
             let column = self.columns().attribute(index);
             if column.attisdropped {

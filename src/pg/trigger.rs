@@ -36,6 +36,12 @@ impl<'a> Trigger<'a> {
         unsafe { catalog::name(&(*(*self.0.tg_relation).rd_rel).relname) }
     }
 
+    /// Its table.
+    pub fn table(self) -> pg_sys::Oid {
+        // SAFETY: as above.
+        unsafe { (*self.0.tg_relation).rd_id }
+    }
+
     /// The columns of its table.
     pub fn columns(self) -> Columns<'a> {
         // SAFETY: as above.

@@ -259,6 +259,7 @@ mod tests {
             "function snowflake_internal.migration_words(name)",
             "function snowflake_internal.nextval_support(internal)",
             "function snowflake_internal.origins_stay()",
+            "function snowflake_internal.restore_row()",
             "function snowflake_internal.shadow()",
             "schema snowflake_internal",
             "sequence snowflake_internal.mark",
@@ -266,6 +267,7 @@ mod tests {
             "table snowflake_internal.origins",
             "table snowflake_internal.pace",
             "table snowflake_internal.progress",
+            "table snowflake_internal.restore",
             "view snowflake_internal.sequence_columns",
         ];
         assert_eq!(members(true), expected);
@@ -518,6 +520,7 @@ mod tests {
             "snowflake_internal.migration_words(name) i s f",
             "snowflake_internal.nextval_support(internal) i s t",
             "snowflake_internal.origins_stay() v u f",
+            "snowflake_internal.restore_row() v u f",
             "snowflake_internal.shadow() v u f",
         ];
         assert_eq!(marks(true), expected);
@@ -541,6 +544,7 @@ mod tests {
                                 'snowflake_internal.origins'::regclass,
                                 'snowflake_internal.progress'::regclass,
                                 'snowflake_internal.pace'::regclass,
+                                'snowflake_internal.restore'::regclass,
                                 'snowflake_migrations'::regclass)
                AND attnum > 0 AND coalesce(col_description(attrelid, attnum), '') = ''",
         );

@@ -12,6 +12,7 @@ mod rights;
 mod settings;
 
 mod documents;
+mod dumps;
 mod harness;
 mod support;
 mod upgrade;

@@ -48,9 +48,6 @@ COMMENT ON COLUMN snowflake_internal.origins.first_id_ever IS 'No snowflake ID o
 COMMENT ON COLUMN snowflake_internal.origins.first_id IS 'No snowflake ID since this migration is smaller, and all IDs before it are';
 COMMENT ON COLUMN snowflake_internal.origins.remembered_at IS 'Time at which the migration began';
 COMMENT ON COLUMN snowflake_internal.origins.reverted_at IS 'Time at which the migration was reverted';
--- A dropped table would be dumped by its OID, which another table could have later.
-SELECT pg_catalog.pg_extension_config_dump(
-    'snowflake_internal.origins', 'WHERE EXISTS (SELECT FROM pg_catalog.pg_class AS c WHERE c.oid = target)');
 -- ALTER DEFAULT PRIVILEGES may have granted privileges.
 REVOKE ALL ON snowflake_internal.origins FROM PUBLIC;
 
@@ -70,8 +67,8 @@ CREATE TRIGGER origins_stay BEFORE INSERT OR UPDATE OR DELETE ON snowflake_inter
     FOR EACH ROW EXECUTE FUNCTION snowflake_internal.origins_stay();
 ALTER TABLE snowflake_internal.origins ENABLE REPLICA TRIGGER origins_stay;
 
--- Only superusers may change the table by SQL, as a restored dump does. The
--- trigger also fires in the replica role, because TRUNCATE fires no row trigger.
+-- Only superusers may change the table by SQL. Dumps are restored through
+-- snowflake_internal.restore. The trigger also fires in the replica role, because TRUNCATE fires no row trigger.
 CREATE TRIGGER origins_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.origins
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
 ALTER TABLE snowflake_internal.origins ENABLE ALWAYS TRIGGER origins_guard;

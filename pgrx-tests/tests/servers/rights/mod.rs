@@ -5,6 +5,7 @@ mod mark_privileges;
 mod names;
 mod owner;
 pub(crate) mod planted;
+mod restore;
 
 use anyhow::Result;
 use snowflake_tests::Cluster;

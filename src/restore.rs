@@ -1,0 +1,165 @@
+//! Restoring a dump, by a role that need not be a superuser.
+//!
+//! `pg_dump` includes one table of the extension, `snowflake_internal.restore`,
+//! which is always empty. The rows that are dumped in its name are the mark, the
+//! layouts and the origins (`sql/internal/restore.sql`). A restored dump inserts
+//! these rows, and this trigger applies them. Every role has the privilege to insert
+//! them, so each row is checked:
+//!
+//! | row | who may restore it | what it can do |
+//! |---|---|---|
+//! | mark | the owner of the database or of the extension | raise the mark as `setval` does, never lower it: slots move to a lease ahead of the clock at most; beyond that IDs of this database wait, or are refused |
+//! | layout | the same | add a layout, which is reported if it is not the server's |
+//! | origin | the same, with the rights of the table's owner | record what that owner can record as well; an existing record stays |
+//!
+//! A row of `origins` that the role may not write, or whose table does not exist, is
+//! left out with a warning, so that the dump is restored otherwise. Nothing is stored.
+//!
+//! Any table can have a trigger with this function. A role that inserts into such a
+//! table has not asked to restore anything, so the function serves one table only.
+
+use std::ffi::{CStr, CString, c_char};
+
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::prelude::*;
+
+use crate::catalog;
+use crate::encoding::readable;
+use crate::error::{Error, or_report};
+use crate::generator::{self, accepted_layout};
+use crate::migration::{self, Restored};
+use crate::pg::{self, Call, Column, Row, Statement, TriggerResult};
+
+const TABLE: &str = "restore";
+const TABLE_NAME: &CStr = c"restore";
+const TRIGGER_NAME: &CStr = c"restore_row";
+
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_internal.restore_row() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.restore_row() IS
+    'The trigger of snowflake_internal.restore: applies a row of a restored dump';
+"#)]
+fn snowflake_restore_row(call: Call<'_>) -> TriggerResult {
+    let function = call.function();
+    let table = catalog::relation(function, TABLE_NAME);
+    let Some(row) = call
+        .trigger()
+        .filter(|trigger| Some(trigger.table()) == table)
+        .and_then(|trigger| trigger.row_to_write())
+    else {
+        Error::RestoreIsATrigger.report();
+    };
+    // The rows are valid on one server only, as those of the tables themselves.
+    if !pg::is_logical_worker() {
+        or_report(require_rights(function).and_then(|()| apply(function, row)));
+    }
+    TriggerResult::no_row()
+}
+
+/// Whether a statement enables or disables all triggers of the table.
+pub fn switches_trigger(statement: Statement<'_>) -> bool {
+    statement.switches_triggers_of(catalog::SCHEMA, TABLE_NAME)
+}
+
+/// Enables the trigger again, in the replica role too. Only superusers can have
+/// disabled it, for the sake of an application's triggers. (Its name disables it.)
+pub fn keep_trigger() {
+    if pg::is_creating_extension() {
+        return;
+    }
+    if let Some(table) = catalog::internal_relation(TABLE_NAME) {
+        // The statement.
+        pg::make_writes_visible();
+        pg::set_trigger_state(table, TRIGGER_NAME, b'A' as c_char);
+    }
+}
+
+/// # Errors
+/// [`Error::RestoreDenied`] unless the current user has the rights of the owner of
+/// the database, or of the extension's. Each of them can drop the extension, or the
+/// database, so a mark that stops its IDs is no additional right.
+fn require_rights(function: pg_sys::Oid) -> Result<(), Error> {
+    let user = pg::current_user();
+    let extension = pg::extension_of(pg_sys::ProcedureRelationId, function);
+    let is_owner = pg::owns_database(user)
+        || extension.is_some_and(|extension| pg::owns_extension(extension, user));
+    if is_owner {
+        Ok(())
+    } else {
+        Err(Error::RestoreDenied)
+    }
+}
+
+fn apply(function: pg_sys::Oid, row: Row<'_>) -> Result<(), Error> {
+    match text(row, "record")?.as_str() {
+        "mark" => {
+            let mark = row.bigint(column(row, "mark")?);
+            generator::restore_mark(function, mark.ok_or_else(|| null("mark"))?)
+        }
+        "layout" => {
+            let text = text(row, "layout")?;
+            let layout = text
+                .parse()
+                .map_err(|reason| Error::InvalidLayout { text, reason })?;
+            let accepted_at = column(row, "accepted_at")?
+                .of_type(pg_sys::TIMESTAMPTZOID)
+                .and_then(|column| row.value(column))
+                .ok_or_else(|| null("accepted_at"))?;
+            accepted_layout::restore(function, layout, accepted_at.value() as i64)
+        }
+        "origin" => restore_origin(function, row),
+        other => Err(Error::InvalidRestoredRecord(other.to_owned())),
+    }
+}
+
+fn restore_origin(function: pg_sys::Oid, row: Row<'_>) -> Result<(), Error> {
+    let name = |name| {
+        let value = row.name(column(row, name)?);
+        value.ok_or_else(|| null(name))
+    };
+    let (schema, table, key) = (
+        name("target_schema")?,
+        name("target_name")?,
+        name("column_name")?,
+    );
+    let why = match migration::restore_origin(function, schema, table, row)? {
+        Restored::Written => return Ok(()),
+        Restored::NoTable => "The table does not exist.",
+        Restored::NotOwner => "The current role does not have the privileges of the table's owner.",
+        Restored::Exists => "A migration of this column is recorded already.",
+    };
+    let [schema, table, key] = [schema, table, key].map(|name| readable(name.to_bytes()));
+    ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_WARNING,
+        format!("the migration of column \"{key}\" of \"{schema}\".\"{table}\" was not restored"),
+        "snowflake",
+    )
+    .set_detail(why)
+    .set_hint("snowflake_migrate_revert() needs the record of a migration.")
+    .report(PgLogLevel::WARNING);
+    Ok(())
+}
+
+/// # Errors
+/// [`Error::RecordsMissing`].
+fn column<'a>(row: Row<'a>, name: &'static str) -> Result<Column<'a>, Error> {
+    let found = CString::new(name)
+        .ok()
+        .and_then(|name| row.columns().find(&name));
+    found.ok_or(Error::RecordsMissing(TABLE))
+}
+
+/// # Errors
+/// [`Error::RecordsMissing`] and [`Error::NullInRecord`].
+fn text(row: Row<'_>, name: &'static str) -> Result<String, Error> {
+    let text = row.text(column(row, name)?).ok_or_else(|| null(name))?;
+    Ok(readable(text.bytes()).into_owned())
+}
+
+fn null(column: &str) -> Error {
+    Error::NullInRecord {
+        table: TABLE,
+        column: column.to_owned(),
+    }
+}
