@@ -8,6 +8,7 @@ export PG_CONFIG
 endif
 
 .DEFAULT_GOAL := help
+.PHONY: deb pgxn tree test-packages
 .PHONY: help demo demo-stop check test installcheck install uninstall soak online-load bench clean clean-cache
 
 # What follows `##` is a target's line here; a line `#: ` below it is one more.
@@ -46,6 +47,18 @@ install: ## install into the server of PG_CONFIG, with sudo where needed (2 minu
 
 uninstall: ## remove it from the server of PG_CONFIG
 	@scripts/install --uninstall
+
+deb: ## build a Debian package for the server of PG_CONFIG; docs/packages.md (2 minutes)
+	@scripts/package-deb
+
+pgxn: ## make the archive for PGXN from the last commit (a second)
+	@scripts/package-pgxn
+
+tree: ## make an archive for extension_control_path of PostgreSQL 18 (2 minutes)
+	@scripts/package-tree
+
+test-packages: ## build each package, install it into a clean place and use it (8 minutes)
+	@scripts/test-packages
 
 soak: ## faults of all kinds against 8 sessions: make soak SECONDS=600 SEED=1
 	@scripts/soak $(SECONDS) $(SEED)

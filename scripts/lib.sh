@@ -128,6 +128,9 @@ pin_server_dev() {
     done
 }
 
+# The version of the extension.
+project_version() { sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' "$ROOT/Cargo.toml"; }
+
 # The major version of a server, from its pg_config: 15, 16, ...
 major_version() { "$1" --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/'; }
 
