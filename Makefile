@@ -1,15 +1,20 @@
 # What a person types; the work is done by scripts/.
 #
-# PG_CONFIG chooses the server, by its pg_config; without it, Debian's
-# PostgreSQL 15. SNOWFLAKE_CACHE moves the cache directory.
+# PG_CONFIG chooses the server, by its pg_config. Without it `make` and `make
+# install` take the one on PATH, and what tests private copies of a server takes
+# Debian's PostgreSQL 15. SNOWFLAKE_CACHE moves the cache directory.
 
 ifneq ($(PG_CONFIG),)
 export PG_CONFIG
 endif
 
-.DEFAULT_GOAL := help
+.DEFAULT_GOAL := all
+.PHONY: all help demo demo-stop check test installcheck install uninstall schema soak online-load bench clean clean-cache
 .PHONY: deb pgxn tree test-packages
-.PHONY: help demo demo-stop check test installcheck install uninstall soak online-load bench clean clean-cache
+
+all: ## compile the extension for the server of PG_CONFIG, with cargo alone (2 minutes)
+	@scripts/build
+	@echo "    make install installs it; make help lists what else there is to do."
 
 # What follows `##` is a target's line here; a line `#: ` below it is one more.
 help: ## this list
@@ -17,8 +22,9 @@ help: ## this list
 	@echo
 	@sed -nE -e 's/^([a-z-]+): ## (.*)/  make \1\t\2/p' -e 's/^#: (.*) -- (.*)/    \1\t\2/p' $(MAKEFILE_LIST) | expand -t 36
 	@echo
-	@echo "  PG_CONFIG=/path/to/pg_config chooses another server than Debian's PostgreSQL 15."
-	@echo "  The first run also installs what is needed and compiles everything, for some minutes."
+	@echo "  PG_CONFIG=/path/to/pg_config chooses the server. Without it make, make install and make demo take that"
+	@echo "  of the pg_config on PATH, and the others Debian's PostgreSQL 15."
+	@echo "  The first make test also installs what it needs and compiles everything, for some minutes."
 
 demo: ## see it work: a throwaway server, 8 clients, a kill -9, no duplicate (a minute)
 	@scripts/demo start
@@ -33,6 +39,7 @@ test: ## every check and test, on private copies of the server (20 minutes)
 #: test ONLY=mark:: -- the tests of servers in the module mark, or with that name (a minute)
 #: test ONLY=sql::compose -- the tests inside a server with that name; ONLY=sql for all (a minute)
 #: test ONLY=crates -- the tests of the crates (half a minute)
+#: test ONLY=install -- make, make install and make uninstall (half a minute, once compiled)
 	@scripts/test
 
 installcheck: ## compare what a throwaway server answers with test/regress/expected (15 seconds)
@@ -41,7 +48,7 @@ installcheck: ## compare what a throwaway server answers with test/regress/expec
 #: installcheck RUNNING=1 -- on the server that PGHOST and PGPORT lead to
 	@scripts/installcheck
 
-install: ## install into the server of PG_CONFIG, with sudo where needed (2 minutes)
+install: ## install it into the server of PG_CONFIG, with sudo where needed (a second, after make)
 #: install DESTDIR=/path -- below that directory, for packages
 	@scripts/install
 
@@ -59,6 +66,9 @@ tree: ## make an archive for extension_control_path of PostgreSQL 18 (2 minutes)
 
 test-packages: ## build each package, install it into a clean place and use it (8 minutes)
 	@scripts/test-packages
+
+schema: ## write sql/snowflake--VERSION.sql anew, after a change of SQL (a minute)
+	@scripts/schema
 
 soak: ## faults of all kinds against 8 sessions: make soak SECONDS=600 SEED=1
 	@scripts/soak $(SECONDS) $(SEED)

@@ -2,7 +2,7 @@
 #
 # Everything they make outside the checkout lies in one cache directory, which
 # may be deleted at any time:
-#   tools/           cargo-pgrx, apart from one the user may have
+#   tools/           cargo-pgrx, apart from one the user may have; only tests need it
 #   pg/              private copies of servers, one directory a server, with
 #                    the PGRX_HOME that belongs to it
 #   postgresql-18/   PostgreSQL 18, built from source (scripts/postgresql-18)
@@ -51,12 +51,20 @@ fi
 export SNOWFLAKE_CACHE
 
 TARGET=${CARGO_TARGET_DIR:-$ROOT/target}
+case $TARGET in /*) ;; *) TARGET=$ROOT/$TARGET ;; esac
+# Cargo's configuration may name other directories.
+export CARGO_TARGET_DIR=$TARGET
+unset CARGO_BUILD_TARGET
 DEBIAN_PG_CONFIG=/usr/lib/postgresql/15/bin/pg_config
+NAMED_PG_CONFIG=${PG_CONFIG:-}
 PG_CONFIG=${PG_CONFIG:-$DEBIAN_PG_CONFIG}
+VERSION=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' "$ROOT/Cargo.toml")
 
-# cargo-pgrx passes linker flags of its own, which a RUSTFLAGS variable would
-# turn off: the extension's SQL would come out empty.
+# Other flags than those of Cargo.toml would compile everything again. Without
+# its linker flags, cargo-pgrx uses what cargo alone compiles: the linker keeps
+# the section with the extension's SQL, which the compiler marks.
 unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS
+export CARGO_PGRX_DISABLE_GC_SECTIONS_WORKAROUND=1
 PATH=$SNOWFLAKE_CACHE/tools/bin:$PATH
 # pgrx's test framework asks for USER, which a container may not set.
 USER=${USER:-$(id -un)}
@@ -128,9 +136,6 @@ pin_server_dev() {
     done
 }
 
-# The version of the extension.
-project_version() { sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' "$ROOT/Cargo.toml"; }
-
 # The major version of a server, from its pg_config: 15, 16, ...
 major_version() { "$1" --version | sed -E 's/^PostgreSQL ([0-9]+).*/\1/'; }
 
@@ -143,18 +148,57 @@ tree_dir() {
         "$(printf '%s' "$bindir" | sha256sum | cut -c1-8)"
 }
 
-# use_server PG_CONFIG: what building for that server needs. Sets FEATURE, and
-# pgrx's variables. The extension is always compiled against the tree `build`,
-# which only pgrx's own tests install into; so the builds for the other trees
-# find everything compiled already.
-use_server() {
+# default_server: without a PG_CONFIG, the server of the pg_config on PATH is
+# meant, else Debian's PostgreSQL 15.
+default_server() {
+    local found
+    if [ -z "$NAMED_PG_CONFIG" ]; then
+        # On Debian the one on PATH belongs to no server, and passes questions on.
+        if found=$(command -v pg_config) && found=$("$found" --bindir)/pg_config && [ -x "$found" ]; then
+            PG_CONFIG=$found
+        fi
+    elif [[ $PG_CONFIG != */* ]]; then
+        PG_CONFIG=$(command -v "$PG_CONFIG") || die "there is no $NAMED_PG_CONFIG in PATH"
+    fi
+    [ -x "$PG_CONFIG" ] || die "there is no pg_config at $PG_CONFIG" "Name the server with PG_CONFIG=/path/to/pg_config." \
+        "Debian has it in postgresql-server-dev-NN."
+}
+
+# server_identity PG_CONFIG: the version and the build options of a server, in a
+# line. Private copies of a server have the same.
+server_identity() {
+    printf '%s, %s\n' "$("$1" --version)" \
+        "$({ "$1" --version && "$1" --configure && "$1" --cflags; } 2>&1 | sha256sum | cut -c1-16)"
+}
+
+# compile_for PG_CONFIG: cargo compiles the extension for that server. Sets
+# FEATURE, and the variables of pgrx's build script, which needs nothing else.
+compile_for() {
     [ -x "$1" ] || die "there is no pg_config at $1" "Name another with PG_CONFIG=/path/to/pg_config."
     FEATURE=pg$(major_version "$1")
-    # Cargo notices when this one changes and makes new bindings; it would not
-    # notice another PGRX_HOME.
-    PGRX_PG_CONFIG_PATH=$("$ROOT/scripts/private-tree" "$1" build)
+    grep -q "^$FEATURE = " "$ROOT/Cargo.toml" ||
+        die "the extension does not support $("$1" --version)" "Name another server with PG_CONFIG=/path/to/pg_config."
+    PGRX_PG_CONFIG_PATH=$1
+    # Cargo makes new bindings when one of these variables changes; it does not
+    # notice that the server at the same path is another one than before. pgrx
+    # only compares this variable with "true".
+    PGRX_PG_CONFIG_AS_ENV="no: $(server_identity "$1")"
+    export PGRX_PG_CONFIG_PATH PGRX_PG_CONFIG_AS_ENV
+}
+
+# use_server PG_CONFIG: what compiling for private copies of that server needs.
+# It is always done with the tree `build`, which only pgrx's own tests install
+# into; so the builds for the other trees find everything compiled already.
+use_server() {
+    [ -x "$1" ] || die "there is no pg_config at $1" "Name another with PG_CONFIG=/path/to/pg_config."
+    compile_for "$("$ROOT/scripts/private-tree" "$1" build)"
+}
+
+# use_cargo_pgrx PG_CONFIG: what cargo-pgrx needs, after use_server: its own
+# configuration. Only pgrx's tests and the install script are its work.
+use_cargo_pgrx() {
     PGRX_HOME=$(tree_dir "$1")/pgrx
-    export PGRX_PG_CONFIG_PATH PGRX_HOME
+    export PGRX_HOME
     if ! grep -qsxF "$FEATURE = \"$PGRX_PG_CONFIG_PATH\"" "$PGRX_HOME/config.toml"; then
         say "Telling pgrx about PostgreSQL ${FEATURE#pg}"
         mkdir -p "$PGRX_HOME"
@@ -162,11 +206,98 @@ use_server() {
     fi
 }
 
-# install_into PG_CONFIG [FEATURE]: builds the extension and installs it into
-# that tree; PROFILE=dev builds it as cargo does for tests, many times as fast.
-install_into() {
-    local profile=(--release)
-    if [ "${PROFILE:-release}" = dev ]; then profile=(); fi
-    (cd "$ROOT" && cargo-pgrx pgrx install ${profile[@]+"${profile[@]}"} --pg-config "$1" \
-        --no-default-features --features "$FEATURE${2:+ $2}")
+# need_rust: Rust itself is the user's choice of installation.
+need_rust() {
+    local wanted found
+    wanted=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' "$ROOT/Cargo.toml")
+    command -v cargo >/dev/null || die "Rust is missing ($wanted or newer): no cargo in PATH" \
+        "Install it with rustup, see the page \"Install Rust\" of the Rust project's web site."
+    found=$(cd "$ROOT" && rustc --version | cut -d' ' -f2)
+    [ "$(printf '%s\n' "$wanted" "$found" | sort -V | sed -n 1p)" = "$wanted" ] ||
+        die "Rust $wanted or newer is needed; rustc is $found" "With rustup: rustup update stable"
 }
+
+# has_libclang: bindgen would find it; the directories are those it looks into.
+has_libclang() {
+    [ -z "${LIBCLANG_PATH:-}" ] || return 0
+    local file
+    for file in "$(llvm-config --libdir 2>/dev/null || :)"/libclang* /usr/{lib,lib64,local/lib,local/lib64}/{,llvm*/lib/,*-linux-*/}libclang{,-*}.so*; do
+        [ ! -e "$file" ] || return 0
+    done
+    { ldconfig -p 2>/dev/null || :; } | grep -F libclang >/dev/null
+}
+
+# need_to_compile PG_CONFIG: stops with the names of Debian's packages if
+# something is missing that compiling the extension takes minutes to miss.
+need_to_compile() {
+    local missing=() major
+    need_rust
+    major=$(major_version "$1")
+    command -v cc >/dev/null || missing+=("a C compiler (gcc libc6-dev)")
+    has_libclang || missing+=("libclang (libclang-dev); elsewhere: LIBCLANG_PATH=/directory")
+    [ -e "$("$1" --includedir-server)/postgres.h" ] ||
+        missing+=("the server's development files (postgresql-server-dev-$major)")
+    [ ${#missing[@]} = 0 ] ||
+        die "the extension can't be compiled; missing, with the names of Debian's packages:" "${missing[@]}"
+}
+
+# target_directory: where cargo puts what it builds with PROFILE.
+target_directory() {
+    local profile=${PROFILE:-release}
+    printf '%s/%s\n' "$TARGET" "${profile/#dev/debug}"
+}
+
+# sources: a checksum of what the library is compiled from.
+sources() {
+    (cd "$ROOT" && find Cargo.toml Cargo.lock src crates sql/public sql/internal -type f -print0 |
+        LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16)
+}
+
+# record FEATURES IDENTITY: describes the library that is built, and what from.
+# Cargo builds the libraries for all servers under one name.
+record() {
+    printf 'server: %s\nfeatures: %s\nsources: %s\nlibrary: %s\n' "$2" "$1" "$(sources)" \
+        "$(sha256sum "$(target_directory)/libsnowflake.so" 2>/dev/null | cut -d' ' -f1)"
+}
+
+# build_library [FEATURE]: compiles the extension with cargo, after compile_for.
+# PROFILE=dev compiles it as cargo does for tests, many times as fast.
+# BUILD_ALSO is an array of further arguments, for what to build at the same time.
+BUILD_ALSO=()
+build_library() {
+    local features=$FEATURE${1:+ $1} built
+    built=$(target_directory)/libsnowflake.built
+    rm -f "$built"
+    # pgrx's build script would format the bindings, for seconds; they are not read.
+    (cd "$ROOT" && RUSTFMT=true cargo build -p snowflake ${BUILD_ALSO[@]+"${BUILD_ALSO[@]}"} --profile "${PROFILE:-release}" \
+        --no-default-features --features "${features// /,}") || return
+    record "$features" "$(server_identity "$PGRX_PG_CONFIG_PATH")" >"$built.new" && mv "$built.new" "$built"
+}
+
+# is_built PG_CONFIG: the library is there that build_library would build for
+# that server, without a further feature.
+is_built() {
+    local built
+    built=$(target_directory)/libsnowflake.built
+    [ -e "$built" ] && [ "$(cat "$built")" = "$(record "pg$(major_version "$1")" "$(server_identity "$1")")" ]
+}
+
+# install_scripts: the scripts that are installed: that of this version, and the
+# upgrades to it. Not those of earlier versions: the extension is trusted. While
+# such a script is on disk, the owner of a database can create that version, with
+# its security holes, which an update of the extension does not close there.
+install_scripts() { printf '%s\n' "$ROOT/sql/snowflake--$VERSION.sql" "$ROOT"/sql/snowflake--*--*.sql; }
+
+# copy_into PG_CONFIG: installs the library that was built last into that private
+# tree, with its SQL.
+copy_into() {
+    local scripts
+    mapfile -t scripts < <(install_scripts)
+    find "$("$1" --sharedir)/extension" -name 'snowflake--*.sql' -delete &&
+        install -m 755 "$(target_directory)/libsnowflake.so" "$("$1" --pkglibdir)/snowflake.so" &&
+        install -m 644 "$ROOT/snowflake.control" "${scripts[@]}" "$("$1" --sharedir)/extension/"
+}
+
+# install_into PG_CONFIG [FEATURE]: builds the extension, after use_server, and
+# installs it into that private tree.
+install_into() { build_library "${2:-}" && copy_into "$1"; }

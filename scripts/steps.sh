@@ -171,6 +171,15 @@ earlier_scripts() {
     done
 }
 
+# What `make install` installs is a file of the checkout, and has to be what pgrx
+# generates. Reads the library that was built last.
+install_script() { PROFILE=${PROFILE:-release} "$ROOT/scripts/schema" --check; }
+
+build_release() { PROFILE=release build_library; }
+
+# `make`, `make install` and `make uninstall`, in a copy of the checkout.
+installing() { "$ROOT/scripts/test-install" "$PGRX_PG_CONFIG_PATH"; }
+
 # install_newest: the extension as it is in the tree of the release. A library
 # works with all minor releases of a version.
 install_newest() {
