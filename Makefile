@@ -10,6 +10,7 @@ endif
 
 .DEFAULT_GOAL := all
 .PHONY: all help demo demo-stop check test installcheck install uninstall schema soak online-load bench clean clean-cache
+.PHONY: deb pgxn tree test-packages
 
 all: ## compile the extension for the server of PG_CONFIG, with cargo alone (2 minutes)
 	@scripts/build
@@ -54,6 +55,18 @@ install: ## install it into the server of PG_CONFIG, with sudo where needed (a s
 
 uninstall: ## remove it from the server of PG_CONFIG
 	@scripts/install --uninstall
+
+deb: ## build a Debian package for the server of PG_CONFIG; docs/packages.md (2 minutes)
+	@scripts/package-deb
+
+pgxn: ## make the archive for PGXN from the last commit (a second)
+	@scripts/package-pgxn
+
+tree: ## make an archive for extension_control_path of PostgreSQL 18 (2 minutes)
+	@scripts/package-tree
+
+test-packages: ## build each package, install it into a clean place and use it (8 minutes)
+	@scripts/test-packages
 
 schema: ## write sql/snowflake--VERSION.sql anew, after a change of SQL (a minute)
 	@scripts/schema
