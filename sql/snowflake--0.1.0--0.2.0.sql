@@ -134,7 +134,6 @@ CREATE TABLE snowflake_internal.accepted_layout (
     layout text NOT NULL,
     accepted_at timestamp with time zone NOT NULL DEFAULT pg_catalog.now()
 ) USING heap;
-SELECT pg_catalog.pg_extension_config_dump('snowflake_internal.accepted_layout', '');
 
 -- As in sql/internal/migration/records.sql. An online migration that is not
 -- finished has one key: NULL.
@@ -157,6 +156,35 @@ CREATE TABLE snowflake_internal.pace (
     PRIMARY KEY (target, column_name)
 ) USING heap WITH (fillfactor = 50);
 
+-- As in sql/internal/restore.sql.
+CREATE TABLE snowflake_internal.restore (
+    -- mark, layout or origin
+    record text,
+    mark bigint,
+    layout text,
+    accepted_at timestamp with time zone,
+    -- The others are columns of snowflake_internal.origins. A name instead of a
+    -- regclass: a table that is not restored is no error.
+    target_schema name,
+    target_name name,
+    column_name name,
+    kind text,
+    data_type text,
+    default_expression text,
+    sequence_schema name,
+    sequence_name name,
+    sequence_options jsonb,
+    sequence_last_value bigint,
+    sequence_privileges jsonb,
+    sequence_comment text,
+    child_defaults jsonb,
+    first_id_ever bigint,
+    first_id bigint,
+    remembered_at timestamp with time zone,
+    reverted_at timestamp with time zone,
+    -- While the trigger is disabled, a row is an error: it would have no effect.
+    CONSTRAINT restore_applies_rows_by_its_trigger CHECK (false)
+) USING heap;
 -- As in sql/internal/migration/revert.sql.
 CREATE TYPE snowflake_internal.scanned_ids AS (
     first_id_ever bigint, is_ascending boolean, minimum bigint, maximum bigint, last_old_id bigint
@@ -589,99 +617,6 @@ AS $function$
     FROM linked AS r
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     WHERE a.attinhcount = 0
-$function$;
-CREATE FUNCTION snowflake_internal.migration_short_wait()
-RETURNS integer LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
-                                                  ELSE nullif(s.setting::integer, 0) END)))
-    FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout')
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz)
-RETURNS timestamptz LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    time_limit CONSTANT interval := snowflake_internal.migration_lock_time_limit();
-    wanted text;
-    holders text;
-BEGIN
-    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
-        RETURN told;
-    END IF;
-    SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
-    FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
-    -- A prepared transaction has no process, but a lock on its transaction ID.
-    SELECT concat_ws(' and ', 'processes ' || string_agg(DISTINCT l.pid::text, ', '),
-                     'prepared transactions ' || string_agg(DISTINCT quote_literal(p.gid), ', '))
-    INTO holders
-    FROM pg_locks AS l
-    LEFT JOIN pg_locks AS x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.granted
-                           AND x.virtualtransaction = l.virtualtransaction
-    LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid
-    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
-      AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-      AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
-    holders := nullif(holders, '');
-    IF clock_timestamp() - begun > time_limit THEN
-        RAISE EXCEPTION 'could not lock % within %', wanted, time_limit
-            USING ERRCODE = 'lock_not_available',
-                  DETAIL = coalesce('Held by ' || holders || '.', 'Other transactions kept locking it.'),
-                  HINT = 'See pg_stat_activity for what they are doing'
-                         || CASE WHEN holders LIKE '%prepared transactions %'
-                                 THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
-                         || '. Run it again when they have ended.';
-    END IF;
-    RAISE NOTICE 'waiting for a lock on %', wanted
-        USING DETAIL = coalesce('Held by ' || holders || '.', 'No process holds it at this moment.');
-    RETURN clock_timestamp();
-END
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    -- The longest time of one attempt for all tables together.
-    longest_wait CONSTANT integer := snowflake_internal.migration_short_wait();
-    wanted CONSTANT regclass[] := ARRAY(
-        SELECT r.relation
-        FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
-        ORDER BY r.relation::oid);
-    started_at CONSTANT timestamptz := clock_timestamp();
-    last_notice_at timestamptz := started_at;
-    attempt_started_at timestamptz;
-    pause double precision := 0.25;
-    table_to_lock regclass;
-BEGIN
-    IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
-        RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
-    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-        -- The checks under the lock have to see the present state.
-        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
-                  HINT = 'SET default_transaction_isolation = ''read committed''.';
-    END IF;
-    LOOP
-        BEGIN
-            attempt_started_at := clock_timestamp();
-            FOREACH table_to_lock IN ARRAY wanted LOOP
-                PERFORM set_config('lock_timeout', greatest(1,
-                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - attempt_started_at)))::integer::text, true);
-                PERFORM snowflake_internal.migration_lock_table(table_to_lock, mode);
-            END LOOP;
-            PERFORM set_config('lock_timeout', longest_wait::text, true);
-            RETURN;
-        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-            NULL;
-        END;
-        last_notice_at := snowflake_internal.migration_lock_missed(relations, mode, started_at, last_notice_at);
-        PERFORM pg_sleep(pause * (0.5 + random()));
-        pause := least(pause * 1.5, 2);
-    END LOOP;
-END
 $function$;
 CREATE FUNCTION snowflake_internal.migration_code_name(name name, OUT code text, OUT pattern text)
 LANGUAGE sql STABLE PARALLEL SAFE
@@ -1140,168 +1075,200 @@ AS $function$
     WHERE f.stage = 'type'
     ORDER BY 1, 2, 3
 $function$;
-CREATE FUNCTION snowflake_internal.migration_path_argument()
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+CREATE FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[])
+RETURNS TABLE (description text, kind text, expression text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT 'pg_catalog.current_setting(''search_path''::pg_catalog.text)'
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_do_block(body text)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN strpos(block.text, '$do$') = 0 THEN format(E'DO $do$%s$do$', block.text)
-                ELSE format('DO %L', block.text) END
-    FROM (SELECT CASE WHEN strpos(body, 'snowflake_internal.migration_lock(') = 0 THEN format(E'\nBEGIN\n%sEND\n', body)
-                      ELSE format(E'\nDECLARE\n    former_timeout CONSTANT pg_catalog.text := pg_catalog.current_setting(''lock_timeout''::pg_catalog.text);\nBEGIN\n%s'
-                                  '    PERFORM pg_catalog.set_config(''lock_timeout''::pg_catalog.text, former_timeout, true);\nEND\n', body) END) AS block (text)
-$function$;
-CREATE FUNCTION snowflake_internal.migration_column_options(options text[])
-RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT array_agg(o.option ORDER BY o.place)
-    FROM unnest(options) WITH ORDINALITY AS o (option, place)
-    WHERE NOT starts_with(o.option, 'pg_')
-$function$;
-CREATE FUNCTION snowflake_internal.migration_uses_other_code(catalog regclass, original oid, counterpart oid)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH used AS MATERIALIZED (
-        SELECT d.objid, d.refclassid, coalesce(p.proname, o.oprname) AS name, coalesce(p.pronamespace, o.oprnamespace) AS schema
+    WITH dependent AS MATERIALIZED (
+        SELECT DISTINCT d.classid, d.objid
         FROM pg_depend AS d
-        LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
-        LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
-        WHERE d.classid = catalog AND d.objid IN (original, counterpart) AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
+        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = ANY (attributes)
+    ), indexed AS MATERIALIZED (
+        SELECT i.*, format('index %s', i.indexrelid::regclass) AS description, 'index' AS kind
+        FROM dependent AS d
+        JOIN pg_index AS i ON d.classid = 'pg_class'::regclass AND i.indexrelid = d.objid AND i.indrelid = relation
+        WHERE NOT i.indisexclusion AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        -- The columns are those of the constraint, or of expressions in its index.
+        SELECT i.*, format('exclusion constraint %I of %s', k.conname, relation), 'constraint'
+        FROM (SELECT DISTINCT CASE WHEN d.classid = 'pg_class'::regclass THEN d.objid ELSE k.conindid END AS index
+              FROM dependent AS d
+              LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'x'
+              WHERE d.classid = 'pg_class'::regclass OR k.oid IS NOT NULL) AS d
+        JOIN pg_index AS i ON i.indexrelid = d.index AND i.indisexclusion AND i.indrelid = relation
+        JOIN pg_constraint AS k ON k.conindid = i.indexrelid AND k.contype = 'x'
+        WHERE NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+    ), keys AS MATERIALIZED (
+        SELECT i.indexrelid, i.description, i.kind, k.place, k.attribute, pg_get_indexdef(i.indexrelid, k.place::integer, false) AS expression
+        FROM indexed AS i
+        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
+        WHERE k.place <= i.indnkeyatts
     )
-    SELECT EXISTS (SELECT FROM used AS u
-                   WHERE u.objid = counterpart
-                     AND NOT EXISTS (SELECT FROM used AS e
-                                     WHERE e.objid = original AND (e.refclassid, e.name, e.schema) = (u.refclassid, u.name, u.schema)))
-$function$;
-CREATE FUNCTION snowflake_internal.migration_may_become(role oid, other oid)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT pg_has_role(role, other, 'USAGE')
-       AND pg_has_role(role, other, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END)
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_publications(target regclass, column_name name)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ')
-    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-    JOIN pg_class AS c ON c.oid = f.relation
-    JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    JOIN pg_publication_tables AS p ON p.schemaname = n.nspname AND p.tablename = c.relname
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT EXISTS (
-        SELECT FROM pg_class AS c
-        JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = migration_lacks_statistics.column_name
-        WHERE c.oid = target AND a.attstattarget IS DISTINCT FROM 0
-          AND has_column_privilege(c.oid, a.attnum, 'SELECT') AND NOT row_security_active(c.oid)
-          AND NOT EXISTS (SELECT FROM pg_stats AS s
-                          WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname)
-          AND EXISTS (SELECT FROM snowflake_internal.migration_table_tree(target, a.attname) AS f
-                      JOIN pg_class AS m ON m.oid = f.relation
-                      -- -1 means unknown, as after some rewrites; 0 was counted.
-                      WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
-$function$;
-CREATE FUNCTION snowflake_internal.migration_statistics_targets(tables regclass[])
-RETURNS TABLE (relation regclass, statement text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT i.indrelid::regclass, format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s',
-                                        snowflake_internal.migration_name(i.indexrelid::regclass), a.attnum, a.attstattarget)
-    FROM pg_index AS i
-    JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attstattarget >= 0
-    WHERE i.indrelid = ANY (tables) AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+    SELECT format('check constraint %I of %s', k.conname, relation), 'constraint', pg_get_expr(k.conbin, k.conrelid)
+    FROM dependent AS d
+    JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'c' AND k.coninhcount = 0
   UNION ALL
-    SELECT x.stxrelid::regclass, format('ALTER STATISTICS %I.%I SET STATISTICS %s', n.nspname, x.stxname, x.stxstattarget)
-    FROM pg_statistic_ext AS x JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-    WHERE x.stxrelid = ANY (tables) AND x.stxstattarget >= 0
+    SELECT k.description, k.kind, k.expression FROM keys AS k WHERE k.attribute = 0
+  UNION ALL
+    SELECT i.description, i.kind, pg_get_expr(i.indpred, i.indrelid) FROM indexed AS i WHERE i.indpred IS NOT NULL
+  UNION ALL
+    SELECT k.description, k.kind, format('%1$s OPERATOR(%2$I.%3$s) %1$s', k.expression, n.nspname, o.oprname)
+    FROM keys AS k
+    JOIN pg_constraint AS c ON c.conindid = k.indexrelid AND c.contype = 'x'
+    JOIN pg_operator AS o ON o.oid = c.conexclop[k.place]
+    JOIN pg_namespace AS n ON n.oid = o.oprnamespace
+    WHERE k.attribute = 0 OR k.attribute = ANY (attributes)
+  UNION ALL
+    SELECT format('statistics object %I.%I', n.nspname, x.stxname), 'statistics object', e.expression
+    FROM dependent AS d
+    JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid
+    JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+    CROSS JOIN LATERAL unnest(pg_get_statisticsobjdef_expressions(x.oid)) AS e (expression)
 $function$;
-CREATE FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name)
-RETURNS boolean LANGUAGE sql STABLE
+CREATE FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[])
+RETURNS text LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT EXISTS (
-        SELECT FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-        -- Without statistics of the column itself, PostgreSQL has no extended ones either,
-        -- and ANALYZE warns of that.
-        JOIN pg_attribute AS t ON t.attrelid = f.relation AND t.attnum = f.attribute AND t.attstattarget IS DISTINCT FROM 0
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
-        WHERE d.classid = 'pg_statistic_ext'::regclass
-           OR d.classid = 'pg_class'::regclass
-              AND EXISTS (SELECT FROM pg_index AS i WHERE i.indexrelid = d.objid AND i.indrelid = f.relation AND i.indexprs IS NOT NULL))
-$function$;
-CREATE FUNCTION snowflake_internal.migration_run_all(
-    relations regclass[], statements text[], roles oid[] DEFAULT NULL, search_path text DEFAULT NULL
-)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
-        IF roles[i] IS NULL THEN
-            PERFORM snowflake_internal.migration_run(relations[i], statements[i],
-                CASE WHEN strpos(statements[i], ' SET DEFAULT ') = 0 THEN search_path END);
-        ELSE
-            PERFORM snowflake_internal.migration_run_as(roles[i], statements[i], NULL);
-        END IF;
-    END LOOP;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
 DECLARE
-    built record;
+    query text;
 BEGIN
-    IF current_setting('server_version_num')::integer < 170000 THEN
-        RETURN;
-    END IF;
-    FOR built IN
-        SELECT DISTINCT i.indexrelid, i.indexrelid::regclass AS index, f.relation,
-               format('SELECT ROW(%s) FROM ONLY %s LIMIT 10',
-                      concat_ws(', ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
-                      snowflake_internal.migration_name(f.relation)) AS query
+    SELECT format('SELECT %s FROM (SELECT %s FROM ONLY %s OFFSET 0) AS %I WHERE false',
+                  (SELECT string_agg(format('(%s)', e.expression), ', ') FROM unnest(expressions) AS e (expression)),
+                  string_agg(CASE WHEN a.attnum = ANY (attributes) THEN format('%1$I::pg_catalog.int8 AS %1$I', a.attname)
+                                  ELSE quote_ident(a.attname) END, ', '),
+                  snowflake_internal.migration_name(relation),
+                  (SELECT c.relname FROM pg_class AS c WHERE c.oid = relation))
+    INTO query
+    FROM pg_attribute AS a
+    WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped;
+    PERFORM snowflake_internal.migration_query(relation, query);
+    RETURN NULL;
+EXCEPTION
+    -- An owner who may not read the table may alter it.
+    WHEN insufficient_privilege THEN
+        RETURN NULL;
+    WHEN syntax_error_or_access_rule_violation THEN
+        RETURN sqlerrm;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[])
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    altered record;
+    expressions text[];
+    found_expression record;
+    message text;
+    reported text[] := '{}';
+BEGIN
+    FOR altered IN
+        SELECT f.relation, array_agg(DISTINCT f.attribute) AS attributes
         FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        JOIN pg_index AS i ON i.indrelid = f.relation AND num_nonnulls(i.indexprs, i.indpred) > 0
-        JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relkind = 'i'
         WHERE r.is_narrow
-          -- A rewrite builds all indexes, and the online way those that use the column.
-          AND (online IS NOT TRUE
-               OR EXISTS (SELECT FROM pg_depend AS u WHERE u.classid = 'pg_class'::regclass AND u.objid = i.indexrelid
-                            AND u.refclassid = 'pg_class'::regclass AND u.refobjid = f.relation AND u.refobjsubid = f.attribute))
-          -- Not where all functions are PostgreSQL's own.
-          AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
-                        AND d.refclassid = 'pg_proc'::regclass)
-        ORDER BY i.indexrelid
+        GROUP BY f.relation
+        ORDER BY f.relation::text
     LOOP
-        BEGIN
-            PERFORM snowflake_internal.migration_query(built.relation, built.query);
-        EXCEPTION WHEN undefined_function OR undefined_table OR undefined_object OR undefined_column OR invalid_schema_name THEN
-            RETURN QUERY SELECT
-                format('index %s uses a function that finds others by search_path (%s), and PostgreSQL builds indexes with a search path of its own',
-                       built.index, SQLERRM),
-                coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure, migration_index_function_obstacles.search_path), '; ' ORDER BY p.oid)
-                          FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
-                          WHERE d.classid = 'pg_class'::regclass AND d.objid = built.indexrelid AND d.refclassid = 'pg_proc'::regclass
-                            AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%')),
-                         'Set search_path for the function') || '.', '55000';
-        END;
+        -- Whole rows have another type in the query than in the table.
+        expressions := ARRAY(
+            SELECT DISTINCT e.expression
+            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
+            WHERE snowflake_internal.migration_rename_columns(e.expression, '{}'::name[], '{}'::name[]) IS NOT NULL);
+        CONTINUE WHEN expressions = '{}';
+        CONTINUE WHEN snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, expressions) IS NULL;
+        FOR found_expression IN
+            SELECT e.description, e.kind, e.expression
+            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
+            WHERE e.expression = ANY (expressions)
+            ORDER BY e.description
+        LOOP
+            message := snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, ARRAY[found_expression.expression]);
+            obstacle := format('%s cannot use a bigint column: %s', found_expression.description, message);
+            IF message IS NOT NULL AND obstacle <> ALL (reported) THEN
+                reported := reported || obstacle;
+                remedy := format('Create the function or operator with bigint parameters, which accept integers too. Then create the %s again, so that it uses that one.',
+                                 found_expression.kind);
+                sqlstate_code := '55000';
+                RETURN NEXT;
+            END IF;
+        END LOOP;
     END LOOP;
+    RETURN QUERY
+        SELECT DISTINCT format('foreign key %I of %s depends on unique index %s, which includes column %I',
+                               k.conname, k.conrelid::regclass, i.indexrelid::regclass, a.attname),
+               format('In one transaction: drop the foreign key, replace the index (or its constraint) by one without INCLUDE (%I), and add the foreign key again.', a.attname),
+               '55000'
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS n ON n.attrelid = r.relation AND n.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, n.attname) AS f
+        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
+        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indnatts > i.indnkeyatts
+        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS key (attribute, place)
+        JOIN pg_constraint AS k ON k.contype = 'f' AND k.conindid = i.indexrelid AND k.conparentid = 0
+        WHERE r.is_narrow AND key.attribute = f.attribute AND key.place > i.indnkeyatts;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
+RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH part AS (
+        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+        WHERE r.is_narrow
+        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
+    )
+    SELECT p.relation, sum(CASE p.relkind WHEN 'p' THEN 1 ELSE 5 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
+               + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
+                  FROM pg_index AS i WHERE i.indrelid = p.part)
+               + (SELECT 3 * count(*) FROM pg_constraint AS k
+                  WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
+                                             OR k.confrelid = p.part AND k.confkey && p.attributes))
+               -- Tables have such constraints since PostgreSQL 18.
+               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
+    FROM part AS p
+    GROUP BY p.relation
+$function$;
+CREATE FUNCTION snowflake_internal.migration_lock_slots()
+RETURNS bigint LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    -- From PostgreSQL 18 on, autovacuum_worker_slots; and 2 more processes.
+    SELECT current_setting('max_connections')::bigint + current_setting('max_worker_processes')::bigint
+           + current_setting('max_wal_senders')::bigint + current_setting('max_prepared_transactions')::bigint
+           + coalesce(current_setting('autovacuum_worker_slots', true)::bigint + 1, current_setting('autovacuum_max_workers')::bigint) + 1
+$function$;
+CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
+           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
+                  ceil(needed::numeric / s.slots)), '55000'
+    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
+                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
+    WHERE needed > 1.7 * s.slots * s.per_transaction + 520
+$function$;
+CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    too_many record;
+BEGIN
+    SELECT o.* INTO too_many
+    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
+    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
+    IF FOUND THEN
+        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
+            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
+                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
+    END IF;
 END
 $function$;
 CREATE FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[])
@@ -1366,6 +1333,571 @@ AS $function$
     FROM numbered AS n
     WHERE n.place <= 20
     GROUP BY n.target, n.total
+$function$;
+CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
+RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH RECURSIVE tree (oid) AS (
+        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
+      UNION
+        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
+    ), trigger_function AS MATERIALIZED (
+        SELECT DISTINCT g.tgfoid AS oid FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
+    ), compiled AS MATERIALIZED (
+        SELECT p.oid, lower(p.prosrc) AS source
+        FROM pg_proc AS p
+        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
+        WHERE NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    )
+    SELECT p.oid::regprocedure, t.oid IS NOT NULL
+    FROM compiled AS p
+    LEFT JOIN trigger_function AS t ON t.oid = p.oid
+    -- Part of another name too: to alter too many functions has no effect.
+    WHERE t.oid IS NOT NULL
+       OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (relations) AND strpos(p.source, lower(c.relname)) > 0)
+$function$;
+CREATE FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- The caller has the rights of the owners of all tables that have changed.
+    relations CONSTANT regclass[] := ARRAY(
+        SELECT DISTINCT r.relation FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
+    compiled record;
+    left_out text[] := '{}';
+BEGIN
+    FOR compiled IN
+        SELECT f.function, f.is_trigger, p.proowner, p.procost, p.prokind, p.prosecdef
+        FROM snowflake_internal.migration_compiled_functions(relations) AS f
+        JOIN pg_proc AS p ON p.oid = f.function
+        ORDER BY f.function::text
+    LOOP
+        IF pg_has_role(compiled.proowner, 'USAGE') AND pg_has_role(compiled.proowner, 'MEMBER') THEN
+            BEGIN
+                PERFORM snowflake_internal.migration_run_as(compiled.proowner,
+                    CASE compiled.prokind
+                        WHEN 'p' THEN format('ALTER PROCEDURE %s SECURITY %s', compiled.function,
+                                             CASE WHEN compiled.prosecdef THEN 'DEFINER' ELSE 'INVOKER' END)
+                        ELSE format('ALTER FUNCTION %s COST %s', compiled.function, compiled.procost) END, text '');
+                CONTINUE;
+            EXCEPTION WHEN OTHERS THEN
+                NULL;  -- For example altered or dropped at the same time.
+            END;
+        END IF;
+        -- Any role can create a function whose source contains a name.
+        IF compiled.is_trigger THEN
+            left_out := left_out || compiled.function::text;
+        END IF;
+    END LOOP;
+    IF left_out <> '{}' THEN
+        RAISE WARNING 'sessions that have fired these trigger functions have to reconnect: %', array_to_string(left_out, ', ')
+            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function.',
+                  HINT = 'Altering a function as its owner, for example its COST, makes all sessions compile it again.';
+    END IF;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    built record;
+BEGIN
+    IF current_setting('server_version_num')::integer < 170000 THEN
+        RETURN;
+    END IF;
+    FOR built IN
+        SELECT DISTINCT i.indexrelid, i.indexrelid::regclass AS index, f.relation,
+               format('SELECT ROW(%s) FROM ONLY %s LIMIT 10',
+                      concat_ws(', ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
+                      snowflake_internal.migration_name(f.relation)) AS query
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        JOIN pg_index AS i ON i.indrelid = f.relation AND num_nonnulls(i.indexprs, i.indpred) > 0
+        JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relkind = 'i'
+        WHERE r.is_narrow
+          -- A rewrite builds all indexes, and the online way those that use the column.
+          AND (online IS NOT TRUE
+               OR EXISTS (SELECT FROM pg_depend AS u WHERE u.classid = 'pg_class'::regclass AND u.objid = i.indexrelid
+                            AND u.refclassid = 'pg_class'::regclass AND u.refobjid = f.relation AND u.refobjsubid = f.attribute))
+          -- Not where all functions are PostgreSQL's own.
+          AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+                        AND d.refclassid = 'pg_proc'::regclass)
+        ORDER BY i.indexrelid
+    LOOP
+        BEGIN
+            PERFORM snowflake_internal.migration_query(built.relation, built.query);
+        EXCEPTION WHEN undefined_function OR undefined_table OR undefined_object OR undefined_column OR invalid_schema_name THEN
+            RETURN QUERY SELECT
+                format('index %s uses a function that finds others by search_path (%s), and PostgreSQL builds indexes with a search path of its own',
+                       built.index, SQLERRM),
+                coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure, migration_index_function_obstacles.search_path), '; ' ORDER BY p.oid)
+                          FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
+                          WHERE d.classid = 'pg_class'::regclass AND d.objid = built.indexrelid AND d.refclassid = 'pg_proc'::regclass
+                            AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%')),
+                         'Set search_path for the function') || '.', '55000';
+        END;
+    END LOOP;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_row_type_users(relations regclass[])
+RETURNS TABLE (kind text, rank integer, relation regclass, type oid, class oid, object oid, description text, expression text, remedy text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE row_type (relation, oid) AS (
+        -- The types that contain rows of these tables: arrays, domains, ranges, composites.
+        SELECT c.oid::regclass, c.reltype FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.reltype <> 0
+      UNION
+        SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
+        FROM row_type AS t
+        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
+        LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
+        WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
+    ), reference AS MATERIALIZED (
+        SELECT t.relation, t.oid AS type, d.classid, d.objid, d.objsubid, count(*) AS times
+        FROM row_type AS t
+        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid AND d.deptype = 'n'
+        GROUP BY t.relation, t.oid, d.classid, d.objid, d.objsubid
+    ), used (rank, relation, type, class, object, description, expression, remedy) AS (
+        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object('pg_class'::regclass, w.ev_class, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
+               'Drop it, and create it again after the column is widened: pg_dump --schema-only shows its definition and privileges.'
+        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename = '_RETURN'
+        WHERE r.classid = 'pg_rewrite'::regclass
+      UNION ALL
+        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, w.oid, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename <> '_RETURN'
+        WHERE r.classid = 'pg_rewrite'::regclass
+      UNION ALL
+        SELECT 2, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.polqual::text, p.polwithcheck::text),
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_policy AS p ON p.oid = r.objid WHERE r.classid = 'pg_policy'::regclass
+      UNION ALL
+        -- A function depends on a type once for its arguments and its result,
+        -- which are allowed, and once more for each of its expressions.
+        SELECT 3, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.proargdefaults::text, p.prosqlbody::text),
+               CASE WHEN p.prosqlbody IS NULL THEN 'Create it again without the default of its parameter until the column is widened.'
+                    ELSE 'Drop it and create it again after the column is widened, or give it a body in a string and no such default of a parameter.' END
+        FROM reference AS r JOIN pg_proc AS p ON p.oid = r.objid
+        WHERE r.classid = 'pg_proc'::regclass
+          AND r.times > CASE WHEN r.type = p.prorettype OR r.type = ANY (p.proargtypes::oid[]) OR r.type = ANY (p.proallargtypes) THEN 1 ELSE 0 END
+      UNION ALL
+        -- Partitions have copies of their parent's triggers, indexes and constraints.
+        SELECT 4, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, t.oid, 0), t.tgqual::text,
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_trigger AS t ON t.oid = r.objid AND t.tgparentid = 0
+        WHERE r.classid = 'pg_trigger'::regclass
+      UNION ALL
+        SELECT 5, r.relation, r.type, r.classid, r.objid,
+               CASE WHEN k.contypid = 0 THEN pg_describe_object(r.classid, k.oid, 0)
+                    ELSE format('constraint %I of domain %s', k.conname, k.contypid::regtype) END,
+               k.conbin::text, 'Drop it, and add it again after the column is widened.'
+        FROM reference AS r JOIN pg_constraint AS k ON k.oid = r.objid AND (k.conislocal OR k.contypid <> 0)
+        WHERE r.classid = 'pg_constraint'::regclass
+      UNION ALL
+        SELECT 6, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, e.oid, 0), e.adbin::text,
+               CASE WHEN a.attgenerated = ''
+                    THEN format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT until the column is widened.', e.adrelid::regclass, a.attname)
+                    ELSE 'Drop that column, and add it again after the column is widened.' END
+        FROM reference AS r JOIN pg_attrdef AS e ON e.oid = r.objid
+        JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
+        WHERE r.classid = 'pg_attrdef'::regclass
+      UNION ALL
+        SELECT 7, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, i.indexrelid, 0), concat(i.indexprs::text, i.indpred::text),
+               CASE WHEN EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
+                    THEN 'Drop its constraint, and add it again after the column is widened.'
+                    ELSE 'Drop it, and create it again after the column is widened.' END
+        FROM reference AS r JOIN pg_index AS i ON i.indexrelid = r.objid
+        WHERE r.classid = 'pg_class'::regclass AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        SELECT 8, r.relation, r.type, r.classid, r.objid, format('the partition key of %s', p.partrelid::regclass), p.partexprs::text,
+               'The partition key cannot be changed: copy the rows to a new table without it.'
+        FROM reference AS r JOIN pg_partitioned_table AS p ON p.partrelid = r.objid
+        WHERE r.classid = 'pg_class'::regclass AND r.objsubid = 0
+      UNION ALL
+        SELECT 9, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, x.oid, 0), x.stxexprs::text,
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_statistic_ext AS x ON x.oid = r.objid WHERE r.classid = 'pg_statistic_ext'::regclass
+      UNION ALL
+        -- As a function, a domain may use the type as its base and in its default.
+        SELECT 10, r.relation, r.type, r.classid, r.objid, format('the default of domain %s', y.oid::regtype), y.typdefaultbin::text,
+               format('ALTER DOMAIN %s DROP DEFAULT until the column is widened.', y.oid::regtype)
+        FROM reference AS r JOIN pg_type AS y ON y.oid = r.objid AND y.typtype = 'd' AND y.typdefaultbin IS NOT NULL
+        WHERE r.classid = 'pg_type'::regclass AND r.times > CASE WHEN y.typbasetype = r.type THEN 1 ELSE 0 END
+    )
+    SELECT 'column', 0, r.relation, r.type, r.classid, r.objid, format('column %I of %s', a.attname, a.attrelid::regclass), NULL,
+           'Give that column another type, or drop it, until the column is widened.'
+    FROM reference AS r
+    JOIN pg_class AS c ON c.oid = r.objid AND c.relkind IN ('r', 'p', 'm', 'f')
+    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = r.objsubid AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE r.classid = 'pg_class'::regclass
+  UNION ALL
+    SELECT 'expression', u.* FROM used AS u
+$function$;
+CREATE FUNCTION snowflake_internal.migration_row_type_obstacles(
+    relations regclass[], online boolean DEFAULT false, recreated regclass[] DEFAULT '{}'
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH server AS MATERIALIZED (
+        SELECT current_setting('composite_type_mismatch', true) IS NOT NULL AS checks_expressions
+    ), found AS (
+        SELECT DISTINCT u.rank, format('%s uses the row type of %s', u.description, u.relation) AS obstacle, u.remedy
+        FROM server CROSS JOIN snowflake_internal.migration_row_type_users(relations) AS u
+        WHERE CASE WHEN u.kind = 'column'
+                   -- Earlier minor releases do not look at foreign tables.
+                   THEN server.checks_expressions OR online
+                        OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = u.object AND c.relkind = 'f')
+                   ELSE server.checks_expressions AND NOT online AND u.class <> ALL (recreated::oid[]) END
+      UNION ALL
+        -- ROW(...) and constants: their values are those of the columns in order.
+        SELECT DISTINCT u.rank, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy
+        FROM snowflake_internal.migration_row_type_users(relations) AS u
+        WHERE online AND u.kind = 'expression'
+          AND u.expression ~ format(':row_typeid %1$s |:consttype %1$s [^{}]*:constisnull false', u.type)
+    )
+    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
+$function$;
+CREATE FUNCTION snowflake_internal.migration_short_wait()
+RETURNS integer LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
+                                                  ELSE nullif(s.setting::integer, 0) END)))
+    FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout')
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz)
+RETURNS timestamptz LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    time_limit CONSTANT interval := snowflake_internal.migration_lock_time_limit();
+    wanted text;
+    holders text;
+BEGIN
+    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
+        RETURN told;
+    END IF;
+    SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
+    FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
+    -- A prepared transaction has no process, but a lock on its transaction ID.
+    SELECT concat_ws(' and ', 'processes ' || string_agg(DISTINCT l.pid::text, ', '),
+                     'prepared transactions ' || string_agg(DISTINCT quote_literal(p.gid), ', '))
+    INTO holders
+    FROM pg_locks AS l
+    LEFT JOIN pg_locks AS x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.granted
+                           AND x.virtualtransaction = l.virtualtransaction
+    LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid
+    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
+      AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+      AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
+    holders := nullif(holders, '');
+    IF clock_timestamp() - begun > time_limit THEN
+        RAISE EXCEPTION 'could not lock % within %', wanted, time_limit
+            USING ERRCODE = 'lock_not_available',
+                  DETAIL = coalesce('Held by ' || holders || '.', 'Other transactions kept locking it.'),
+                  HINT = 'See pg_stat_activity for what they are doing'
+                         || CASE WHEN holders LIKE '%prepared transactions %'
+                                 THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
+                         || '. Run it again when they have ended.';
+    END IF;
+    RAISE NOTICE 'waiting for a lock on %', wanted
+        USING DETAIL = coalesce('Held by ' || holders || '.', 'No process holds it at this moment.');
+    RETURN clock_timestamp();
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- The longest time of one attempt for all tables together.
+    longest_wait CONSTANT integer := snowflake_internal.migration_short_wait();
+    wanted CONSTANT regclass[] := ARRAY(
+        SELECT r.relation
+        FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
+        ORDER BY r.relation::oid);
+    started_at CONSTANT timestamptz := clock_timestamp();
+    last_notice_at timestamptz := started_at;
+    attempt_started_at timestamptz;
+    pause double precision := 0.25;
+    table_to_lock regclass;
+BEGIN
+    IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
+        RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
+    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        -- The checks under the lock have to see the present state.
+        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
+                  HINT = 'SET default_transaction_isolation = ''read committed''.';
+    END IF;
+    LOOP
+        BEGIN
+            attempt_started_at := clock_timestamp();
+            FOREACH table_to_lock IN ARRAY wanted LOOP
+                PERFORM set_config('lock_timeout', greatest(1,
+                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - attempt_started_at)))::integer::text, true);
+                PERFORM snowflake_internal.migration_lock_table(table_to_lock, mode);
+            END LOOP;
+            PERFORM set_config('lock_timeout', longest_wait::text, true);
+            RETURN;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            NULL;
+        END;
+        last_notice_at := snowflake_internal.migration_lock_missed(relations, mode, started_at, last_notice_at);
+        PERFORM pg_sleep(pause * (0.5 + random()));
+        pause := least(pause * 1.5, 2);
+    END LOOP;
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_require_owner(target regclass)
+RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    relation pg_class;
+BEGIN
+    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
+    IF NOT FOUND OR NOT pg_has_role(current_user, relation.relowner, 'USAGE') THEN
+        RAISE EXCEPTION 'must be owner of table %', coalesce(relation.relname, target::oid::text)
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
+RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT coalesce(k.kind, 'none'), format_type(a.atttypid, a.atttypmod), pg_get_expr(f.adbin, f.adrelid), k.sequence::regclass
+    FROM pg_attribute AS a
+    LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
+    LEFT JOIN LATERAL (
+        SELECT s.kind, s.sequence FROM snowflake_internal.sequence_columns AS s
+        WHERE s.relation = a.attrelid AND s.attribute = a.attnum
+        ORDER BY s.sequence
+        LIMIT 1
+    ) AS k ON true
+    WHERE a.attrelid = target AND a.attname = migration_source.column_name
+$function$;
+CREATE FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name)
+RETURNS regclass LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT s.oid::regclass
+    FROM pg_attribute AS a
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
+                       AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+    JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
+    WHERE a.attrelid = target AND a.attname = migration_owned_sequence.column_name
+    ORDER BY s.oid
+    LIMIT 1
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM snowflake_internal.migration_origin(target, column_name) AS o
+        CROSS JOIN LATERAL snowflake_internal.migration_source(o.target, o.column_name) AS s
+        LEFT JOIN pg_class AS c ON c.oid = s.sequence
+        LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE o.target IS NOT NULL AND o.reverted_at IS NULL
+          AND (o.kind, o.default_expression, o.sequence_schema, o.sequence_name)
+              IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    key_column CONSTANT name := snowflake_internal.migration_column(target, column_name);
+    first CONSTANT bigint := snowflake_internal.migration_first_id();
+    -- No ID is older than this extension. Rows replicated from other servers have
+    -- snowflake IDs too. 0 if the layout's epoch is later.
+    oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
+    origin snowflake_internal.origins;
+    first_ever bigint;
+    source record;
+    -- Whether the table's owner owns the sequence.
+    is_own boolean;
+    last_taken bigint;
+    recorded_value bigint;
+    next_value bigint;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    -- One session at a time; rows can still be written. Child tables are not
+    -- locked, because only their defaults are read.
+    PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
+    IF snowflake_internal.migration_is_switched(target, key_column) THEN
+        RETURN;
+    END IF;
+    SELECT s.* INTO source FROM snowflake_internal.migration_source(target, key_column) AS s;
+    is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
+                      WHERE c.oid = source.sequence AND t.oid = target);
+    IF source.sequence IS NOT NULL THEN
+        -- An unused sequence may have been set to the first value that it is to return.
+        SELECT CASE WHEN s.is_called THEN s.last_value END,
+               CASE WHEN s.is_called AND is_own THEN s.last_value END,
+               CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
+        INTO last_taken, recorded_value, next_value
+        FROM snowflake_internal.migration_sequence_state(source.sequence, target) AS s;
+    END IF;
+
+    origin := snowflake_internal.migration_origin(target, key_column);
+    IF snowflake_internal.migration_is_recorded(target, key_column) THEN
+        origin.first_id := first;
+        origin.sequence_last_value := recorded_value;
+        origin.sequence_options := origin.sequence_options || jsonb_build_object('next', next_value);
+        PERFORM snowflake_internal.migration_keep_origin(origin);
+        RETURN;
+    END IF;
+
+    first_ever := origin.first_id_ever;
+    SELECT target, key_column, source.kind, source.data_type, source.expression, n.nspname, c.relname,
+           CASE WHEN s.seqrelid IS NOT NULL THEN
+               jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
+                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', next_value) END,
+           recorded_value,
+           (SELECT jsonb_agg(jsonb_build_object('grantee', CASE a.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(a.grantee) END,
+                                                'privilege', a.privilege_type, 'grantable', a.is_grantable))
+            FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
+           obj_description(c.oid, 'pg_class'),
+           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
+            FROM snowflake_internal.migration_table_tree(target, key_column) AS f
+            JOIN pg_class AS fc ON fc.oid = f.relation
+            JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
+            LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
+            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM source.expression),
+           coalesce(first_ever, CASE WHEN oldest > coalesce(last_taken, 0) THEN least(oldest, first) ELSE first END), first,
+           now(), NULL::timestamptz
+    INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
+         origin.sequence_schema, origin.sequence_name, origin.sequence_options, origin.sequence_last_value,
+         origin.sequence_privileges, origin.sequence_comment, origin.child_defaults,
+         origin.first_id_ever, origin.first_id, origin.remembered_at, origin.reverted_at
+    FROM (SELECT) AS one_row
+    LEFT JOIN pg_class AS c ON c.oid = source.sequence
+    LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
+    PERFORM snowflake_internal.migration_keep_origin(origin);
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    origin snowflake_internal.origins;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    IF snowflake_internal.migration_is_switched(target, column_name) THEN
+        RAISE EXCEPTION 'column "%" still has snowflake_nextval() as its default', column_name
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
+    END IF;
+    origin := snowflake_internal.migration_origin(target, column_name);
+    IF origin.target IS NOT NULL THEN
+        origin.reverted_at := now();
+        PERFORM snowflake_internal.migration_keep_origin(origin);
+    END IF;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name)
+RETURNS TABLE (relation regclass, is_indexed boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT f.relation,
+           EXISTS (SELECT FROM pg_index AS i
+                   JOIN pg_class AS x ON x.oid = i.indexrelid
+                   JOIN pg_am AS m ON m.oid = x.relam AND m.amname = 'btree'
+                   JOIN pg_opclass AS o ON o.oid = i.indclass[0] AND o.opcdefault
+                   WHERE i.indrelid = f.relation AND i.indkey[0] = f.attribute AND i.indisvalid AND i.indpred IS NULL)
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind <> 'p'
+$function$;
+CREATE FUNCTION snowflake_internal.migration_extreme_id(
+    target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text
+) RETURNS bigint LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    indexed regclass[];
+    is_complete boolean;
+    relation regclass;
+    found bigint;
+    extreme bigint;
+BEGIN
+    IF aggregate IS NULL OR aggregate NOT IN ('max', 'min') THEN
+        RAISE EXCEPTION 'invalid aggregate: "%"', aggregate USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF indexed_only THEN
+        SELECT array_agg(i.relation) FILTER (WHERE i.is_indexed), bool_and(i.is_indexed) INTO indexed, is_complete
+        FROM snowflake_internal.migration_id_indexes(target, column_name) AS i;
+    END IF;
+    IF coalesce(is_complete, true) THEN
+        RETURN (snowflake_internal.migration_query(target, format('SELECT pg_catalog.%s(%I) FROM %s WHERE %s', aggregate, column_name,
+            snowflake_internal.migration_name(target), condition), search_path))[1]::bigint;
+    END IF;
+    FOREACH relation IN ARRAY coalesce(indexed, '{}') LOOP
+        found := (snowflake_internal.migration_query(relation, format('SELECT pg_catalog.%s(%I) FROM ONLY %s WHERE %s', aggregate, column_name,
+            snowflake_internal.migration_name(relation), condition), search_path))[1]::bigint;
+        extreme := CASE aggregate WHEN 'max' THEN greatest(extreme, found) ELSE least(extreme, found) END;
+    END LOOP;
+    RETURN extreme;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_row_obstacles(
+    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    first CONSTANT bigint := snowflake_internal.migration_first_id();
+    highest bigint;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_attribute AS a
+                   WHERE a.attrelid = target AND a.attname = migration_row_obstacles.column_name
+                     AND snowflake_internal.migration_base_type(a.atttypid) = 'int8'::regtype)
+    THEN
+        RETURN;
+    END IF;
+    highest := snowflake_internal.migration_extreme_id(target, column_name, text 'max', text 'true', is_locked, search_path);
+    IF highest >= first THEN
+        RETURN QUERY SELECT
+            format('%s has IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
+                   target, highest, first),
+            'New IDs could equal existing ones. If these rows have just been replicated from another server, run it again. Otherwise give them smaller IDs, or use a layout with an earlier epoch.', '55000';
+    ELSIF is_locked AND EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(target, column_name) AS i WHERE NOT i.is_indexed) THEN
+        RETURN QUERY
+            SELECT format('sequence %s has reached %s, but snowflake IDs would begin at %s', s.sequence, q.last_value, first),
+                   'Set it below the first snowflake ID (setval), and run it again.', '55000'
+            FROM snowflake_internal.migration_source(target, column_name) AS s
+            CROSS JOIN LATERAL snowflake_internal.migration_sequence_state(s.sequence, target) AS q
+            WHERE s.sequence IS NOT NULL AND q.last_value >= first;
+    END IF;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_check_rows(
+    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
+) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    obstacles text;
+BEGIN
+    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
+    FROM snowflake_internal.migration_row_obstacles(target, column_name, search_path, is_locked) AS o;
+    IF obstacles IS NOT NULL THEN
+        RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
+                  HINT = 'Nothing was changed by this statement.';
+    END IF;
+END
 $function$;
 CREATE FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[])
 RETURNS TABLE (foreign_key oid, relation regclass, trigger_name name, function_oid oid, state text, is_copy boolean) LANGUAGE sql STABLE
@@ -1495,6 +2027,125 @@ BEGIN
             RETURN QUERY SELECT
                 format('rows of %s violate foreign key %I, whose triggers are disabled', checked.relation, checked.conname),
                 format('Delete or correct them, or drop the foreign key and add it again NOT VALID afterwards. This shows them: %s.', query), '55000';
+        END IF;
+    END LOOP;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.migration_path_argument()
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT 'pg_catalog.current_setting(''search_path''::pg_catalog.text)'
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_do_block(body text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN strpos(block.text, '$do$') = 0 THEN format(E'DO $do$%s$do$', block.text)
+                ELSE format('DO %L', block.text) END
+    FROM (SELECT CASE WHEN strpos(body, 'snowflake_internal.migration_lock(') = 0 THEN format(E'\nBEGIN\n%sEND\n', body)
+                      ELSE format(E'\nDECLARE\n    former_timeout CONSTANT pg_catalog.text := pg_catalog.current_setting(''lock_timeout''::pg_catalog.text);\nBEGIN\n%s'
+                                  '    PERFORM pg_catalog.set_config(''lock_timeout''::pg_catalog.text, former_timeout, true);\nEND\n', body) END) AS block (text)
+$function$;
+CREATE FUNCTION snowflake_internal.migration_column_options(options text[])
+RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT array_agg(o.option ORDER BY o.place)
+    FROM unnest(options) WITH ORDINALITY AS o (option, place)
+    WHERE NOT starts_with(o.option, 'pg_')
+$function$;
+CREATE FUNCTION snowflake_internal.migration_uses_other_code(catalog regclass, original oid, counterpart oid)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH used AS MATERIALIZED (
+        SELECT d.objid, d.refclassid, coalesce(p.proname, o.oprname) AS name, coalesce(p.pronamespace, o.oprnamespace) AS schema
+        FROM pg_depend AS d
+        LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
+        LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+        WHERE d.classid = catalog AND d.objid IN (original, counterpart) AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
+    )
+    SELECT EXISTS (SELECT FROM used AS u
+                   WHERE u.objid = counterpart
+                     AND NOT EXISTS (SELECT FROM used AS e
+                                     WHERE e.objid = original AND (e.refclassid, e.name, e.schema) = (u.refclassid, u.name, u.schema)))
+$function$;
+CREATE FUNCTION snowflake_internal.migration_may_become(role oid, other oid)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT pg_has_role(role, other, 'USAGE')
+       AND pg_has_role(role, other, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END)
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_publications(target regclass, column_name name)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ')
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    JOIN pg_class AS c ON c.oid = f.relation
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    JOIN pg_publication_tables AS p ON p.schemaname = n.nspname AND p.tablename = c.relname
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM pg_class AS c
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = migration_lacks_statistics.column_name
+        WHERE c.oid = target AND a.attstattarget IS DISTINCT FROM 0
+          AND has_column_privilege(c.oid, a.attnum, 'SELECT') AND NOT row_security_active(c.oid)
+          AND NOT EXISTS (SELECT FROM pg_stats AS s
+                          WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname)
+          AND EXISTS (SELECT FROM snowflake_internal.migration_table_tree(target, a.attname) AS f
+                      JOIN pg_class AS m ON m.oid = f.relation
+                      -- -1 means unknown, as after some rewrites; 0 was counted.
+                      WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
+$function$;
+CREATE FUNCTION snowflake_internal.migration_statistics_targets(tables regclass[])
+RETURNS TABLE (relation regclass, statement text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT i.indrelid::regclass, format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s',
+                                        snowflake_internal.migration_name(i.indexrelid::regclass), a.attnum, a.attstattarget)
+    FROM pg_index AS i
+    JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attstattarget >= 0
+    WHERE i.indrelid = ANY (tables) AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+  UNION ALL
+    SELECT x.stxrelid::regclass, format('ALTER STATISTICS %I.%I SET STATISTICS %s', n.nspname, x.stxname, x.stxstattarget)
+    FROM pg_statistic_ext AS x JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+    WHERE x.stxrelid = ANY (tables) AND x.stxstattarget >= 0
+$function$;
+CREATE FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+        -- Without statistics of the column itself, PostgreSQL has no extended ones either,
+        -- and ANALYZE warns of that.
+        JOIN pg_attribute AS t ON t.attrelid = f.relation AND t.attnum = f.attribute AND t.attstattarget IS DISTINCT FROM 0
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
+        WHERE d.classid = 'pg_statistic_ext'::regclass
+           OR d.classid = 'pg_class'::regclass
+              AND EXISTS (SELECT FROM pg_index AS i WHERE i.indexrelid = d.objid AND i.indrelid = f.relation AND i.indexprs IS NOT NULL))
+$function$;
+CREATE FUNCTION snowflake_internal.migration_run_all(
+    relations regclass[], statements text[], roles oid[] DEFAULT NULL, search_path text DEFAULT NULL
+)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
+        IF roles[i] IS NULL THEN
+            PERFORM snowflake_internal.migration_run(relations[i], statements[i],
+                CASE WHEN strpos(statements[i], ' SET DEFAULT ') = 0 THEN search_path END);
+        ELSE
+            PERFORM snowflake_internal.migration_run_as(roles[i], statements[i], NULL);
         END IF;
     END LOOP;
 END
@@ -1968,276 +2619,6 @@ AS $function$
     LEFT JOIN pg_rewrite AS w ON d.kind = 'rule' AND w.oid = d.object
     LEFT JOIN pg_trigger AS t ON d.class = 'pg_trigger'::regclass AND t.oid = d.object
 $function$;
-CREATE FUNCTION snowflake_internal.migration_row_type_users(relations regclass[])
-RETURNS TABLE (kind text, rank integer, relation regclass, type oid, class oid, object oid, description text, expression text, remedy text)
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH RECURSIVE row_type (relation, oid) AS (
-        -- The types that contain rows of these tables: arrays, domains, ranges, composites.
-        SELECT c.oid::regclass, c.reltype FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.reltype <> 0
-      UNION
-        SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
-        FROM row_type AS t
-        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
-        LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
-        WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
-    ), reference AS MATERIALIZED (
-        SELECT t.relation, t.oid AS type, d.classid, d.objid, d.objsubid, count(*) AS times
-        FROM row_type AS t
-        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid AND d.deptype = 'n'
-        GROUP BY t.relation, t.oid, d.classid, d.objid, d.objsubid
-    ), used (rank, relation, type, class, object, description, expression, remedy) AS (
-        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object('pg_class'::regclass, w.ev_class, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
-               'Drop it, and create it again after the column is widened: pg_dump --schema-only shows its definition and privileges.'
-        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename = '_RETURN'
-        WHERE r.classid = 'pg_rewrite'::regclass
-      UNION ALL
-        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, w.oid, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename <> '_RETURN'
-        WHERE r.classid = 'pg_rewrite'::regclass
-      UNION ALL
-        SELECT 2, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.polqual::text, p.polwithcheck::text),
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_policy AS p ON p.oid = r.objid WHERE r.classid = 'pg_policy'::regclass
-      UNION ALL
-        -- A function depends on a type once for its arguments and its result,
-        -- which are allowed, and once more for each of its expressions.
-        SELECT 3, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.proargdefaults::text, p.prosqlbody::text),
-               CASE WHEN p.prosqlbody IS NULL THEN 'Create it again without the default of its parameter until the column is widened.'
-                    ELSE 'Drop it and create it again after the column is widened, or give it a body in a string and no such default of a parameter.' END
-        FROM reference AS r JOIN pg_proc AS p ON p.oid = r.objid
-        WHERE r.classid = 'pg_proc'::regclass
-          AND r.times > CASE WHEN r.type = p.prorettype OR r.type = ANY (p.proargtypes::oid[]) OR r.type = ANY (p.proallargtypes) THEN 1 ELSE 0 END
-      UNION ALL
-        -- Partitions have copies of their parent's triggers, indexes and constraints.
-        SELECT 4, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, t.oid, 0), t.tgqual::text,
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_trigger AS t ON t.oid = r.objid AND t.tgparentid = 0
-        WHERE r.classid = 'pg_trigger'::regclass
-      UNION ALL
-        SELECT 5, r.relation, r.type, r.classid, r.objid,
-               CASE WHEN k.contypid = 0 THEN pg_describe_object(r.classid, k.oid, 0)
-                    ELSE format('constraint %I of domain %s', k.conname, k.contypid::regtype) END,
-               k.conbin::text, 'Drop it, and add it again after the column is widened.'
-        FROM reference AS r JOIN pg_constraint AS k ON k.oid = r.objid AND (k.conislocal OR k.contypid <> 0)
-        WHERE r.classid = 'pg_constraint'::regclass
-      UNION ALL
-        SELECT 6, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, e.oid, 0), e.adbin::text,
-               CASE WHEN a.attgenerated = ''
-                    THEN format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT until the column is widened.', e.adrelid::regclass, a.attname)
-                    ELSE 'Drop that column, and add it again after the column is widened.' END
-        FROM reference AS r JOIN pg_attrdef AS e ON e.oid = r.objid
-        JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
-        WHERE r.classid = 'pg_attrdef'::regclass
-      UNION ALL
-        SELECT 7, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, i.indexrelid, 0), concat(i.indexprs::text, i.indpred::text),
-               CASE WHEN EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
-                    THEN 'Drop its constraint, and add it again after the column is widened.'
-                    ELSE 'Drop it, and create it again after the column is widened.' END
-        FROM reference AS r JOIN pg_index AS i ON i.indexrelid = r.objid
-        WHERE r.classid = 'pg_class'::regclass AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-      UNION ALL
-        SELECT 8, r.relation, r.type, r.classid, r.objid, format('the partition key of %s', p.partrelid::regclass), p.partexprs::text,
-               'The partition key cannot be changed: copy the rows to a new table without it.'
-        FROM reference AS r JOIN pg_partitioned_table AS p ON p.partrelid = r.objid
-        WHERE r.classid = 'pg_class'::regclass AND r.objsubid = 0
-      UNION ALL
-        SELECT 9, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, x.oid, 0), x.stxexprs::text,
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_statistic_ext AS x ON x.oid = r.objid WHERE r.classid = 'pg_statistic_ext'::regclass
-      UNION ALL
-        -- As a function, a domain may use the type as its base and in its default.
-        SELECT 10, r.relation, r.type, r.classid, r.objid, format('the default of domain %s', y.oid::regtype), y.typdefaultbin::text,
-               format('ALTER DOMAIN %s DROP DEFAULT until the column is widened.', y.oid::regtype)
-        FROM reference AS r JOIN pg_type AS y ON y.oid = r.objid AND y.typtype = 'd' AND y.typdefaultbin IS NOT NULL
-        WHERE r.classid = 'pg_type'::regclass AND r.times > CASE WHEN y.typbasetype = r.type THEN 1 ELSE 0 END
-    )
-    SELECT 'column', 0, r.relation, r.type, r.classid, r.objid, format('column %I of %s', a.attname, a.attrelid::regclass), NULL,
-           'Give that column another type, or drop it, until the column is widened.'
-    FROM reference AS r
-    JOIN pg_class AS c ON c.oid = r.objid AND c.relkind IN ('r', 'p', 'm', 'f')
-    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = r.objsubid AND a.attnum > 0 AND NOT a.attisdropped
-    WHERE r.classid = 'pg_class'::regclass
-  UNION ALL
-    SELECT 'expression', u.* FROM used AS u
-$function$;
-CREATE FUNCTION snowflake_internal.migration_row_type_obstacles(
-    relations regclass[], online boolean DEFAULT false, recreated regclass[] DEFAULT '{}'
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH server AS MATERIALIZED (
-        SELECT current_setting('composite_type_mismatch', true) IS NOT NULL AS checks_expressions
-    ), found AS (
-        SELECT DISTINCT u.rank, format('%s uses the row type of %s', u.description, u.relation) AS obstacle, u.remedy
-        FROM server CROSS JOIN snowflake_internal.migration_row_type_users(relations) AS u
-        WHERE CASE WHEN u.kind = 'column'
-                   -- Earlier minor releases do not look at foreign tables.
-                   THEN server.checks_expressions OR online
-                        OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = u.object AND c.relkind = 'f')
-                   ELSE server.checks_expressions AND NOT online AND u.class <> ALL (recreated::oid[]) END
-      UNION ALL
-        -- ROW(...) and constants: their values are those of the columns in order.
-        SELECT DISTINCT u.rank, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy
-        FROM snowflake_internal.migration_row_type_users(relations) AS u
-        WHERE online AND u.kind = 'expression'
-          AND u.expression ~ format(':row_typeid %1$s |:consttype %1$s [^{}]*:constisnull false', u.type)
-    )
-    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_require_owner(target regclass)
-RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    relation pg_class;
-BEGIN
-    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
-    IF NOT FOUND OR NOT pg_has_role(current_user, relation.relowner, 'USAGE') THEN
-        RAISE EXCEPTION 'must be owner of table %', coalesce(relation.relname, target::oid::text)
-            USING ERRCODE = 'insufficient_privilege';
-    END IF;
-END
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
-RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT coalesce(k.kind, 'none'), format_type(a.atttypid, a.atttypmod), pg_get_expr(f.adbin, f.adrelid), k.sequence::regclass
-    FROM pg_attribute AS a
-    LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
-    LEFT JOIN LATERAL (
-        SELECT s.kind, s.sequence FROM snowflake_internal.sequence_columns AS s
-        WHERE s.relation = a.attrelid AND s.attribute = a.attnum
-        ORDER BY s.sequence
-        LIMIT 1
-    ) AS k ON true
-    WHERE a.attrelid = target AND a.attname = migration_source.column_name
-$function$;
-CREATE FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name)
-RETURNS regclass LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT s.oid::regclass
-    FROM pg_attribute AS a
-    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
-                       AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
-    JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
-    WHERE a.attrelid = target AND a.attname = migration_owned_sequence.column_name
-    ORDER BY s.oid
-    LIMIT 1
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT EXISTS (
-        SELECT FROM snowflake_internal.migration_origin(target, column_name) AS o
-        CROSS JOIN LATERAL snowflake_internal.migration_source(o.target, o.column_name) AS s
-        LEFT JOIN pg_class AS c ON c.oid = s.sequence
-        LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        WHERE o.target IS NOT NULL AND o.reverted_at IS NULL
-          AND (o.kind, o.default_expression, o.sequence_schema, o.sequence_name)
-              IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    key_column CONSTANT name := snowflake_internal.migration_column(target, column_name);
-    first CONSTANT bigint := snowflake_internal.migration_first_id();
-    -- No ID is older than this extension. Rows replicated from other servers have
-    -- snowflake IDs too. 0 if the layout's epoch is later.
-    oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
-    origin snowflake_internal.origins;
-    first_ever bigint;
-    source record;
-    -- Whether the table's owner owns the sequence.
-    is_own boolean;
-    last_taken bigint;
-    recorded_value bigint;
-    next_value bigint;
-BEGIN
-    PERFORM snowflake_internal.migration_require_owner(target);
-    -- One session at a time; rows can still be written. Child tables are not
-    -- locked, because only their defaults are read.
-    PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
-    IF snowflake_internal.migration_is_switched(target, key_column) THEN
-        RETURN;
-    END IF;
-    SELECT s.* INTO source FROM snowflake_internal.migration_source(target, key_column) AS s;
-    is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
-                      WHERE c.oid = source.sequence AND t.oid = target);
-    IF source.sequence IS NOT NULL THEN
-        -- An unused sequence may have been set to the first value that it is to return.
-        SELECT CASE WHEN s.is_called THEN s.last_value END,
-               CASE WHEN s.is_called AND is_own THEN s.last_value END,
-               CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
-        INTO last_taken, recorded_value, next_value
-        FROM snowflake_internal.migration_sequence_state(source.sequence, target) AS s;
-    END IF;
-
-    origin := snowflake_internal.migration_origin(target, key_column);
-    IF snowflake_internal.migration_is_recorded(target, key_column) THEN
-        origin.first_id := first;
-        origin.sequence_last_value := recorded_value;
-        origin.sequence_options := origin.sequence_options || jsonb_build_object('next', next_value);
-        PERFORM snowflake_internal.migration_keep_origin(origin);
-        RETURN;
-    END IF;
-
-    first_ever := origin.first_id_ever;
-    SELECT target, key_column, source.kind, source.data_type, source.expression, n.nspname, c.relname,
-           CASE WHEN s.seqrelid IS NOT NULL THEN
-               jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
-                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', next_value) END,
-           recorded_value,
-           (SELECT jsonb_agg(jsonb_build_object('grantee', CASE a.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(a.grantee) END,
-                                                'privilege', a.privilege_type, 'grantable', a.is_grantable))
-            FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
-           obj_description(c.oid, 'pg_class'),
-           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
-            FROM snowflake_internal.migration_table_tree(target, key_column) AS f
-            JOIN pg_class AS fc ON fc.oid = f.relation
-            JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
-            LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
-            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM source.expression),
-           coalesce(first_ever, CASE WHEN oldest > coalesce(last_taken, 0) THEN least(oldest, first) ELSE first END), first,
-           now(), NULL::timestamptz
-    INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
-         origin.sequence_schema, origin.sequence_name, origin.sequence_options, origin.sequence_last_value,
-         origin.sequence_privileges, origin.sequence_comment, origin.child_defaults,
-         origin.first_id_ever, origin.first_id, origin.remembered_at, origin.reverted_at
-    FROM (SELECT) AS one_row
-    LEFT JOIN pg_class AS c ON c.oid = source.sequence
-    LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
-    PERFORM snowflake_internal.migration_keep_origin(origin);
-END
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    origin snowflake_internal.origins;
-BEGIN
-    PERFORM snowflake_internal.migration_require_owner(target);
-    IF snowflake_internal.migration_is_switched(target, column_name) THEN
-        RAISE EXCEPTION 'column "%" still has snowflake_nextval() as its default', column_name
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
-    END IF;
-    origin := snowflake_internal.migration_origin(target, column_name);
-    IF origin.target IS NOT NULL THEN
-        origin.reverted_at := now();
-        PERFORM snowflake_internal.migration_keep_origin(origin);
-    END IF;
-END
-$function$;
 CREATE FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -2399,298 +2780,6 @@ BEGIN
     PERFORM snowflake_internal.migration_create_dependents(saved);
     PERFORM snowflake_internal.migration_run_saved(saved, 3, path);
     PERFORM snowflake_internal.migration_compare_dependents(saved, relations, column_names);
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name)
-RETURNS TABLE (relation regclass, is_indexed boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT f.relation,
-           EXISTS (SELECT FROM pg_index AS i
-                   JOIN pg_class AS x ON x.oid = i.indexrelid
-                   JOIN pg_am AS m ON m.oid = x.relam AND m.amname = 'btree'
-                   JOIN pg_opclass AS o ON o.oid = i.indclass[0] AND o.opcdefault
-                   WHERE i.indrelid = f.relation AND i.indkey[0] = f.attribute AND i.indisvalid AND i.indpred IS NULL)
-    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind <> 'p'
-$function$;
-CREATE FUNCTION snowflake_internal.migration_extreme_id(
-    target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text
-) RETURNS bigint LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $function$
-DECLARE
-    indexed regclass[];
-    is_complete boolean;
-    relation regclass;
-    found bigint;
-    extreme bigint;
-BEGIN
-    IF aggregate IS NULL OR aggregate NOT IN ('max', 'min') THEN
-        RAISE EXCEPTION 'invalid aggregate: "%"', aggregate USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF indexed_only THEN
-        SELECT array_agg(i.relation) FILTER (WHERE i.is_indexed), bool_and(i.is_indexed) INTO indexed, is_complete
-        FROM snowflake_internal.migration_id_indexes(target, column_name) AS i;
-    END IF;
-    IF coalesce(is_complete, true) THEN
-        RETURN (snowflake_internal.migration_query(target, format('SELECT pg_catalog.%s(%I) FROM %s WHERE %s', aggregate, column_name,
-            snowflake_internal.migration_name(target), condition), search_path))[1]::bigint;
-    END IF;
-    FOREACH relation IN ARRAY coalesce(indexed, '{}') LOOP
-        found := (snowflake_internal.migration_query(relation, format('SELECT pg_catalog.%s(%I) FROM ONLY %s WHERE %s', aggregate, column_name,
-            snowflake_internal.migration_name(relation), condition), search_path))[1]::bigint;
-        extreme := CASE aggregate WHEN 'max' THEN greatest(extreme, found) ELSE least(extreme, found) END;
-    END LOOP;
-    RETURN extreme;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_row_obstacles(
-    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    first CONSTANT bigint := snowflake_internal.migration_first_id();
-    highest bigint;
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_attribute AS a
-                   WHERE a.attrelid = target AND a.attname = migration_row_obstacles.column_name
-                     AND snowflake_internal.migration_base_type(a.atttypid) = 'int8'::regtype)
-    THEN
-        RETURN;
-    END IF;
-    highest := snowflake_internal.migration_extreme_id(target, column_name, text 'max', text 'true', is_locked, search_path);
-    IF highest >= first THEN
-        RETURN QUERY SELECT
-            format('%s has IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
-                   target, highest, first),
-            'New IDs could equal existing ones. If these rows have just been replicated from another server, run it again. Otherwise give them smaller IDs, or use a layout with an earlier epoch.', '55000';
-    ELSIF is_locked AND EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(target, column_name) AS i WHERE NOT i.is_indexed) THEN
-        RETURN QUERY
-            SELECT format('sequence %s has reached %s, but snowflake IDs would begin at %s', s.sequence, q.last_value, first),
-                   'Set it below the first snowflake ID (setval), and run it again.', '55000'
-            FROM snowflake_internal.migration_source(target, column_name) AS s
-            CROSS JOIN LATERAL snowflake_internal.migration_sequence_state(s.sequence, target) AS q
-            WHERE s.sequence IS NOT NULL AND q.last_value >= first;
-    END IF;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_check_rows(
-    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
-) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    obstacles text;
-BEGIN
-    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
-    FROM snowflake_internal.migration_row_obstacles(target, column_name, search_path, is_locked) AS o;
-    IF obstacles IS NOT NULL THEN
-        RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
-            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
-                  HINT = 'Nothing was changed by this statement.';
-    END IF;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
-RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    WITH RECURSIVE tree (oid) AS (
-        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
-      UNION
-        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
-    ), trigger_function AS MATERIALIZED (
-        SELECT DISTINCT g.tgfoid AS oid FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
-    ), compiled AS MATERIALIZED (
-        SELECT p.oid, lower(p.prosrc) AS source
-        FROM pg_proc AS p
-        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
-        WHERE NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
-    )
-    SELECT p.oid::regprocedure, t.oid IS NOT NULL
-    FROM compiled AS p
-    LEFT JOIN trigger_function AS t ON t.oid = p.oid
-    -- Part of another name too: to alter too many functions has no effect.
-    WHERE t.oid IS NOT NULL
-       OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (relations) AND strpos(p.source, lower(c.relname)) > 0)
-$function$;
-CREATE FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[])
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    -- The caller has the rights of the owners of all tables that have changed.
-    relations CONSTANT regclass[] := ARRAY(
-        SELECT DISTINCT r.relation FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
-    compiled record;
-    left_out text[] := '{}';
-BEGIN
-    FOR compiled IN
-        SELECT f.function, f.is_trigger, p.proowner, p.procost, p.prokind, p.prosecdef
-        FROM snowflake_internal.migration_compiled_functions(relations) AS f
-        JOIN pg_proc AS p ON p.oid = f.function
-        ORDER BY f.function::text
-    LOOP
-        IF pg_has_role(compiled.proowner, 'USAGE') AND pg_has_role(compiled.proowner, 'MEMBER') THEN
-            BEGIN
-                PERFORM snowflake_internal.migration_run_as(compiled.proowner,
-                    CASE compiled.prokind
-                        WHEN 'p' THEN format('ALTER PROCEDURE %s SECURITY %s', compiled.function,
-                                             CASE WHEN compiled.prosecdef THEN 'DEFINER' ELSE 'INVOKER' END)
-                        ELSE format('ALTER FUNCTION %s COST %s', compiled.function, compiled.procost) END, text '');
-                CONTINUE;
-            EXCEPTION WHEN OTHERS THEN
-                NULL;  -- For example altered or dropped at the same time.
-            END;
-        END IF;
-        -- Any role can create a function whose source contains a name.
-        IF compiled.is_trigger THEN
-            left_out := left_out || compiled.function::text;
-        END IF;
-    END LOOP;
-    IF left_out <> '{}' THEN
-        RAISE WARNING 'sessions that have fired these trigger functions have to reconnect: %', array_to_string(left_out, ', ')
-            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function.',
-                  HINT = 'Altering a function as its owner, for example its COST, makes all sessions compile it again.';
-    END IF;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[])
-RETURNS TABLE (description text, kind text, expression text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH dependent AS MATERIALIZED (
-        SELECT DISTINCT d.classid, d.objid
-        FROM pg_depend AS d
-        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = ANY (attributes)
-    ), indexed AS MATERIALIZED (
-        SELECT i.*, format('index %s', i.indexrelid::regclass) AS description, 'index' AS kind
-        FROM dependent AS d
-        JOIN pg_index AS i ON d.classid = 'pg_class'::regclass AND i.indexrelid = d.objid AND i.indrelid = relation
-        WHERE NOT i.indisexclusion AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-      UNION ALL
-        -- The columns are those of the constraint, or of expressions in its index.
-        SELECT i.*, format('exclusion constraint %I of %s', k.conname, relation), 'constraint'
-        FROM (SELECT DISTINCT CASE WHEN d.classid = 'pg_class'::regclass THEN d.objid ELSE k.conindid END AS index
-              FROM dependent AS d
-              LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'x'
-              WHERE d.classid = 'pg_class'::regclass OR k.oid IS NOT NULL) AS d
-        JOIN pg_index AS i ON i.indexrelid = d.index AND i.indisexclusion AND i.indrelid = relation
-        JOIN pg_constraint AS k ON k.conindid = i.indexrelid AND k.contype = 'x'
-        WHERE NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-    ), keys AS MATERIALIZED (
-        SELECT i.indexrelid, i.description, i.kind, k.place, k.attribute, pg_get_indexdef(i.indexrelid, k.place::integer, false) AS expression
-        FROM indexed AS i
-        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
-        WHERE k.place <= i.indnkeyatts
-    )
-    SELECT format('check constraint %I of %s', k.conname, relation), 'constraint', pg_get_expr(k.conbin, k.conrelid)
-    FROM dependent AS d
-    JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'c' AND k.coninhcount = 0
-  UNION ALL
-    SELECT k.description, k.kind, k.expression FROM keys AS k WHERE k.attribute = 0
-  UNION ALL
-    SELECT i.description, i.kind, pg_get_expr(i.indpred, i.indrelid) FROM indexed AS i WHERE i.indpred IS NOT NULL
-  UNION ALL
-    SELECT k.description, k.kind, format('%1$s OPERATOR(%2$I.%3$s) %1$s', k.expression, n.nspname, o.oprname)
-    FROM keys AS k
-    JOIN pg_constraint AS c ON c.conindid = k.indexrelid AND c.contype = 'x'
-    JOIN pg_operator AS o ON o.oid = c.conexclop[k.place]
-    JOIN pg_namespace AS n ON n.oid = o.oprnamespace
-    WHERE k.attribute = 0 OR k.attribute = ANY (attributes)
-  UNION ALL
-    SELECT format('statistics object %I.%I', n.nspname, x.stxname), 'statistics object', e.expression
-    FROM dependent AS d
-    JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid
-    JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-    CROSS JOIN LATERAL unnest(pg_get_statisticsobjdef_expressions(x.oid)) AS e (expression)
-$function$;
-CREATE FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[])
-RETURNS text LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    query text;
-BEGIN
-    SELECT format('SELECT %s FROM (SELECT %s FROM ONLY %s OFFSET 0) AS %I WHERE false',
-                  (SELECT string_agg(format('(%s)', e.expression), ', ') FROM unnest(expressions) AS e (expression)),
-                  string_agg(CASE WHEN a.attnum = ANY (attributes) THEN format('%1$I::pg_catalog.int8 AS %1$I', a.attname)
-                                  ELSE quote_ident(a.attname) END, ', '),
-                  snowflake_internal.migration_name(relation),
-                  (SELECT c.relname FROM pg_class AS c WHERE c.oid = relation))
-    INTO query
-    FROM pg_attribute AS a
-    WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped;
-    PERFORM snowflake_internal.migration_query(relation, query);
-    RETURN NULL;
-EXCEPTION
-    -- An owner who may not read the table may alter it.
-    WHEN insufficient_privilege THEN
-        RETURN NULL;
-    WHEN syntax_error_or_access_rule_violation THEN
-        RETURN sqlerrm;
-END
-$function$;
-CREATE FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    altered record;
-    expressions text[];
-    found_expression record;
-    message text;
-    reported text[] := '{}';
-BEGIN
-    FOR altered IN
-        SELECT f.relation, array_agg(DISTINCT f.attribute) AS attributes
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        WHERE r.is_narrow
-        GROUP BY f.relation
-        ORDER BY f.relation::text
-    LOOP
-        -- Whole rows have another type in the query than in the table.
-        expressions := ARRAY(
-            SELECT DISTINCT e.expression
-            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
-            WHERE snowflake_internal.migration_rename_columns(e.expression, '{}'::name[], '{}'::name[]) IS NOT NULL);
-        CONTINUE WHEN expressions = '{}';
-        CONTINUE WHEN snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, expressions) IS NULL;
-        FOR found_expression IN
-            SELECT e.description, e.kind, e.expression
-            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
-            WHERE e.expression = ANY (expressions)
-            ORDER BY e.description
-        LOOP
-            message := snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, ARRAY[found_expression.expression]);
-            obstacle := format('%s cannot use a bigint column: %s', found_expression.description, message);
-            IF message IS NOT NULL AND obstacle <> ALL (reported) THEN
-                reported := reported || obstacle;
-                remedy := format('Create the function or operator with bigint parameters, which accept integers too. Then create the %s again, so that it uses that one.',
-                                 found_expression.kind);
-                sqlstate_code := '55000';
-                RETURN NEXT;
-            END IF;
-        END LOOP;
-    END LOOP;
-    RETURN QUERY
-        SELECT DISTINCT format('foreign key %I of %s depends on unique index %s, which includes column %I',
-                               k.conname, k.conrelid::regclass, i.indexrelid::regclass, a.attname),
-               format('In one transaction: drop the foreign key, replace the index (or its constraint) by one without INCLUDE (%I), and add the foreign key again.', a.attname),
-               '55000'
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS n ON n.attrelid = r.relation AND n.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, n.attname) AS f
-        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
-        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indnatts > i.indnkeyatts
-        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS key (attribute, place)
-        JOIN pg_constraint AS k ON k.contype = 'f' AND k.conindid = i.indexrelid AND k.conparentid = 0
-        WHERE r.is_narrow AND key.attribute = f.attribute AND key.place > i.indnkeyatts;
 END
 $function$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_server_obstacles()
@@ -2916,67 +3005,7 @@ BEGIN
     RETURN QUERY SELECT o.* FROM snowflake_internal.migration_rebuild_obstacles(targets, column_names) AS o;
 END
 $function$;
-CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
-RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH part AS (
-        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        JOIN pg_class AS c ON c.oid = f.relation
-        WHERE r.is_narrow
-        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
-    )
-    SELECT p.relation, sum(CASE p.relkind WHEN 'p' THEN 1 ELSE 5 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
-               + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
-                  FROM pg_index AS i WHERE i.indrelid = p.part)
-               + (SELECT 3 * count(*) FROM pg_constraint AS k
-                  WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
-                                             OR k.confrelid = p.part AND k.confkey && p.attributes))
-               -- Tables have such constraints since PostgreSQL 18.
-               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
-    FROM part AS p
-    GROUP BY p.relation
-$function$;
-CREATE FUNCTION snowflake_internal.migration_lock_slots()
-RETURNS bigint LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    -- From PostgreSQL 18 on, autovacuum_worker_slots; and 2 more processes.
-    SELECT current_setting('max_connections')::bigint + current_setting('max_worker_processes')::bigint
-           + current_setting('max_wal_senders')::bigint + current_setting('max_prepared_transactions')::bigint
-           + coalesce(current_setting('autovacuum_worker_slots', true)::bigint + 1, current_setting('autovacuum_max_workers')::bigint) + 1
-$function$;
-CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
-           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
-                  ceil(needed::numeric / s.slots)), '55000'
-    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
-                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
-    WHERE needed > 1.7 * s.slots * s.per_transaction + 520
-$function$;
-CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    too_many record;
-BEGIN
-    SELECT o.* INTO too_many
-    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
-    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
-    IF FOUND THEN
-        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
-            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
-                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
-    END IF;
-END
-$function$;
+CREATE FUNCTION snowflake_internal.restore_row() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_restore_row_wrapper';
 CREATE FUNCTION snowflake_internal.migration_shadows(targets regclass[], column_names name[])
 RETURNS TABLE (
     relation regclass, attribute smallint, narrow name, is_required boolean,
@@ -3142,6 +3171,37 @@ BEGIN
     RETURN true;
 END
 $function$;
+CREATE FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH found AS MATERIALIZED (
+        SELECT k.*, snowflake_internal.migration_name(k.relation) AS quoted_name,
+               EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+                       WHERE s.relation = k.relation AND s.shadow IS NULL) AS is_to_come
+        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+        WHERE NOT k.is_ready
+    ), step (relation, place, statement, lock_level, note) AS (
+        SELECT f.relation, 1,
+               snowflake_internal.migration_do_block(
+                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
+                   || format(E'    ALTER TABLE %s\n        %s;\n', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name))),
+               'ACCESS EXCLUSIVE',
+               format('adds the counterparts of the check constraints %s; holds the lock for a moment, after short attempts to acquire it',
+                      string_agg(quote_ident(f.name), ', ' ORDER BY f.name))
+        FROM found AS f WHERE f.shadow IS NULL AND NOT f.is_to_come
+        GROUP BY f.relation, f.quoted_name
+      UNION ALL
+        SELECT f.relation, 2,
+               format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name)),
+               'SHARE UPDATE EXCLUSIVE', 'checks the existing rows'
+        FROM found AS f WHERE f.is_to_be_valid
+        GROUP BY f.relation, f.quoted_name
+    )
+    SELECT s.statement, s.lock_level, true, s.note
+    FROM step AS s
+    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place
+$function$;
 CREATE FUNCTION snowflake_internal.migration_shadow_foreign_keys(targets regclass[], column_names name[])
 RETURNS TABLE (
     foreign_key oid, name name, relation regclass, referenced regclass, shadow_name name, shadow oid,
@@ -3225,37 +3285,6 @@ AS $function$
     ) AS step
     WHERE NOT f.is_ready
     ORDER BY f.relation::text, f.name, step.place
-$function$;
-CREATE FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH found AS MATERIALIZED (
-        SELECT k.*, snowflake_internal.migration_name(k.relation) AS quoted_name,
-               EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-                       WHERE s.relation = k.relation AND s.shadow IS NULL) AS is_to_come
-        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
-        WHERE NOT k.is_ready
-    ), step (relation, place, statement, lock_level, note) AS (
-        SELECT f.relation, 1,
-               snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
-                   || format(E'    ALTER TABLE %s\n        %s;\n', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name))),
-               'ACCESS EXCLUSIVE',
-               format('adds the counterparts of the check constraints %s; holds the lock for a moment, after short attempts to acquire it',
-                      string_agg(quote_ident(f.name), ', ' ORDER BY f.name))
-        FROM found AS f WHERE f.shadow IS NULL AND NOT f.is_to_come
-        GROUP BY f.relation, f.quoted_name
-      UNION ALL
-        SELECT f.relation, 2,
-               format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name)),
-               'SHARE UPDATE EXCLUSIVE', 'checks the existing rows'
-        FROM found AS f WHERE f.is_to_be_valid
-        GROUP BY f.relation, f.quoted_name
-    )
-    SELECT s.statement, s.lock_level, true, s.note
-    FROM step AS s
-    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place
 $function$;
 CREATE FUNCTION snowflake_internal.migration_shadow_indexes(targets regclass[], column_names name[])
 RETURNS TABLE (
@@ -5375,6 +5404,192 @@ BEGIN
     END IF;
 END
 $function$;
+CREATE FUNCTION snowflake_internal.migration_survey_obstacles(targets regclass[], column_names name[], online boolean)
+RETURNS TABLE (target regclass, column_name name, obstacles text[])
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    half CONSTANT integer := cardinality(targets) / 2;
+    found text[];
+BEGIN
+    IF coalesce(cardinality(targets), 0) = 0 THEN
+        RETURN;
+    END IF;
+    BEGIN
+        IF online IS NULL THEN
+            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
+                           FROM snowflake_internal.migration_obstacles(targets, column_names) AS o);
+        ELSE
+            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
+                           FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, online) AS o);
+        END IF;
+    EXCEPTION WHEN OTHERS THEN
+        found := ARRAY[SQLERRM];
+    END;
+    IF cardinality(targets) = 1 OR cardinality(found) = 0 THEN
+        RETURN QUERY SELECT k.target, k.column_name, found FROM unnest(targets, column_names) AS k (target, column_name);
+    ELSE
+        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[:half], column_names[:half], online) AS o;
+        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[half + 1:], column_names[half + 1:], online) AS o;
+    END IF;
+END
+$function$;
+CREATE FUNCTION snowflake_migration_survey(schema_name name DEFAULT NULL)
+RETURNS TABLE (
+    table_name regclass, column_name name, data_type text, percent_used numeric, row_estimate bigint,
+    tables_rewritten bigint, bytes_rewritten bigint, window_way text, online_way text,
+    window_obstacles text[], online_obstacles text[], findings text[]
+) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+DECLARE
+    keys_targets regclass[];
+    keys_columns name[];
+    found_relations regclass[];
+    found_columns name[];
+    found_texts text[];
+    finding_error text;
+    key record;
+    is_narrow boolean;
+    checked jsonb;
+    place text;
+    linked_relations regclass[];
+    linked_columns name[];
+BEGIN
+    SELECT array_agg(k.relation ORDER BY k.relation::oid, k.attname), array_agg(k.attname ORDER BY k.relation::oid, k.attname)
+    INTO keys_targets, keys_columns
+    FROM (SELECT DISTINCT c.oid::regclass AS relation, s.column_name AS attname
+          FROM @extschema@.snowflake_serial_columns AS s
+          JOIN pg_namespace AS n ON n.nspname = s.schema_name
+          JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
+          WHERE c.relkind IN ('r', 'p')
+            AND (snowflake_migration_survey.schema_name IS NULL OR n.nspname = snowflake_migration_survey.schema_name)) AS k;
+    IF keys_targets IS NULL THEN
+        RETURN;
+    END IF;
+    BEGIN
+        SELECT array_agg(f.relation), array_agg(f.column_name), array_agg(format('%s %s. %s', f.object, f.finding, f.remedy))
+        INTO found_relations, found_columns, found_texts
+        FROM snowflake_internal.migration_findings(keys_targets, keys_columns, true) AS f;
+    EXCEPTION WHEN OTHERS THEN
+        finding_error := SQLERRM;
+    END;
+
+    SELECT coalesce(jsonb_object_agg(c.kind || ' ' || c.target::oid || ' ' || c.column_name, c.obstacles), '{}') INTO checked
+    FROM (SELECT 'common' AS kind, o.*
+          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, NULL) AS o
+        UNION ALL
+          SELECT 'window', o.*
+          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, false) AS o
+        UNION ALL
+          SELECT 'online', o.*
+          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, true) AS o) AS c
+    WHERE c.obstacles <> '{}';
+
+    FOR key IN
+        SELECT DISTINCT ON (n.nspname, s.table_name, s.column_name)
+               c.oid::regclass AS relation, s.column_name AS attname, s.data_type, s.percent_used
+        FROM @extschema@.snowflake_serial_columns AS s
+        JOIN pg_namespace AS n ON n.nspname = s.schema_name
+        JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
+        WHERE c.oid = ANY (keys_targets::oid[])
+        ORDER BY n.nspname, s.table_name, s.column_name, s.percent_used DESC NULLS LAST
+    LOOP
+        table_name := key.relation;
+        column_name := key.attname;
+        data_type := key.data_type;
+        percent_used := key.percent_used;
+        row_estimate := NULL;
+        tables_rewritten := NULL;
+        bytes_rewritten := NULL;
+        window_obstacles := '{}';
+        online_obstacles := '{}';
+        findings := '{}';
+        BEGIN
+            SELECT coalesce(bool_or(r.is_narrow), false), array_agg(r.relation), array_agg(a.attname)
+            INTO is_narrow, linked_relations, linked_columns
+            FROM snowflake_internal.migration_linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
+            JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute;
+            SELECT sum(snowflake_internal.migration_row_estimate(f.relation)) INTO row_estimate
+            FROM snowflake_internal.migration_table_tree(key.relation, key.attname) AS f
+            JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r';
+            -- A table with several of the columns is rewritten once.
+            SELECT count(*), coalesce(sum(pg_total_relation_size(t.relation)), 0) INTO tables_rewritten, bytes_rewritten
+            FROM (SELECT DISTINCT f.relation
+                  FROM snowflake_internal.migration_linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
+                  JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+                  CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+                  JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r'
+                  WHERE r.is_narrow) AS t;
+            place := format(' %s %s', key.relation::oid, key.attname);
+            window_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
+                                || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('window' || place)) AS o);
+            window_way := CASE WHEN cardinality(window_obstacles) > 0 THEN 'not possible'
+                               WHEN is_narrow THEN 'rewrite' ELSE 'catalog only' END;
+            IF is_narrow THEN
+                online_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
+                                    || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('online' || place)) AS o);
+                online_way := CASE WHEN cardinality(online_obstacles) > 0 THEN 'not possible' ELSE 'possible' END;
+            ELSE
+                online_way := 'not needed';
+            END IF;
+            findings := ARRAY(
+                SELECT f.text
+                FROM unnest(found_relations, found_columns, found_texts) WITH ORDINALITY AS f (relation, attname, text, place)
+                WHERE EXISTS (SELECT FROM unnest(linked_relations, linked_columns) AS l (relation, attname)
+                              WHERE l.relation = f.relation AND (f.attname IS NULL OR l.attname = f.attname))
+                ORDER BY f.place) || array_remove(ARRAY[finding_error], NULL);
+        EXCEPTION WHEN OTHERS THEN
+            window_way := 'not possible';
+            online_way := 'not possible';
+            window_obstacles := ARRAY[SQLERRM];
+            online_obstacles := ARRAY[SQLERRM];
+        END;
+        RETURN NEXT;
+    END LOOP;
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_migration_plan(
+    target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
+LANGUAGE plpgsql STABLE
+AS $function$
+BEGIN
+    RETURN QUERY
+        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
+        FROM snowflake_internal.migration_plan(ARRAY[target], ARRAY[column_name], online,
+            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
+END
+$function$;
+CREATE FUNCTION snowflake_migration_plan_tables(
+    targets regclass[], column_names name[] DEFAULT NULL, online boolean DEFAULT false
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
+LANGUAGE plpgsql STABLE
+AS $function$
+BEGIN
+    RETURN QUERY
+        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
+        FROM snowflake_internal.migration_plan(targets, column_names, online,
+            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
+END
+$function$;
+CREATE OR REPLACE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
+AS $procedure$
+BEGIN
+    PERFORM snowflake_internal.migration_migrate(ARRAY[target], ARRAY[column_name],
+        pg_catalog.current_setting('search_path'::pg_catalog.text));
+END
+$procedure$;
+CREATE PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[] DEFAULT NULL)
+LANGUAGE plpgsql
+AS $procedure$
+BEGIN
+    PERFORM snowflake_internal.migration_migrate(targets, column_names,
+        pg_catalog.current_setting('search_path'::pg_catalog.text));
+END
+$procedure$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_sequence_options(options jsonb)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -5711,6 +5926,13 @@ BEGIN
     PERFORM set_config('lock_timeout', former_timeout, true);
 END
 $function$;
+CREATE OR REPLACE PROCEDURE snowflake_migrate_revert(target regclass, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
+AS $procedure$
+BEGIN
+    PERFORM snowflake_internal.migration_revert(target, column_name, pg_catalog.current_setting('search_path'::pg_catalog.text));
+END
+$procedure$;
 CREATE OR REPLACE FUNCTION snowflake_audit(
     target regclass,
     column_name name DEFAULT NULL,
@@ -5963,206 +6185,13 @@ BEGIN
     END IF;
 END
 $function$;
-CREATE OR REPLACE PROCEDURE snowflake_migrate_revert(target regclass, column_name name DEFAULT NULL)
-LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    PERFORM snowflake_internal.migration_revert(target, column_name, pg_catalog.current_setting('search_path'::pg_catalog.text));
-END
-$procedure$;
-CREATE OR REPLACE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
-LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    PERFORM snowflake_internal.migration_migrate(ARRAY[target], ARRAY[column_name],
-        pg_catalog.current_setting('search_path'::pg_catalog.text));
-END
-$procedure$;
-CREATE PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[] DEFAULT NULL)
-LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    PERFORM snowflake_internal.migration_migrate(targets, column_names,
-        pg_catalog.current_setting('search_path'::pg_catalog.text));
-END
-$procedure$;
-CREATE FUNCTION snowflake_internal.migration_survey_obstacles(targets regclass[], column_names name[], online boolean)
-RETURNS TABLE (target regclass, column_name name, obstacles text[])
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    half CONSTANT integer := cardinality(targets) / 2;
-    found text[];
-BEGIN
-    IF coalesce(cardinality(targets), 0) = 0 THEN
-        RETURN;
-    END IF;
-    BEGIN
-        IF online IS NULL THEN
-            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
-                           FROM snowflake_internal.migration_obstacles(targets, column_names) AS o);
-        ELSE
-            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
-                           FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, online) AS o);
-        END IF;
-    EXCEPTION WHEN OTHERS THEN
-        found := ARRAY[SQLERRM];
-    END;
-    IF cardinality(targets) = 1 OR cardinality(found) = 0 THEN
-        RETURN QUERY SELECT k.target, k.column_name, found FROM unnest(targets, column_names) AS k (target, column_name);
-    ELSE
-        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[:half], column_names[:half], online) AS o;
-        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[half + 1:], column_names[half + 1:], online) AS o;
-    END IF;
-END
-$function$;
-CREATE FUNCTION snowflake_migration_survey(schema_name name DEFAULT NULL)
-RETURNS TABLE (
-    table_name regclass, column_name name, data_type text, percent_used numeric, row_estimate bigint,
-    tables_rewritten bigint, bytes_rewritten bigint, window_way text, online_way text,
-    window_obstacles text[], online_obstacles text[], findings text[]
-) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-DECLARE
-    keys_targets regclass[];
-    keys_columns name[];
-    found_relations regclass[];
-    found_columns name[];
-    found_texts text[];
-    finding_error text;
-    key record;
-    is_narrow boolean;
-    checked jsonb;
-    place text;
-    linked_relations regclass[];
-    linked_columns name[];
-BEGIN
-    SELECT array_agg(k.relation ORDER BY k.relation::oid, k.attname), array_agg(k.attname ORDER BY k.relation::oid, k.attname)
-    INTO keys_targets, keys_columns
-    FROM (SELECT DISTINCT c.oid::regclass AS relation, s.column_name AS attname
-          FROM @extschema@.snowflake_serial_columns AS s
-          JOIN pg_namespace AS n ON n.nspname = s.schema_name
-          JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
-          WHERE c.relkind IN ('r', 'p')
-            AND (snowflake_migration_survey.schema_name IS NULL OR n.nspname = snowflake_migration_survey.schema_name)) AS k;
-    IF keys_targets IS NULL THEN
-        RETURN;
-    END IF;
-    BEGIN
-        SELECT array_agg(f.relation), array_agg(f.column_name), array_agg(format('%s %s. %s', f.object, f.finding, f.remedy))
-        INTO found_relations, found_columns, found_texts
-        FROM snowflake_internal.migration_findings(keys_targets, keys_columns, true) AS f;
-    EXCEPTION WHEN OTHERS THEN
-        finding_error := SQLERRM;
-    END;
-
-    SELECT coalesce(jsonb_object_agg(c.kind || ' ' || c.target::oid || ' ' || c.column_name, c.obstacles), '{}') INTO checked
-    FROM (SELECT 'common' AS kind, o.*
-          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, NULL) AS o
-        UNION ALL
-          SELECT 'window', o.*
-          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, false) AS o
-        UNION ALL
-          SELECT 'online', o.*
-          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, true) AS o) AS c
-    WHERE c.obstacles <> '{}';
-
-    FOR key IN
-        SELECT DISTINCT ON (n.nspname, s.table_name, s.column_name)
-               c.oid::regclass AS relation, s.column_name AS attname, s.data_type, s.percent_used
-        FROM @extschema@.snowflake_serial_columns AS s
-        JOIN pg_namespace AS n ON n.nspname = s.schema_name
-        JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
-        WHERE c.oid = ANY (keys_targets::oid[])
-        ORDER BY n.nspname, s.table_name, s.column_name, s.percent_used DESC NULLS LAST
-    LOOP
-        table_name := key.relation;
-        column_name := key.attname;
-        data_type := key.data_type;
-        percent_used := key.percent_used;
-        row_estimate := NULL;
-        tables_rewritten := NULL;
-        bytes_rewritten := NULL;
-        window_obstacles := '{}';
-        online_obstacles := '{}';
-        findings := '{}';
-        BEGIN
-            SELECT coalesce(bool_or(r.is_narrow), false), array_agg(r.relation), array_agg(a.attname)
-            INTO is_narrow, linked_relations, linked_columns
-            FROM snowflake_internal.migration_linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
-            JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute;
-            SELECT sum(snowflake_internal.migration_row_estimate(f.relation)) INTO row_estimate
-            FROM snowflake_internal.migration_table_tree(key.relation, key.attname) AS f
-            JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r';
-            -- A table with several of the columns is rewritten once.
-            SELECT count(*), coalesce(sum(pg_total_relation_size(t.relation)), 0) INTO tables_rewritten, bytes_rewritten
-            FROM (SELECT DISTINCT f.relation
-                  FROM snowflake_internal.migration_linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
-                  JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-                  CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-                  JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r'
-                  WHERE r.is_narrow) AS t;
-            place := format(' %s %s', key.relation::oid, key.attname);
-            window_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
-                                || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('window' || place)) AS o);
-            window_way := CASE WHEN cardinality(window_obstacles) > 0 THEN 'not possible'
-                               WHEN is_narrow THEN 'rewrite' ELSE 'catalog only' END;
-            IF is_narrow THEN
-                online_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
-                                    || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('online' || place)) AS o);
-                online_way := CASE WHEN cardinality(online_obstacles) > 0 THEN 'not possible' ELSE 'possible' END;
-            ELSE
-                online_way := 'not needed';
-            END IF;
-            findings := ARRAY(
-                SELECT f.text
-                FROM unnest(found_relations, found_columns, found_texts) WITH ORDINALITY AS f (relation, attname, text, place)
-                WHERE EXISTS (SELECT FROM unnest(linked_relations, linked_columns) AS l (relation, attname)
-                              WHERE l.relation = f.relation AND (f.attname IS NULL OR l.attname = f.attname))
-                ORDER BY f.place) || array_remove(ARRAY[finding_error], NULL);
-        EXCEPTION WHEN OTHERS THEN
-            window_way := 'not possible';
-            online_way := 'not possible';
-            window_obstacles := ARRAY[SQLERRM];
-            online_obstacles := ARRAY[SQLERRM];
-        END;
-        RETURN NEXT;
-    END LOOP;
-END
-$function$;
-CREATE OR REPLACE FUNCTION snowflake_migration_plan(
-    target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
-) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
-LANGUAGE plpgsql STABLE
-AS $function$
-BEGIN
-    RETURN QUERY
-        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
-        FROM snowflake_internal.migration_plan(ARRAY[target], ARRAY[column_name], online,
-            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
-END
-$function$;
-CREATE FUNCTION snowflake_migration_plan_tables(
-    targets regclass[], column_names name[] DEFAULT NULL, online boolean DEFAULT false
-) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
-LANGUAGE plpgsql STABLE
-AS $function$
-BEGIN
-    RETURN QUERY
-        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
-        FROM snowflake_internal.migration_plan(targets, column_names, online,
-            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
-END
-$function$;
 GRANT SELECT ON snowflake_internal.sequence_columns TO PUBLIC;
 REVOKE EXECUTE ON FUNCTION @extschema@.snowflake_accept_layout() FROM PUBLIC;
-COMMENT ON SEQUENCE snowflake_internal.mark IS
-    'The mark: no ID at or above last_value has been issued in this database. Maintained by the extension; not for nextval() or setval()';
 COMMENT ON TABLE snowflake_internal.accepted_layout IS 'The layout that the IDs of this database were generated with; written by the extension only. See snowflake_accept_layout()';
 COMMENT ON COLUMN snowflake_internal.accepted_layout.layout IS 'Layout in canonical form';
 COMMENT ON COLUMN snowflake_internal.accepted_layout.accepted_at IS 'Time of the first ID with this layout, or of its acceptance';
+COMMENT ON SEQUENCE snowflake_internal.mark IS
+    'The mark: no ID at or above last_value has been issued in this database. Maintained by the extension; not for nextval() or setval()';
 COMMENT ON FUNCTION snowflake_internal.migration_base_type(type_oid oid) IS
     'Used by snowflake_serial_columns: the base type of a domain';
 COMMENT ON VIEW snowflake_internal.sequence_columns IS
@@ -6332,14 +6361,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_table_tree(target regclass, col
     'Used by snowflake_migration_plan: a table, its partitions and its child tables';
 COMMENT ON FUNCTION snowflake_internal.migration_linked_columns(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the columns that hold the same IDs, on any number of levels';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_time_limit() IS
-    'Used by snowflake_internal.migration_lock: how long a step of an online migration waits for locks';
-COMMENT ON FUNCTION snowflake_internal.migration_short_wait() IS
-    'Used by snowflake_internal.migration_lock: the longest wait for a lock, in milliseconds';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz) IS
-    'Used by snowflake_internal.migration_lock: reports who holds the lock, and fails after a time limit';
-COMMENT ON FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text) IS
-    'Used by snowflake_migration_plan: locks tables in short attempts, so that other sessions are not blocked for long';
 COMMENT ON FUNCTION snowflake_internal.migration_code_name(name name) IS
     'Used by snowflake_internal.migration_findings: a name as it is in a function''s body';
 COMMENT ON FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean) IS
@@ -6356,6 +6377,72 @@ COMMENT ON FUNCTION snowflake_internal.migration_singular(word text) IS
     'Used by snowflake_migration_references: the singular of an English word';
 COMMENT ON FUNCTION snowflake_migration_references(target regclass, column_name name) IS
     'Returns the columns and parameters that seem to hold the IDs of a column without a foreign key, with statements that widen them';
+COMMENT ON FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[]) IS
+    'Used by snowflake_migration_plan: the expressions of constraints, indexes and statistics that use columns of a table';
+COMMENT ON FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[]) IS
+    'Used by snowflake_migration_plan: why expressions do not accept bigint columns';
+COMMENT ON FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_obstacles: constraints and indexes that cannot be rebuilt with a bigint column';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: how many locks the statements that rewrite tables take';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_slots() IS
+    'Used by snowflake_migration_plan: for how many transactions the lock table has room';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text) IS
+    'Used by snowflake_migration_plan: more locks than the server has room for';
+COMMENT ON FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migrate: fails if the locks of all statements do not fit';
+COMMENT ON FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_obstacles: roles that may insert rows, but may not execute snowflake_nextval()';
+COMMENT ON FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[]) IS
+    'Used by snowflake_internal.migration_recompile: functions that sessions may have compiled with the former types of columns';
+COMMENT ON FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[]) IS
+    'A step of snowflake_migration_plan: makes sessions compile PL/pgSQL functions again, because columns have other types';
+COMMENT ON FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text) IS
+    'Used by snowflake_migration_plan: indexes that PostgreSQL 17 and later cannot build again';
+COMMENT ON FUNCTION snowflake_internal.migration_row_type_users(relations regclass[]) IS
+    'Used by snowflake_internal.migration_row_type_obstacles: what uses the row type of tables';
+COMMENT ON FUNCTION snowflake_internal.migration_row_type_obstacles(relations regclass[], online boolean, recreated regclass[]) IS
+    'Used by snowflake_internal.migration_plan_kind_obstacles: objects that use the row type of a table whose columns are migrated';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_time_limit() IS
+    'Used by snowflake_internal.migration_lock: how long a step of an online migration waits for locks';
+COMMENT ON FUNCTION snowflake_internal.migration_short_wait() IS
+    'Used by snowflake_internal.migration_lock: the longest wait for a lock, in milliseconds';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz) IS
+    'Used by snowflake_internal.migration_lock: reports who holds the lock, and fails after a time limit';
+COMMENT ON FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text) IS
+    'Used by snowflake_migration_plan: locks tables in short attempts, so that other sessions are not blocked for long';
+COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
+    'Used by snowflake_migration_plan: fails unless the caller owns the table';
+COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the present source of a column''s values';
+COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
+    'Used by snowflake_migrate_revert: the sequence of an identity or serial column';
+COMMENT ON FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: whether the recorded source of a column is its present one';
+COMMENT ON FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name) IS
+    'A step of snowflake_migration_plan: records the sequence of the column, for snowflake_migrate_revert';
+COMMENT ON FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name) IS
+    'Used by snowflake_migrate_revert: records that the migration was reverted';
+COMMENT ON FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the tables whose highest ID is read from an index, and those that have to be scanned';
+COMMENT ON FUNCTION snowflake_internal.migration_extreme_id(target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text) IS
+    'Used by snowflake_migration_plan: the highest or the lowest ID of a table that satisfies a condition';
+COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name, search_path text, is_locked boolean) IS
+    'Used by snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
+COMMENT ON FUNCTION snowflake_internal.migration_check_rows(target regclass, column_name name, search_path text, is_locked boolean) IS
+    'A step of snowflake_migration_plan: fails unless all IDs are below the first snowflake ID; called before the lock where that takes a scan';
+COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[]) IS
+    'Used by snowflake_migration_plan: the triggers of the foreign keys of some tables';
+COMMENT ON FUNCTION snowflake_internal.migration_trigger_states(relations regclass[]) IS
+    'Used by snowflake_migration_plan: the states of the triggers of foreign keys that have disabled ones';
+COMMENT ON FUNCTION snowflake_internal.migration_restore_trigger_states(states jsonb) IS
+    'A part of a step of snowflake_migration_plan: restores the states of the triggers of foreign keys that were created again; for superusers';
+COMMENT ON FUNCTION snowflake_internal.migration_copy_trigger_states(relation regclass, foreign_key name, copied_to name) IS
+    'A part of a step of snowflake_migration_plan: gives a new foreign key the trigger states of the one that it replaces; for superusers';
+COMMENT ON FUNCTION snowflake_internal.migration_orphans_query(foreign_key oid) IS
+    'Used by snowflake_migration_plan: the query that shows the rows that violate a foreign key';
+COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_obstacles(targets regclass[], column_names name[], search_path text) IS
+    'Used by snowflake_internal.migration_obstacles: foreign keys whose triggers are disabled';
 COMMENT ON FUNCTION snowflake_internal.migration_path_argument() IS
     'Used by snowflake_migration_plan: the argument by which a statement passes its search path on';
 COMMENT ON FUNCTION snowflake_internal.migration_do_block(body text) IS
@@ -6378,22 +6465,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_has_derived_statistics(target r
     'Used by snowflake_migration_plan: whether extended statistics or expressions of indexes depend on a column';
 COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[], roles oid[], search_path text) IS
     'Used by snowflake_internal.migration_swap: runs statements, each with the rights of the owner of its table, or with those of a role';
-COMMENT ON FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text) IS
-    'Used by snowflake_migration_plan: indexes that PostgreSQL 17 and later cannot build again';
-COMMENT ON FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_obstacles: roles that may insert rows, but may not execute snowflake_nextval()';
-COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[]) IS
-    'Used by snowflake_migration_plan: the triggers of the foreign keys of some tables';
-COMMENT ON FUNCTION snowflake_internal.migration_trigger_states(relations regclass[]) IS
-    'Used by snowflake_migration_plan: the states of the triggers of foreign keys that have disabled ones';
-COMMENT ON FUNCTION snowflake_internal.migration_restore_trigger_states(states jsonb) IS
-    'A part of a step of snowflake_migration_plan: restores the states of the triggers of foreign keys that were created again; for superusers';
-COMMENT ON FUNCTION snowflake_internal.migration_copy_trigger_states(relation regclass, foreign_key name, copied_to name) IS
-    'A part of a step of snowflake_migration_plan: gives a new foreign key the trigger states of the one that it replaces; for superusers';
-COMMENT ON FUNCTION snowflake_internal.migration_orphans_query(foreign_key oid) IS
-    'Used by snowflake_migration_plan: the query that shows the rows that violate a foreign key';
-COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_obstacles(targets regclass[], column_names name[], search_path text) IS
-    'Used by snowflake_internal.migration_obstacles: foreign keys whose triggers are disabled';
 COMMENT ON FUNCTION snowflake_internal.migration_dependent_node(class oid, object oid) IS
     'Used by snowflake_internal.migration_dependents: the object that a row of pg_depend is about';
 COMMENT ON FUNCTION snowflake_internal.migration_direct_dependents(relations regclass[], column_names name[]) IS
@@ -6420,22 +6491,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_save_dependents(relations regcl
     'Used by snowflake_internal.migration_widen: the statements that drop the objects and create them again, and their description';
 COMMENT ON FUNCTION snowflake_internal.migration_dependents_fingerprint(relations regclass[], column_names name[]) IS
     'Used by snowflake_internal.migration_swap: changes when the catalog''s rows of the objects do';
-COMMENT ON FUNCTION snowflake_internal.migration_row_type_users(relations regclass[]) IS
-    'Used by snowflake_internal.migration_row_type_obstacles: what uses the row type of tables';
-COMMENT ON FUNCTION snowflake_internal.migration_row_type_obstacles(relations regclass[], online boolean, recreated regclass[]) IS
-    'Used by snowflake_internal.migration_plan_kind_obstacles: objects that use the row type of a table whose columns are migrated';
-COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
-    'Used by snowflake_migration_plan: fails unless the caller owns the table';
-COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: the present source of a column''s values';
-COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
-    'Used by snowflake_migrate_revert: the sequence of an identity or serial column';
-COMMENT ON FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: whether the recorded source of a column is its present one';
-COMMENT ON FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name) IS
-    'A step of snowflake_migration_plan: records the sequence of the column, for snowflake_migrate_revert';
-COMMENT ON FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name) IS
-    'Used by snowflake_migrate_revert: records that the migration was reverted';
 COMMENT ON FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text) IS
     'Used by snowflake_internal.migration_drop_dependents: runs saved statements with the rights of their roles';
 COMMENT ON FUNCTION snowflake_internal.migration_drop_dependents(saved jsonb) IS
@@ -6448,24 +6503,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb,
     'Used by snowflake_internal.migration_widen: fails unless the objects are as they were';
 COMMENT ON FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text) IS
     'A step of snowflake_migration_plan: widens columns, and drops and re-creates the views and other objects that depend on them';
-COMMENT ON FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: the tables whose highest ID is read from an index, and those that have to be scanned';
-COMMENT ON FUNCTION snowflake_internal.migration_extreme_id(target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text) IS
-    'Used by snowflake_migration_plan: the highest or the lowest ID of a table that satisfies a condition';
-COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name, search_path text, is_locked boolean) IS
-    'Used by snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
-COMMENT ON FUNCTION snowflake_internal.migration_check_rows(target regclass, column_name name, search_path text, is_locked boolean) IS
-    'A step of snowflake_migration_plan: fails unless all IDs are below the first snowflake ID; called before the lock where that takes a scan';
-COMMENT ON FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[]) IS
-    'Used by snowflake_internal.migration_recompile: functions that sessions may have compiled with the former types of columns';
-COMMENT ON FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[]) IS
-    'A step of snowflake_migration_plan: makes sessions compile PL/pgSQL functions again, because columns have other types';
-COMMENT ON FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[]) IS
-    'Used by snowflake_migration_plan: the expressions of constraints, indexes and statistics that use columns of a table';
-COMMENT ON FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[]) IS
-    'Used by snowflake_migration_plan: why expressions do not accept bigint columns';
-COMMENT ON FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_obstacles: constraints and indexes that cannot be rebuilt with a bigint column';
 COMMENT ON FUNCTION snowflake_internal.migration_server_obstacles() IS
     'Used by snowflake_internal.migration_obstacles: a server that does not issue IDs';
 COMMENT ON FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[]) IS
@@ -6476,14 +6513,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_type_obstacles(target regclass,
     'Used by snowflake_internal.migration_obstacles: objects that prevent changing the type of a column';
 COMMENT ON FUNCTION snowflake_internal.migration_obstacles(targets regclass[], column_names name[], search_path text) IS
     'Used by snowflake_migration_plan: obstacles, and how to remove them';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: how many locks the statements that rewrite tables take';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_slots() IS
-    'Used by snowflake_migration_plan: for how many transactions the lock table has room';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text) IS
-    'Used by snowflake_migration_plan: more locks than the server has room for';
-COMMENT ON FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migrate: fails if the locks of all statements do not fit';
 COMMENT ON FUNCTION snowflake_internal.nextval_support(request internal) IS
     'Planner support function of snowflake_nextval()';
 COMMENT ON FUNCTION snowflake_nextval() IS
@@ -6492,6 +6521,31 @@ COMMENT ON FUNCTION snowflake_nextvals(count integer) IS
     'Returns that many new IDs in ascending order';
 COMMENT ON FUNCTION snowflake_currval() IS
     'Returns the last ID that this session was issued';
+COMMENT ON FUNCTION snowflake_internal.restore_row() IS
+    'The trigger of snowflake_internal.restore: applies a row of a restored dump';
+COMMENT ON TABLE snowflake_internal.restore IS
+    'What pg_dump includes of this extension; always empty. Rows that are inserted by a restored dump are applied, not stored';
+COMMENT ON COLUMN snowflake_internal.restore.record IS 'What the row is: mark, layout or origin';
+COMMENT ON COLUMN snowflake_internal.restore.mark IS 'last_value of snowflake_internal.mark';
+COMMENT ON COLUMN snowflake_internal.restore.layout IS 'As in snowflake_internal.accepted_layout';
+COMMENT ON COLUMN snowflake_internal.restore.accepted_at IS 'As in snowflake_internal.accepted_layout';
+COMMENT ON COLUMN snowflake_internal.restore.target_schema IS 'Schema of the table; this and the following columns are those of snowflake_internal.origins';
+COMMENT ON COLUMN snowflake_internal.restore.target_name IS 'Name of the table';
+COMMENT ON COLUMN snowflake_internal.restore.column_name IS 'Column';
+COMMENT ON COLUMN snowflake_internal.restore.kind IS 'As in snowflake_internal.origins';
+COMMENT ON COLUMN snowflake_internal.restore.data_type IS 'As in snowflake_internal.origins';
+COMMENT ON COLUMN snowflake_internal.restore.default_expression IS 'As in snowflake_internal.origins';
+COMMENT ON COLUMN snowflake_internal.restore.sequence_schema IS 'As in snowflake_internal.origins';
+COMMENT ON COLUMN snowflake_internal.restore.sequence_name IS 'As in snowflake_internal.origins';
+COMMENT ON COLUMN snowflake_internal.restore.sequence_options IS 'As in snowflake_internal.origins';
+COMMENT ON COLUMN snowflake_internal.restore.sequence_last_value IS 'As in snowflake_internal.origins';
+COMMENT ON COLUMN snowflake_internal.restore.sequence_privileges IS 'As in snowflake_internal.origins';
+COMMENT ON COLUMN snowflake_internal.restore.sequence_comment IS 'As in snowflake_internal.origins';
+COMMENT ON COLUMN snowflake_internal.restore.child_defaults IS 'As in snowflake_internal.origins';
+COMMENT ON COLUMN snowflake_internal.restore.first_id_ever IS 'As in snowflake_internal.origins';
+COMMENT ON COLUMN snowflake_internal.restore.first_id IS 'As in snowflake_internal.origins';
+COMMENT ON COLUMN snowflake_internal.restore.remembered_at IS 'As in snowflake_internal.origins';
+COMMENT ON COLUMN snowflake_internal.restore.reverted_at IS 'As in snowflake_internal.origins';
 COMMENT ON FUNCTION snowflake_internal.shadow() IS
     'The trigger that keeps a shadow column equal to the narrow column it will replace';
 COMMENT ON FUNCTION snowflake_internal.migration_shadow_name(kind text, original name) IS
@@ -6506,12 +6560,12 @@ COMMENT ON FUNCTION snowflake_internal.migration_shadow_steps(targets regclass[]
     'Used by snowflake_migration_plan: the statements that add shadow columns';
 COMMENT ON FUNCTION snowflake_internal.migration_drop_shadows(targets regclass[], column_names name[]) IS
     'Used by snowflake_migrate_revert: drops shadow columns';
+COMMENT ON FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statements that add and validate the CHECK constraints of shadow columns';
 COMMENT ON FUNCTION snowflake_internal.migration_shadow_foreign_keys(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the foreign keys of the narrow columns, and those of their shadows';
 COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_steps(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the statements that add the foreign keys of shadow columns';
-COMMENT ON FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statements that add and validate the CHECK constraints of shadow columns';
 COMMENT ON FUNCTION snowflake_internal.migration_shadow_indexes(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the indexes of the narrow columns, and those of their shadows';
 COMMENT ON FUNCTION snowflake_internal.migration_index_steps(targets regclass[], column_names name[]) IS
@@ -6622,6 +6676,18 @@ COMMENT ON FUNCTION snowflake_internal.migration_plan(targets regclass[], column
     'Used by snowflake_migration_plan: the steps for the tables that the caller specifies';
 COMMENT ON FUNCTION snowflake_internal.migration_migrate(targets regclass[], column_names name[], search_path text) IS
     'Used by snowflake_migrate: runs the statements of the plan in order';
+COMMENT ON FUNCTION snowflake_internal.migration_survey_obstacles(targets regclass[], column_names name[], online boolean) IS
+    'Used by snowflake_migration_survey: the obstacles of each column; online is NULL for those of both kinds of plan';
+COMMENT ON FUNCTION snowflake_migration_survey(schema_name name) IS
+    'Returns for each column with a sequence how it can be migrated, what prevents that, what it costs, and what it affects; of one schema or of all';
+COMMENT ON FUNCTION snowflake_migration_plan(target regclass, column_name name, online boolean) IS
+    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec';
+COMMENT ON FUNCTION snowflake_migration_plan_tables(targets regclass[], column_names name[], online boolean) IS
+    'Returns the remaining migration statements of several tables together: each table is rewritten, or copied, once';
+COMMENT ON PROCEDURE snowflake_migrate(target regclass, column_name name) IS
+    'Migrates a column to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan';
+COMMENT ON PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[]) IS
+    'Migrates several tables to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan_tables';
 COMMENT ON FUNCTION snowflake_internal.migration_sequence_options(options jsonb) IS
     'Used by snowflake_migrate_revert: the options of a sequence in the syntax of CREATE SEQUENCE';
 COMMENT ON FUNCTION snowflake_internal.migration_restore_sequence_properties(sequence regclass, origin snowflake_internal.origins) IS
@@ -6648,22 +6714,10 @@ COMMENT ON FUNCTION snowflake_internal.migration_resume_sequence(sequence regcla
     'Used by snowflake_migrate_revert: makes the sequence resume after the old IDs';
 COMMENT ON FUNCTION snowflake_internal.migration_revert(target regclass, column_name name, search_path text) IS
     'Used by snowflake_migrate_revert: restores the sequence of a migrated column';
-COMMENT ON FUNCTION snowflake_audit(target regclass, column_name name, expected_nodes integer[], first_id bigint) IS
-    'Checks the IDs in a column: one row for each kind of problem, with the number of IDs and the largest; no rows if there is none. Values below first_id are old; the default is the first snowflake ID of a migrated column, as recorded';
 COMMENT ON PROCEDURE snowflake_migrate_revert(target regclass, column_name name) IS
     'Restores the sequence of a migrated column, or cancels an unfinished online migration';
-COMMENT ON PROCEDURE snowflake_migrate(target regclass, column_name name) IS
-    'Migrates a column to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan';
-COMMENT ON PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[]) IS
-    'Migrates several tables to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan_tables';
-COMMENT ON FUNCTION snowflake_internal.migration_survey_obstacles(targets regclass[], column_names name[], online boolean) IS
-    'Used by snowflake_migration_survey: the obstacles of each column; online is NULL for those of both kinds of plan';
-COMMENT ON FUNCTION snowflake_migration_survey(schema_name name) IS
-    'Returns for each column with a sequence how it can be migrated, what prevents that, what it costs, and what it affects; of one schema or of all';
-COMMENT ON FUNCTION snowflake_migration_plan(target regclass, column_name name, online boolean) IS
-    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec';
-COMMENT ON FUNCTION snowflake_migration_plan_tables(targets regclass[], column_names name[], online boolean) IS
-    'Returns the remaining migration statements of several tables together: each table is rewritten, or copied, once';
+COMMENT ON FUNCTION snowflake_audit(target regclass, column_name name, expected_nodes integer[], first_id bigint) IS
+    'Checks the IDs in a column: one row for each kind of problem, with the number of IDs and the largest; no rows if there is none. Values below first_id are old; the default is the first snowflake ID of a migrated column, as recorded';
 COMMENT ON FUNCTION snowflake_accept_clock(expected timestamp with time zone) IS
     'Accepts a clock that jumped ahead by more than snowflake.max_clock_step; expected must be within a minute of it';
 COMMENT ON FUNCTION snowflake_start_after(id bigint) IS
@@ -6828,9 +6882,42 @@ BEGIN
 END
 $do$;
 
+-- As in sql/internal/restore.sql, which is all that is dumped from now on. pg_dump
+-- would still set the mark and write origins, which only a superuser may do. No
+-- function takes a relation from this list; ALTER EXTENSION ... DROP, which does,
+-- would forget the initial privileges, too.
+UPDATE pg_catalog.pg_extension SET extconfig = NULL, extcondition = NULL
+WHERE extname OPERATOR(pg_catalog.=) 'snowflake'::pg_catalog.name;
+-- Also in the replica role: a superuser may restore in it.
+CREATE TRIGGER restore_row BEFORE INSERT ON snowflake_internal.restore
+    FOR EACH ROW EXECUTE FUNCTION snowflake_internal.restore_row();
+ALTER TABLE snowflake_internal.restore ENABLE ALWAYS TRIGGER restore_row;
+
+-- The columns are those above, in that order. `pg_dump --inserts` names none, so a
+-- later version may only append columns. pg_dump reads with its snapshot,
+-- except the mark, which is read later than that: it is above all rows of the dump.
+-- The mark comes before the layouts, so that the first ID finds the layout of IDs
+-- that exist. A table that was dropped is left out, as are temporary ones.
+SELECT pg_catalog.pg_extension_config_dump('snowflake_internal.restore', $condition$WHERE false
+UNION ALL
+SELECT 'mark', m.last_value, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM snowflake_internal.mark AS m WHERE m.last_value OPERATOR(pg_catalog.>) 1
+UNION ALL
+SELECT 'layout', NULL, l.layout, l.accepted_at, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
+FROM snowflake_internal.accepted_layout AS l
+UNION ALL
+SELECT 'origin', NULL, NULL, NULL, n.nspname, c.relname, o.column_name, o.kind, o.data_type, o.default_expression,
+       o.sequence_schema, o.sequence_name, o.sequence_options, o.sequence_last_value, o.sequence_privileges,
+       o.sequence_comment, o.child_defaults, o.first_id_ever, o.first_id, o.remembered_at, o.reverted_at
+FROM snowflake_internal.origins AS o
+JOIN pg_catalog.pg_class AS c ON c.oid OPERATOR(pg_catalog.=) o.target AND c.relpersistence OPERATOR(pg_catalog.<>) 't'
+JOIN pg_catalog.pg_namespace AS n ON n.oid OPERATOR(pg_catalog.=) c.relnamespace
+ORDER BY 1 DESC, 5, 6, 7$condition$);
+
 -- Only what is new: a GRANT makes all privileges of an object the extension's
 -- own for pg_dump, those that somebody has added too.
 GRANT SELECT ON snowflake_internal.accepted_layout, snowflake_internal.pace TO PUBLIC;
 -- It has the last values of sequences of tables that were migrated. The owner of
 -- a database has to be able to dump it.
 GRANT SELECT ON snowflake_internal.origins TO pg_database_owner;
+GRANT SELECT, INSERT ON snowflake_internal.restore TO PUBLIC;
