@@ -6,6 +6,7 @@
 #   pg/              private copies of servers, one directory a server, with
 #                    the PGRX_HOME that belongs to it
 #   servers/         servers of each version (scripts/server)
+#   packages/        what scripts/test-packages keeps: a Debian system, tools
 #   demo/            the server of `make demo`
 # shellcheck shell=bash disable=SC2034
 
