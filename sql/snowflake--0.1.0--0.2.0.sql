@@ -1223,7 +1223,7 @@ AS $function$
         WHERE r.is_narrow
         GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
     )
-    SELECT p.relation, sum(CASE p.relkind WHEN 'p' THEN 1 ELSE 5 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
+    SELECT p.relation, sum(CASE WHEN p.relkind = 'p' THEN 1 WHEN current_setting('composite_type_mismatch', true) IS NULL THEN 5 ELSE 8 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
                + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
                   FROM pg_index AS i WHERE i.indrelid = p.part)
                + (SELECT 3 * count(*) FROM pg_constraint AS k

@@ -6,6 +6,8 @@
 -- Counted in pg_locks on PostgreSQL 15 and 18: a rewritten table takes 5 locks (on
 -- itself, its copy, and what the copy is dropped with), one with a TOAST table 4
 -- more, each index 1, each index that is built again 2 more, and each foreign key 3.
+-- The minor releases from 15.20, 16.16, 17.12 and 18.7 on, which have the setting
+-- composite_type_mismatch, lock 3 types more for each rewritten table.
 CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
 RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -19,7 +21,7 @@ AS $function$
         WHERE r.is_narrow
         GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
     )
-    SELECT p.relation, sum(CASE p.relkind WHEN 'p' THEN 1 ELSE 5 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
+    SELECT p.relation, sum(CASE WHEN p.relkind = 'p' THEN 1 WHEN current_setting('composite_type_mismatch', true) IS NULL THEN 5 ELSE 8 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
                + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
                   FROM pg_index AS i WHERE i.indrelid = p.part)
                + (SELECT 3 * count(*) FROM pg_constraint AS k
