@@ -114,7 +114,9 @@ SELECT line FROM (
     SELECT format('rows of %s: %s', name, CASE WHEN relispopulated THEN pg_temp.rows_of(oid) END)
     FROM seen WHERE relkind = 'm'
   UNION ALL
-    SELECT format('column %s of %s: %s', a.attname, s.name, concat_ws(' | ', a.attnum, a.attacl, a.attstattarget, nullif(a.attstorage, y.typstorage), a.attcompression, a.attoptions, a.attcollation))
+    SELECT format('column %s of %s: %s', a.attname, s.name, concat_ws(' | ', a.attnum, a.attacl, a.attstattarget, nullif(a.attstorage, y.typstorage), a.attcompression,
+               -- Newer minor releases keep a version there.
+               ARRAY(SELECT o FROM unnest(a.attoptions) AS o WHERE o NOT LIKE 'pg\_%' ORDER BY o), a.attcollation))
     FROM seen AS s JOIN pg_attribute AS a ON a.attrelid = s.oid AND a.attnum > 0 JOIN pg_type AS y ON y.oid = a.atttypid
   UNION ALL
     SELECT format('type of %s of %s: %s', a.attname, s.name, format_type(a.atttypid, a.atttypmod)) FROM seen AS s JOIN pg_attribute AS a ON a.attrelid = s.oid AND a.attnum > 0
