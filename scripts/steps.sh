@@ -214,7 +214,7 @@ of_those_headers() {
     wanted=$(headers_version "$("$PGRX_PG_CONFIG_PATH" --includedir-server)")
     # The bindings that were written or used last.
     found=$(find "$TARGET/$profile" -path "*/pgrx-pg-sys-*/out/$FEATURE.rs" -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2- |
-        xargs -r grep -ohE 'PG_VERSION: [^;]*' | grep -oE '"[0-9.]+' | tr -d '"')
+        xargs -r grep -ohE 'PG_VERSION ?: [^;]*' | grep -oE '"[0-9.]+' | tr -d '"')
     note "built with the headers of PostgreSQL $found"
     [ "$found" = "$wanted" ]
 }
