@@ -11,6 +11,8 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 use snowflake_tests::Cluster;
+use snowflake_tests::migration::psql;
+use snowflake_tests::query::number;
 
 use crate::support::column;
 
@@ -188,6 +190,65 @@ fn every_sql_block_of_the_documents_runs() -> Result<()> {
     println!(
         "documents: {} sql blocks of the README and {more} of docs/, all run",
         sql.len()
+    );
+    Ok(())
+}
+
+/// The guide says that its block for an online migration resumes an interrupted one.
+/// psql stops at its first error, also at a \gset without a row.
+#[test]
+fn the_block_of_an_online_migration_can_be_run_again() -> Result<()> {
+    const ROWS: i64 = 20_000;
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let blocks = blocks(&read(&root.join("docs/migration.md"))?);
+    let the = |what: &str| -> Result<&str> {
+        let mut found = blocks.iter().filter(|block| block.text.contains(what));
+        let block = found
+            .next()
+            .with_context(|| format!("no block with {what:?}"))?;
+        ensure!(found.next().is_none(), "several blocks with {what:?}");
+        Ok(&block.text)
+    };
+    let tables = the("CREATE TABLE deliveries (")?;
+    let migration = the("CALL snowflake_migrate_backfill('deliveries', batch_size")?;
+    let swap = the("INSERT INTO deliveries (note) VALUES ('the first one with a snowflake ID')")?;
+
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let run = |what: &str, script: &str| -> Result<()> {
+        let written = psql(&cluster, "postgres", "postgres", script, true)?;
+        ensure!(
+            written.success && !written.errors.contains("ERROR"),
+            "{what}: {}",
+            written.errors
+        );
+        Ok(())
+    };
+    run("the tables", tables)?;
+    let interrupted = migration
+        .replace("statement_timeout = 0", "statement_timeout = '2s'")
+        .replace("pause => '20 milliseconds'", "pause => '1 hour'");
+    let written = psql(&cluster, "postgres", "postgres", &interrupted, true)?;
+    ensure!(
+        !written.success && written.errors.contains("statement timeout"),
+        "{}",
+        written.errors
+    );
+    run("after an interruption", migration)?;
+    run("again", migration)?;
+    assert_eq!(
+        number(&mut client, "SELECT max(id)::bigint FROM deliveries")?,
+        ROWS
+    );
+    run("the swap", swap)?;
+    assert!(number(&mut client, "SELECT max(id) FROM deliveries")? > 1 << 40);
+    run("after the swap", migration)?;
+    assert_eq!(
+        number(&mut client, "SELECT count(*) FROM deliveries")?,
+        ROWS + 1
+    );
+    println!(
+        "documents: the block of an online migration ran, after an interruption, twice before the swap and once after it"
     );
     Ok(())
 }
