@@ -1311,8 +1311,8 @@ COMMENT ON FUNCTION snowflake_internal.migration_key_arguments(targets regclass[
 
 -- A table, its partitions and its child tables: those that its ALTER TABLE changes.
 --
--- This and the next function return few rows, which the planner is told: for 1,000
--- rows, its default, it would read whole catalogs instead of using their indexes.
+-- This and the next function have ROWS, because they return few. For 1,000 rows, its
+-- default, the planner would read whole catalogs instead of using their indexes.
 CREATE FUNCTION snowflake_internal.migration_table_tree(target regclass, column_name name)
 RETURNS TABLE (relation regclass, attribute smallint) LANGUAGE sql STABLE ROWS 4
 SET search_path = pg_catalog, pg_temp
