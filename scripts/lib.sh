@@ -122,6 +122,25 @@ apt_get() {
     quietly "$SNOWFLAKE_CACHE/apt.log" apt-get -q "$@"
 }
 
+# debian_uri LABEL: the archive with that label among this machine's entries.
+debian_uri() {
+    # shellcheck disable=SC2016
+    apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' "Label: $1" | sed -n 1p
+}
+
+# debian_entries TYPE SUITE...: sources.list's lines for these suites, from the
+# mirrors that this machine uses.
+debian_entries() {
+    local type=$1 suite uri keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+    shift
+    if [ -z "$(debian_uri Debian)" ] && is_root; then apt_get update; fi
+    [ -n "$(debian_uri Debian)" ] || return 1
+    for suite in "$@"; do
+        case $suite in *-security) uri=$(debian_uri Debian-Security) ;; *) uri=$(debian_uri Debian) ;; esac
+        [ -z "$uri" ] || printf '%s [signed-by=%s] %s %s main\n' "$type" "$keyring" "$uri" "$suite"
+    done
+}
+
 # pin_server_dev ARRAY: a server that is there already is not upgraded for its
 # headers; where the archive still has those of its minor version, take them.
 pin_server_dev() {
