@@ -65,7 +65,7 @@ pgxn: ## make the archive for PGXN from the last commit (a second)
 tree: ## make an archive for extension_control_path of PostgreSQL 18 (2 minutes)
 	@scripts/package-tree
 
-test-packages: ## build each package, install it into a clean place and use it (8 minutes)
+test-packages: ## build each package, install it into a clean place and use it (20 minutes)
 	@scripts/test-packages
 
 schema: ## write sql/snowflake--VERSION.sql anew, after a change of SQL (a minute)
