@@ -1,10 +1,6 @@
--- What a client has written down, beside what the server has: the statements that
+-- What a client has written down (in the table seen), beside what the server has: the statements that
 -- inserted into bulk_rows, the number of IDs, those that are not the ID of the row
 -- with that note, those that came twice, and the IDs of bulk_rows.
-CREATE TEMPORARY TABLE seen (relation text, note text, id text);
-\set copy '\\copy seen FROM ' :'ids'
-\set ON_ERROR_STOP on
-:copy
 CREATE TEMPORARY TABLE stored (relation text, note text, id text);
 SELECT format('INSERT INTO stored SELECT %L, note, id::text FROM %I', relation, relation) FROM (SELECT DISTINCT relation FROM seen) AS r \gexec
 SELECT (SELECT coalesce(sum(calls), 0) FROM pg_stat_statements
