@@ -2,8 +2,8 @@
 //!
 //! COPY inserts rows one by one if a column's default is volatile, because the
 //! function might read the table. PostgreSQL exempts `nextval()` alone. The
-//! reason does not apply to `snowflake_nextval()`. So a planner support function
-//! replaces it by a stable twin while a `COPY … FROM` prepares its defaults. All
+//! reason does not apply to `snowflake_nextval()` and `snowflake_id()`. So a planner
+//! support function replaces them by a stable twin while a `COPY … FROM` prepares its defaults. All
 //! of these conditions must hold:
 //!
 //! - An expression is planned alone (`root` is null), as COPY does with its
@@ -95,7 +95,8 @@ fn at_subtransaction_end(event: pg_sys::SubXactEvent::Type) {
     }
 }
 
-/// Tells the planner by what to replace a call of `snowflake_nextval()`.
+/// Tells the planner by what to replace a call of `snowflake_nextval()` or
+/// `snowflake_id()`.
 #[pg_extern(
     immutable,
     parallel_safe,
@@ -103,7 +104,7 @@ fn at_subtransaction_end(event: pg_sys::SubXactEvent::Type) {
 CREATE FUNCTION snowflake_internal.nextval_support(request internal) RETURNS internal
     IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.nextval_support(request internal) IS
-    'Planner support function of snowflake_nextval()';
+    'Planner support function of snowflake_nextval() and snowflake_id()';
 "#
 )]
 fn snowflake_nextval_support(request: SupportRequest<'_>) -> Replacement {
@@ -139,7 +140,7 @@ fn call_of_twin(request: Simplify<'_>) -> Option<Replacement> {
 CREATE FUNCTION snowflake_internal.copy_nextval() RETURNS bigint
     STRICT STABLE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.copy_nextval() IS
-    'Called by COPY in place of snowflake_nextval(), so that it can insert rows in batches';
+    'Called by COPY in place of snowflake_nextval() and snowflake_id(), so that it can insert rows in batches';
 "#)]
 fn snowflake_copy_nextval(call: Call<'_>) -> i64 {
     if !in_copy_from() {

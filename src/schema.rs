@@ -19,6 +19,7 @@ extension_sql_file!(
     name = "generate",
     requires = [
         sql::generate::snowflake_nextval,
+        sql::generate::snowflake_id,
         sql::generate::snowflake_nextvals,
         sql::generate::snowflake_currval,
         copy::snowflake_copy_nextval,
@@ -119,6 +120,7 @@ extension_sql_file!(
     requires = [
         "serial_columns",
         sql::generate::snowflake_nextval,
+        sql::generate::snowflake_id,
         migration::records::snowflake_migration_origin,
         migration::lock::snowflake_migration_lock_table,
         migration::owner::snowflake_migration_run,

@@ -96,7 +96,7 @@ DECLARE
     former bigint;
     former_top bigint;
 BEGIN
-    -- The column whose default is snowflake_nextval(), otherwise the one that
+    -- The column whose default generates IDs, otherwise the one that
     -- takes or took its values from a sequence.
     IF audited_column IS NULL THEN
         snowflake_columns := ARRAY(

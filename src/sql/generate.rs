@@ -11,6 +11,18 @@ use crate::pg::Call;
 
 #[pg_extern(volatile, parallel_safe)]
 fn snowflake_nextval(call: Call<'_>) -> i64 {
+    next(call)
+}
+
+/// The same function. Some frameworks take every default whose text contains
+/// "nextval" for a sequence's.
+#[pg_extern(volatile, parallel_safe)]
+fn snowflake_id(call: Call<'_>) -> i64 {
+    next(call)
+}
+
+#[inline]
+fn next(call: Call<'_>) -> i64 {
     match generator::next(|| call.function()) {
         Ok(id) => id.get(),
         Err(error) => error.report(),

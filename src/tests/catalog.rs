@@ -38,6 +38,7 @@ mod tests {
             "function snowflake_explain(bigint)",
             "function snowflake_explain(bigint,text)",
             "function snowflake_from_text(text,text)",
+            "function snowflake_id()",
             "function snowflake_max_id(timestamp with time zone)",
             "function snowflake_max_id(timestamp with time zone,text)",
             "function snowflake_max_id_before(timestamp with time zone)",
@@ -304,6 +305,7 @@ mod tests {
             "snowflake_explain(bigint) s s t",
             "snowflake_explain(bigint,text) s s t",
             "snowflake_from_text(text,text) i s t",
+            "snowflake_id() v s t",
             "snowflake_max_id(timestamp with time zone) s s t",
             "snowflake_max_id(timestamp with time zone,text) i s t",
             "snowflake_max_id_before(timestamp with time zone) s s t",
@@ -622,6 +624,7 @@ mod tests {
             ("snowflake_accept_clock(now())", "42501"),
             ("snowflake_stat_reset()", "00000"),
             ("snowflake_nextval()", "00000"),
+            ("snowflake_id()", "00000"),
         ] {
             let [got, ..] = outcome(&format!(
                 "DO $do$ BEGIN SET LOCAL ROLE somebody; PERFORM {call}; END $do$"

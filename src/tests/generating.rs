@@ -19,6 +19,27 @@ mod tests {
     }
 
     #[pg_test]
+    fn id_is_the_same_function_as_nextval() {
+        let ascending: String = one(
+            "SELECT concat_ws(' ', bool_and(id > before), count(*))
+             FROM (SELECT id, lag(id) OVER (ORDER BY n) AS before
+                   FROM (SELECT n, CASE n % 2 WHEN 0 THEN snowflake_id() ELSE snowflake_nextval() END AS id
+                         FROM generate_series(1, 10001) AS n) AS made) AS compared
+             WHERE before IS NOT NULL",
+        );
+        assert_eq!(ascending, "t 10000");
+        let last: i64 = one("SELECT snowflake_id()");
+        assert_eq!(one::<i64>("SELECT snowflake_currval()"), last);
+        assert_eq!(
+            one::<i64>(
+                "SELECT count(DISTINCT (provolatile, proparallel, proisstrict, prosupport, prorettype, proacl, procost))
+                 FROM pg_proc WHERE proname IN ('snowflake_id', 'snowflake_nextval')"
+            ),
+            1
+        );
+    }
+
+    #[pg_test]
     fn nextvals_returns_the_requested_number_of_ids_in_ascending_order() {
         for count in [0, 1, 2, 4_095, 4_096, 4_097, 100_000] {
             let ordered: String = one(&format!(

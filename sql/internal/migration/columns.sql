@@ -105,7 +105,7 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_key_names(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the columns in a message';
 
--- Whether a column's default is snowflake_nextval().
+-- Whether a column's default is snowflake_nextval() or snowflake_id().
 CREATE FUNCTION snowflake_internal.migration_is_switched(target regclass, column_name name)
 RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -115,11 +115,11 @@ AS $function$
         JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
         JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
                            AND d.refclassid = 'pg_proc'::regclass
-                           AND d.refobjid = '@extschema@.snowflake_nextval()'::regprocedure
+                           AND d.refobjid IN ('@extschema@.snowflake_nextval()'::regprocedure, '@extschema@.snowflake_id()'::regprocedure)
         WHERE a.attrelid = target AND a.attname = column_name AND a.attgenerated = '')
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_is_switched(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: whether the column''s default is snowflake_nextval()';
+    'Used by snowflake_migration_plan: whether the column''s default is snowflake_nextval() or snowflake_id()';
 
 -- The smallest ID that can be issued from now on: the first ID of the tick in
 -- which this transaction began. (snowflake_min_id(now()) is of the next tick.)

@@ -163,7 +163,7 @@ AS $function$
         FROM fired AS f
         -- BEFORE INSERT, each row.
         WHERE f.is_key AND f.has_column AND f.tgtype & 7 = 7
-          AND strpos(f.code, 'snowflake_nextval') = 0
+          AND f.code !~ ' snowflake_(?:nextval|id) '
           AND (f.code ~ format(' (?:;|begin|then|else|loop) new \. %1$s (?::=|=) (?!old \. %1$s )', f.column_pattern)
                OR f.code ~ format(' select [^;]* into (?:strict )?new \. %s ', f.column_pattern))
     ), word_call AS MATERIALIZED (
@@ -255,7 +255,7 @@ AS $function$
                        ELSE ', which does not return the new row''s ID any more' END),
            CASE c.word WHEN 'nextval' THEN 'Call snowflake_nextval() instead, or leave the column to its default.'
                        WHEN 'setval' THEN 'Remove the call after the migration.'
-                       ELSE 'Use INSERT ... RETURNING, or snowflake_currval().' END,
+                       ELSE 'Use INSERT ... RETURNING.' END,
            c.is_dropped AND EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = c.oid), 'default'
     FROM sequence_call AS c
   UNION ALL

@@ -153,7 +153,7 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name) IS
     'A step of snowflake_migration_plan: records the sequence of the column, for snowflake_migrate_revert';
 
--- Records the revert, once the column no longer has snowflake_nextval().
+-- Records the revert, once the column's default no longer generates IDs.
 CREATE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -163,7 +163,7 @@ DECLARE
 BEGIN
     PERFORM snowflake_internal.migration_require_owner(target);
     IF snowflake_internal.migration_is_switched(target, column_name) THEN
-        RAISE EXCEPTION 'column "%" still has snowflake_nextval() as its default', column_name
+        RAISE EXCEPTION 'column "%" still has a default that generates snowflake IDs', column_name
             USING ERRCODE = 'object_not_in_prerequisite_state',
                   HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
     END IF;

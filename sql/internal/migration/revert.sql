@@ -370,7 +370,7 @@ BEGIN
     IF has_shadows AND NOT snowflake_internal.migration_is_switched(target, key_column) THEN
         NULL;  -- Cancelled before the swap: only the shadow columns existed.
     ELSIF NOT snowflake_internal.migration_is_switched(target, key_column) THEN
-        RAISE NOTICE 'the default of column "%" of % is not snowflake_nextval(): it is kept', key_column, target;
+        RAISE NOTICE 'the default of column "%" of % is neither snowflake_nextval() nor snowflake_id(): it is kept', key_column, target;
     ELSE
         IF origin.kind LIKE 'identity %' THEN
             sequence := snowflake_internal.migration_restore_identity(origin);

@@ -1,4 +1,4 @@
-//! COPY inserts rows in batches though `snowflake_nextval()` is a default, and
+//! COPY inserts rows in batches though `snowflake_nextval()` (or `snowflake_id()`) is a default, and
 //! nothing of what that takes is left behind: not in a cached plan, not in a
 //! table's default, not in the session after an error.
 //!
@@ -292,6 +292,7 @@ const DEFAULTS: &[(How, &str, &str)] = &[
     (How::Batched, "checked_against_another",
         "id bigint DEFAULT snowflake_nextval(), CHECK (snowflake_nextval() > id)"),
     (How::Batched, "two", "id bigint DEFAULT snowflake_nextval(), second bigint DEFAULT snowflake_nextval()"),
+    (How::Batched, "two_names", "id bigint PRIMARY KEY DEFAULT snowflake_id(), second bigint DEFAULT snowflake_nextval()"),
 ];
 
 /// Functions in which the planner sees the call, and in which it does not.
@@ -317,10 +318,11 @@ fn a_default_of_any_form_is_copied_in_batches() -> Result<()> {
     }
     let tally = Tally::of(ids::fetch(
         client,
-        "SELECT id FROM two UNION ALL SELECT second FROM two",
+        "SELECT id FROM two UNION ALL SELECT second FROM two
+         UNION ALL SELECT id FROM two_names UNION ALL SELECT second FROM two_names",
     )?);
     println!("copy: two columns: {tally}");
-    assert_eq!(tally.ids, 2_002);
+    assert_eq!(tally.ids, 4_004);
     tally.assert_unique();
 
     client.batch_execute(

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
-use snowflake_tests::migration::psql;
+use snowflake_tests::ids::Tally;
+use snowflake_tests::migration::{assert_same_schema, psql, schema, widened};
 use snowflake_tests::query::{number, value};
 use snowflake_tests::{Cluster, ids, online};
 
@@ -115,6 +116,93 @@ fn functions_find_others_by_the_callers_search_path() -> Result<()> {
     println!(
         "edges: functions by search path: {} tables, {rows} rows online",
         tables.len()
+    );
+    Ok(())
+}
+
+/// Frameworks that take every default with "nextval" in it for a sequence's need
+/// the function under its other name, which the owner sets after the migration.
+#[test]
+fn a_key_whose_default_is_snowflake_id_counts_as_migrated() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(
+        "SET client_min_messages = error; CREATE ROLE keeper; GRANT CREATE ON SCHEMA public TO keeper; SET ROLE keeper;
+         CREATE TABLE by_serial (id bigserial PRIMARY KEY, note text);
+         CREATE TABLE by_identity (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, note text);
+         CREATE TABLE narrow (id serial PRIMARY KEY, note text)",
+    )?;
+    let tables = ["by_serial", "by_identity", "narrow"];
+    for table in tables {
+        client.batch_execute(&format!("INSERT INTO {table} (note) VALUES ('old')"))?;
+    }
+    let before = schema(&cluster, "postgres")?;
+    let mut ids = Vec::new();
+    for table in tables {
+        if table == "narrow" {
+            online::migrate(client, "'narrow'")?;
+        } else {
+            client.batch_execute(&format!("CALL snowflake_migrate('{table}')"))?;
+        }
+        client.batch_execute(&format!(
+            "ALTER TABLE {table} ALTER COLUMN id SET DEFAULT snowflake_id();
+             INSERT INTO {table} (note) SELECT 'new' FROM generate_series(1, 1000)"
+        ))?;
+        ids.extend(ids::fetch(
+            client,
+            &format!("SELECT id FROM {table} WHERE note = 'new'"),
+        )?);
+        for online in [false, true] {
+            assert_eq!(
+                number(
+                    client,
+                    &format!("SELECT count(*) FROM snowflake_migration_plan('{table}', online => {online})")
+                )?,
+                0,
+                "{table}, online: {online}"
+            );
+        }
+        // Without a column named, the audit finds the one whose default generates IDs.
+        assert_eq!(
+            number(
+                client,
+                &format!("SELECT count(*) FROM snowflake_audit('{table}', expected_nodes => '{{1}}')")
+            )?,
+            0,
+            "{table}"
+        );
+        assert_eq!(
+            number(
+                client,
+                &format!("SELECT count(*) FROM snowflake_serial_columns WHERE table_name::text = '{table}'")
+            )?,
+            0,
+            "{table}"
+        );
+    }
+    let tally = Tally::of(ids);
+    println!("edges: snowflake_id() after three migrations: {tally}");
+    assert_eq!(tally.ids, 3_000);
+    tally.assert_unique();
+    for table in tables {
+        client.batch_execute(&format!(
+            "CALL snowflake_migrate_revert('{table}'); INSERT INTO {table} (note) VALUES ('reverted')"
+        ))?;
+        assert_eq!(
+            number(
+                client,
+                &format!("SELECT id FROM {table} WHERE note = 'reverted'")
+            )?,
+            2,
+            "{table}"
+        );
+    }
+    let after = schema(&cluster, "postgres")?;
+    assert_same_schema(
+        &widened(&before, &[("public.narrow", "id")])?,
+        &after,
+        "reverted",
     );
     Ok(())
 }

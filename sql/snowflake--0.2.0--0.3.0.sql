@@ -1,0 +1,628 @@
+\echo Use "ALTER EXTENSION snowflake UPDATE TO '0.3.0'" to load this file. \quit
+
+-- Written by scripts/upgrade-script: begin
+CREATE  FUNCTION "snowflake_id"(
+
+) RETURNS bigint /* i64 */
+STRICT VOLATILE PARALLEL SAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'snowflake_id_wrapper';
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_is_switched(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM pg_attribute AS a
+        JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
+        JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                           AND d.refclassid = 'pg_proc'::regclass
+                           AND d.refobjid IN ('@extschema@.snowflake_nextval()'::regprocedure, '@extschema@.snowflake_id()'::regprocedure)
+        WHERE a.attrelid = target AND a.attname = column_name AND a.attgenerated = '')
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean)
+RETURNS TABLE (relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH linked AS MATERIALIZED (
+        SELECT r.relation, c.relname, n.nspname, c.reltype, a.attname, a.attnum, r.is_narrow, code.code AS column_code, code.pattern AS column_pattern,
+               EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, attname)
+                       WHERE key.target = r.relation AND key.attname = a.attname) AS is_key
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_class AS c ON c.oid = r.relation
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(a.attname) AS code
+    ), linked_table AS MATERIALIZED (
+        SELECT l.relation, l.reltype, bool_or(l.is_narrow) AS is_narrow, table_code.code AS table_code, schema_code.code AS schema_code
+        FROM linked AS l
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.relname) AS table_code
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.nspname) AS schema_code
+        GROUP BY l.relation, l.reltype, table_code.code, schema_code.code
+    ), key_sequence AS MATERIALIZED (
+        SELECT l.relation, l.attname, l.column_code, s.oid::regclass AS sequence, a.attidentity <> '' AS is_dropped,
+               sequence_code.code AS sequence_code, schema_code.code AS schema_code
+        FROM linked AS l
+        JOIN pg_attribute AS a ON a.attrelid = l.relation AND a.attname = l.attname
+        JOIN snowflake_internal.sequence_columns AS source ON source.relation = l.relation AND source.attribute = l.attnum
+        JOIN pg_class AS s ON s.oid = source.sequence
+        JOIN pg_namespace AS n ON n.oid = s.relnamespace
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(s.relname) AS sequence_code
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(n.nspname) AS schema_code
+        WHERE l.is_key
+    ), hooked AS MATERIALIZED (
+        -- Partitions have copies of their parent's triggers.
+        SELECT t.tgrelid, t.tgname, t.tgfoid, t.tgtype, t.tgargs, t.tgnewtable, t.tgoldtable, l.relation, l.attname
+        FROM linked AS l
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(l.relation, l.attname) AS f
+        JOIN pg_trigger AS t ON t.tgrelid = f.relation AND NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgenabled <> 'D'
+                            AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
+    ), body AS MATERIALIZED (
+        SELECT p.oid, p.prorettype, p.prosrc, snowflake_internal.migration_code(p.prosrc) AS code
+        FROM pg_proc AS p
+        JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname IN ('plpgsql', 'sql')
+        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
+          AND p.prosqlbody IS NULL
+          AND (p.prosrc ~* '(?:nextval|currval|setval|lastval|insert)'
+               OR p.oid IN (SELECT h.tgfoid FROM hooked AS h)
+               OR p.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online))
+          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    ), inserting AS MATERIALIZED (
+        SELECT b.oid, regexp_replace(s.statement, ' exists \( select \* ', ' exists ( select ', 'g') AS statement
+        FROM body AS b
+        CROSS JOIN LATERAL string_to_table(b.code, ' ; ') AS part
+        CROSS JOIN LATERAL (SELECT ' ' || part || ' ') AS s (statement)
+        WHERE strpos(b.code, ' insert into ') > 0 AND strpos(s.statement, ' insert into ') > 0
+    ), named AS MATERIALIZED (
+        -- The tables that these statements read as a whole, or insert into without
+        -- naming columns.
+        SELECT DISTINCT i.oid, 'copy' AS use, m[1] AS schema_code, m[2] AS table_code
+        FROM inserting AS i
+        CROSS JOIN LATERAL regexp_matches(i.statement, ' (?:from|join|,) (?:only )?(?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
+        WHERE online AND i.statement ~ ' insert into .*(?:select|,|\.) \* '
+      UNION
+        SELECT i.oid, 'unnamed', m[1], m[2]
+        FROM inserting AS i
+        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) (?:as [^ ]+ )?(?:values|select|with|table) ', 'g') AS m
+        WHERE online
+    ), returning_rows AS MATERIALIZED (
+        -- Few functions return rows of these tables, so only their bodies are read.
+        SELECT b.oid, b.prorettype, b.code
+        FROM body AS b
+        WHERE b.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online AND t.is_narrow)
+    ), fired AS MATERIALIZED (
+        SELECT h.tgfoid, h.tgtype, h.tgnewtable, h.tgoldtable, l.relation, l.attname, l.is_narrow, l.is_key,
+               l.column_code, l.column_pattern, b.code, b.prosrc, p.prosrc = 'autoinc' AND p.probin LIKE '%autoinc%' AS is_autoinc,
+               h.tgargs, format('function %s, called by trigger %I of %s,', p.oid::regprocedure, h.tgname, h.tgrelid::regclass) AS object,
+               strpos(b.code, format(' new . %s ', l.column_code)) > 0 OR strpos(b.code, format(' old . %s ', l.column_code)) > 0 AS has_column
+        FROM hooked AS h
+        JOIN linked AS l ON l.relation = h.relation AND l.attname = h.attname
+        JOIN pg_proc AS p ON p.oid = h.tgfoid
+        LEFT JOIN body AS b ON b.oid = h.tgfoid
+    ), row_copy AS (
+        SELECT DISTINCT f.tgfoid, f.relation, f.object
+        FROM fired AS f
+        -- A comparison of rows copies nothing.
+        CROSS JOIN LATERAL regexp_replace(f.code,
+            '(?:old|new) \. \* (?:\) )?(?:is (?:not )?distinct from|=|< >|! =) (?:row )?(?:\( )?(?:old|new) \. \* ', '', 'g') AS bare (code)
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgnewtable, f.tgoldtable)) AS new_rows
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgoldtable, f.tgnewtable)) AS old_rows
+        WHERE f.is_narrow AND online AND strpos(bare.code, ' insert into ') > 0
+          AND (bare.code ~ ' insert into [^;]* (?:old|new) (?:\) )?\. \* '
+               OR bare.code ~ ' insert into [^;]*\$1 (?:\) )?\. \* ' AND bare.code ~ ' using (?:old|new) '
+               OR coalesce(f.tgnewtable, f.tgoldtable) IS NOT NULL
+                  AND bare.code ~ format(' insert into [^;]*(?:select|,|\.) \* [^;]*(?:from|join|,) (?:%s|%s) ', new_rows.pattern, old_rows.pattern))
+    ), call AS (
+        SELECT DISTINCT f.relation, f.attname, f.column_code, f.tgfoid, f.object, field.parts[1]::name AS function_name, field.parts[2]::name AS schema_name,
+               field.parts[3]::integer AS place, field.parts[4]::integer AS count
+        FROM fired AS f
+        CROSS JOIN LATERAL regexp_split_to_table(snowflake_internal.migration_calls(f.prosrc), E'\n') AS line
+        CROSS JOIN LATERAL string_to_array(line, E'\t') AS field (parts)
+        WHERE f.is_narrow AND f.has_column AND cardinality(field.parts) = 5 AND field.parts[3] ~ '^[0-9]{1,4}$' AND field.parts[4] ~ '^[0-9]{1,4}$'
+          AND (field.parts[5] IN ('new . ' || f.column_code, 'old . ' || f.column_code)
+               OR starts_with(field.parts[5], format('coalesce ( new . %s ,', f.column_code))
+               OR starts_with(field.parts[5], format('coalesce ( old . %s ,', f.column_code)))
+    ), narrow_call AS (
+        SELECT c.relation, c.attname, c.object, c.function_name, min(p.oid::regprocedure::text) FILTER (WHERE type.is_narrow) AS signature,
+               bool_and(n.nspname = 'pg_catalog') AS is_built_in
+        FROM call AS c
+        JOIN pg_proc AS p ON p.proname = c.function_name AND c.count BETWEEN p.pronargs - p.pronargdefaults AND p.pronargs
+        JOIN pg_namespace AS n ON n.oid = p.pronamespace AND (c.schema_name = '' OR n.nspname = c.schema_name)
+        JOIN pg_type AS t ON t.oid = p.proargtypes[c.place - 1]
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN t.typtype = 'd' THEN snowflake_internal.migration_base_type(t.oid) ELSE t.oid END
+                   IN ('int2'::regtype, 'int4'::regtype) AS is_narrow) AS type
+        GROUP BY c.relation, c.attname, c.object, c.function_name, c.place
+        -- A bigint is implicitly converted to other types of numbers.
+        HAVING bool_or(type.is_narrow) AND NOT bool_or(NOT type.is_narrow AND (t.typtype = 'p' OR t.typcategory = 'N'))
+    ), narrow_variable AS (
+        SELECT DISTINCT f.relation, f.attname, f.object, found.variable
+        FROM fired AS f
+        CROSS JOIN LATERAL (
+            SELECT m[1] AS variable
+            FROM regexp_matches(f.code, format(' ([^ ]+) (?:constant )?(?:int|integer|int4|smallint|int2) (?::=|=|default) (?:new|old) \. %s ', f.column_pattern), 'g') AS m
+          UNION
+            SELECT m[1]
+            FROM regexp_matches(f.code, format(' ([^ ]+) (?::=|=) (?:new|old) \. %s ;', f.column_pattern), 'g') AS m
+            WHERE f.code ~ format(' %s (?:constant )?(?:int|integer|int4|smallint|int2) ',
+                                  regexp_replace(m[1], '([][\\.*+?(){}|^$])', '\\\1', 'g'))
+        ) AS found
+        WHERE f.is_narrow AND f.has_column
+    ), key_setter AS (
+        SELECT DISTINCT f.relation, f.attname, f.object, f.tgfoid,
+               strpos(f.code, format(' new . %s is null ', f.column_code)) > 0
+               OR strpos(f.code, format(' coalesce ( new . %s ', f.column_code)) > 0 AS is_conditional
+        FROM fired AS f
+        -- BEFORE INSERT, each row.
+        WHERE f.is_key AND f.has_column AND f.tgtype & 7 = 7
+          AND f.code !~ ' snowflake_(?:nextval|id) '
+          AND (f.code ~ format(' (?:;|begin|then|else|loop) new \. %1$s (?::=|=) (?!old \. %1$s )', f.column_pattern)
+               OR f.code ~ format(' select [^;]* into (?:strict )?new \. %s ', f.column_pattern))
+    ), word_call AS MATERIALIZED (
+        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS sequence_code
+        FROM body AS b
+        CROSS JOIN LATERAL regexp_matches(b.code, ' (nextval|currval|setval) \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) ''(?= )', 'g') AS m
+        WHERE strpos(b.code, 'val ( '' ') > 0
+    ), serial_call AS MATERIALIZED (
+        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS table_code, m[4] AS column_code
+        FROM body AS b
+        CROSS JOIN LATERAL regexp_matches(b.code,
+            ' (nextval|currval|setval) \( (?:pg_catalog \. )?pg_get_serial_sequence \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) '' , '' ([^'']+) '' ', 'g') AS m
+        WHERE strpos(b.code, ' pg_get_serial_sequence ( ') > 0
+    ), last_call AS MATERIALIZED (
+        SELECT i.oid, m[1] AS schema_code, m[2] AS table_code
+        FROM body AS b
+        JOIN inserting AS i ON i.oid = b.oid
+        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
+        WHERE strpos(b.code, ' lastval ( ) ') > 0
+    ), sequence_call AS (
+        SELECT DISTINCT s.relation, s.attname, s.sequence, s.is_dropped, c.oid, c.word
+        FROM (SELECT w.oid, w.word, s.sequence
+              FROM word_call AS w
+              JOIN key_sequence AS s ON s.sequence_code = w.sequence_code AND coalesce(w.schema_code, s.schema_code) = s.schema_code
+            UNION ALL
+              SELECT w.oid, w.word, s.sequence
+              FROM serial_call AS w
+              JOIN linked_table AS t ON t.table_code = w.table_code AND coalesce(w.schema_code, t.schema_code) = t.schema_code
+              JOIN key_sequence AS s ON s.relation = t.relation AND s.column_code = w.column_code
+            UNION ALL
+              SELECT w.oid, 'lastval', s.sequence
+              FROM last_call AS w
+              JOIN linked_table AS t ON t.table_code = w.table_code AND coalesce(w.schema_code, t.schema_code) = t.schema_code
+              JOIN key_sequence AS s ON s.relation = t.relation) AS c
+        JOIN key_sequence AS s ON s.sequence = c.sequence
+        WHERE NOT EXISTS (SELECT FROM key_setter AS k WHERE k.tgfoid = c.oid AND k.relation = s.relation)
+    )
+    SELECT r.relation, NULL::name, r.object,
+           'inserts whole rows of this table into another one, which lacks the column that the migration adds',
+           'Before the migration, name the columns: INSERT INTO ... (a, b) VALUES (OLD.a, OLD.b).', true, 'shadow'
+    FROM row_copy AS r
+  UNION ALL
+    SELECT DISTINCT t.relation, NULL::name, format('function %s', u.oid::regprocedure),
+           CASE u.use WHEN 'copy' THEN format('copies rows of %s by SELECT * or RETURNING *, and the migration adds a column', t.relation)
+                ELSE format('inserts into %s without naming its columns, of which the key becomes the last', t.relation) END,
+           CASE u.use WHEN 'copy' THEN 'Before the migration, name the columns in both lists.'
+                ELSE 'Before the migration, name the columns.' END,
+           EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = u.oid), 'shadow'
+    FROM named AS u
+    JOIN linked_table AS t ON t.table_code = u.table_code AND coalesce(u.schema_code, t.schema_code) = t.schema_code
+    WHERE t.is_narrow
+  UNION ALL
+    SELECT t.relation, NULL::name, format('function %s', b.oid::regprocedure),
+           format('returns rows of %s and names their columns, and the migration adds a column', t.relation),
+           'Use SELECT * there, or declare the columns: RETURNS TABLE (...).', false, 'shadow'
+    FROM linked_table AS t
+    JOIN returning_rows AS b ON b.prorettype = t.reltype
+    WHERE b.code ~ ' select ' AND b.code !~ ' (?:select|,|\.) \* '
+  UNION ALL
+    SELECT c.relation, c.attname, c.object,
+           format('passes column %I to %s, which has no form for a bigint', c.attname, c.signature),
+           CASE WHEN c.is_built_in THEN format('Before the migration, pass another value, for example hashint8(NEW.%I).', c.attname)
+                ELSE 'Before the migration, create that function with bigint (CREATE FUNCTION makes a second one), then drop the one with integer. A bigint parameter also takes integer columns.' END,
+           true, 'type'
+    FROM narrow_call AS c
+  UNION ALL
+    SELECT v.relation, v.attname, v.object, format('assigns column %I to the integer variable %s, which cannot hold snowflake IDs', v.attname, v.variable),
+           format('Before the migration, declare it as bigint, or as %I%%TYPE.', v.attname), true, 'default'
+    FROM narrow_variable AS v
+  UNION ALL
+    SELECT DISTINCT f.relation, f.attname, f.object, format('(autoinc) requires that column %I is an integer', f.attname),
+           'Before the migration, drop the trigger: the default replaces it.', true, 'type'
+    FROM fired AS f
+    WHERE f.is_autoinc AND f.is_narrow
+      -- The arguments, each with a zero byte at its end.
+      AND encode(convert_to(f.attname::text, getdatabaseencoding()), 'escape') = ANY (string_to_array(encode(f.tgargs, 'escape'), E'\\000'))
+  UNION ALL
+    SELECT k.relation, k.attname, k.object,
+           CASE WHEN k.is_conditional THEN format('sets column %I where it is NULL: only rows that are inserted with NULL keep old numbers', k.attname)
+                ELSE format('sets column %I of each new row itself, so new rows do not get snowflake IDs', k.attname) END,
+           'Drop the trigger, or remove that assignment from its function: the default sets the column.', NOT k.is_conditional, 'default'
+    FROM key_setter AS k
+  UNION ALL
+    SELECT c.relation, c.attname, format('function %s', c.oid::regprocedure),
+           format('calls %s(%s)%s', c.word, CASE WHEN c.word <> 'lastval' THEN quote_literal(c.sequence::text) END,
+                  CASE WHEN c.is_dropped THEN ', and that sequence is dropped with the identity'
+                       WHEN c.word = 'nextval' THEN ', which continues to return old numbers'
+                       WHEN c.word = 'setval' THEN ', which has no effect on new IDs any more'
+                       ELSE ', which does not return the new row''s ID any more' END),
+           CASE c.word WHEN 'nextval' THEN 'Call snowflake_nextval() instead, or leave the column to its default.'
+                       WHEN 'setval' THEN 'Remove the call after the migration.'
+                       ELSE 'Use INSERT ... RETURNING.' END,
+           c.is_dropped AND EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = c.oid), 'default'
+    FROM sequence_call AS c
+  UNION ALL
+    SELECT DISTINCT s.relation, s.attname, format('view %s', w.ev_class::regclass), format('uses sequence %s', s.sequence),
+           'Its values are old numbers after the migration.', false, 'default'
+    FROM key_sequence AS s
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.sequence AND d.classid = 'pg_rewrite'::regclass
+    JOIN pg_rewrite AS w ON w.oid = d.objid
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    origin snowflake_internal.origins;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    IF snowflake_internal.migration_is_switched(target, column_name) THEN
+        RAISE EXCEPTION 'column "%" still has a default that generates snowflake IDs', column_name
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
+    END IF;
+    origin := snowflake_internal.migration_origin(target, column_name);
+    IF origin.target IS NOT NULL THEN
+        origin.reverted_at := now();
+        PERFORM snowflake_internal.migration_keep_origin(origin);
+    END IF;
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_revert(target regclass, column_name name, search_path text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    key_column name;
+    origin snowflake_internal.origins;
+    sequence regclass;
+    is_new boolean := false;
+    has_shadows boolean;
+    -- The keys of an unfinished online migration, which is cancelled as a whole.
+    targets regclass[];
+    column_names name[];
+    other record;
+    former_timeout text;
+    scanned snowflake_internal.scanned_ids;
+BEGIN
+    -- Checked first: without ownership, migration_column() does not see the record of
+    -- the migration, and would report a misleading error.
+    IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
+        PERFORM snowflake_internal.migration_require_owner(target);
+    END IF;
+    key_column := snowflake_internal.migration_column(target, column_name);
+    SELECT u.targets, u.column_names INTO targets, column_names
+    FROM snowflake_internal.migration_unfinished(ARRAY[target], ARRAY[key_column]) AS u;
+    has_shadows := snowflake_internal.migration_drop_shadows(targets, column_names);
+    FOR other IN
+        SELECT k.target, k.column_name FROM unnest(targets, column_names) AS k (target, column_name)
+        WHERE has_shadows AND (k.target <> migration_revert.target OR k.column_name <> key_column)
+          AND NOT snowflake_internal.migration_is_switched(k.target, k.column_name)
+    LOOP
+        PERFORM snowflake_internal.migration_record_reverted(other.target, other.column_name);
+    END LOOP;
+    scanned := snowflake_internal.migration_scan_old_ids(target, key_column, search_path);
+    former_timeout := snowflake_internal.migration_limit_locks();
+    PERFORM snowflake_internal.migration_lock_table(target, text 'ACCESS EXCLUSIVE');
+    -- Child tables are locked too, because the sequence has to resume after their IDs.
+    PERFORM snowflake_internal.migration_lock_table(c.oid::regclass, text 'ACCESS EXCLUSIVE')
+    FROM snowflake_internal.migration_table_tree(target, key_column) AS f
+    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
+    WHERE f.relation <> target;
+    origin := snowflake_internal.migration_origin(target, key_column);
+    IF (origin.target IS NULL OR origin.reverted_at IS NOT NULL) AND has_shadows THEN
+        PERFORM set_config('lock_timeout', former_timeout, true);
+        RETURN;
+    ELSIF origin.target IS NULL OR origin.reverted_at IS NOT NULL THEN
+        RAISE EXCEPTION 'no migration of column "%" of % is recorded', key_column, target
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Only a migration by snowflake_migrate() or its plan can be reverted. If the column has been renamed since, rename it back first. Otherwise set its default yourself.';
+    END IF;
+
+    IF has_shadows AND NOT snowflake_internal.migration_is_switched(target, key_column) THEN
+        NULL;  -- Cancelled before the swap: only the shadow columns existed.
+    ELSIF NOT snowflake_internal.migration_is_switched(target, key_column) THEN
+        RAISE NOTICE 'the default of column "%" of % is neither snowflake_nextval() nor snowflake_id(): it is kept', key_column, target;
+    ELSE
+        IF origin.kind LIKE 'identity %' THEN
+            sequence := snowflake_internal.migration_restore_identity(origin);
+            is_new := true;
+        ELSE
+            IF origin.sequence_name IS NOT NULL THEN
+                sequence := coalesce(snowflake_internal.migration_sequence_by_name(origin.sequence_schema, origin.sequence_name),
+                    snowflake_internal.migration_owned_sequence(target, key_column));
+                is_new := sequence IS NULL;
+                IF is_new THEN
+                    sequence := snowflake_internal.migration_restore_sequence(origin);
+                ELSIF origin.kind = 'serial'
+                      AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence
+                                        AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a')
+                THEN
+                    PERFORM snowflake_internal.migration_run(target, format('ALTER SEQUENCE %s OWNED BY %s.%I',
+                        snowflake_internal.migration_name(sequence), snowflake_internal.migration_name(target), key_column));
+                END IF;
+            END IF;
+            PERFORM snowflake_internal.migration_restore_default(origin, sequence);
+        END IF;
+        PERFORM snowflake_internal.migration_restore_children(origin);
+        IF sequence IS NOT NULL THEN
+            PERFORM snowflake_internal.migration_resume_sequence(sequence, is_new, origin, scanned, search_path);
+        END IF;
+    END IF;
+    PERFORM snowflake_internal.migration_record_reverted(target, key_column);
+    PERFORM set_config('lock_timeout', former_timeout, true);
+END
+$function$;
+CREATE OR REPLACE FUNCTION snowflake_audit(
+    target regclass,
+    column_name name DEFAULT NULL,
+    expected_nodes integer[] DEFAULT NULL,
+    first_id bigint DEFAULT NULL
+) RETURNS TABLE (finding text, ids bigint, example bigint)
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    -- Passed as an argument of format(), because a schema name may contain %.
+    extension_schema CONSTANT text := '@extschema@';
+    highest_possible CONSTANT bigint := 9223372036854775807;
+    -- The kinds of values that the first scan distinguishes.
+    is_id CONSTANT integer := 0;
+    is_before_first CONSTANT integer := 1;
+    is_negative CONSTANT integer := 2;
+    is_outside CONSTANT integer := 3;
+    is_of_other_node CONSTANT integer := 4;
+    audited_column name := column_name;
+    snowflake_columns name[];
+    column_number smallint;
+    column_type oid;
+    numbers text;
+    start bigint;
+    last_of_layout CONSTANT bigint := @extschema@.snowflake_max_id(timestamptz 'infinity');
+    own_node integer;
+    is_generating boolean;
+    unknown_reason text;
+    kinds integer[];
+    backends integer[];
+    counts bigint[];
+    tops bigint[];
+    highest bigint;
+    is_mark_read boolean;
+    mark record;
+    ahead interval;
+    max_step interval;
+    allowed bigint;
+    slot_bounds bigint[];
+    slot_tops bigint[];
+    lowest_bound bigint;
+    future bigint;
+    future_top bigint;
+    not_own bigint;
+    not_own_top bigint;
+    duplicates bigint;
+    duplicates_top bigint;
+    id_layout text;
+    server_layout text;
+    answer text[];
+    origin snowflake_internal.origins;
+    former_sequence regclass;
+    former_value bigint;
+    former bigint;
+    former_top bigint;
+BEGIN
+    -- The column whose default generates IDs, otherwise the one that
+    -- takes or took its values from a sequence.
+    IF audited_column IS NULL THEN
+        snowflake_columns := ARRAY(
+            SELECT a.attname FROM pg_attribute AS a
+            WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasdef
+              AND snowflake_internal.migration_is_switched(target, a.attname));
+        IF cardinality(snowflake_columns) > 1 THEN
+            snowflake_columns := coalesce(
+                nullif(ARRAY(SELECT a.attname FROM pg_index AS i JOIN pg_attribute AS a
+                                 ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+                             WHERE i.indrelid = target AND i.indisprimary AND i.indnkeyatts = 1
+                               AND a.attname = ANY (snowflake_columns)), '{}'),
+                snowflake_columns);
+        END IF;
+        IF cardinality(snowflake_columns) > 1 THEN
+            RAISE EXCEPTION 'several columns of "%" have snowflake IDs', (SELECT c.relname FROM pg_class AS c WHERE c.oid = target)
+                USING ERRCODE = 'invalid_parameter_value',
+                      DETAIL = format('They are %s.', array_to_string(snowflake_columns, ', ')),
+                      HINT = 'Specify the column to audit.';
+        END IF;
+        audited_column := snowflake_columns[1];
+    END IF;
+    audited_column := snowflake_internal.migration_column(target, audited_column);
+    WITH RECURSIVE type (number, oid, base) AS (
+        SELECT a.attnum, t.oid, t.typbasetype
+        FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
+        WHERE a.attrelid = target AND a.attname = audited_column
+      UNION ALL
+        SELECT d.number, t.oid, t.typbasetype FROM type AS d JOIN pg_type AS t ON t.oid = d.base
+    )
+    SELECT d.number, d.oid INTO column_number, column_type FROM type AS d WHERE d.base = 0;
+    IF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) THEN
+        RAISE EXCEPTION 'column "%" of % cannot hold IDs', audited_column, target
+            USING ERRCODE = 'datatype_mismatch',
+                  DETAIL = format('Its type is %s.', (SELECT format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a
+                                                      WHERE a.attrelid = target AND a.attname = audited_column)),
+                  HINT = 'Snowflake IDs are bigint; earlier IDs may be integer or smallint.';
+    END IF;
+    numbers := format('SELECT audited.%I::bigint AS id FROM %s AS audited WHERE audited.%I', audited_column, target, audited_column);
+
+    -- The rows of a migrated column that are older than its snowflake IDs.
+    start := coalesce(first_id, snowflake_internal.migration_first_id_of(target, audited_column), -highest_possible - 1);
+
+    -- This server.
+    SELECT s.node_id, s.preloaded AND s.node_id IS NOT NULL AND NOT pg_is_in_recovery(),
+           CASE WHEN NOT s.preloaded THEN 'snowflake is not in shared_preload_libraries.'
+                WHEN s.node_id IS NULL THEN 'snowflake.node_id is not set.'
+                WHEN pg_is_in_recovery() THEN 'A standby issues no IDs. Run the audit on its primary server.' END
+    INTO own_node, is_generating, unknown_reason
+    FROM @extschema@.snowflake_status AS s;
+    IF NOT is_generating THEN
+        RAISE NOTICE 'IDs that this server cannot have issued are not searched for' USING DETAIL = unknown_reason;
+        own_node := NULL;
+    END IF;
+
+    answer := snowflake_internal.migration_read(target, format(
+        'SELECT array_agg(g.kind), array_agg(g.backend), array_agg(g.count), array_agg(g.top)
+         FROM (SELECT n.kind, n.backend, count(*), max(n.id) AS top
+               FROM (SELECT d.id,
+                            CASE WHEN d.id < %3$L::bigint THEN 1 WHEN d.id < 0 THEN 2 WHEN d.id > %4$L::bigint THEN 3
+                                 WHEN %6$L::integer[] IS NOT NULL AND %1$s.snowflake_node_id(d.id) <> ALL (%6$L::integer[]) THEN 4
+                                 ELSE 0 END AS kind,
+                            CASE WHEN d.id >= greatest(%3$L::bigint, 0) AND d.id <= %4$L::bigint
+                                      AND %1$s.snowflake_node_id(d.id) = %5$L::integer
+                                 THEN %1$s.snowflake_backend_id(d.id) END AS backend
+                     FROM (%2$s IS NOT NULL) AS d) AS n
+               GROUP BY n.kind, n.backend) AS g',
+        extension_schema, numbers, start, last_of_layout, own_node, array_remove(expected_nodes, NULL)));
+    kinds := answer[1];
+    backends := answer[2];
+    counts := answer[3];
+    tops := answer[4];
+    SELECT max(g.top) INTO highest FROM unnest(kinds, tops) AS g (kind, top) WHERE g.kind IN (is_id, is_of_other_node);
+    -- With another layout, the decoded fields are not those of the IDs.
+    SELECT s.database_layout, s.layout INTO id_layout, server_layout
+    FROM @extschema@.snowflake_status AS s WHERE s.database_layout <> s.layout;
+    IF FOUND THEN
+        RAISE NOTICE 'IDs of this database were generated with another layout'
+            USING DETAIL = format('They were generated with "%s"; they are read with "%s".', id_layout, server_layout),
+                  HINT = 'If the change is intended, run SELECT snowflake_accept_layout() as a superuser.';
+        RETURN QUERY SELECT 'IDs of another layout', sum(g.count)::bigint, max(g.top)
+                     FROM unnest(kinds, counts, tops) AS g (kind, count, top)
+                     WHERE g.kind <> is_before_first HAVING sum(g.count) > 0;
+    END IF;
+
+    -- The highest ID that may exist by now.
+    is_mark_read := coalesce((SELECT s.reserved_until IS NOT NULL FROM @extschema@.snowflake_status AS s), false);
+    SELECT greatest(m.last_value - 1, 0) AS bound, m.log_cnt < 0 AND is_mark_read AS is_in_slots INTO mark
+    FROM snowflake_internal.mark AS m;
+    -- Settings are not defined if the library is not preloaded; their defaults are used then.
+    SELECT make_interval(secs => (coalesce(max(s.setting) FILTER (WHERE s.name = 'snowflake.max_borrow'), '1000')::float8
+                                  + coalesce(max(s.setting) FILTER (WHERE s.name = 'snowflake.lease'), '2000')::float8) / 1000),
+           make_interval(secs => nullif(coalesce(max(s.setting) FILTER (WHERE s.name = 'snowflake.max_clock_step'), '86400000'), '-1')::float8 / 1000)
+    INTO ahead, max_step
+    FROM pg_settings AS s WHERE s.name LIKE 'snowflake.%';
+    allowed := @extschema@.snowflake_max_id(clock_timestamp() + ahead);
+    IF max_step IS NULL
+       OR mark.bound <= @extschema@.snowflake_max_id(clock_timestamp() + max_step + ahead)
+    THEN
+        allowed := greatest(allowed, mark.bound);
+    END IF;
+
+    -- A slot without values above its bound gets the highest possible bound.
+    IF is_generating THEN
+        SELECT array_agg(CASE WHEN seen.top > b.bound THEN b.bound ELSE highest_possible END ORDER BY s.backend_id),
+               array_agg(coalesce(seen.top, 0) ORDER BY s.backend_id),
+               min(b.bound) FILTER (WHERE seen.top > b.bound)
+        INTO slot_bounds, slot_tops, lowest_bound
+        FROM snowflake_internal.get_stat_slots() AS s
+        CROSS JOIN LATERAL (SELECT greatest(s.bound, CASE WHEN NOT mark.is_in_slots THEN mark.bound END, 0)) AS b (bound)
+        LEFT JOIN (SELECT g.backend, max(g.top) FROM unnest(backends, tops) AS g (backend, top) GROUP BY g.backend)
+               AS seen (backend, top) ON seen.backend = s.backend_id;
+    END IF;
+
+    IF highest > allowed OR lowest_bound IS NOT NULL THEN
+        answer := snowflake_internal.migration_read(target, format(
+            'SELECT count(*) FILTER (WHERE n.id > %8$L::bigint) AS count,
+                    max(n.id) FILTER (WHERE n.id > %8$L::bigint) AS top,
+                    count(*) FILTER (WHERE n.is_not_own) AS not_own,
+                    max(n.id) FILTER (WHERE n.is_not_own) AS not_own_top
+             FROM (SELECT d.id, %1$s.snowflake_node_id(d.id) = %7$L::integer
+                                AND d.id > (%9$L::bigint[])[%1$s.snowflake_backend_id(d.id) + 1]
+                                AND d.id <= (%10$L::bigint[])[%1$s.snowflake_backend_id(d.id) + 1] AS is_not_own
+                   FROM (%2$s > %4$L::bigint AND audited.%3$I >= %5$L::bigint AND audited.%3$I <= %6$L::bigint) AS d) AS n',
+            extension_schema, numbers, audited_column, least(allowed, lowest_bound), greatest(start, 0), highest, own_node, allowed,
+            slot_bounds, slot_tops));
+        future := answer[1];
+        future_top := answer[2];
+        not_own := answer[3];
+        not_own_top := answer[4];
+    END IF;
+
+    -- A unique index on this column alone proves that there are no duplicates.
+    -- Some do not count: a deferrable one, because this transaction may have
+    -- pending checks; an invalid one left by CREATE INDEX CONCURRENTLY; and that
+    -- of a table with inheritance children, which have their own indexes. The
+    -- unique index of a partitioned table covers its partitions, because it
+    -- contains the partition key.
+    IF NOT EXISTS (
+        SELECT FROM pg_index AS i
+        JOIN pg_class AS c ON c.oid = i.indrelid
+        JOIN pg_opclass AS o ON o.oid = i.indclass[0]
+        JOIN pg_opfamily AS f ON f.oid = o.opcfamily AND f.opfname = 'integer_ops' AND f.opfnamespace = 'pg_catalog'::regnamespace
+        WHERE i.indrelid = target AND i.indisunique AND i.indisvalid AND i.indisready AND i.indislive AND i.indimmediate
+          AND i.indnkeyatts = 1 AND i.indkey[0] = column_number AND i.indpred IS NULL
+          AND (c.relkind = 'p' OR NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhparent = target)))
+    THEN
+        answer := snowflake_internal.migration_read(target, format(
+            'SELECT sum(g.count - 1)::bigint AS count, max(g.id) AS top
+             FROM (SELECT d.id, count(*) FROM (%s IS NOT NULL) AS d GROUP BY d.id HAVING count(*) > 1) AS g', numbers));
+        duplicates := answer[1];
+        duplicates_top := answer[2];
+        IF duplicates > 0 THEN
+            RETURN QUERY SELECT 'duplicates', duplicates, duplicates_top;
+        END IF;
+    END IF;
+    IF future > 0 THEN
+        RETURN QUERY SELECT 'IDs from the future', future, future_top;
+    END IF;
+    RETURN QUERY
+        SELECT name.text, sum(g.count)::bigint, max(g.top)
+        FROM unnest(kinds, counts, tops) AS g (kind, count, top)
+        JOIN (VALUES (is_negative, 'negative numbers'),
+                     (is_outside, 'numbers outside of this server''s layout'),
+                     (is_of_other_node, 'IDs of unexpected nodes'),
+                     (is_before_first, 'IDs below first_id')) AS name (kind, text) ON name.kind = g.kind
+        GROUP BY name.kind, name.text
+        ORDER BY array_position(ARRAY[is_negative, is_outside, is_of_other_node, is_before_first], name.kind);
+    -- The former sequence, whose value the table's owner may know. Its values since
+    -- the migration are rows only if something other than the default used it for them.
+    IF snowflake_internal.migration_is_switched(target, audited_column) THEN
+        origin := snowflake_internal.migration_origin(target, audited_column);
+        former_sequence := snowflake_internal.migration_sequence_by_name(origin.sequence_schema, origin.sequence_name);
+    END IF;
+    IF former_sequence IS NOT NULL AND origin.reverted_at IS NULL AND (origin.sequence_options ->> 'increment')::bigint > 0 THEN
+        origin.sequence_last_value := coalesce(origin.sequence_last_value, (origin.sequence_options ->> 'next')::bigint - 1);
+        SELECT CASE WHEN s.is_called THEN s.last_value END INTO former_value
+        FROM snowflake_internal.migration_sequence_state(former_sequence, target) AS s;
+        IF former_value > origin.sequence_last_value THEN
+            answer := snowflake_internal.migration_read(target, format(
+                'SELECT count(*) AS count, max(d.id) AS top FROM (%s > %L::bigint AND audited.%I <= %L::bigint) AS d',
+                numbers, origin.sequence_last_value, audited_column, least(former_value, origin.first_id - 1)));
+            former := answer[1];
+            former_top := answer[2];
+        END IF;
+    END IF;
+    IF former > 0 THEN
+        RETURN QUERY SELECT 'IDs from the former sequence since the migration', former, former_top;
+    END IF;
+    IF not_own > 0 THEN
+        RETURN QUERY SELECT 'IDs with this server''s node number that it cannot have issued', not_own, not_own_top;
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.copy_nextval() IS
+    'Called by COPY in place of snowflake_nextval() and snowflake_id(), so that it can insert rows in batches';
+COMMENT ON FUNCTION snowflake_internal.migration_is_switched(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: whether the column''s default is snowflake_nextval() or snowflake_id()';
+COMMENT ON FUNCTION snowflake_internal.nextval_support(request internal) IS
+    'Planner support function of snowflake_nextval() and snowflake_id()';
+COMMENT ON FUNCTION snowflake_id() IS
+    'Returns the next ID, as snowflake_nextval() does: for frameworks that take a default with "nextval" in it for a sequence''s';
+COMMENT ON FUNCTION snowflake_currval() IS
+    'Returns the last ID that this session was issued. Behind a pool in transaction mode, use RETURNING instead';
+-- Written by scripts/upgrade-script: end
