@@ -7,6 +7,9 @@
 ifneq ($(PG_CONFIG),)
 export PG_CONFIG
 endif
+ifneq ($(TREE),)
+export TREE
+endif
 
 .DEFAULT_GOAL := all
 .PHONY: all help demo demo-stop check test installcheck install uninstall schema soak online-load bench clean clean-cache
