@@ -626,3 +626,6 @@ COMMENT ON FUNCTION snowflake_id() IS
 COMMENT ON FUNCTION snowflake_currval() IS
     'Returns the last ID that this session was issued. Behind a pool in transaction mode, use RETURNING instead';
 -- Written by scripts/upgrade-script: end
+
+-- The COPY path, which upgrade-script does not write.
+ALTER FUNCTION snowflake_id() SUPPORT snowflake_internal.nextval_support;

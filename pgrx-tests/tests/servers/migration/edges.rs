@@ -157,7 +157,9 @@ fn a_key_whose_default_is_snowflake_id_counts_as_migrated() -> Result<()> {
             assert_eq!(
                 number(
                     client,
-                    &format!("SELECT count(*) FROM snowflake_migration_plan('{table}', online => {online})")
+                    &format!(
+                        "SELECT count(*) FROM snowflake_migration_plan('{table}', online => {online})"
+                    )
                 )?,
                 0,
                 "{table}, online: {online}"
@@ -167,7 +169,9 @@ fn a_key_whose_default_is_snowflake_id_counts_as_migrated() -> Result<()> {
         assert_eq!(
             number(
                 client,
-                &format!("SELECT count(*) FROM snowflake_audit('{table}', expected_nodes => '{{1}}')")
+                &format!(
+                    "SELECT count(*) FROM snowflake_audit('{table}', expected_nodes => '{{1}}')"
+                )
             )?,
             0,
             "{table}"
@@ -175,7 +179,9 @@ fn a_key_whose_default_is_snowflake_id_counts_as_migrated() -> Result<()> {
         assert_eq!(
             number(
                 client,
-                &format!("SELECT count(*) FROM snowflake_serial_columns WHERE table_name::text = '{table}'")
+                &format!(
+                    "SELECT count(*) FROM snowflake_serial_columns WHERE table_name::text = '{table}'"
+                )
             )?,
             0,
             "{table}"

@@ -85,9 +85,22 @@ fn an_upgraded_database_has_the_objects_of_a_fresh_one() -> Result<()> {
     Ok(())
 }
 
-/// Sets up two databases by the same statements, with the earlier version's
-/// extension in one, and compares them after the update.
+/// [`compare_from`] the earliest version.
 fn compare(
+    cluster: &Cluster,
+    name: &str,
+    before: &str,
+    create: &str,
+    after: &str,
+    update: &str,
+) -> Result<usize> {
+    compare_from(EARLIER, cluster, name, before, create, after, update)
+}
+
+/// Sets up two databases by the same statements, with the extension of an earlier
+/// version in one, and compares them after the update.
+pub(super) fn compare_from(
+    version: &str,
     cluster: &Cluster,
     name: &str,
     before: &str,
@@ -100,12 +113,16 @@ fn compare(
     let mut new = create_database(cluster, &fresh)?;
     old.batch_execute(before)?;
     new.batch_execute(before)?;
-    old.batch_execute(&format!("{create} VERSION '{EARLIER}'"))?;
+    old.batch_execute(&format!("{create} VERSION '{version}'"))?;
     new.batch_execute(create)?;
     old.batch_execute(after)?;
     new.batch_execute(after)?;
     old.batch_execute(update)?;
-    assert_same(cluster, (&fresh, &upgraded), name)
+    assert_same(
+        cluster,
+        (&fresh, &upgraded),
+        &format!("from {version}, {name}"),
+    )
 }
 
 #[test]

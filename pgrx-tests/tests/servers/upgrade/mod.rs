@@ -1,4 +1,4 @@
-//! The upgrade from the earlier version: a database that was updated has the
+//! The upgrade from the earliest version, by way of those in between: a database that was updated has the
 //! objects of a fresh one; the library of the new version works with the catalog
 //! of the earlier one until then; IDs, origins and migrations that were begun
 //! survive it, on standbys too.
@@ -10,6 +10,7 @@
 mod dependents;
 mod dump;
 mod fingerprint;
+mod from_0_2_0;
 mod old_catalog;
 mod standby;
 mod under_way;
