@@ -133,6 +133,9 @@ lint_scripts() {
 # Words to leave alone: .codespellrc
 spelling() { codespell .; }
 
+# Also of the programs of clients, which are a workspace of their own.
+formatting() { cargo fmt --all --check && cargo fmt --all --check --manifest-path clients/tests/Cargo.toml; }
+
 lint_crates() { cargo clippy --workspace --exclude snowflake --all-targets -- -D warnings; }
 
 lint_for_use() { cargo clippy -p snowflake --all-targets --no-default-features --features "$FEATURE" -- -D warnings; }
