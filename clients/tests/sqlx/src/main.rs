@@ -90,6 +90,16 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .fetch_one(&mut service)
         .await?;
     report.id("tickets", "old, as bigint", id)?;
+    // The type of a parameter is that of the value.
+    let find = "SELECT note FROM tickets WHERE id = $1";
+    let found: String = sqlx::query_scalar(find)
+        .bind(id)
+        .fetch_one(&mut service)
+        .await?;
+    report.check(
+        found == "old, as bigint",
+        "an i64 as parameter before the migration",
+    )?;
 
     sqlx::raw_sql("CALL snowflake_migrate('tickets')")
         .execute(&mut connection)
@@ -113,6 +123,14 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .fetch_one(&mut service)
         .await?;
     report.id("tickets", "as bigint", id)?;
+    let found: String = sqlx::query_scalar(find)
+        .bind(id)
+        .fetch_one(&mut service)
+        .await?;
+    report.check(
+        found == "as bigint",
+        "an i64 as parameter after the migration",
+    )?;
     service.clear_cached_statements().await?;
     let id: i64 = sqlx::query_scalar(insert)
         .bind("statements cleared")

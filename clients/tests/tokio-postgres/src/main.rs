@@ -101,6 +101,17 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .get("id");
     report.check(old == 1, "id::bigint before the migration")?;
 
+    let by_id = "SELECT note FROM tickets WHERE id = $1";
+    report.check(
+        service.query_one(by_id, &[&1_i64]).await.is_err(),
+        "an i64 cannot be compared with an integer column",
+    )?;
+    let find = service
+        .prepare("SELECT note FROM tickets WHERE id = $1::bigint")
+        .await?;
+    let found: String = service.query_one(&find, &[&1_i64]).await?.get("note");
+    report.check(found == "old", "$1::bigint before the migration")?;
+
     client
         .batch_execute("CALL snowflake_migrate('tickets')")
         .await?;
@@ -116,6 +127,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .await?
         .get("id");
     report.id("tickets", "as bigint", id)?;
+    let found: String = service.query_one(&find, &[&id]).await?.get("note");
+    report.check(found == "as bigint", "$1::bigint after the migration")?;
     let id: i64 = service
         .query_one(
             "INSERT INTO tickets (note) VALUES ($1) RETURNING id",
