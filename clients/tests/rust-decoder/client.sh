@@ -11,6 +11,11 @@ unpacked() {
     keyed crate ../../../Cargo.toml ../../../Cargo.lock "${files[@]}"
 }
 
+# cargo_there DIRECTORY ARGUMENTS...: cargo in that directory.
+cargo_there() {
+    (cd "$1" && CARGO_TARGET_DIR=$1/target CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=false cargo "${@:2}")
+}
+
 install() {
     local directory
     directory=$(unpacked)
@@ -19,11 +24,9 @@ install() {
     # It is verified by building it below, with its own lock file.
     cargo package --locked --allow-dirty --no-verify --manifest-path "$crate/Cargo.toml" --target-dir "$directory/package" &&
         tar -xzf "$directory"/package/package/snowflake-id-*.crate -C "$directory" --strip-components=1 &&
-        cd "$directory" &&
-        export CARGO_TARGET_DIR=$directory/target &&
-        cargo build --locked --example decode &&
-        cargo test --locked --no-run --lib --test vectors &&
-        touch .complete
+        cargo_there "$directory" build --locked --example decode &&
+        cargo_there "$directory" test --locked --no-run --lib --test vectors &&
+        touch "$directory/.complete"
 }
 
 run() {
@@ -33,7 +36,7 @@ run() {
     printf 'crate %s\n' "$(basename "$directory"/package/package/*.crate .crate)" >"$OUT/version"
 
     # Its tests, with the published IDs among them.
-    if (cd "$directory" && CARGO_TARGET_DIR=$directory/target cargo test --locked --offline --lib --test vectors); then
+    if cargo_there "$directory" test --locked --offline --lib --test vectors; then
         check ok 'the tests of the packaged crate'
     else
         check failed 'the tests of the packaged crate'
