@@ -134,6 +134,9 @@ lint_scripts() {
 # Words to leave alone: .codespellrc
 spelling() { codespell .; }
 
+# Also of the programs of clients, which are a workspace of their own.
+formatting() { cargo fmt --all --check && cargo fmt --all --check --manifest-path clients/tests/Cargo.toml; }
+
 # The code of docs/clients.md is what the tests of clients run.
 client_guide() { scripts/client-guide; }
 
