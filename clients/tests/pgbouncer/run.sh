@@ -6,6 +6,7 @@ program=$(debian_program pgbouncer usr/sbin/pgbouncer)
 port=$(free_port)
 work=$(mktemp -d "${TMPDIR:-/tmp}/pgbouncer.XXXXXX")
 chmod 755 "$work"
+if is_root; then chown postgres "$work"; fi
 {
     printf '[databases]\n'
     printf '%s = host=%s port=%s dbname=%s %s\n' \
@@ -14,12 +15,13 @@ chmod 755 "$work"
         single "$PGHOST" "$PGPORT" "$PGDATABASE" 'pool_size=1'
     cat pgbouncer.ini
     # So that statements meet other sessions often.
+    printf 'pidfile = %s/pid\n' "$work"
     printf 'listen_addr = 127.0.0.1\nlisten_port = %s\nauth_file = %s/users\nunix_socket_dir =\nserver_round_robin = 1\nmin_pool_size = 4\n' "$port" "$work"
 } >"$work/pgbouncer.ini"
 printf '"app" "app"\n' >"$work/users"
 as_postgres "$program" -q "$work/pgbouncer.ini" &
 pooler=$!
-trap 'kill "$pooler"; wait "$pooler" || :; rm -rf "$work"' EXIT
+trap 'kill "$(cat "$work/pid")"; wait "$pooler" || :; rm -rf "$work"' EXIT
 
 # through DATABASE PROGRAM...: by way of PgBouncer.
 through() {
