@@ -81,6 +81,7 @@ class Keys(unittest.TestCase):
 
     def insert_many(self, model):
         with Session(self.engine) as session:
+            session.execute(sa.delete(model))
             objects = [model(note=str(i)) for i in range(2000)]
             session.add_all(objects)
             session.commit()

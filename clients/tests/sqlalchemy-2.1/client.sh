@@ -1,5 +1,6 @@
 # SQLAlchemy 2.1 with psycopg 3, and the package of clients/sqlalchemy.
 # shellcheck shell=bash
+# shellcheck source=clients/tests/orm.sh
 . ../orm.sh
 
 # The ORM inserts 1,000 rows with a statement.

@@ -61,8 +61,8 @@ def new_tables(engine):
         message = json.dumps({"id": str(order.id), "note": order.note})
         same = session.get(Order, int(json.loads(message)["id"]))
         check(same is order, "an ID that was sent as text finds its row")
-        as_double = int(float(order.id))
-        check(as_double != order.id or order.id % 256 == 0, "the ID does not fit a JSON number of a browser")
+        changed = sum(int(float(row.id)) != row.id for row in rows)
+        check(changed > 1000, "most IDs would change as JSON numbers of a browser")
 
 
 def migrated_table(engine):
