@@ -85,10 +85,9 @@ def _migrate(context: Any, revision: Any, op: ops.AlterColumnOp) -> Any:
     after, before = _is_snowflake(op.modify_server_default), _is_snowflake(op.existing_server_default)
     if after == before:
         return op
-    quote = postgresql.dialect().identifier_preparer.quote
-    table = quote(op.table_name)
+    table = _quote(op.table_name)
     if op.schema is not None:
-        table = f"{quote(op.schema)}.{table}"
+        table = f"{_quote(op.schema)}.{table}"
     routine = "snowflake_migrate" if after else "snowflake_migrate_revert"
     call = ops.ExecuteSQLOp(f"CALL {routine}({_literal(table)}, {_literal(op.column_name)})")
     op.modify_server_default = False
@@ -96,5 +95,11 @@ def _migrate(context: Any, revision: Any, op: ops.AlterColumnOp) -> Any:
     return [call, op] if op.has_changes() else [call]
 
 
+def _quote(name: str) -> str:
+    # The dialect doubles percent signs, and so does op.execute().
+    return postgresql.dialect().identifier_preparer.quote(name).replace("%%", "%")
+
+
 def _literal(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+    # op.execute() takes a colon for the beginning of a parameter.
+    return "'" + value.replace("'", "''").replace(":", r"\:") + "'"
