@@ -19,7 +19,7 @@ from typing import Any, Optional
 from alembic.autogenerate.rewriter import Rewriter
 from alembic.operations import ops
 from alembic.runtime.plugins import Plugin
-from alembic.util import DispatchPriority, PriorityDispatchResult
+from alembic.util import DispatchPriority, PriorityDispatchResult, warn
 from sqlalchemy.dialects import postgresql
 
 __all__ = ["PLUGIN", "include_name", "rewriter"]
@@ -49,7 +49,12 @@ def _compare_server_default(
     expect that an identity column becomes one with a default.
     """
     if not _is_snowflake(metadata_column.server_default):
-        return PriorityDispatchResult.CONTINUE
+        if metadata_column.identity is None or not _is_snowflake(inspected_column.server_default):
+            return PriorityDispatchResult.CONTINUE
+        # Alembic's own comparison fails. Nothing is to be changed: more likely
+        # the model was forgotten than that the migration is to be reverted.
+        warn(f"column {table_name}.{column_name} has snowflake IDs, and Identity() in the model")
+        return PriorityDispatchResult.STOP
     if not _is_snowflake(inspected_column.server_default):
         alter_column_op.modify_server_default = metadata_column.server_default
     return PriorityDispatchResult.STOP

@@ -107,6 +107,15 @@ class Autogenerate(unittest.TestCase):
     def test_an_identity_key_is_migrated_and_back(self):
         self.both_ways("autogenerate_identity", "integer GENERATED ALWAYS AS IDENTITY", "identity")
 
+    def test_a_migrated_table_is_left_alone_if_its_model_has_an_identity(self):
+        self.run_sql("CREATE TABLE autogenerate_model (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY)")
+        self.run_sql("CALL snowflake_migrate('autogenerate_model')")
+        sa.Table("autogenerate_model", self.metadata, sa.Column("id", sa.BigInteger, sa.Identity(), primary_key=True))
+        with self.assertWarnsRegex(UserWarning, "autogenerate_model.id has snowflake IDs"):
+            self.assertEqual(compare_metadata(self.context(), self.metadata), [])
+        with self.assertRaises(AssertionError):
+            compare_metadata(self.context(autogenerate_plugins=["alembic.autogenerate.*"]), self.metadata)
+
     def test_names_are_quoted(self):
         self.both_ways("autogenerate_It's 100%: a:b", "integer GENERATED ALWAYS AS IDENTITY", "identity")
 
