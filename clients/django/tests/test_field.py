@@ -40,9 +40,8 @@ from django.db.utils import DataError  # noqa: E402
 from django.test import TestCase, TransactionTestCase  # noqa: E402
 from django.test.runner import DiscoverRunner  # noqa: E402
 from django.test.utils import CaptureQueriesContext  # noqa: E402
-from field_app.models import Author, Book, Novel  # noqa: E402
-
 from django_snowflake_id import SnowflakeField  # noqa: E402
+from field_app.models import Author, Book, Novel  # noqa: E402
 
 SNOWFLAKE = 1 << 40
 runner = DiscoverRunner(verbosity=0, interactive=False)

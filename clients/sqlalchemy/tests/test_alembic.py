@@ -3,7 +3,6 @@
 import unittest
 
 import sqlalchemy as sa
-
 from snowflake_id_sqlalchemy import SnowflakeDefault
 
 try:
@@ -90,7 +89,8 @@ class Autogenerate(unittest.TestCase):
         self.run_sql(f'CREATE TABLE "{name}" (id {definition} PRIMARY KEY)')
         self.run_sql(f'CREATE TABLE autogenerate_reference (id integer REFERENCES "{name}")')
         self.table(name)
-        sa.Table("autogenerate_reference", self.metadata, sa.Column("id", sa.ForeignKey(self.metadata.tables[name].c.id)))
+        reference = sa.ForeignKey(self.metadata.tables[name].c.id)
+        sa.Table("autogenerate_reference", self.metadata, sa.Column("id", reference))
         context, migration = self.migration()
         code = self.run_code(context, migration.upgrade_ops)
         self.assertEqual(code.count("CALL snowflake_migrate("), 1)
@@ -129,7 +129,9 @@ class Autogenerate(unittest.TestCase):
         self.assertEqual(compare_metadata(self.context(include_schemas=True), self.metadata), [])
 
     def test_other_defaults_are_left_to_alembic(self):
-        self.run_sql("CREATE TABLE autogenerate_other (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer DEFAULT 1)")
+        self.run_sql(
+            "CREATE TABLE autogenerate_other (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), n integer DEFAULT 1)"
+        )
         self.table("autogenerate_other", sa.Column("n", sa.Integer, server_default="2"))
         _, migration = self.migration()
         code = render_python_code(migration.upgrade_ops)

@@ -4,9 +4,8 @@ import unittest
 from typing import Annotated, Optional
 
 import sqlalchemy as sa
-from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
-
 from snowflake_id_sqlalchemy import SnowflakeDefault, snowflake_key
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 
 class Base(DeclarativeBase):

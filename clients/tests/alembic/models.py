@@ -1,6 +1,6 @@
+from snowflake_id_sqlalchemy import snowflake_key
 from sqlalchemy import BigInteger, ForeignKey
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
-from snowflake_id_sqlalchemy import snowflake_key
 
 
 class Before(DeclarativeBase):

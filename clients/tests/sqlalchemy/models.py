@@ -1,6 +1,6 @@
+from snowflake_id_sqlalchemy import snowflake_key
 from sqlalchemy import BigInteger, ForeignKey, text
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
-from snowflake_id_sqlalchemy import snowflake_key
 
 
 class Base(DeclarativeBase):
@@ -23,6 +23,12 @@ class BulkRow(Base):
     __tablename__ = "bulk_rows"
     id: Mapped[int] = snowflake_key()
     note: Mapped[str] = mapped_column(unique=True)
+
+
+class AsyncRow(Base):
+    __tablename__ = "async_rows"
+    id: Mapped[int] = snowflake_key()
+    note: Mapped[str]
 
 
 class RowByRow(Base):

@@ -1,13 +1,15 @@
 """What docs/clients.md says about SQLAlchemy 2.0 and 2.1, with a server."""
 
+import asyncio
 import json
 import os
 from datetime import timedelta
 
 import sqlalchemy
-from models import After, Base, Before, BulkRow, Order, OrderLine, RowByRow, Ticket, TicketBefore, Wrong
+from models import After, AsyncRow, Base, Before, BulkRow, Order, OrderLine, RowByRow, Ticket, TicketBefore, Wrong
 from sqlalchemy import create_engine, func, inspect, select, text
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
 from sqlalchemy.orm import Session
 
 OUT = os.environ["OUT"]
@@ -120,9 +122,23 @@ def traps(engine):
     check(isinstance(columns["order_id"], sqlalchemy.BigInteger), "a column that references the key is a bigint")
 
 
+async def asynchronous():
+    engine = create_async_engine("postgresql+asyncpg://")
+    async with AsyncSession(engine, expire_on_commit=False) as session:
+        rows = [AsyncRow(note=str(i)) for i in range(2000)]
+        session.add_all(rows)
+        await session.commit()
+        stored = dict((await session.execute(select(AsyncRow.note, AsyncRow.id))).all())
+    await engine.dispose()
+    check({row.note: row.id for row in rows} == stored, "asyncpg: each of 2,000 objects has the ID of its row")
+
+
 with open(f"{OUT}/version", "w") as file:
     file.write(f"SQLAlchemy {sqlalchemy.__version__}\n")
 engine = create_engine("postgresql+psycopg://")
 new_tables(engine)
 migrated_table(engine)
 traps(engine)
+asyncio.run(asynchronous())
+with Session(engine) as session:
+    check(inserts_into(session, "async_rows") == 2, "asyncpg: 2 statements for 2,000 rows")

@@ -1,6 +1,7 @@
 import django_snowflake_id
-import shop.models
 from django.db import migrations
+
+import shop.models
 
 
 class Migration(migrations.Migration):
