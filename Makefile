@@ -7,10 +7,13 @@
 ifneq ($(PG_CONFIG),)
 export PG_CONFIG
 endif
+ifneq ($(TREE),)
+export TREE
+endif
 
 .DEFAULT_GOAL := all
 .PHONY: all help demo demo-stop check test installcheck install uninstall schema soak online-load bench clean clean-cache
-.PHONY: deb pgxn tree test-packages
+.PHONY: deb pgxn tree test-packages test-clients
 
 all: ## compile the extension for the server of PG_CONFIG, with cargo alone (2 minutes)
 	@scripts/build
@@ -67,6 +70,10 @@ tree: ## make an archive for extension_control_path of PostgreSQL 18 (2 minutes)
 
 test-packages: ## build each package, install it into a clean place and use it (20 minutes)
 	@scripts/test-packages
+
+test-clients: ## use it with clients, ORMs and poolers from their registries; docs/clients.md (10 minutes)
+#: test-clients CLIENTS='psycopg prisma' -- these only
+	@scripts/test-clients $(CLIENTS)
 
 schema: ## write sql/snowflake--VERSION.sql anew, after a change of SQL (a minute)
 	@scripts/schema

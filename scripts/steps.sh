@@ -123,7 +123,8 @@ ready() {
 # Every script of the checkout that bash runs or sources.
 lint_scripts() {
     local file scripts=()
-    for file in scripts/* .ci/*; do
+    for file in scripts/* .ci/* clients/tests/*.sh clients/tests/*/*; do
+        [ -f "$file" ] || continue
         if [ "${file##*.}" = sh ] || sed -n 1p "$file" | grep -q '^#!.*bash'; then scripts+=("$file"); fi
     done
     note "${#scripts[@]} scripts"
@@ -132,6 +133,12 @@ lint_scripts() {
 
 # Words to leave alone: .codespellrc
 spelling() { codespell .; }
+
+# Also of the programs of clients, which are a workspace of their own.
+formatting() { cargo fmt --all --check && cargo fmt --all --check --manifest-path clients/tests/Cargo.toml; }
+
+# The code of docs/clients.md is what the tests of clients run.
+client_guide() { scripts/client-guide; }
 
 lint_crates() { cargo clippy --workspace --exclude snowflake --all-targets -- -D warnings; }
 

@@ -19,6 +19,26 @@ AS $function$
                            AND d.refobjid IN ('@extschema@.snowflake_nextval()'::regprocedure, '@extschema@.snowflake_id()'::regprocedure)
         WHERE a.attrelid = target AND a.attname = column_name AND a.attgenerated = '')
 $function$;
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    origin snowflake_internal.origins;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    IF snowflake_internal.migration_is_switched(target, column_name) THEN
+        RAISE EXCEPTION 'column "%" still has a default that generates snowflake IDs', column_name
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
+    END IF;
+    origin := snowflake_internal.migration_origin(target, column_name);
+    IF origin.target IS NOT NULL THEN
+        origin.reverted_at := now();
+        PERFORM snowflake_internal.migration_keep_origin(origin);
+    END IF;
+END
+$function$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean)
 RETURNS TABLE (relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text)
 LANGUAGE sql STABLE
@@ -258,25 +278,33 @@ AS $function$
     JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.sequence AND d.classid = 'pg_rewrite'::regclass
     JOIN pg_rewrite AS w ON w.oid = d.objid
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
-RETURNS void LANGUAGE plpgsql
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_default_note(target regclass, column_name name)
+RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-DECLARE
-    origin snowflake_internal.origins;
-BEGIN
-    PERFORM snowflake_internal.migration_require_owner(target);
-    IF snowflake_internal.migration_is_switched(target, column_name) THEN
-        RAISE EXCEPTION 'column "%" still has a default that generates snowflake IDs', column_name
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
-    END IF;
-    origin := snowflake_internal.migration_origin(target, column_name);
-    IF origin.target IS NOT NULL THEN
-        origin.reverted_at := now();
-        PERFORM snowflake_internal.migration_keep_origin(origin);
-    END IF;
-END
+    SELECT format('new rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch. '
+                  'Change these clients before: those that read IDs with lastval() or currval() (PDO, Doctrine, EclipseLink), those that take a default with "nextval" in it for a sequence''s (Rails: set DEFAULT snowflake_id() afterwards), and schema tools that would restore the column (TypeORM, drizzle-kit). See docs/clients.md',
+                  snowflake_internal.migration_first_id())
+           -- Other columns continue to use the sequence.
+           || coalesce((
+               SELECT '. The sequence is still used by ' || string_agg(format('%s.%I', f.adrelid::regclass, a.attname), ', ')
+               FROM pg_depend AS mine
+               JOIN pg_attrdef AS own ON mine.classid = 'pg_attrdef'::regclass AND mine.objid = own.oid AND own.adrelid = target
+               JOIN pg_attribute AS me ON me.attrelid = own.adrelid AND me.attnum = own.adnum
+                                      AND me.attname = migration_default_note.column_name
+               JOIN pg_class AS s ON s.oid = mine.refobjid AND mine.refclassid = 'pg_class'::regclass AND s.relkind = 'S'
+               JOIN pg_depend AS theirs ON theirs.refclassid = 'pg_class'::regclass AND theirs.refobjid = s.oid
+                                       AND theirs.classid = 'pg_attrdef'::regclass AND theirs.objid <> own.oid
+               JOIN pg_attrdef AS f ON f.oid = theirs.objid
+               JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum
+               -- The defaults of partitions and child tables change with the table's.
+               WHERE (f.adrelid, f.adnum) NOT IN (
+                   SELECT tree.relation, tree.attribute
+                   FROM snowflake_internal.migration_table_tree(target, migration_default_note.column_name) AS tree)), '')
+           || coalesce((
+               SELECT '. New IDs must satisfy the check constraints ' || string_agg(k.conname, ', ' ORDER BY k.conname)
+               FROM pg_constraint AS k JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
+               WHERE k.conrelid = target AND k.contype = 'c' AND a.attname = migration_default_note.column_name), '')
 $function$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_revert(target regclass, column_name name, search_path text)
 RETURNS void LANGUAGE plpgsql

@@ -556,7 +556,7 @@ impl Error {
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "snowflake_currval is not yet defined in this session".into(),
             )
-            .set_hint("Call snowflake_nextval first."),
+            .set_hint("Call snowflake_nextval first, or use INSERT ... RETURNING."),
             Error::NegativeCount(count) => new(
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("count must not be negative, but is {count}"),

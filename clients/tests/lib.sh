@@ -40,9 +40,38 @@ unpack_into() {
                 die "apt could not download $package"
         fi
         file=$(compgen -G "$debs/${package}_*.deb" | tail -n 1)
-        rm -rf "$debs/$package"
+        rm -rf "${debs:?}/$package"
         dpkg-deb -x "$file" "$debs/$package"
         [ ! -d "$debs/$package/usr/lib/postgresql/$version/lib" ] || cp -R "$debs/$package/usr/lib/postgresql/$version/lib/." "$("$1" --pkglibdir)/"
         [ ! -d "$debs/$package/usr/share/postgresql/$version" ] || cp -R "$debs/$package/usr/share/postgresql/$version/." "$("$1" --sharedir)/"
     done
+}
+
+# debian_program PACKAGE FILE: unpacks a program from Debian's package, and prints
+# its path. Where a service's package is installed, the service may be started.
+debian_program() {
+    local directory=$SNOWFLAKE_CACHE/clients/programs/$1
+    if [ ! -x "$directory/$2" ]; then
+        rm -rf "$directory"
+        mkdir -p "$directory"
+        (cd "$directory" && { apt-get -q download "$1" || { apt_get update && apt-get -q download "$1"; }; } && dpkg-deb -x "$1"_*.deb .) >&2
+    fi
+    printf '%s\n' "$directory/$2"
+}
+
+# as_postgres COMMAND...: as root, services run as that user.
+as_postgres() {
+    if is_root; then runuser -u postgres -- "$@"; else "$@"; fi
+}
+
+# superuser SQL...: runs it in the client's database, and prints what it returns.
+superuser() {
+    local statements=() statement
+    for statement in "$@"; do statements+=(-c "$statement"); done
+    PGUSER=postgres "$BINDIR/psql" -X -q -A -t -v ON_ERROR_STOP=1 "${statements[@]}"
+}
+
+# expect WANTED FOUND WHAT: writes a check down.
+expect() {
+    if [ "$1" = "$2" ]; then check ok "$3: $2"; else check failed "$3: $2, not $1"; fi
 }

@@ -32,7 +32,7 @@ mod tests {
         assert_eq!(one::<i64>("SELECT snowflake_currval()"), last);
         assert_eq!(
             one::<i64>(
-                "SELECT count(DISTINCT (provolatile, proparallel, proisstrict, prosupport, prorettype, proacl, procost))
+                "SELECT count(DISTINCT (provolatile, proparallel, proisstrict, prosupport, prorettype, proacl::text, procost))
                  FROM pg_proc WHERE proname IN ('snowflake_id', 'snowflake_nextval')"
             ),
             1

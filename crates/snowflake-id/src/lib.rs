@@ -75,3 +75,8 @@ pub use slot::{Allowance, Answer, Run, Slot};
 pub use slot_walk::{Position, SlotWalk};
 pub use text::{Encoding, IdText, TextError, UnknownEncoding};
 pub use time::{BootTime, ClockOffset, Tick, Time, WallTime};
+
+/// The code of the README is tested, too.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

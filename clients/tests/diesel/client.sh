@@ -1,0 +1,12 @@
+# shellcheck shell=bash
+# shellcheck source=clients/tests/cargo.sh
+. ../cargo.sh
+
+install() {
+    cargo_build
+}
+
+run() {
+    crate_version diesel >"$OUT/version"
+    "$(cargo_program test-diesel)"
+}

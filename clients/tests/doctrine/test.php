@@ -1,0 +1,86 @@
+<?php
+// Doctrine ORM, as the section on it in docs/clients.md says.
+require_once 'Doctrine/ORM/autoload.php';
+require_once __DIR__ . '/SnowflakeGenerator.php';
+require_once __DIR__ . '/entities.php';
+
+use Doctrine\DBAL\DriverManager;
+use Doctrine\ORM\Configuration;
+use Doctrine\ORM\EntityManager;
+use Doctrine\ORM\Mapping\Driver\AttributeDriver;
+use Doctrine\ORM\Mapping\UnderscoreNamingStrategy;
+
+$out = getenv('OUT');
+$ids = fopen("$out/ids", 'w');
+$report = fn (string $relation, string $note, $id) => fwrite($ids, "$relation\t$note\t$id\n");
+$check = fn (bool $ok, string $what) => file_put_contents("$out/checks", ($ok ? 'ok' : 'failed') . "\t" . strtr($what, "\n\t", '  ') . "\n", FILE_APPEND);
+file_put_contents("$out/version", 'Doctrine ORM ' . trim(shell_exec("dpkg-query -W -f '\${source:Upstream-Version}' php-doctrine-orm")) . "\n");
+
+function manager(): EntityManager
+{
+    $configuration = new Configuration();
+    $configuration->setMetadataDriverImpl(new AttributeDriver([__DIR__]));
+    $configuration->setNamingStrategy(new UnderscoreNamingStrategy());
+    $configuration->setProxyDir(sys_get_temp_dir());
+    $configuration->setProxyNamespace('Proxies');
+    $connection = DriverManager::getConnection([
+        'driver' => 'pdo_pgsql', 'host' => getenv('PGHOST'), 'port' => getenv('PGPORT'),
+        'dbname' => getenv('PGDATABASE'), 'user' => getenv('PGUSER'), 'password' => getenv('PGPASSWORD'),
+    ], $configuration);
+    return new EntityManager($connection, $configuration);
+}
+
+$insert = function (EntityManager $em, object $entity) {
+    $em->persist($entity);
+    $em->flush();
+    return $entity;
+};
+
+$em = manager();
+$connection = $em->getConnection();
+foreach (['orders', 'bulk_rows'] as $table) {
+    $connection->executeStatement("CREATE TABLE $table (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text UNIQUE)");
+}
+$connection->executeStatement('CREATE TABLE tickets (id bigserial PRIMARY KEY, note text UNIQUE)');
+
+// A new table, and many rows.
+$order = $insert($em, new Order('first'));
+$report('orders', 'first', $order->id);
+$rows = [];
+for ($n = 0; $n < 2000; $n++) {
+    $em->persist($rows[] = new BulkRow("row $n"));
+}
+$em->flush();
+foreach ($rows as $row) {
+    $report('bulk_rows', $row->note, $row->id);
+}
+
+// A table that is migrated, with the declaration from before, then with the other.
+$old = $insert($em, new Ticket('old'));
+$report('tickets', 'old', $old->id);
+$newSession = manager();
+$newSession->getConnection()->executeStatement("CALL snowflake_migrate('tickets')");
+$wrong = $insert($em, new Ticket('new'));
+$right = $connection->fetchOne("SELECT id FROM tickets WHERE note = 'new'");
+$check((string) $wrong->id === (string) $old->id && (string) $right !== (string) $wrong->id,
+    "IDENTITY in a session from before the migration: the entity has the old number {$wrong->id}, the row $right");
+$error = 'no error';
+try {
+    $insert($newSession, new Ticket('newest'));
+} catch (Exception $e) {
+    $error = $e->getMessage();
+}
+$check(str_contains($error, '55000'), "IDENTITY in a new session: $error");
+$em = manager();
+$report('tickets', 'newer', $insert($em, new MigratedTicket('newer'))->id);
+
+// A range of time.
+$found = $em->getConnection()->fetchOne(
+    'SELECT count(*) FROM bulk_rows WHERE snowflake_between(id, ?, now() + interval \'1 hour\')',
+    [(new DateTimeImmutable('-1 hour'))->format(DATE_ATOM)]
+);
+$check($found === 2000, "$found of 2000 rows are found by time");
+
+// As text.
+$sent = json_encode($order);
+$check(json_decode($sent, true)['id'] === (string) $order->id, "JSON has the ID as text: $sent");

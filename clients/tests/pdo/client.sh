@@ -1,0 +1,4 @@
+# shellcheck shell=bash
+install() { need_packages php-cli php-pgsql; }
+
+run() { php test.php; }
