@@ -89,7 +89,8 @@ def _migrate(editor, model, old_field, new_field):
         if not relation.auto_created or relation.concrete or relation.many_to_many:
             continue
         field = relation.field
-        if not field.db_constraint and old_field in field.foreign_related_fields:
+        # Not each kind of reference has a constraint, or a column: ForeignObject, GenericRelation.
+        if not getattr(field, "db_constraint", True) and old_field in field.foreign_related_fields:
             changes = editor.sql_alter_column_type % {
                 "column": editor.quote_name(field.column),
                 "type": new_field.rel_db_type(editor.connection),
