@@ -30,7 +30,7 @@ install() {
 }
 
 run() {
-    local directory session preset id layout
+    local directory layout
     directory=$(unpacked)
     decode() { "$directory/target/debug/examples/decode" "$@"; }
     printf 'crate %s\n' "$(basename "$directory"/package/package/*.crate .crate)" >"$OUT/version"
@@ -42,37 +42,12 @@ run() {
         check failed 'the tests of the packaged crate'
     fi
 
-    # Half of the IDs one by one, from several slots; the others in bulk.
-    psql -U app -c 'CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text)'
-    for session in 1 2 3 4 5; do
-        # shellcheck disable=SC1083
-        printf '%s\n' "SELECT format('INSERT INTO orders (note) VALUES (%L)', $session) FROM generate_series(1, 200) \\gexec" |
-            psql -U app
-    done
-    psql -U app -c "INSERT INTO orders (note) SELECT 'bulk' FROM generate_series(1, 1000)"
-
-    # IDs of all presets, and those that others have published: "decoded" has the columns layout, id, created_at, …
-    psql -U app -c 'COPY (SELECT id FROM orders) TO STDOUT' | decode | sed 's/^/default\t/' >"$OUT/decoded"
-    psql -U app -c 'SELECT name FROM snowflake_layouts' >"$OUT/presets"
-    while read -r preset; do
-        psql -U app -v preset="$preset" >"$OUT/input" <<'SQL'
-SELECT floor(random() * snowflake_max_id(now(), :'preset'))::bigint FROM generate_series(1, 100)
-SQL
-        decode "$preset" <"$OUT/input" | sed "s/^/$preset\t/" >>"$OUT/decoded"
-    done <"$OUT/presets"
-    tail -n +2 "$crate/tests/data/vectors.tsv" >"$OUT/vectors"
-    while IFS=$'\t' read -r id layout _; do
-        decode "$layout" <<<"$id" | sed "s/^/$layout\t/" >>"$OUT/decoded"
-    done <"$OUT/vectors"
-
-    {
-        printf '%s\n' 'CREATE TEMPORARY TABLE decoded (layout text, id bigint, created_at timestamptz, node int, backend int, sequence int);' \
-            'COPY decoded FROM stdin;'
-        cat "$OUT/decoded"
-        printf '%s\n' '\.' 'CREATE TEMPORARY TABLE vectors (id bigint, layout text, created_at timestamptz, node int, sequence int, source text);' \
-            'COPY vectors FROM stdin;'
-        cat "$OUT/vectors"
-        printf '%s\n' '\.' '\i compare.sql'
-    } | psql -U app >>"$OUT/checks"
-    wc -l <"$OUT/decoded" >"$OUT/checked"
+    # shellcheck source=clients/tests/decoder.sh
+    . ../decoder.sh
+    decoder_inputs >"$OUT/inputs"
+    cut -f 1 "$OUT/inputs" | LC_ALL=C sort -u >"$OUT/layouts"
+    while read -r layout; do
+        awk -F '\t' -v layout="$layout" '$1 == layout { print $2 }' "$OUT/inputs" | decode "$layout" | sed "s/^/$layout\t/"
+    done <"$OUT/layouts" >"$OUT/decoded"
+    compare_decoded
 }

@@ -1,0 +1,55 @@
+// Reads when and where an ID of the PostgreSQL extension snowflake was generated,
+// without the database. Runs in Node.js and in browsers.
+
+/** The presets of the extension; see the section "Layouts" of its reference. */
+export const layouts = {
+  default: "timestamp:41 node:6 backend:4 sequence:12 tick:1ms epoch:2025-01-01T00:00:00Z",
+  twitter: "timestamp:41 node:5 backend:5 sequence:12 tick:1ms epoch:2010-11-04T01:42:54.657Z",
+  discord: "timestamp:41 node:5 backend:5 sequence:12 tick:1ms epoch:2015-01-01T00:00:00Z",
+  instagram: "timestamp:40 node:13 sequence:10 tick:1ms epoch:2011-08-24T21:07:01.721Z",
+  sonyflake: "timestamp:39 sequence:8 node:16 tick:10ms epoch:2014-09-01T00:00:00Z",
+  "uid-generator": "timestamp:28 node:22 sequence:13 tick:1s epoch:2016-05-19T16:00:00Z",
+  tsid: "timestamp:41 node:10 sequence:12 tick:1ms epoch:2020-01-01T00:00:00Z",
+  mastodon: "timestamp:47 sequence:16 tick:1ms epoch:1970-01-01T00:00:00Z",
+  clickhouse: "timestamp:41 node:10 sequence:12 tick:1ms epoch:1970-01-01T00:00:00Z",
+  pgedge: "timestamp:41 node:10 sequence:12 tick:1ms epoch:2023-01-01T00:00:00Z",
+  ipv4: "timestamp:28 node:24 sequence:11 tick:1s epoch:2025-01-01T00:00:00Z",
+  game: "timestamp:31 node:20 sequence:12 tick:1s epoch:2025-01-01T00:00:00Z",
+  js53: "timestamp:38 node:5 sequence:10 tick:10ms epoch:2025-01-01T00:00:00Z",
+};
+
+const microseconds = { us: 1n, ms: 1_000n, s: 1_000_000n };
+
+/**
+ * Reads an ID: a string or a BigInt. A number that is too large to be exact is refused.
+ *
+ * The layout is the name of a preset, or the text that `SELECT layout FROM snowflake_status` returns. The time is the
+ * beginning of a tick, to the millisecond. Fields that the layout does not have are 0.
+ *
+ * Throws a RangeError if the ID is negative or has bits above the layout's fields, or is an inexact number, and a
+ * SyntaxError if it is not a number or the layout cannot be read.
+ */
+export function decode(id, layout = "default") {
+  if (typeof id === "number" && !Number.isSafeInteger(id)) throw new RangeError(`the number ${id} has lost digits`);
+  const text = Object.hasOwn(layouts, layout) ? layouts[layout] : layout;
+  const fields = text.split(/\s+/).filter(Boolean).map((word) => word.split(/:(.*)/, 2));
+  const words = { tick: "1ms", epoch: "2025-01-01T00:00:00Z", ...Object.fromEntries(fields) };
+  const [, count, unit] = /^(\d+)(us|ms|s)$/.exec(words.tick) ?? [];
+  const zoned = /T.*(Z|[+-]\d\d:?\d\d)$/.test(words.epoch) || !words.epoch.includes("T");
+  const epoch = Date.parse(zoned ? words.epoch : `${words.epoch}Z`);
+  if (fields[0]?.[0] !== "timestamp" || !unit || Number.isNaN(epoch)) throw new SyntaxError(`"${layout}" is not a layout`);
+  let left = BigInt(id);
+  const values = { node: 0n, backend: 0n };
+  for (const [name, bits] of fields.filter(([name]) => name !== "tick" && name !== "epoch").reverse()) {
+    values[name] = left & ((1n << BigInt(bits)) - 1n);
+    left >>= BigInt(bits);
+  }
+  if (left !== 0n) throw new RangeError(`${id} is not an ID of the layout "${layout}"`);
+  const passed = (values.timestamp * BigInt(count) * microseconds[unit]) / 1_000n;
+  return {
+    createdAt: new Date(epoch + Number(passed)),
+    nodeId: Number(values.node),
+    backendId: Number(values.backend),
+    sequence: Number(values.sequence),
+  };
+}

@@ -1,0 +1,59 @@
+"""Reads when and where an ID of the PostgreSQL extension snowflake was generated, without the database."""
+
+from datetime import datetime, timedelta, timezone
+from typing import NamedTuple
+
+__all__ = ["LAYOUTS", "Decoded", "decode"]
+
+#: The presets of the extension; see the section "Layouts" of its reference.
+LAYOUTS = {
+    "default": "timestamp:41 node:6 backend:4 sequence:12 tick:1ms epoch:2025-01-01T00:00:00Z",
+    "twitter": "timestamp:41 node:5 backend:5 sequence:12 tick:1ms epoch:2010-11-04T01:42:54.657Z",
+    "discord": "timestamp:41 node:5 backend:5 sequence:12 tick:1ms epoch:2015-01-01T00:00:00Z",
+    "instagram": "timestamp:40 node:13 sequence:10 tick:1ms epoch:2011-08-24T21:07:01.721Z",
+    "sonyflake": "timestamp:39 sequence:8 node:16 tick:10ms epoch:2014-09-01T00:00:00Z",
+    "uid-generator": "timestamp:28 node:22 sequence:13 tick:1s epoch:2016-05-19T16:00:00Z",
+    "tsid": "timestamp:41 node:10 sequence:12 tick:1ms epoch:2020-01-01T00:00:00Z",
+    "mastodon": "timestamp:47 sequence:16 tick:1ms epoch:1970-01-01T00:00:00Z",
+    "clickhouse": "timestamp:41 node:10 sequence:12 tick:1ms epoch:1970-01-01T00:00:00Z",
+    "pgedge": "timestamp:41 node:10 sequence:12 tick:1ms epoch:2023-01-01T00:00:00Z",
+    "ipv4": "timestamp:28 node:24 sequence:11 tick:1s epoch:2025-01-01T00:00:00Z",
+    "game": "timestamp:31 node:20 sequence:12 tick:1s epoch:2025-01-01T00:00:00Z",
+    "js53": "timestamp:38 node:5 sequence:10 tick:10ms epoch:2025-01-01T00:00:00Z",
+}
+_UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000}
+
+
+class Decoded(NamedTuple):
+    """What an ID consists of. A field that the layout does not have is 0."""
+
+    created_at: datetime
+    node_id: int
+    backend_id: int
+    sequence: int
+
+
+def decode(id: int | str, layout: str = "default") -> Decoded:
+    """Reads an ID.
+
+    The layout is the name of a preset, or the text that ``SELECT layout FROM snowflake_status`` returns.
+    The time is the beginning of a tick, in UTC, to the microsecond.
+
+    Raises ValueError if the layout cannot be read, or if the ID is negative or has bits above the layout's fields.
+    """
+    words = dict(word.split(":", 1) for word in LAYOUTS.get(layout, layout).split())
+    tick, epoch = words.pop("tick", "1ms"), words.pop("epoch", "2025-01-01T00:00:00Z")
+    unit = tick.lstrip("0123456789")
+    if next(iter(words), None) != "timestamp" or unit not in _UNITS:
+        raise ValueError(f"{layout!r} is not a layout")
+    left = int(id)
+    values = {"node": 0, "backend": 0}
+    for name, bits in reversed(words.items()):
+        values[name] = left & ((1 << int(bits)) - 1)
+        left >>= int(bits)
+    if left != 0:
+        raise ValueError(f"{id} is not an ID of the layout {layout!r}")
+    start = datetime.fromisoformat(epoch)
+    start = start.replace(tzinfo=timezone.utc) if start.tzinfo is None else start.astimezone(timezone.utc)
+    passed = timedelta(microseconds=values["timestamp"] * int(tick.removesuffix(unit)) * _UNITS[unit])
+    return Decoded(start + passed, values["node"], values["backend"], values["sequence"])

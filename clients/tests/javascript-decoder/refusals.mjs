@@ -1,0 +1,27 @@
+import assert from "node:assert/strict";
+import test from "node:test";
+import { decode } from "../../javascript/snowflake-decode.js";
+
+test("an ID is a string, a BigInt or a small number", () => {
+  const wanted = { createdAt: new Date("2026-11-20T07:13:20.593Z"), nodeId: 1, backendId: 4, sequence: 0 };
+  assert.deepEqual(decode("249431905924104192"), wanted);
+  assert.deepEqual(decode(249431905924104192n), wanted);
+  assert.equal(decode(5).sequence, 5);
+});
+
+test("epochs with and without an offset are read as UTC", () => {
+  for (const epoch of ["2025-01-01T01:00:00+01:00", "2025-01-01T00:00:00", "2025-01-01"]) {
+    const { createdAt } = decode(0n, `timestamp:62 sequence:1 tick:10us epoch:${epoch}`);
+    assert.equal(createdAt.toISOString(), "2025-01-01T00:00:00.000Z");
+  }
+});
+
+test("what is no ID is refused", () => {
+  assert.throws(() => decode(249431905924104193), RangeError);
+  assert.throws(() => decode("-1"), RangeError);
+  assert.throws(() => decode(1n << 63n), RangeError);
+  assert.throws(() => decode(2 ** 53 - 1 + 1, "js53"), RangeError);
+  assert.throws(() => decode("abc"), SyntaxError);
+  assert.throws(() => decode("1", "nonsense:1"), SyntaxError);
+  assert.throws(() => decode("1", "constructor"), SyntaxError);
+});
