@@ -156,7 +156,7 @@ documentation() {
         RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --exclude snowflake
 }
 
-test_core() { cargo test -p snowflake-id -p snowflake-shmem --no-fail-fast "$@"; }
+test_core() { cargo test -p pg-snowflake-id -p snowflake-shmem --no-fail-fast "$@"; }
 
 # The algorithm and the layout of shared memory; with `snowflake-bench`, what
 # the benchmarks compute.
@@ -165,7 +165,7 @@ test_crates() { cargo test --workspace --exclude snowflake --exclude snowflake-t
 # `--cfg loom` replaces the crate's atomics, so nothing else may be built here.
 loom() {
     RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-        cargo test -p snowflake-id --release --target-dir "$TARGET/loom" --test loom
+        cargo test -p pg-snowflake-id --release --target-dir "$TARGET/loom" --test loom
 }
 
 # pg_tests [FILTER]: the tests of src/tests, which run inside a server.

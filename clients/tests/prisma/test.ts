@@ -26,7 +26,7 @@ check(refused, `an Int after the migration: ${refused?.slice(-150)}`);
 await client.query("ALTER TABLE former_tickets RENAME TO tickets");
 await client.query("ALTER TABLE tickets ADD UNIQUE (note)");
 const { rows: inserted } = await client.query("SELECT count(*) FROM tickets WHERE note = 'refused'");
-check(["0", "1"].includes(inserted[0].count), `rows that were inserted in spite of the error: ${inserted[0].count}`);
+check(inserted[0].count === "1", `rows that were inserted in spite of the error: ${inserted[0].count}`);
 returned("tickets", "new", (await prisma.ticket.create({ data: { note: "new" } })).id);
 
 // A range of time.

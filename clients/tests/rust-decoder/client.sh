@@ -1,4 +1,4 @@
-# The crate snowflake-id as it would be published: packaged, unpacked, built and
+# The crate pg-snowflake-id as it would be published: packaged, unpacked, built and
 # tested by itself. Its example decodes IDs of the server.
 # shellcheck shell=bash
 
@@ -23,7 +23,7 @@ install() {
     rm -rf "$directory"
     # It is verified by building it below, with its own lock file.
     cargo package --locked --allow-dirty --no-verify --manifest-path "$crate/Cargo.toml" --target-dir "$directory/package" &&
-        tar -xzf "$directory"/package/package/snowflake-id-*.crate -C "$directory" --strip-components=1 &&
+        tar -xzf "$directory"/package/package/pg-snowflake-id-*.crate -C "$directory" --strip-components=1 &&
         cargo_there "$directory" build --locked --example decode &&
         cargo_there "$directory" test --locked --no-run --lib --test vectors &&
         touch "$directory/.complete"

@@ -1,6 +1,6 @@
 //! Every interleaving of two and three callers on one slot, with every value a relaxed load may return.
 //!
-//! `RUSTFLAGS='--cfg loom' cargo test -p snowflake-id --release --test loom`
+//! `RUSTFLAGS='--cfg loom' cargo test -p pg-snowflake-id --release --test loom`
 
 #![cfg(loom)]
 
