@@ -94,6 +94,8 @@ with_id = refusal { ActiveRecord::FixtureSet.create_fixtures("fixtures", "orders
 check(with_id.nil? && Order.find(5).note == "from a fixture with an ID" && Order.count == 2, "fixtures with snowflake_id(): #{with_id || '2 rows'}")
 with_id = refusal { connection.reset_pk_sequence!("orders") }
 check(with_id.nil?, "reset_pk_sequence! with snowflake_id(): #{with_id || 'nothing to do'}")
+with_id = refusal { connection.set_pk_sequence!("orders", 5) }
+check(with_id.nil?, "set_pk_sequence! with snowflake_id(): #{with_id || 'nothing to do'}")
 
 # A table that is migrated.
 report "tickets", "old", Ticket.create!(note: "old").id

@@ -8,7 +8,7 @@ final class SnowflakeGenerator extends AbstractIdGenerator
 {
     private static array $ids = [];
 
-    public function generateId(EntityManagerInterface $em, $entity)
+    public function generateId(EntityManagerInterface $em, $entity): mixed
     {
         if (self::$ids === []) {
             self::$ids = $em->getConnection()->fetchFirstColumn('SELECT snowflake_nextvals(100)');

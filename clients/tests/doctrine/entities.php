@@ -53,7 +53,7 @@ class Ticket
 class MigratedTicket
 {
     #[ORM\Id]
-    #[ORM\Column(type: 'bigint')]
+    #[ORM\Column(type: 'bigint', options: ['default' => 'snowflake_nextval()'])]
     #[ORM\GeneratedValue(strategy: 'CUSTOM')]
     #[ORM\CustomIdGenerator(class: SnowflakeGenerator::class)]
     public ?string $id = null;

@@ -9,12 +9,13 @@ use Doctrine\ORM\Configuration;
 use Doctrine\ORM\EntityManager;
 use Doctrine\ORM\Mapping\Driver\AttributeDriver;
 use Doctrine\ORM\Mapping\UnderscoreNamingStrategy;
+use Doctrine\ORM\Tools\SchemaTool;
 
 $out = getenv('OUT');
 $ids = fopen("$out/ids", 'w');
 $report = fn (string $relation, string $note, $id) => fwrite($ids, "$relation\t$note\t$id\n");
 $check = fn (bool $ok, string $what) => file_put_contents("$out/checks", ($ok ? 'ok' : 'failed') . "\t" . strtr($what, "\n\t", '  ') . "\n", FILE_APPEND);
-file_put_contents("$out/version", 'Doctrine ORM ' . trim(shell_exec("dpkg-query -W -f '\${source:Upstream-Version}' php-doctrine-orm")) . "\n");
+file_put_contents("$out/version", 'Doctrine ORM ' . preg_replace('/\+.*/s', '', shell_exec("dpkg-query -W -f '\${source:Upstream-Version}' php-doctrine-orm")) . "\n");
 
 function manager(): EntityManager
 {
@@ -73,6 +74,24 @@ try {
 $check(str_contains($error, '55000'), "IDENTITY in a new session: $error");
 $em = manager();
 $report('tickets', 'newer', $insert($em, new MigratedTicket('newer'))->id);
+
+// What `orm:schema-tool:update` would do to a table: the declarations from before, with the default, and without it.
+$changes = function (string $class) {
+    $em = manager();
+    $table = $em->getClassMetadata($class)->getTableName();
+    $statements = (new SchemaTool($em))->getUpdateSchemaSql([$em->getClassMetadata($class)], true);
+    return implode('; ', preg_grep("/\\b$table(_id_seq)?\\b/", preg_grep('/INDEX|CONSTRAINT|note/', $statements, PREG_GREP_INVERT)));
+};
+$sql = $changes(Ticket::class);
+$check(str_contains($sql, "SET DEFAULT nextval('tickets_id_seq')"), "the schema tool gives a table with IDENTITY its sequence again: $sql");
+$sql = $changes(BulkRow::class);
+$check($sql === 'ALTER TABLE bulk_rows ALTER id DROP DEFAULT', "the schema tool drops a default that is not declared: $sql");
+foreach ([Order::class, MigratedTicket::class] as $class) {
+    $sql = $changes($class);
+    $check($sql === '', "the schema tool leaves a declared default alone: $class: $sql");
+}
+$sql = implode('; ', (new SchemaTool($em))->getCreateSchemaSql([$em->getClassMetadata(Order::class)]));
+$check(str_contains($sql, 'id BIGINT DEFAULT snowflake_nextval() NOT NULL'), "the schema tool creates a table with the default: $sql");
 
 // A range of time.
 $found = $em->getConnection()->fetchOne(
