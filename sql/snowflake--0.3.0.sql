@@ -57,36 +57,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_base_type(type_oid oid) IS
 
 /* <begin connected objects> */
 -- src/schema.rs
--- The mark: no ID at or above its last_value has been issued in this database.
--- The extension advances it, as src/generator/mark.rs describes.
-CREATE SEQUENCE snowflake_internal.mark AS bigint NO CYCLE;
-COMMENT ON SEQUENCE snowflake_internal.mark IS
-    'The mark: no ID at or above last_value has been issued in this database. Maintained by the extension; not for nextval() or setval()';
-
--- Any role that dumps the database must be able to read the mark. Only a
--- superuser may set it: with a mark that is too low, IDs repeat after a crash. So a
--- dump does not set it; it raises it through snowflake_internal.restore.
-REVOKE ALL ON SEQUENCE snowflake_internal.mark FROM PUBLIC;
-GRANT SELECT ON SEQUENCE snowflake_internal.mark TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- The layout that this database's IDs were generated with. It is written by
--- src/generator/accepted_layout.rs, which describes it. The table has several
--- rows after a dump from a server with another layout was restored.
-CREATE TABLE snowflake_internal.accepted_layout (
-    layout text NOT NULL,
-    accepted_at timestamp with time zone NOT NULL DEFAULT pg_catalog.now()
-) USING heap;
-COMMENT ON TABLE snowflake_internal.accepted_layout IS 'The layout that the IDs of this database were generated with; written by the extension only. See snowflake_accept_layout()';
-COMMENT ON COLUMN snowflake_internal.accepted_layout.layout IS 'Layout in canonical form';
-COMMENT ON COLUMN snowflake_internal.accepted_layout.accepted_at IS 'Time of the first ID with this layout, or of its acceptance';
-GRANT SELECT ON snowflake_internal.accepted_layout TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
 -- requires:
 --   migration_types
 
@@ -208,6 +178,36 @@ COMMENT ON COLUMN snowflake_serial_columns.percent_used IS 'Percentage of the ty
 COMMENT ON COLUMN snowflake_serial_columns.referenced_by IS 'Columns that reference the column';
 
 GRANT SELECT ON snowflake_serial_columns TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- The mark: no ID at or above its last_value has been issued in this database.
+-- The extension advances it, as src/generator/mark.rs describes.
+CREATE SEQUENCE snowflake_internal.mark AS bigint NO CYCLE;
+COMMENT ON SEQUENCE snowflake_internal.mark IS
+    'The mark: no ID at or above last_value has been issued in this database. Maintained by the extension; not for nextval() or setval()';
+
+-- Any role that dumps the database must be able to read the mark. Only a
+-- superuser may set it: with a mark that is too low, IDs repeat after a crash. So a
+-- dump does not set it; it raises it through snowflake_internal.restore.
+REVOKE ALL ON SEQUENCE snowflake_internal.mark FROM PUBLIC;
+GRANT SELECT ON SEQUENCE snowflake_internal.mark TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- The layout that this database's IDs were generated with. It is written by
+-- src/generator/accepted_layout.rs, which describes it. The table has several
+-- rows after a dump from a server with another layout was restored.
+CREATE TABLE snowflake_internal.accepted_layout (
+    layout text NOT NULL,
+    accepted_at timestamp with time zone NOT NULL DEFAULT pg_catalog.now()
+) USING heap;
+COMMENT ON TABLE snowflake_internal.accepted_layout IS 'The layout that the IDs of this database were generated with; written by the extension only. See snowflake_accept_layout()';
+COMMENT ON COLUMN snowflake_internal.accepted_layout.layout IS 'Layout in canonical form';
+COMMENT ON COLUMN snowflake_internal.accepted_layout.accepted_at IS 'Time of the first ID with this layout, or of its acceptance';
+GRANT SELECT ON snowflake_internal.accepted_layout TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -753,22 +753,22 @@ ALTER TABLE snowflake_internal.pace ENABLE ALWAYS TRIGGER pace_guard;
 
 /* <begin connected objects> */
 -- src/migration/records.rs
--- snowflake::migration::records::snowflake_migration_first_id_of
-
-CREATE FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) RETURNS bigint
-    STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_first_id_of_wrapper';
-COMMENT ON FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) IS
-    'Used by snowflake_audit: origins.first_id_ever of a migrated column, for roles that may read the column; otherwise NULL';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/migration/records.rs
 -- snowflake::migration::records::snowflake_migration_end
 
 CREATE FUNCTION snowflake_internal.migration_end(target regclass, column_name name) RETURNS void
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_end_wrapper';
 COMMENT ON FUNCTION snowflake_internal.migration_end(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: deletes the progress of a backfill, and its pace';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/migration/records.rs
+-- snowflake::migration::records::snowflake_migration_first_id_of
+
+CREATE FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) RETURNS bigint
+    STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_first_id_of_wrapper';
+COMMENT ON FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) IS
+    'Used by snowflake_audit: origins.first_id_ever of a migrated column, for roles that may read the column; otherwise NULL';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1387,755 +1387,95 @@ COMMENT ON FUNCTION snowflake_internal.migration_linked_columns(targets regclass
 -- requires:
 --   migration_columns
 
--- Indexes whose functions find others by search_path. From PostgreSQL 17 on, building
--- an index and ANALYZE set a search path of pg_catalog and pg_temp themselves, so
--- such an index cannot be built again, whatever the caller's path is. Before, the
--- caller's path is used (src/migration/owner.rs).
+-- How many locks a rewrite needs. PostgreSQL keeps all locks of all sessions in a
+-- table of a fixed size, and a statement that finds it full fails (53200). Changing
+-- the type of a column of a partitioned table locks each partition and all that
+-- belongs to it.
 
--- The functions are called for a few rows with the search path that PostgreSQL would
--- set. What fails because a name is not found would fail after the table is locked.
-CREATE FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET row_security = off
+-- Counted in pg_locks on PostgreSQL 15 and 18: a rewritten table takes 5 locks (on
+-- itself, its copy, and what the copy is dropped with), one with a TOAST table 4
+-- more, each index 1, each index that is built again 2 more, and each foreign key 3.
+-- The minor releases from 15.20, 16.16, 17.12 and 18.7 on, which have the setting
+-- composite_type_mismatch, lock 3 types more for each rewritten table.
+CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
+RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
 AS $function$
-DECLARE
-    built record;
-BEGIN
-    IF current_setting('server_version_num')::integer < 170000 THEN
-        RETURN;
-    END IF;
-    FOR built IN
-        SELECT DISTINCT i.indexrelid, i.indexrelid::regclass AS index, f.relation,
-               format('SELECT ROW(%s) FROM ONLY %s LIMIT 10',
-                      concat_ws(', ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
-                      snowflake_internal.migration_name(f.relation)) AS query
+    WITH part AS (
+        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
         FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        JOIN pg_index AS i ON i.indrelid = f.relation AND num_nonnulls(i.indexprs, i.indpred) > 0
-        JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relkind = 'i'
+        JOIN pg_class AS c ON c.oid = f.relation
         WHERE r.is_narrow
-          -- A rewrite builds all indexes, and the online way those that use the column.
-          AND (online IS NOT TRUE
-               OR EXISTS (SELECT FROM pg_depend AS u WHERE u.classid = 'pg_class'::regclass AND u.objid = i.indexrelid
-                            AND u.refclassid = 'pg_class'::regclass AND u.refobjid = f.relation AND u.refobjsubid = f.attribute))
-          -- Not where all functions are PostgreSQL's own.
-          AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
-                        AND d.refclassid = 'pg_proc'::regclass)
-        ORDER BY i.indexrelid
-    LOOP
-        BEGIN
-            PERFORM snowflake_internal.migration_query(built.relation, built.query);
-        EXCEPTION WHEN undefined_function OR undefined_table OR undefined_object OR undefined_column OR invalid_schema_name THEN
-            RETURN QUERY SELECT
-                format('index %s uses a function that finds others by search_path (%s), and PostgreSQL builds indexes with a search path of its own',
-                       built.index, SQLERRM),
-                coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure, migration_index_function_obstacles.search_path), '; ' ORDER BY p.oid)
-                          FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
-                          WHERE d.classid = 'pg_class'::regclass AND d.objid = built.indexrelid AND d.refclassid = 'pg_proc'::regclass
-                            AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%')),
-                         'Set search_path for the function') || '.', '55000';
-        END;
-    END LOOP;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text) IS
-    'Used by snowflake_migration_plan: indexes that PostgreSQL 17 and later cannot build again';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
---   migration::trigger::snowflake_migration_set_trigger_state
-
--- Foreign keys whose triggers are not enabled as usual, as after ALTER TABLE ...
--- DISABLE TRIGGER ALL. Changing the type of a column creates its foreign keys again:
--- their triggers are enabled, and all rows are checked. So the triggers' states are
--- restored, which only a superuser may do, and rows that the check would reject are
--- reported before.
-
--- The foreign keys of some columns: the constraint that a table declares, and its
--- copies on partitions. Only a foreign key's own tables have its triggers.
-CREATE FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[])
-RETURNS TABLE (foreign_key oid, relation regclass, trigger_name name, function_oid oid, state text, is_copy boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH RECURSIVE copy (root, oid) AS (
-        SELECT k.oid, k.oid FROM pg_constraint AS k
-        WHERE k.contype = 'f' AND k.conparentid = 0 AND (k.conrelid = ANY (relations) OR k.confrelid = ANY (relations))
-      UNION ALL
-        SELECT copy.root, k.oid FROM copy JOIN pg_constraint AS k ON k.conparentid = copy.oid AND k.contype = 'f'
+        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
     )
-    SELECT copy.root, t.tgrelid::regclass, t.tgname, t.tgfoid, t.tgenabled::text, t.tgparentid <> 0
-    FROM copy JOIN pg_trigger AS t ON t.tgconstraint = copy.oid AND t.tgisinternal
+    SELECT p.relation, sum(CASE WHEN p.relkind = 'p' THEN 1 WHEN current_setting('composite_type_mismatch', true) IS NULL THEN 5 ELSE 8 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
+               + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
+                  FROM pg_index AS i WHERE i.indrelid = p.part)
+               + (SELECT 3 * count(*) FROM pg_constraint AS k
+                  WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
+                                             OR k.confrelid = p.part AND k.confkey && p.attributes))
+               -- Tables have such constraints since PostgreSQL 18.
+               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
+    FROM part AS p
+    GROUP BY p.relation
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[]) IS
-    'Used by snowflake_migration_plan: the triggers of the foreign keys of some tables';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: how many locks the statements that rewrite tables take';
 
--- The states of such triggers that are not the usual one, by numbers that stay the
--- same when the foreign key is created again; NULL if there are none.
-CREATE FUNCTION snowflake_internal.migration_trigger_states(relations regclass[])
-RETURNS jsonb LANGUAGE sql STABLE
+-- The sessions and prepared transactions for which the table has room, with
+-- max_locks_per_transaction locks each.
+CREATE FUNCTION snowflake_internal.migration_lock_slots()
+RETURNS bigint LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT jsonb_agg(jsonb_build_object('table', k.conrelid, 'foreign_key', k.conname, 'relation', t.relation::oid,
-                                        'function', t.function_oid, 'state', t.state)
-                     -- On 15, setting that of a partitioned table sets those of its partitions.
-                     ORDER BY t.is_copy, t.relation::oid, t.function_oid)
-    FROM snowflake_internal.migration_foreign_key_triggers(relations) AS t
-    JOIN pg_constraint AS k ON k.oid = t.foreign_key
-    WHERE EXISTS (SELECT FROM snowflake_internal.migration_foreign_key_triggers(relations) AS changed
-                  WHERE changed.foreign_key = t.foreign_key AND changed.state <> 'O')
+    -- From PostgreSQL 18 on, autovacuum_worker_slots; and 2 more processes.
+    SELECT current_setting('max_connections')::bigint + current_setting('max_worker_processes')::bigint
+           + current_setting('max_wal_senders')::bigint + current_setting('max_prepared_transactions')::bigint
+           + coalesce(current_setting('autovacuum_worker_slots', true)::bigint + 1, current_setting('autovacuum_max_workers')::bigint) + 1
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_trigger_states(relations regclass[]) IS
-    'Used by snowflake_migration_plan: the states of the triggers of foreign keys that have disabled ones';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_slots() IS
+    'Used by snowflake_migration_plan: for how many transactions the lock table has room';
 
--- Restores them. Only a superuser may. snowflake_migrate runs the plan's statements
--- with the rights of the tables' owner, and calls this with those of its caller
--- after each; without them, it does nothing. The plan has an obstacle for callers
--- who may not.
-CREATE FUNCTION snowflake_internal.migration_restore_trigger_states(states jsonb)
+-- Locks that certainly do not fit. The table takes more than the nominal number,
+-- because it can use memory that was reserved for other purposes: servers of 420 to
+-- 11,000 nominal locks took 1.5 to 1.75 times as many, and small ones a few hundred
+-- more. So what might fit is not refused.
+CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
+           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
+                  ceil(needed::numeric / s.slots)), '55000'
+    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
+                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
+    WHERE needed > 1.7 * s.slots * s.per_transaction + 520
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text) IS
+    'Used by snowflake_migration_plan: more locks than the server has room for';
+
+-- snowflake_migrate keeps the locks of all statements until the end.
+CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    changed record;
+    too_many record;
 BEGIN
-    IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
-        RETURN;
-    END IF;
-    FOR changed IN
-        SELECT t.relation, t.trigger_name, e ->> 'state' AS state
-        FROM jsonb_array_elements(states) WITH ORDINALITY AS s (e, place)
-        JOIN pg_constraint AS k ON k.contype = 'f' AND k.conparentid = 0
-                               AND k.conrelid = (e ->> 'table')::oid AND k.conname = e ->> 'foreign_key'
-        CROSS JOIN LATERAL snowflake_internal.migration_foreign_key_triggers(ARRAY[k.conrelid::regclass]) AS t
-        WHERE t.foreign_key = k.oid AND t.relation = (e ->> 'relation')::oid AND t.function_oid = (e ->> 'function')::oid
-        ORDER BY s.place
-    LOOP
-        PERFORM snowflake_internal.migration_set_trigger_state(changed.relation, changed.trigger_name, changed.state);
-    END LOOP;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_restore_trigger_states(states jsonb) IS
-    'A part of a step of snowflake_migration_plan: restores the states of the triggers of foreign keys that were created again; for superusers';
-
--- Gives the triggers of a foreign key the states of those of another one between
--- the same tables.
-CREATE FUNCTION snowflake_internal.migration_copy_trigger_states(relation regclass, foreign_key name, copied_to name)
-RETURNS void LANGUAGE sql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT snowflake_internal.migration_restore_trigger_states((
-        SELECT jsonb_agg(e || jsonb_build_object('foreign_key', copied_to) ORDER BY s.place)
-        FROM jsonb_array_elements(snowflake_internal.migration_trigger_states(ARRAY[relation])) WITH ORDINALITY AS s (e, place)
-        WHERE e ->> 'foreign_key' = foreign_key AND (e ->> 'table')::oid = relation))
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_copy_trigger_states(relation regclass, foreign_key name, copied_to name) IS
-    'A part of a step of snowflake_migration_plan: gives a new foreign key the trigger states of the one that it replaces; for superusers';
-
--- The query that shows the rows that a foreign key would reject.
-CREATE FUNCTION snowflake_internal.migration_orphans_query(foreign_key oid)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT format('SELECT r.* FROM %s%s AS r WHERE (%s) AND NOT EXISTS (SELECT FROM %s%s AS k WHERE %s)',
-                  CASE WHEN c.relkind = 'p' THEN '' ELSE 'ONLY ' END, snowflake_internal.migration_name(k.conrelid::regclass),
-                  string_agg(format('r.%I IS NOT NULL', f.attname), CASE k.confmatchtype WHEN 'f' THEN ' OR ' ELSE ' AND ' END ORDER BY key.place),
-                  CASE WHEN p.relkind = 'p' THEN '' ELSE 'ONLY ' END, snowflake_internal.migration_name(k.confrelid::regclass),
-                  string_agg(format('k.%I OPERATOR(%I.%s) r.%I', pa.attname, n.nspname, o.oprname, f.attname), ' AND ' ORDER BY key.place))
-    FROM pg_constraint AS k
-    JOIN pg_class AS c ON c.oid = k.conrelid
-    JOIN pg_class AS p ON p.oid = k.confrelid
-    CROSS JOIN LATERAL ROWS FROM (unnest(k.conkey), unnest(k.confkey), unnest(k.conpfeqop))
-        WITH ORDINALITY AS key (referencing, referenced, operator, place)
-    JOIN pg_attribute AS f ON f.attrelid = k.conrelid AND f.attnum = key.referencing
-    JOIN pg_attribute AS pa ON pa.attrelid = k.confrelid AND pa.attnum = key.referenced
-    JOIN pg_operator AS o ON o.oid = key.operator
-    JOIN pg_namespace AS n ON n.oid = o.oprnamespace
-    WHERE k.oid = foreign_key
-    GROUP BY k.oid, k.conrelid, k.confrelid, k.confmatchtype, c.relkind, p.relkind
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_orphans_query(foreign_key oid) IS
-    'Used by snowflake_migration_plan: the query that shows the rows that violate a foreign key';
-
-CREATE FUNCTION snowflake_internal.migration_foreign_key_obstacles(targets regclass[], column_names name[], search_path text DEFAULT NULL)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $function$
-DECLARE
-    is_superuser CONSTANT boolean := (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user);
-    relations regclass[];
-    checked record;
-    query text;
-BEGIN
-    relations := ARRAY(
-        SELECT DISTINCT f.relation
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        WHERE r.is_narrow);
-    FOR checked IN
-        -- Those that have a narrow column on either side.
-        SELECT k.oid, k.conname, k.conrelid::regclass AS relation, k.confrelid::regclass AS referenced, k.convalidated,
-               c.relowner, p.relowner AS referenced_owner
-        FROM pg_constraint AS k
-        JOIN pg_class AS c ON c.oid = k.conrelid
-        JOIN pg_class AS p ON p.oid = k.confrelid
-        WHERE k.oid IN (SELECT t.foreign_key FROM snowflake_internal.migration_foreign_key_triggers(relations) AS t WHERE t.state <> 'O')
-          AND EXISTS (SELECT FROM pg_attribute AS a
-                      WHERE (a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey) OR a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey))
-                        AND a.attrelid = ANY (relations)
-                        AND snowflake_internal.migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype))
-        ORDER BY k.conrelid::regclass::text, k.conname
-    LOOP
-        IF NOT is_superuser THEN
-            RETURN QUERY SELECT
-                format('triggers of foreign key %I of %s are disabled, and would be enabled', checked.conname, checked.relation),
-                format('Only a superuser can disable them again: run it as a superuser, or first enable them (ALTER TABLE %s ENABLE TRIGGER ALL, and %s).',
-                       checked.relation, checked.referenced), '42501';
-        END IF;
-        -- PostgreSQL does not check the rows of a foreign key that is NOT VALID.
-        CONTINUE WHEN NOT checked.convalidated;
-        query := snowflake_internal.migration_orphans_query(checked.oid);
-        -- Run by an owner who may read both tables.
-        CONTINUE WHEN NOT (has_table_privilege(checked.relowner, checked.referenced, 'SELECT')
-                           OR has_table_privilege(checked.referenced_owner, checked.relation, 'SELECT'));
-        IF snowflake_internal.migration_query(
-            CASE WHEN has_table_privilege(checked.relowner, checked.referenced, 'SELECT') THEN checked.relation ELSE checked.referenced END,
-            format('SELECT 1 FROM (%s) AS orphan LIMIT 1', query), search_path) IS NOT NULL
-        THEN
-            RETURN QUERY SELECT
-                format('rows of %s violate foreign key %I, whose triggers are disabled', checked.relation, checked.conname),
-                format('Delete or correct them, or drop the foreign key and add it again NOT VALID afterwards. This shows them: %s.', query), '55000';
-        END IF;
-    END LOOP;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_obstacles(targets regclass[], column_names name[], search_path text) IS
-    'Used by snowflake_internal.migration_obstacles: foreign keys whose triggers are disabled';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
---   sql::bounds::snowflake_min_id
---   migration::records::snowflake_migration_keep_origin
-
--- The source of a column's values, and recording it for reverting.
-
-CREATE FUNCTION snowflake_internal.migration_require_owner(target regclass)
-RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    relation pg_class;
-BEGIN
-    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
-    IF NOT FOUND OR NOT pg_has_role(current_user, relation.relowner, 'USAGE') THEN
-        RAISE EXCEPTION 'must be owner of table %', coalesce(relation.relname, target::oid::text)
-            USING ERRCODE = 'insufficient_privilege';
+    SELECT o.* INTO too_many
+    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
+    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
+    IF FOUND THEN
+        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
+            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
+                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
     END IF;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
-    'Used by snowflake_migration_plan: fails unless the caller owns the table';
-
--- The present source of a column's values. The switch calls this while it holds the
--- table's lock, so it reads nothing about other tables.
-CREATE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
-RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT coalesce(k.kind, 'none'), format_type(a.atttypid, a.atttypmod), pg_get_expr(f.adbin, f.adrelid), k.sequence::regclass
-    FROM pg_attribute AS a
-    LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
-    LEFT JOIN LATERAL (
-        SELECT s.kind, s.sequence FROM snowflake_internal.sequence_columns AS s
-        WHERE s.relation = a.attrelid AND s.attribute = a.attnum
-        ORDER BY s.sequence
-        LIMIT 1
-    ) AS k ON true
-    WHERE a.attrelid = target AND a.attname = migration_source.column_name
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: the present source of a column''s values';
-
--- The sequence of an identity column, or the one that a column owns.
-CREATE FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name)
-RETURNS regclass LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT s.oid::regclass
-    FROM pg_attribute AS a
-    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
-                       AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
-    JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
-    WHERE a.attrelid = target AND a.attname = migration_owned_sequence.column_name
-    ORDER BY s.oid
-    LIMIT 1
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
-    'Used by snowflake_migrate_revert: the sequence of an identity or serial column';
-
--- Whether the recorded source of a column is its present one.
-CREATE FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT EXISTS (
-        SELECT FROM snowflake_internal.migration_origin(target, column_name) AS o
-        CROSS JOIN LATERAL snowflake_internal.migration_source(o.target, o.column_name) AS s
-        LEFT JOIN pg_class AS c ON c.oid = s.sequence
-        LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        WHERE o.target IS NOT NULL AND o.reverted_at IS NULL
-          AND (o.kind, o.default_expression, o.sequence_schema, o.sequence_name)
-              IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: whether the recorded source of a column is its present one';
-
--- Records the present source of a column. An existing record is brought up to
--- date, because the sequence has advanced since. The value of another role's
--- sequence is not recorded, because that sequence keeps it.
-CREATE FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    key_column CONSTANT name := snowflake_internal.migration_column(target, column_name);
-    first CONSTANT bigint := snowflake_internal.migration_first_id();
-    -- No ID is older than this extension. Rows replicated from other servers have
-    -- snowflake IDs too. 0 if the layout's epoch is later.
-    oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
-    origin snowflake_internal.origins;
-    first_ever bigint;
-    source record;
-    -- Whether the table's owner owns the sequence.
-    is_own boolean;
-    last_taken bigint;
-    recorded_value bigint;
-    next_value bigint;
-BEGIN
-    PERFORM snowflake_internal.migration_require_owner(target);
-    -- One session at a time; rows can still be written. Child tables are not
-    -- locked, because only their defaults are read.
-    PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
-    IF snowflake_internal.migration_is_switched(target, key_column) THEN
-        RETURN;
-    END IF;
-    SELECT s.* INTO source FROM snowflake_internal.migration_source(target, key_column) AS s;
-    is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
-                      WHERE c.oid = source.sequence AND t.oid = target);
-    IF source.sequence IS NOT NULL THEN
-        -- An unused sequence may have been set to the first value that it is to return.
-        SELECT CASE WHEN s.is_called THEN s.last_value END,
-               CASE WHEN s.is_called AND is_own THEN s.last_value END,
-               CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
-        INTO last_taken, recorded_value, next_value
-        FROM snowflake_internal.migration_sequence_state(source.sequence, target) AS s;
-    END IF;
-
-    origin := snowflake_internal.migration_origin(target, key_column);
-    IF snowflake_internal.migration_is_recorded(target, key_column) THEN
-        origin.first_id := first;
-        origin.sequence_last_value := recorded_value;
-        origin.sequence_options := origin.sequence_options || jsonb_build_object('next', next_value);
-        PERFORM snowflake_internal.migration_keep_origin(origin);
-        RETURN;
-    END IF;
-
-    first_ever := origin.first_id_ever;
-    SELECT target, key_column, source.kind, source.data_type, source.expression, n.nspname, c.relname,
-           CASE WHEN s.seqrelid IS NOT NULL THEN
-               jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
-                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', next_value) END,
-           recorded_value,
-           (SELECT jsonb_agg(jsonb_build_object('grantee', CASE a.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(a.grantee) END,
-                                                'privilege', a.privilege_type, 'grantable', a.is_grantable))
-            FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
-           obj_description(c.oid, 'pg_class'),
-           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
-            FROM snowflake_internal.migration_table_tree(target, key_column) AS f
-            JOIN pg_class AS fc ON fc.oid = f.relation
-            JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
-            LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
-            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM source.expression),
-           coalesce(first_ever, CASE WHEN oldest > coalesce(last_taken, 0) THEN least(oldest, first) ELSE first END), first,
-           now(), NULL::timestamptz
-    INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
-         origin.sequence_schema, origin.sequence_name, origin.sequence_options, origin.sequence_last_value,
-         origin.sequence_privileges, origin.sequence_comment, origin.child_defaults,
-         origin.first_id_ever, origin.first_id, origin.remembered_at, origin.reverted_at
-    FROM (SELECT) AS one_row
-    LEFT JOIN pg_class AS c ON c.oid = source.sequence
-    LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
-    PERFORM snowflake_internal.migration_keep_origin(origin);
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name) IS
-    'A step of snowflake_migration_plan: records the sequence of the column, for snowflake_migrate_revert';
-
--- Records the revert, once the column's default no longer generates IDs.
-CREATE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    origin snowflake_internal.origins;
-BEGIN
-    PERFORM snowflake_internal.migration_require_owner(target);
-    IF snowflake_internal.migration_is_switched(target, column_name) THEN
-        RAISE EXCEPTION 'column "%" still has a default that generates snowflake IDs', column_name
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
-    END IF;
-    origin := snowflake_internal.migration_origin(target, column_name);
-    IF origin.target IS NOT NULL THEN
-        origin.reverted_at := now();
-        PERFORM snowflake_internal.migration_keep_origin(origin);
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name) IS
-    'Used by snowflake_migrate_revert: records that the migration was reverted';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_origins
-
--- The highest and lowest IDs of a table.
---
--- Where an index leads with the column, they are read from it at any time. Without
--- one, every row has to be read, which takes seconds for a large table. That
--- happens before the table is locked in a mode that stops other sessions. What may
--- come in between are rows with numbers from the sequence, and rows with explicit
--- numbers. The sequence is checked under the lock. An explicit number is as one
--- that is inserted a moment after the migration, or after it is reverted. Neither
--- snowflake_nextval() nor a sequence ever sees those: a unique index refuses the
--- second row of the same ID (23505), and snowflake_audit() shows IDs that this
--- server cannot have generated.
-
--- The tables of a tree that have rows of their own, and whether the highest ID of
--- each can be read from an index.
-CREATE FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name)
-RETURNS TABLE (relation regclass, is_indexed boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT f.relation,
-           EXISTS (SELECT FROM pg_index AS i
-                   JOIN pg_class AS x ON x.oid = i.indexrelid
-                   JOIN pg_am AS m ON m.oid = x.relam AND m.amname = 'btree'
-                   JOIN pg_opclass AS o ON o.oid = i.indclass[0] AND o.opcdefault
-                   WHERE i.indrelid = f.relation AND i.indkey[0] = f.attribute AND i.indisvalid AND i.indpred IS NULL)
-    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind <> 'p'
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: the tables whose highest ID is read from an index, and those that have to be scanned';
-
--- The highest or the lowest ID (`aggregate`: max or min) that satisfies a
--- condition. With indexed_only, tables without an index that leads with the column
--- are left out, because they are scanned before the lock. The query runs where the
--- planner may inline functions of the table's indexes, so it needs the caller's
--- search path, and qualifies what it uses.
-CREATE FUNCTION snowflake_internal.migration_extreme_id(
-    target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text
-) RETURNS bigint LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $function$
-DECLARE
-    indexed regclass[];
-    is_complete boolean;
-    relation regclass;
-    found bigint;
-    extreme bigint;
-BEGIN
-    IF aggregate IS NULL OR aggregate NOT IN ('max', 'min') THEN
-        RAISE EXCEPTION 'invalid aggregate: "%"', aggregate USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF indexed_only THEN
-        SELECT array_agg(i.relation) FILTER (WHERE i.is_indexed), bool_and(i.is_indexed) INTO indexed, is_complete
-        FROM snowflake_internal.migration_id_indexes(target, column_name) AS i;
-    END IF;
-    IF coalesce(is_complete, true) THEN
-        RETURN (snowflake_internal.migration_query(target, format('SELECT pg_catalog.%s(%I) FROM %s WHERE %s', aggregate, column_name,
-            snowflake_internal.migration_name(target), condition), search_path))[1]::bigint;
-    END IF;
-    FOREACH relation IN ARRAY coalesce(indexed, '{}') LOOP
-        found := (snowflake_internal.migration_query(relation, format('SELECT pg_catalog.%s(%I) FROM ONLY %s WHERE %s', aggregate, column_name,
-            snowflake_internal.migration_name(relation), condition), search_path))[1]::bigint;
-        extreme := CASE aggregate WHEN 'max' THEN greatest(extreme, found) ELSE least(extreme, found) END;
-    END LOOP;
-    RETURN extreme;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_extreme_id(target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text) IS
-    'Used by snowflake_migration_plan: the highest or the lowest ID of a table that satisfies a condition';
-
--- Obstacles in the rows: old IDs have to be below the new ones. Those of a column
--- that is too narrow for snowflake IDs always are. Under the lock (is_locked) no
--- table is scanned. A table without an index that leads with the column has been
--- scanned before; rows written since have numbers of the sequence.
-CREATE FUNCTION snowflake_internal.migration_row_obstacles(
-    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    first CONSTANT bigint := snowflake_internal.migration_first_id();
-    highest bigint;
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_attribute AS a
-                   WHERE a.attrelid = target AND a.attname = migration_row_obstacles.column_name
-                     AND snowflake_internal.migration_base_type(a.atttypid) = 'int8'::regtype)
-    THEN
-        RETURN;
-    END IF;
-    highest := snowflake_internal.migration_extreme_id(target, column_name, text 'max', text 'true', is_locked, search_path);
-    IF highest >= first THEN
-        RETURN QUERY SELECT
-            format('%s has IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
-                   target, highest, first),
-            'New IDs could equal existing ones. If these rows have just been replicated from another server, run it again. Otherwise give them smaller IDs, or use a layout with an earlier epoch.', '55000';
-    ELSIF is_locked AND EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(target, column_name) AS i WHERE NOT i.is_indexed) THEN
-        RETURN QUERY
-            SELECT format('sequence %s has reached %s, but snowflake IDs would begin at %s', s.sequence, q.last_value, first),
-                   'Set it below the first snowflake ID (setval), and run it again.', '55000'
-            FROM snowflake_internal.migration_source(target, column_name) AS s
-            CROSS JOIN LATERAL snowflake_internal.migration_sequence_state(s.sequence, target) AS q
-            WHERE s.sequence IS NOT NULL AND q.last_value >= first;
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name, search_path text, is_locked boolean) IS
-    'Used by snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
-
--- Fails if rows have IDs that are not below the first snowflake ID.
-CREATE FUNCTION snowflake_internal.migration_check_rows(
-    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
-) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    obstacles text;
-BEGIN
-    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
-    FROM snowflake_internal.migration_row_obstacles(target, column_name, search_path, is_locked) AS o;
-    IF obstacles IS NOT NULL THEN
-        RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
-            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
-                  HINT = 'Nothing was changed by this statement.';
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_check_rows(target regclass, column_name name, search_path text, is_locked boolean) IS
-    'A step of snowflake_migration_plan: fails unless all IDs are below the first snowflake ID; called before the lock where that takes a scan';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
--- Parts of a plan's statements and of their notes.
-
--- The search path of the session that runs a statement, as an argument for a
--- function that sets its own.
-CREATE FUNCTION snowflake_internal.migration_path_argument()
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT 'pg_catalog.current_setting(''search_path''::pg_catalog.text)'
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_path_argument() IS
-    'Used by snowflake_migration_plan: the argument by which a statement passes its search path on';
-
--- Several statements as one DO statement, which runs all of them or none. Its
--- statements run with the short lock_timeout that migration_lock() leaves; the
--- rest of the transaction has the former one.
-CREATE FUNCTION snowflake_internal.migration_do_block(body text)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN strpos(block.text, '$do$') = 0 THEN format(E'DO $do$%s$do$', block.text)
-                ELSE format('DO %L', block.text) END
-    FROM (SELECT CASE WHEN strpos(body, 'snowflake_internal.migration_lock(') = 0 THEN format(E'\nBEGIN\n%sEND\n', body)
-                      ELSE format(E'\nDECLARE\n    former_timeout CONSTANT pg_catalog.text := pg_catalog.current_setting(''lock_timeout''::pg_catalog.text);\nBEGIN\n%s'
-                                  '    PERFORM pg_catalog.set_config(''lock_timeout''::pg_catalog.text, former_timeout, true);\nEND\n', body) END) AS block (text)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_do_block(body text) IS
-    'Used by snowflake_migration_plan: several statements as one';
-
--- The options of a column that its owner has set; NULL if there are none. Minor
--- releases since November 2026 keep a version of the row type among them, pg_attver.
-CREATE FUNCTION snowflake_internal.migration_column_options(options text[])
-RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT array_agg(o.option ORDER BY o.place)
-    FROM unnest(options) WITH ORDINALITY AS o (option, place)
-    WHERE NOT starts_with(o.option, 'pg_')
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_column_options(options text[]) IS
-    'Used by snowflake_migration_plan: the options of a column that its owner has set';
-
--- Whether an object uses a function or an operator that has not the name and the
--- schema of one that another object uses. The search path of a session that creates
--- an index can lead to one, even if the statement names schemas: NULLIF, for example,
--- looks up an operator without naming it.
-CREATE FUNCTION snowflake_internal.migration_uses_other_code(catalog regclass, original oid, counterpart oid)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH used AS MATERIALIZED (
-        SELECT d.objid, d.refclassid, coalesce(p.proname, o.oprname) AS name, coalesce(p.pronamespace, o.oprnamespace) AS schema
-        FROM pg_depend AS d
-        LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
-        LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
-        WHERE d.classid = catalog AND d.objid IN (original, counterpart) AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
-    )
-    SELECT EXISTS (SELECT FROM used AS u
-                   WHERE u.objid = counterpart
-                     AND NOT EXISTS (SELECT FROM used AS e
-                                     WHERE e.objid = original AND (e.refclassid, e.name, e.schema) = (u.refclassid, u.name, u.schema)))
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_uses_other_code(catalog regclass, original oid, counterpart oid) IS
-    'Used by snowflake_migration_plan: whether an object uses functions or operators that another object does not';
-
--- Whether a role has another one's rights, and may SET ROLE to it.
-CREATE FUNCTION snowflake_internal.migration_may_become(role oid, other oid)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT pg_has_role(role, other, 'USAGE')
-       AND pg_has_role(role, other, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_may_become(role oid, other oid) IS
-    'Used by snowflake_internal.migration_swap: whether a role can act for another one';
-
--- The tables at the other end of the foreign keys that are rebuilt with a
--- column. They are locked in the same mode as the table itself.
-CREATE FUNCTION snowflake_internal.migration_other_locked_tables(target regclass, attributes smallint[])
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT string_agg(DISTINCT other.relation::text, ', ')
-    FROM (SELECT k.conrelid::regclass FROM pg_constraint AS k
-          WHERE k.contype = 'f' AND k.conparentid = 0 AND k.confrelid = target AND k.confkey && attributes
-        UNION
-          SELECT k.confrelid::regclass FROM pg_constraint AS k
-          WHERE k.contype = 'f' AND k.conparentid = 0 AND k.conrelid = target AND k.conkey && attributes) AS other (relation)
-    WHERE other.relation <> target
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_other_locked_tables(target regclass, attributes smallint[]) IS
-    'Used by snowflake_migration_plan: the tables that are locked with a table whose columns are widened';
-
--- The publications that contain a table.
-CREATE FUNCTION snowflake_internal.migration_publications(target regclass, column_name name)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ')
-    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-    JOIN pg_class AS c ON c.oid = f.relation
-    JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    JOIN pg_publication_tables AS p ON p.schemaname = n.nspname AND p.tablename = c.relname
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_publications(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: the publications that a table is in';
-
--- Whether a column should have statistics but has none. The table must have rows,
--- and the caller must be allowed to see the statistics.
-CREATE FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT EXISTS (
-        SELECT FROM pg_class AS c
-        JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = migration_lacks_statistics.column_name
-        WHERE c.oid = target AND a.attstattarget IS DISTINCT FROM 0
-          AND has_column_privilege(c.oid, a.attnum, 'SELECT') AND NOT row_security_active(c.oid)
-          AND NOT EXISTS (SELECT FROM pg_stats AS s
-                          WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname)
-          AND EXISTS (SELECT FROM snowflake_internal.migration_table_tree(target, a.attname) AS f
-                      JOIN pg_class AS m ON m.oid = f.relation
-                      -- -1 means unknown, as after some rewrites; 0 was counted.
-                      WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: whether a column has to be analyzed';
-
--- The statements that set the statistics targets of expressions of indexes and of
--- extended statistics again. PostgreSQL creates both again when it rewrites a
--- table, and forgets the targets. Indexes of partitions get other names then.
-CREATE FUNCTION snowflake_internal.migration_statistics_targets(tables regclass[])
-RETURNS TABLE (relation regclass, statement text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT i.indrelid::regclass, format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s',
-                                        snowflake_internal.migration_name(i.indexrelid::regclass), a.attnum, a.attstattarget)
-    FROM pg_index AS i
-    JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attstattarget >= 0
-    WHERE i.indrelid = ANY (tables) AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-  UNION ALL
-    SELECT x.stxrelid::regclass, format('ALTER STATISTICS %I.%I SET STATISTICS %s', n.nspname, x.stxname, x.stxstattarget)
-    FROM pg_statistic_ext AS x JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-    WHERE x.stxrelid = ANY (tables) AND x.stxstattarget >= 0
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_statistics_targets(tables regclass[]) IS
-    'Used by snowflake_migration_plan: the statistics targets that are lost when a table is rewritten';
-
--- Whether extended statistics, or the expressions of an index, depend on a column of
--- a table or of its partitions. Their statistics are lost with the column's, and are
--- not collected by ANALYZE of single columns.
-CREATE FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT EXISTS (
-        SELECT FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-        -- Without statistics of the column itself, PostgreSQL has no extended ones either,
-        -- and ANALYZE warns of that.
-        JOIN pg_attribute AS t ON t.attrelid = f.relation AND t.attnum = f.attribute AND t.attstattarget IS DISTINCT FROM 0
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
-        WHERE d.classid = 'pg_statistic_ext'::regclass
-           OR d.classid = 'pg_class'::regclass
-              AND EXISTS (SELECT FROM pg_index AS i WHERE i.indexrelid = d.objid AND i.indrelid = f.relation AND i.indexprs IS NOT NULL))
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: whether extended statistics or expressions of indexes depend on a column';
-
--- Runs statements in order, each with the rights of the owner of the table that
--- it alters, or with those of a role. SET NOT NULL and the like look at the table's
--- checks, whose functions may need the caller's search path. A default was written
--- for pg_catalog, and runs with it: on a longer path its calls could find better
--- matches.
-CREATE FUNCTION snowflake_internal.migration_run_all(
-    relations regclass[], statements text[], roles oid[] DEFAULT NULL, search_path text DEFAULT NULL
-)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
-        IF roles[i] IS NULL THEN
-            PERFORM snowflake_internal.migration_run(relations[i], statements[i],
-                CASE WHEN strpos(statements[i], ' SET DEFAULT ') = 0 THEN search_path END);
-        ELSE
-            PERFORM snowflake_internal.migration_run_as(roles[i], statements[i], NULL);
-        END IF;
-    END LOOP;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[], roles oid[], search_path text) IS
-    'Used by snowflake_internal.migration_swap: runs statements, each with the rights of the owner of its table, or with those of a role';
+COMMENT ON FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migrate: fails if the locks of all statements do not fit';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -2352,152 +1692,6 @@ END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text) IS
     'Used by snowflake_migration_plan: locks tables in short attempts, so that other sessions are not blocked for long';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
--- Objects that use the row type of a table whose columns are migrated.
---
--- ALTER COLUMN ... TYPE fails if rows of that type are stored in columns: of the
--- type, of its arrays, of domains, ranges and composite types over it. The minor
--- releases from 15.20, 16.16, 17.12 and 18.7 on also reject it if an expression
--- uses the type (CVE-2026-6460). They have the setting composite_type_mismatch,
--- which tells them from earlier ones.
---
--- An online migration changes no type, and none of them rejects its statements. It
--- replaces the column by another one at the end of the row. So stored rows, and
--- rows that are written down in expressions, would lose the column's value.
-
--- The columns that store rows, and the objects whose expressions use the type.
--- kind is 'column' or 'expression'; type is a type that contains the rows.
-CREATE FUNCTION snowflake_internal.migration_row_type_users(relations regclass[])
-RETURNS TABLE (kind text, rank integer, relation regclass, type oid, class oid, object oid, description text, expression text, remedy text)
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH RECURSIVE row_type (relation, oid) AS (
-        -- The types that contain rows of these tables: arrays, domains, ranges, composites.
-        SELECT c.oid::regclass, c.reltype FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.reltype <> 0
-      UNION
-        SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
-        FROM row_type AS t
-        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
-        LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
-        WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
-    ), reference AS MATERIALIZED (
-        SELECT t.relation, t.oid AS type, d.classid, d.objid, d.objsubid, count(*) AS times
-        FROM row_type AS t
-        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid AND d.deptype = 'n'
-        GROUP BY t.relation, t.oid, d.classid, d.objid, d.objsubid
-    ), used (rank, relation, type, class, object, description, expression, remedy) AS (
-        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object('pg_class'::regclass, w.ev_class, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
-               'Drop it, and create it again after the column is widened: pg_dump --schema-only shows its definition and privileges.'
-        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename = '_RETURN'
-        WHERE r.classid = 'pg_rewrite'::regclass
-      UNION ALL
-        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, w.oid, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename <> '_RETURN'
-        WHERE r.classid = 'pg_rewrite'::regclass
-      UNION ALL
-        SELECT 2, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.polqual::text, p.polwithcheck::text),
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_policy AS p ON p.oid = r.objid WHERE r.classid = 'pg_policy'::regclass
-      UNION ALL
-        -- A function depends on a type once for its arguments and its result,
-        -- which are allowed, and once more for each of its expressions.
-        SELECT 3, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.proargdefaults::text, p.prosqlbody::text),
-               CASE WHEN p.prosqlbody IS NULL THEN 'Create it again without the default of its parameter until the column is widened.'
-                    ELSE 'Drop it and create it again after the column is widened, or give it a body in a string and no such default of a parameter.' END
-        FROM reference AS r JOIN pg_proc AS p ON p.oid = r.objid
-        WHERE r.classid = 'pg_proc'::regclass
-          AND r.times > CASE WHEN r.type = p.prorettype OR r.type = ANY (p.proargtypes::oid[]) OR r.type = ANY (p.proallargtypes) THEN 1 ELSE 0 END
-      UNION ALL
-        -- Partitions have copies of their parent's triggers, indexes and constraints.
-        SELECT 4, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, t.oid, 0), t.tgqual::text,
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_trigger AS t ON t.oid = r.objid AND t.tgparentid = 0
-        WHERE r.classid = 'pg_trigger'::regclass
-      UNION ALL
-        SELECT 5, r.relation, r.type, r.classid, r.objid,
-               CASE WHEN k.contypid = 0 THEN pg_describe_object(r.classid, k.oid, 0)
-                    ELSE format('constraint %I of domain %s', k.conname, k.contypid::regtype) END,
-               k.conbin::text, 'Drop it, and add it again after the column is widened.'
-        FROM reference AS r JOIN pg_constraint AS k ON k.oid = r.objid AND (k.conislocal OR k.contypid <> 0)
-        WHERE r.classid = 'pg_constraint'::regclass
-      UNION ALL
-        SELECT 6, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, e.oid, 0), e.adbin::text,
-               CASE WHEN a.attgenerated = ''
-                    THEN format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT until the column is widened.', e.adrelid::regclass, a.attname)
-                    ELSE 'Drop that column, and add it again after the column is widened.' END
-        FROM reference AS r JOIN pg_attrdef AS e ON e.oid = r.objid
-        JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
-        WHERE r.classid = 'pg_attrdef'::regclass
-      UNION ALL
-        SELECT 7, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, i.indexrelid, 0), concat(i.indexprs::text, i.indpred::text),
-               CASE WHEN EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
-                    THEN 'Drop its constraint, and add it again after the column is widened.'
-                    ELSE 'Drop it, and create it again after the column is widened.' END
-        FROM reference AS r JOIN pg_index AS i ON i.indexrelid = r.objid
-        WHERE r.classid = 'pg_class'::regclass AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-      UNION ALL
-        SELECT 8, r.relation, r.type, r.classid, r.objid, format('the partition key of %s', p.partrelid::regclass), p.partexprs::text,
-               'The partition key cannot be changed: copy the rows to a new table without it.'
-        FROM reference AS r JOIN pg_partitioned_table AS p ON p.partrelid = r.objid
-        WHERE r.classid = 'pg_class'::regclass AND r.objsubid = 0
-      UNION ALL
-        SELECT 9, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, x.oid, 0), x.stxexprs::text,
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_statistic_ext AS x ON x.oid = r.objid WHERE r.classid = 'pg_statistic_ext'::regclass
-      UNION ALL
-        -- As a function, a domain may use the type as its base and in its default.
-        SELECT 10, r.relation, r.type, r.classid, r.objid, format('the default of domain %s', y.oid::regtype), y.typdefaultbin::text,
-               format('ALTER DOMAIN %s DROP DEFAULT until the column is widened.', y.oid::regtype)
-        FROM reference AS r JOIN pg_type AS y ON y.oid = r.objid AND y.typtype = 'd' AND y.typdefaultbin IS NOT NULL
-        WHERE r.classid = 'pg_type'::regclass AND r.times > CASE WHEN y.typbasetype = r.type THEN 1 ELSE 0 END
-    )
-    SELECT 'column', 0, r.relation, r.type, r.classid, r.objid, format('column %I of %s', a.attname, a.attrelid::regclass), NULL,
-           'Give that column another type, or drop it, until the column is widened.'
-    FROM reference AS r
-    JOIN pg_class AS c ON c.oid = r.objid AND c.relkind IN ('r', 'p', 'm', 'f')
-    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = r.objsubid AND a.attnum > 0 AND NOT a.attisdropped
-    WHERE r.classid = 'pg_class'::regclass
-  UNION ALL
-    SELECT 'expression', u.* FROM used AS u
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_row_type_users(relations regclass[]) IS
-    'Used by snowflake_internal.migration_row_type_obstacles: what uses the row type of tables';
-
--- recreated: catalogs whose objects the migration drops and creates again itself.
-CREATE FUNCTION snowflake_internal.migration_row_type_obstacles(
-    relations regclass[], online boolean DEFAULT false, recreated regclass[] DEFAULT '{}'
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH server AS MATERIALIZED (
-        SELECT current_setting('composite_type_mismatch', true) IS NOT NULL AS checks_expressions
-    ), found AS (
-        SELECT DISTINCT u.rank, format('%s uses the row type of %s', u.description, u.relation) AS obstacle, u.remedy
-        FROM server CROSS JOIN snowflake_internal.migration_row_type_users(relations) AS u
-        WHERE CASE WHEN u.kind = 'column'
-                   -- Earlier minor releases do not look at foreign tables.
-                   THEN server.checks_expressions OR online
-                        OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = u.object AND c.relkind = 'f')
-                   ELSE server.checks_expressions AND NOT online AND u.class <> ALL (recreated::oid[]) END
-      UNION ALL
-        -- ROW(...) and constants: their values are those of the columns in order.
-        SELECT DISTINCT u.rank, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy
-        FROM snowflake_internal.migration_row_type_users(relations) AS u
-        WHERE online AND u.kind = 'expression'
-          AND u.expression ~ format(':row_typeid %1$s |:consttype %1$s [^{}]*:constisnull false', u.type)
-    )
-    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_row_type_obstacles(relations regclass[], online boolean, recreated regclass[]) IS
-    'Used by snowflake_internal.migration_plan_kind_obstacles: objects that use the row type of a table whose columns are migrated';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -3067,203 +2261,610 @@ COMMENT ON FUNCTION snowflake_internal.migration_dependents_fingerprint(relation
 /* <begin connected objects> */
 -- src/schema.rs
 -- requires:
---   migration_save_dependents
---   migration_origins
---   migration::owner::snowflake_migration_run_as
+--   migration_columns
+--   migration::trigger::snowflake_migration_set_trigger_state
 
--- Dropping the objects, creating them again, and comparing them with what there
--- was. The caller holds the locks.
+-- Foreign keys whose triggers are not enabled as usual, as after ALTER TABLE ...
+-- DISABLE TRIGGER ALL. Changing the type of a column creates its foreign keys again:
+-- their triggers are enabled, and all rows are checked. So the triggers' states are
+-- restored, which only a superuser may do, and rows that the check would reject are
+-- reported before.
 
--- Runs the saved statements of a phase, each with the rights of its role. A
--- failure is reported with the object's name. Errors of locks are not: the swap
--- of an online migration tries again.
-CREATE FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text)
+-- The foreign keys of some columns: the constraint that a table declares, and its
+-- copies on partitions. Only a foreign key's own tables have its triggers.
+CREATE FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[])
+RETURNS TABLE (foreign_key oid, relation regclass, trigger_name name, function_oid oid, state text, is_copy boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE copy (root, oid) AS (
+        SELECT k.oid, k.oid FROM pg_constraint AS k
+        WHERE k.contype = 'f' AND k.conparentid = 0 AND (k.conrelid = ANY (relations) OR k.confrelid = ANY (relations))
+      UNION ALL
+        SELECT copy.root, k.oid FROM copy JOIN pg_constraint AS k ON k.conparentid = copy.oid AND k.contype = 'f'
+    )
+    SELECT copy.root, t.tgrelid::regclass, t.tgname, t.tgfoid, t.tgenabled::text, t.tgparentid <> 0
+    FROM copy JOIN pg_trigger AS t ON t.tgconstraint = copy.oid AND t.tgisinternal
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[]) IS
+    'Used by snowflake_migration_plan: the triggers of the foreign keys of some tables';
+
+-- The states of such triggers that are not the usual one, by numbers that stay the
+-- same when the foreign key is created again; NULL if there are none.
+CREATE FUNCTION snowflake_internal.migration_trigger_states(relations regclass[])
+RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT jsonb_agg(jsonb_build_object('table', k.conrelid, 'foreign_key', k.conname, 'relation', t.relation::oid,
+                                        'function', t.function_oid, 'state', t.state)
+                     -- On 15, setting that of a partitioned table sets those of its partitions.
+                     ORDER BY t.is_copy, t.relation::oid, t.function_oid)
+    FROM snowflake_internal.migration_foreign_key_triggers(relations) AS t
+    JOIN pg_constraint AS k ON k.oid = t.foreign_key
+    WHERE EXISTS (SELECT FROM snowflake_internal.migration_foreign_key_triggers(relations) AS changed
+                  WHERE changed.foreign_key = t.foreign_key AND changed.state <> 'O')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_trigger_states(relations regclass[]) IS
+    'Used by snowflake_migration_plan: the states of the triggers of foreign keys that have disabled ones';
+
+-- Restores them. Only a superuser may. snowflake_migrate runs the plan's statements
+-- with the rights of the tables' owner, and calls this with those of its caller
+-- after each; without them, it does nothing. The plan has an obstacle for callers
+-- who may not.
+CREATE FUNCTION snowflake_internal.migration_restore_trigger_states(states jsonb)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    entry record;
-    message text;
-    detail text;
+    changed record;
 BEGIN
-    FOR entry IN
-        SELECT (s.entry ->> 'role')::oid AS role, s.entry ->> 'statement' AS statement, s.entry ->> 'identity' AS identity
-        FROM jsonb_array_elements(saved -> 'statements') WITH ORDINALITY AS s (entry, place)
-        WHERE (s.entry ->> 'phase')::integer = migration_run_saved.phase
+    IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+        RETURN;
+    END IF;
+    FOR changed IN
+        SELECT t.relation, t.trigger_name, e ->> 'state' AS state
+        FROM jsonb_array_elements(states) WITH ORDINALITY AS s (e, place)
+        JOIN pg_constraint AS k ON k.contype = 'f' AND k.conparentid = 0
+                               AND k.conrelid = (e ->> 'table')::oid AND k.conname = e ->> 'foreign_key'
+        CROSS JOIN LATERAL snowflake_internal.migration_foreign_key_triggers(ARRAY[k.conrelid::regclass]) AS t
+        WHERE t.foreign_key = k.oid AND t.relation = (e ->> 'relation')::oid AND t.function_oid = (e ->> 'function')::oid
         ORDER BY s.place
     LOOP
-        BEGIN
-            PERFORM snowflake_internal.migration_run_as(entry.role, entry.statement, path);
-        EXCEPTION
-            WHEN lock_not_available OR deadlock_detected OR serialization_failure THEN
-                RAISE;
-            WHEN OTHERS THEN
-                GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
-                RAISE EXCEPTION '% cannot be %', entry.identity,
-                    CASE migration_run_saved.phase WHEN 1 THEN 'dropped' WHEN 2 THEN 'created again with the wider columns'
-                                                   ELSE 'filled again' END
-                    USING ERRCODE = 'object_not_in_prerequisite_state',
-                          DETAIL = format('%s (SQLSTATE %s)%s', message, SQLSTATE, coalesce(E'\n' || nullif(detail, ''), '')),
-                          HINT = 'Nothing was changed by this statement. Change the object so that it accepts bigint, or drop it and create it again afterwards.';
-        END;
+        PERFORM snowflake_internal.migration_set_trigger_state(changed.relation, changed.trigger_name, changed.state);
     END LOOP;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text) IS
-    'Used by snowflake_internal.migration_drop_dependents: runs saved statements with the rights of their roles';
+COMMENT ON FUNCTION snowflake_internal.migration_restore_trigger_states(states jsonb) IS
+    'A part of a step of snowflake_migration_plan: restores the states of the triggers of foreign keys that were created again; for superusers';
 
-CREATE FUNCTION snowflake_internal.migration_drop_dependents(saved jsonb)
-RETURNS void LANGUAGE sql VOLATILE
+-- Gives the triggers of a foreign key the states of those of another one between
+-- the same tables.
+CREATE FUNCTION snowflake_internal.migration_copy_trigger_states(relation regclass, foreign_key name, copied_to name)
+RETURNS void LANGUAGE sql
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT snowflake_internal.migration_run_saved(saved, 1, NULL)
+    SELECT snowflake_internal.migration_restore_trigger_states((
+        SELECT jsonb_agg(e || jsonb_build_object('foreign_key', copied_to) ORDER BY s.place)
+        FROM jsonb_array_elements(snowflake_internal.migration_trigger_states(ARRAY[relation])) WITH ORDINALITY AS s (e, place)
+        WHERE e ->> 'foreign_key' = foreign_key AND (e ->> 'table')::oid = relation))
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_drop_dependents(saved jsonb) IS
-    'Used by snowflake_internal.migration_widen: drops the objects';
+COMMENT ON FUNCTION snowflake_internal.migration_copy_trigger_states(relation regclass, foreign_key name, copied_to name) IS
+    'A part of a step of snowflake_migration_plan: gives a new foreign key the trigger states of the one that it replaces; for superusers';
 
--- Constants are read as migration_dependent_statements() has written them. Bodies
--- of functions are not checked, because they may use other search paths.
-CREATE FUNCTION snowflake_internal.migration_create_dependents(saved jsonb)
-RETURNS void LANGUAGE sql VOLATILE
-SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET check_function_bodies = off
-SET default_tablespace = ''
-AS $function$
-    SELECT snowflake_internal.migration_run_saved(saved, 2, NULL)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_create_dependents(saved jsonb) IS
-    'Used by snowflake_internal.migration_widen: creates the objects again';
-
--- The first difference between two descriptions, if there is one. After a column
--- has another type, an expression can mean another function or operator of the
--- same name. It must not be one of a role whose code did not run there before.
-CREATE FUNCTION snowflake_internal.migration_dependent_difference(before jsonb, after jsonb)
+-- The query that shows the rows that a foreign key would reject.
+CREATE FUNCTION snowflake_internal.migration_orphans_query(foreign_key oid)
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT CASE WHEN f.before IS NULL THEN format('%s did not depend on the columns before.', f.identity)
-                WHEN f.after IS NULL THEN format('%s does not exist any more, or does not depend on the columns.', f.identity)
-                WHEN p.property = 'code' THEN format('%s would call functions or operators of %s.', f.identity,
-                    (SELECT string_agg(quote_ident(o.owner), ', ') FROM jsonb_array_elements_text(p.after -> 0) AS o (owner) WHERE NOT p.before -> 0 ? o.owner))
-                ELSE format('%s: %s was %s, but would be %s.', f.identity, p.property, p.before -> 0, p.after -> 0) END
-    FROM (SELECT coalesce(b.key, a.key) AS identity, b.value AS before, a.value AS after
-          FROM jsonb_each(migration_dependent_difference.before) AS b
-          FULL JOIN jsonb_each(migration_dependent_difference.after) AS a ON a.key = b.key) AS f
-    LEFT JOIN LATERAL (
-        -- In arrays, because format() writes a null of JSON differently from NULL.
-        SELECT k.property, jsonb_build_array(f.before -> k.property) AS before, jsonb_build_array(f.after -> k.property) AS after
-        FROM jsonb_object_keys(f.before) AS k (property)
-        WHERE CASE WHEN k.property = 'code' THEN EXISTS (
-                       SELECT FROM jsonb_array_elements_text(f.after -> k.property) AS o (owner)
-                       WHERE NOT f.before -> k.property ? o.owner AND o.owner <> f.before ->> 'owner'
-                         AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = o.owner AND r.rolsuper))
-                   ELSE f.before -> k.property IS DISTINCT FROM f.after -> k.property END) AS p ON true
-    WHERE f.before IS NULL OR f.after IS NULL OR p.property IS NOT NULL
-    ORDER BY f.identity, p.property
-    LIMIT 1
+    SELECT format('SELECT r.* FROM %s%s AS r WHERE (%s) AND NOT EXISTS (SELECT FROM %s%s AS k WHERE %s)',
+                  CASE WHEN c.relkind = 'p' THEN '' ELSE 'ONLY ' END, snowflake_internal.migration_name(k.conrelid::regclass),
+                  string_agg(format('r.%I IS NOT NULL', f.attname), CASE k.confmatchtype WHEN 'f' THEN ' OR ' ELSE ' AND ' END ORDER BY key.place),
+                  CASE WHEN p.relkind = 'p' THEN '' ELSE 'ONLY ' END, snowflake_internal.migration_name(k.confrelid::regclass),
+                  string_agg(format('k.%I OPERATOR(%I.%s) r.%I', pa.attname, n.nspname, o.oprname, f.attname), ' AND ' ORDER BY key.place))
+    FROM pg_constraint AS k
+    JOIN pg_class AS c ON c.oid = k.conrelid
+    JOIN pg_class AS p ON p.oid = k.confrelid
+    CROSS JOIN LATERAL ROWS FROM (unnest(k.conkey), unnest(k.confkey), unnest(k.conpfeqop))
+        WITH ORDINALITY AS key (referencing, referenced, operator, place)
+    JOIN pg_attribute AS f ON f.attrelid = k.conrelid AND f.attnum = key.referencing
+    JOIN pg_attribute AS pa ON pa.attrelid = k.confrelid AND pa.attnum = key.referenced
+    JOIN pg_operator AS o ON o.oid = key.operator
+    JOIN pg_namespace AS n ON n.oid = o.oprnamespace
+    WHERE k.oid = foreign_key
+    GROUP BY k.oid, k.conrelid, k.confrelid, k.confmatchtype, c.relkind, p.relkind
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_dependent_difference(before jsonb, after jsonb) IS
-    'Used by snowflake_internal.migration_compare_dependents: the first difference between two descriptions';
+COMMENT ON FUNCTION snowflake_internal.migration_orphans_query(foreign_key oid) IS
+    'Used by snowflake_migration_plan: the query that shows the rows that violate a foreign key';
 
-CREATE FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb, relations regclass[], column_names name[])
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
+CREATE FUNCTION snowflake_internal.migration_foreign_key_obstacles(targets regclass[], column_names name[], search_path text DEFAULT NULL)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
 DECLARE
-    difference CONSTANT text := snowflake_internal.migration_dependent_difference(
-        saved -> 'description', snowflake_internal.migration_describe_dependents(relations, column_names));
+    is_superuser CONSTANT boolean := (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user);
+    relations regclass[];
+    checked record;
+    query text;
 BEGIN
-    IF difference IS NOT NULL THEN
-        RAISE EXCEPTION 'objects that depend on the columns would not be as they were'
-            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = difference,
-                  HINT = 'Nothing was changed by this statement. Drop the object, and create it again afterwards.';
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb, relations regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_widen: fails unless the objects are as they were';
-
--- Widens columns together with what depends on them. The tables may be several,
--- because a view of two of them is then created again only once.
-CREATE FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    dependents regclass[];
-    tables regclass[];
-    relation regclass;
-    saved jsonb;
-    obstacles text;
-    code text;
-    altered record;
-    states jsonb;
-    analyzed regclass[];
-    targets_again text[];
-BEGIN
-    IF cardinality(relations) IS DISTINCT FROM cardinality(column_names) OR array_position(relations, NULL) IS NOT NULL
-       OR array_position(column_names, NULL) IS NOT NULL THEN
-        RAISE EXCEPTION 'tables and columns must be arrays of the same length without NULL'
-            USING ERRCODE = 'invalid_parameter_value';
-    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-        -- The catalog is read again under the locks.
-        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
-                  HINT = 'SET default_transaction_isolation = ''read committed''.';
-    END IF;
-    FOREACH relation IN ARRAY relations LOOP
-        PERFORM snowflake_internal.migration_require_owner(relation);
-    END LOOP;
-    -- Locked as sessions that use the views do: those first, then the tables.
-    dependents := snowflake_internal.migration_dependent_relations(relations, column_names);
-    tables := ARRAY(SELECT DISTINCT f.relation
-                    FROM unnest(relations, column_names) AS given (relation, column_name)
-                    CROSS JOIN LATERAL snowflake_internal.migration_table_tree(given.relation, given.column_name) AS f
-                    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
-                    ORDER BY f.relation);
-    FOR attempt IN 1 .. 2 LOOP
-        SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
-        FROM snowflake_internal.migration_dependent_obstacles(relations, column_names) AS o;
-        IF obstacles IS NOT NULL THEN
-            RAISE EXCEPTION 'cannot create again what depends on columns of %', array_to_string(relations, ', ')
-                USING ERRCODE = code, DETAIL = obstacles,
-                      HINT = 'Nothing was changed by this statement. Remove the obstacles, then run it again.';
-        END IF;
-        EXIT WHEN attempt = 2;
-        FOREACH relation IN ARRAY dependents || tables LOOP
-            PERFORM snowflake_internal.migration_lock_table(relation, text 'ACCESS EXCLUSIVE');
-        END LOOP;
-    END LOOP;
-    IF NOT snowflake_internal.migration_dependent_relations(relations, column_names) <@ (dependents || tables) THEN
-        RAISE EXCEPTION 'the views of % have changed in the meantime', array_to_string(relations, ', ')
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Nothing was changed by this statement. Run it again.';
-    END IF;
-    states := snowflake_internal.migration_trigger_states(tables);
-    SELECT array_agg(t.relation ORDER BY t.statement), array_agg(t.statement ORDER BY t.statement) INTO analyzed, targets_again
-    FROM snowflake_internal.migration_statistics_targets(tables) AS t;
-    saved := snowflake_internal.migration_save_dependents(relations, column_names);
-    PERFORM snowflake_internal.migration_drop_dependents(saved);
-    FOR altered IN
-        SELECT c.relowner, format('ALTER TABLE %s %s', snowflake_internal.migration_name(given.relation),
-                                  string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum)) AS statement
-        FROM unnest(relations, column_names) AS given (relation, column_name)
-        JOIN pg_class AS c ON c.oid = given.relation
-        JOIN pg_attribute AS a ON a.attrelid = given.relation AND a.attname = given.column_name AND a.atttypid <> 'int8'::regtype
-        GROUP BY c.relowner, given.relation
-        ORDER BY given.relation
+    relations := ARRAY(
+        SELECT DISTINCT f.relation
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        WHERE r.is_narrow);
+    FOR checked IN
+        -- Those that have a narrow column on either side.
+        SELECT k.oid, k.conname, k.conrelid::regclass AS relation, k.confrelid::regclass AS referenced, k.convalidated,
+               c.relowner, p.relowner AS referenced_owner
+        FROM pg_constraint AS k
+        JOIN pg_class AS c ON c.oid = k.conrelid
+        JOIN pg_class AS p ON p.oid = k.confrelid
+        WHERE k.oid IN (SELECT t.foreign_key FROM snowflake_internal.migration_foreign_key_triggers(relations) AS t WHERE t.state <> 'O')
+          AND EXISTS (SELECT FROM pg_attribute AS a
+                      WHERE (a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey) OR a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey))
+                        AND a.attrelid = ANY (relations)
+                        AND snowflake_internal.migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype))
+        ORDER BY k.conrelid::regclass::text, k.conname
     LOOP
-        PERFORM snowflake_internal.migration_run_as(altered.relowner, altered.statement, path);
+        IF NOT is_superuser THEN
+            RETURN QUERY SELECT
+                format('triggers of foreign key %I of %s are disabled, and would be enabled', checked.conname, checked.relation),
+                format('Only a superuser can disable them again: run it as a superuser, or first enable them (ALTER TABLE %s ENABLE TRIGGER ALL, and %s).',
+                       checked.relation, checked.referenced), '42501';
+        END IF;
+        -- PostgreSQL does not check the rows of a foreign key that is NOT VALID.
+        CONTINUE WHEN NOT checked.convalidated;
+        query := snowflake_internal.migration_orphans_query(checked.oid);
+        -- Run by an owner who may read both tables.
+        CONTINUE WHEN NOT (has_table_privilege(checked.relowner, checked.referenced, 'SELECT')
+                           OR has_table_privilege(checked.referenced_owner, checked.relation, 'SELECT'));
+        IF snowflake_internal.migration_query(
+            CASE WHEN has_table_privilege(checked.relowner, checked.referenced, 'SELECT') THEN checked.relation ELSE checked.referenced END,
+            format('SELECT 1 FROM (%s) AS orphan LIMIT 1', query), search_path) IS NOT NULL
+        THEN
+            RETURN QUERY SELECT
+                format('rows of %s violate foreign key %I, whose triggers are disabled', checked.relation, checked.conname),
+                format('Delete or correct them, or drop the foreign key and add it again NOT VALID afterwards. This shows them: %s.', query), '55000';
+        END IF;
     END LOOP;
-    PERFORM snowflake_internal.migration_run_all(analyzed, targets_again);
-    PERFORM snowflake_internal.migration_restore_trigger_states(states) WHERE states IS NOT NULL;
-    PERFORM snowflake_internal.migration_create_dependents(saved);
-    PERFORM snowflake_internal.migration_run_saved(saved, 3, path);
-    PERFORM snowflake_internal.migration_compare_dependents(saved, relations, column_names);
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text) IS
-    'A step of snowflake_migration_plan: widens columns, and drops and re-creates the views and other objects that depend on them';
+COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_obstacles(targets regclass[], column_names name[], search_path text) IS
+    'Used by snowflake_internal.migration_obstacles: foreign keys whose triggers are disabled';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+--   migration::owner::snowflake_migration_run_as
+
+-- Functions that sessions have compiled with the former types of the columns.
+--
+-- A session compiles a PL/pgSQL function once. If a column has another type since,
+-- the function fails until the session ends (42804), and with it each write that
+-- fires it as a trigger. A session compiles a function again if the function has
+-- been altered. So functions that may use the tables are altered, to what they are.
+
+-- PL/pgSQL functions that triggers of the tables call, or whose source contains the
+-- name of one.
+CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
+RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH RECURSIVE tree (oid) AS (
+        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
+      UNION
+        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
+    ), trigger_function AS MATERIALIZED (
+        SELECT DISTINCT g.tgfoid AS oid FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
+    ), compiled AS MATERIALIZED (
+        SELECT p.oid, lower(p.prosrc) AS source
+        FROM pg_proc AS p
+        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
+        WHERE NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    )
+    SELECT p.oid::regprocedure, t.oid IS NOT NULL
+    FROM compiled AS p
+    LEFT JOIN trigger_function AS t ON t.oid = p.oid
+    -- Part of another name too: to alter too many functions has no effect.
+    WHERE t.oid IS NOT NULL
+       OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (relations) AND strpos(p.source, lower(c.relname)) > 0)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[]) IS
+    'Used by snowflake_internal.migration_recompile: functions that sessions may have compiled with the former types of columns';
+
+-- Makes all sessions compile them again, once this transaction has committed. A
+-- function that cannot be altered does not prevent the migration.
+CREATE FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- The caller has the rights of the owners of all tables that have changed.
+    relations CONSTANT regclass[] := ARRAY(
+        SELECT DISTINCT r.relation FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
+    compiled record;
+    left_out text[] := '{}';
+BEGIN
+    FOR compiled IN
+        SELECT f.function, f.is_trigger, p.proowner, p.procost, p.prokind, p.prosecdef
+        FROM snowflake_internal.migration_compiled_functions(relations) AS f
+        JOIN pg_proc AS p ON p.oid = f.function
+        ORDER BY f.function::text
+    LOOP
+        IF pg_has_role(compiled.proowner, 'USAGE') AND pg_has_role(compiled.proowner, 'MEMBER') THEN
+            BEGIN
+                PERFORM snowflake_internal.migration_run_as(compiled.proowner,
+                    CASE compiled.prokind
+                        WHEN 'p' THEN format('ALTER PROCEDURE %s SECURITY %s', compiled.function,
+                                             CASE WHEN compiled.prosecdef THEN 'DEFINER' ELSE 'INVOKER' END)
+                        ELSE format('ALTER FUNCTION %s COST %s', compiled.function, compiled.procost) END, text '');
+                CONTINUE;
+            EXCEPTION WHEN OTHERS THEN
+                NULL;  -- For example altered or dropped at the same time.
+            END;
+        END IF;
+        -- Any role can create a function whose source contains a name.
+        IF compiled.is_trigger THEN
+            left_out := left_out || compiled.function::text;
+        END IF;
+    END LOOP;
+    IF left_out <> '{}' THEN
+        RAISE WARNING 'sessions that have fired these trigger functions have to reconnect: %', array_to_string(left_out, ', ')
+            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function.',
+                  HINT = 'Altering a function as its owner, for example its COST, makes all sessions compile it again.';
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[]) IS
+    'A step of snowflake_migration_plan: makes sessions compile PL/pgSQL functions again, because columns have other types';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- Parts of a plan's statements and of their notes.
+
+-- The search path of the session that runs a statement, as an argument for a
+-- function that sets its own.
+CREATE FUNCTION snowflake_internal.migration_path_argument()
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT 'pg_catalog.current_setting(''search_path''::pg_catalog.text)'
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_path_argument() IS
+    'Used by snowflake_migration_plan: the argument by which a statement passes its search path on';
+
+-- Several statements as one DO statement, which runs all of them or none. Its
+-- statements run with the short lock_timeout that migration_lock() leaves; the
+-- rest of the transaction has the former one.
+CREATE FUNCTION snowflake_internal.migration_do_block(body text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN strpos(block.text, '$do$') = 0 THEN format(E'DO $do$%s$do$', block.text)
+                ELSE format('DO %L', block.text) END
+    FROM (SELECT CASE WHEN strpos(body, 'snowflake_internal.migration_lock(') = 0 THEN format(E'\nBEGIN\n%sEND\n', body)
+                      ELSE format(E'\nDECLARE\n    former_timeout CONSTANT pg_catalog.text := pg_catalog.current_setting(''lock_timeout''::pg_catalog.text);\nBEGIN\n%s'
+                                  '    PERFORM pg_catalog.set_config(''lock_timeout''::pg_catalog.text, former_timeout, true);\nEND\n', body) END) AS block (text)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_do_block(body text) IS
+    'Used by snowflake_migration_plan: several statements as one';
+
+-- The options of a column that its owner has set; NULL if there are none. Minor
+-- releases since November 2026 keep a version of the row type among them, pg_attver.
+CREATE FUNCTION snowflake_internal.migration_column_options(options text[])
+RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT array_agg(o.option ORDER BY o.place)
+    FROM unnest(options) WITH ORDINALITY AS o (option, place)
+    WHERE NOT starts_with(o.option, 'pg_')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_column_options(options text[]) IS
+    'Used by snowflake_migration_plan: the options of a column that its owner has set';
+
+-- Whether an object uses a function or an operator that has not the name and the
+-- schema of one that another object uses. The search path of a session that creates
+-- an index can lead to one, even if the statement names schemas: NULLIF, for example,
+-- looks up an operator without naming it.
+CREATE FUNCTION snowflake_internal.migration_uses_other_code(catalog regclass, original oid, counterpart oid)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH used AS MATERIALIZED (
+        SELECT d.objid, d.refclassid, coalesce(p.proname, o.oprname) AS name, coalesce(p.pronamespace, o.oprnamespace) AS schema
+        FROM pg_depend AS d
+        LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
+        LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+        WHERE d.classid = catalog AND d.objid IN (original, counterpart) AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
+    )
+    SELECT EXISTS (SELECT FROM used AS u
+                   WHERE u.objid = counterpart
+                     AND NOT EXISTS (SELECT FROM used AS e
+                                     WHERE e.objid = original AND (e.refclassid, e.name, e.schema) = (u.refclassid, u.name, u.schema)))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_uses_other_code(catalog regclass, original oid, counterpart oid) IS
+    'Used by snowflake_migration_plan: whether an object uses functions or operators that another object does not';
+
+-- Whether a role has another one's rights, and may SET ROLE to it.
+CREATE FUNCTION snowflake_internal.migration_may_become(role oid, other oid)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT pg_has_role(role, other, 'USAGE')
+       AND pg_has_role(role, other, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_may_become(role oid, other oid) IS
+    'Used by snowflake_internal.migration_swap: whether a role can act for another one';
+
+-- The tables at the other end of the foreign keys that are rebuilt with a
+-- column. They are locked in the same mode as the table itself.
+CREATE FUNCTION snowflake_internal.migration_other_locked_tables(target regclass, attributes smallint[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT string_agg(DISTINCT other.relation::text, ', ')
+    FROM (SELECT k.conrelid::regclass FROM pg_constraint AS k
+          WHERE k.contype = 'f' AND k.conparentid = 0 AND k.confrelid = target AND k.confkey && attributes
+        UNION
+          SELECT k.confrelid::regclass FROM pg_constraint AS k
+          WHERE k.contype = 'f' AND k.conparentid = 0 AND k.conrelid = target AND k.conkey && attributes) AS other (relation)
+    WHERE other.relation <> target
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_other_locked_tables(target regclass, attributes smallint[]) IS
+    'Used by snowflake_migration_plan: the tables that are locked with a table whose columns are widened';
+
+-- The publications that contain a table.
+CREATE FUNCTION snowflake_internal.migration_publications(target regclass, column_name name)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ')
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    JOIN pg_class AS c ON c.oid = f.relation
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    JOIN pg_publication_tables AS p ON p.schemaname = n.nspname AND p.tablename = c.relname
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_publications(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the publications that a table is in';
+
+-- Whether a column should have statistics but has none. The table must have rows,
+-- and the caller must be allowed to see the statistics.
+CREATE FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM pg_class AS c
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = migration_lacks_statistics.column_name
+        WHERE c.oid = target AND a.attstattarget IS DISTINCT FROM 0
+          AND has_column_privilege(c.oid, a.attnum, 'SELECT') AND NOT row_security_active(c.oid)
+          AND NOT EXISTS (SELECT FROM pg_stats AS s
+                          WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname)
+          AND EXISTS (SELECT FROM snowflake_internal.migration_table_tree(target, a.attname) AS f
+                      JOIN pg_class AS m ON m.oid = f.relation
+                      -- -1 means unknown, as after some rewrites; 0 was counted.
+                      WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: whether a column has to be analyzed';
+
+-- The statements that set the statistics targets of expressions of indexes and of
+-- extended statistics again. PostgreSQL creates both again when it rewrites a
+-- table, and forgets the targets. Indexes of partitions get other names then.
+CREATE FUNCTION snowflake_internal.migration_statistics_targets(tables regclass[])
+RETURNS TABLE (relation regclass, statement text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT i.indrelid::regclass, format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s',
+                                        snowflake_internal.migration_name(i.indexrelid::regclass), a.attnum, a.attstattarget)
+    FROM pg_index AS i
+    JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attstattarget >= 0
+    WHERE i.indrelid = ANY (tables) AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+  UNION ALL
+    SELECT x.stxrelid::regclass, format('ALTER STATISTICS %I.%I SET STATISTICS %s', n.nspname, x.stxname, x.stxstattarget)
+    FROM pg_statistic_ext AS x JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+    WHERE x.stxrelid = ANY (tables) AND x.stxstattarget >= 0
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_statistics_targets(tables regclass[]) IS
+    'Used by snowflake_migration_plan: the statistics targets that are lost when a table is rewritten';
+
+-- Whether extended statistics, or the expressions of an index, depend on a column of
+-- a table or of its partitions. Their statistics are lost with the column's, and are
+-- not collected by ANALYZE of single columns.
+CREATE FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+        -- Without statistics of the column itself, PostgreSQL has no extended ones either,
+        -- and ANALYZE warns of that.
+        JOIN pg_attribute AS t ON t.attrelid = f.relation AND t.attnum = f.attribute AND t.attstattarget IS DISTINCT FROM 0
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
+        WHERE d.classid = 'pg_statistic_ext'::regclass
+           OR d.classid = 'pg_class'::regclass
+              AND EXISTS (SELECT FROM pg_index AS i WHERE i.indexrelid = d.objid AND i.indrelid = f.relation AND i.indexprs IS NOT NULL))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: whether extended statistics or expressions of indexes depend on a column';
+
+-- Runs statements in order, each with the rights of the owner of the table that
+-- it alters, or with those of a role. SET NOT NULL and the like look at the table's
+-- checks, whose functions may need the caller's search path. A default was written
+-- for pg_catalog, and runs with it: on a longer path its calls could find better
+-- matches.
+CREATE FUNCTION snowflake_internal.migration_run_all(
+    relations regclass[], statements text[], roles oid[] DEFAULT NULL, search_path text DEFAULT NULL
+)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
+        IF roles[i] IS NULL THEN
+            PERFORM snowflake_internal.migration_run(relations[i], statements[i],
+                CASE WHEN strpos(statements[i], ' SET DEFAULT ') = 0 THEN search_path END);
+        ELSE
+            PERFORM snowflake_internal.migration_run_as(roles[i], statements[i], NULL);
+        END IF;
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[], roles oid[], search_path text) IS
+    'Used by snowflake_internal.migration_swap: runs statements, each with the rights of the owner of its table, or with those of a role';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- Objects that use the row type of a table whose columns are migrated.
+--
+-- ALTER COLUMN ... TYPE fails if rows of that type are stored in columns: of the
+-- type, of its arrays, of domains, ranges and composite types over it. The minor
+-- releases from 15.20, 16.16, 17.12 and 18.7 on also reject it if an expression
+-- uses the type (CVE-2026-6460). They have the setting composite_type_mismatch,
+-- which tells them from earlier ones.
+--
+-- An online migration changes no type, and none of them rejects its statements. It
+-- replaces the column by another one at the end of the row. So stored rows, and
+-- rows that are written down in expressions, would lose the column's value.
+
+-- The columns that store rows, and the objects whose expressions use the type.
+-- kind is 'column' or 'expression'; type is a type that contains the rows.
+CREATE FUNCTION snowflake_internal.migration_row_type_users(relations regclass[])
+RETURNS TABLE (kind text, rank integer, relation regclass, type oid, class oid, object oid, description text, expression text, remedy text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE row_type (relation, oid) AS (
+        -- The types that contain rows of these tables: arrays, domains, ranges, composites.
+        SELECT c.oid::regclass, c.reltype FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.reltype <> 0
+      UNION
+        SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
+        FROM row_type AS t
+        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
+        LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
+        WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
+    ), reference AS MATERIALIZED (
+        SELECT t.relation, t.oid AS type, d.classid, d.objid, d.objsubid, count(*) AS times
+        FROM row_type AS t
+        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid AND d.deptype = 'n'
+        GROUP BY t.relation, t.oid, d.classid, d.objid, d.objsubid
+    ), used (rank, relation, type, class, object, description, expression, remedy) AS (
+        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object('pg_class'::regclass, w.ev_class, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
+               'Drop it, and create it again after the column is widened: pg_dump --schema-only shows its definition and privileges.'
+        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename = '_RETURN'
+        WHERE r.classid = 'pg_rewrite'::regclass
+      UNION ALL
+        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, w.oid, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename <> '_RETURN'
+        WHERE r.classid = 'pg_rewrite'::regclass
+      UNION ALL
+        SELECT 2, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.polqual::text, p.polwithcheck::text),
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_policy AS p ON p.oid = r.objid WHERE r.classid = 'pg_policy'::regclass
+      UNION ALL
+        -- A function depends on a type once for its arguments and its result,
+        -- which are allowed, and once more for each of its expressions.
+        SELECT 3, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.proargdefaults::text, p.prosqlbody::text),
+               CASE WHEN p.prosqlbody IS NULL THEN 'Create it again without the default of its parameter until the column is widened.'
+                    ELSE 'Drop it and create it again after the column is widened, or give it a body in a string and no such default of a parameter.' END
+        FROM reference AS r JOIN pg_proc AS p ON p.oid = r.objid
+        WHERE r.classid = 'pg_proc'::regclass
+          AND r.times > CASE WHEN r.type = p.prorettype OR r.type = ANY (p.proargtypes::oid[]) OR r.type = ANY (p.proallargtypes) THEN 1 ELSE 0 END
+      UNION ALL
+        -- Partitions have copies of their parent's triggers, indexes and constraints.
+        SELECT 4, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, t.oid, 0), t.tgqual::text,
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_trigger AS t ON t.oid = r.objid AND t.tgparentid = 0
+        WHERE r.classid = 'pg_trigger'::regclass
+      UNION ALL
+        SELECT 5, r.relation, r.type, r.classid, r.objid,
+               CASE WHEN k.contypid = 0 THEN pg_describe_object(r.classid, k.oid, 0)
+                    ELSE format('constraint %I of domain %s', k.conname, k.contypid::regtype) END,
+               k.conbin::text, 'Drop it, and add it again after the column is widened.'
+        FROM reference AS r JOIN pg_constraint AS k ON k.oid = r.objid AND (k.conislocal OR k.contypid <> 0)
+        WHERE r.classid = 'pg_constraint'::regclass
+      UNION ALL
+        SELECT 6, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, e.oid, 0), e.adbin::text,
+               CASE WHEN a.attgenerated = ''
+                    THEN format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT until the column is widened.', e.adrelid::regclass, a.attname)
+                    ELSE 'Drop that column, and add it again after the column is widened.' END
+        FROM reference AS r JOIN pg_attrdef AS e ON e.oid = r.objid
+        JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
+        WHERE r.classid = 'pg_attrdef'::regclass
+      UNION ALL
+        SELECT 7, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, i.indexrelid, 0), concat(i.indexprs::text, i.indpred::text),
+               CASE WHEN EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
+                    THEN 'Drop its constraint, and add it again after the column is widened.'
+                    ELSE 'Drop it, and create it again after the column is widened.' END
+        FROM reference AS r JOIN pg_index AS i ON i.indexrelid = r.objid
+        WHERE r.classid = 'pg_class'::regclass AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        SELECT 8, r.relation, r.type, r.classid, r.objid, format('the partition key of %s', p.partrelid::regclass), p.partexprs::text,
+               'The partition key cannot be changed: copy the rows to a new table without it.'
+        FROM reference AS r JOIN pg_partitioned_table AS p ON p.partrelid = r.objid
+        WHERE r.classid = 'pg_class'::regclass AND r.objsubid = 0
+      UNION ALL
+        SELECT 9, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, x.oid, 0), x.stxexprs::text,
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_statistic_ext AS x ON x.oid = r.objid WHERE r.classid = 'pg_statistic_ext'::regclass
+      UNION ALL
+        -- As a function, a domain may use the type as its base and in its default.
+        SELECT 10, r.relation, r.type, r.classid, r.objid, format('the default of domain %s', y.oid::regtype), y.typdefaultbin::text,
+               format('ALTER DOMAIN %s DROP DEFAULT until the column is widened.', y.oid::regtype)
+        FROM reference AS r JOIN pg_type AS y ON y.oid = r.objid AND y.typtype = 'd' AND y.typdefaultbin IS NOT NULL
+        WHERE r.classid = 'pg_type'::regclass AND r.times > CASE WHEN y.typbasetype = r.type THEN 1 ELSE 0 END
+    )
+    SELECT 'column', 0, r.relation, r.type, r.classid, r.objid, format('column %I of %s', a.attname, a.attrelid::regclass), NULL,
+           'Give that column another type, or drop it, until the column is widened.'
+    FROM reference AS r
+    JOIN pg_class AS c ON c.oid = r.objid AND c.relkind IN ('r', 'p', 'm', 'f')
+    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = r.objsubid AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE r.classid = 'pg_class'::regclass
+  UNION ALL
+    SELECT 'expression', u.* FROM used AS u
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_row_type_users(relations regclass[]) IS
+    'Used by snowflake_internal.migration_row_type_obstacles: what uses the row type of tables';
+
+-- recreated: catalogs whose objects the migration drops and creates again itself.
+CREATE FUNCTION snowflake_internal.migration_row_type_obstacles(
+    relations regclass[], online boolean DEFAULT false, recreated regclass[] DEFAULT '{}'
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH server AS MATERIALIZED (
+        SELECT current_setting('composite_type_mismatch', true) IS NOT NULL AS checks_expressions
+    ), found AS (
+        SELECT DISTINCT u.rank, format('%s uses the row type of %s', u.description, u.relation) AS obstacle, u.remedy
+        FROM server CROSS JOIN snowflake_internal.migration_row_type_users(relations) AS u
+        WHERE CASE WHEN u.kind = 'column'
+                   -- Earlier minor releases do not look at foreign tables.
+                   THEN server.checks_expressions OR online
+                        OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = u.object AND c.relkind = 'f')
+                   ELSE server.checks_expressions AND NOT online AND u.class <> ALL (recreated::oid[]) END
+      UNION ALL
+        -- ROW(...) and constants: their values are those of the columns in order.
+        SELECT DISTINCT u.rank, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy
+        FROM snowflake_internal.migration_row_type_users(relations) AS u
+        WHERE online AND u.kind = 'expression'
+          AND u.expression ~ format(':row_typeid %1$s |:consttype %1$s [^{}]*:constisnull false', u.type)
+    )
+    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_row_type_obstacles(relations regclass[], online boolean, recreated regclass[]) IS
+    'Used by snowflake_internal.migration_plan_kind_obstacles: objects that use the row type of a table whose columns are migrated';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -3428,356 +3029,62 @@ COMMENT ON FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regcl
 /* <begin connected objects> */
 -- src/schema.rs
 -- requires:
---   migration_dependents
---   migration_rebuilding
---   migration_scan
---   migration_roles
---   migration_foreign_key_triggers
---   monitor
-
--- Obstacles to a migration, reported before anything is changed. Each obstacle
--- has a remedy.
-
--- Obstacles in the server's configuration.
-CREATE FUNCTION snowflake_internal.migration_server_obstacles()
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT 'this server does not issue IDs: snowflake is not in shared_preload_libraries',
-           'Add it to shared_preload_libraries and restart the server.', '55000'
-    FROM @extschema@.snowflake_status AS s WHERE NOT s.preloaded
-  UNION ALL
-    SELECT 'this server does not issue IDs: snowflake.node_id is not set',
-           'Set it in postgresql.conf and restart the server.', '55000'
-    FROM @extschema@.snowflake_status AS s WHERE s.preloaded AND s.node_id IS NULL
-  UNION ALL
-    SELECT 'permission denied for function snowflake_nextval',
-           format('GRANT EXECUTE ON FUNCTION %s to the roles that insert rows.', p.oid::regprocedure), '42501'
-    FROM pg_proc AS p
-    WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND NOT has_function_privilege(p.oid, 'EXECUTE')
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_server_obstacles() IS
-    'Used by snowflake_internal.migration_obstacles: a server that does not issue IDs';
-
--- Obstacles of table ownership. ALTER TABLE requires the ownership of a table and
--- of its partitions. A superuser alters them with the rights of their owners.
-CREATE FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH root (relation, attname) AS (
-        SELECT key.target, key.column_name FROM unnest(targets, column_names) AS key (target, column_name)
-      UNION
-        SELECT r.relation, a.attname
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        WHERE r.is_narrow
-    ), altered AS MATERIALIZED (
-        SELECT DISTINCT c.oid::regclass AS relation, c.relowner, c.relnamespace
-        FROM root
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(root.relation, root.attname) AS f
-        JOIN pg_class AS c ON c.oid = f.relation
-    )
-    SELECT format('must be owner of table %s', a.relation),
-           format('Run it as a member of %I, or as a superuser.', pg_get_userbyid(a.relowner)), '42501'
-    FROM altered AS a WHERE NOT pg_has_role(a.relowner, 'USAGE')
-  UNION ALL
-    SELECT DISTINCT format('permission denied for schema %I', n.nspname),
-           format('GRANT USAGE ON SCHEMA %I to the owner of the tables in it.', n.nspname), '42501'
-    FROM altered AS a JOIN pg_namespace AS n ON n.oid = a.relnamespace
-    WHERE NOT (has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(a.relowner, n.oid, 'USAGE'))
-  UNION ALL
-    -- The new default is set with the owner's rights.
-    SELECT format('permission denied for schema %I, which contains the extension', n.nspname),
-           format('GRANT USAGE ON SCHEMA %I TO %I.', n.nspname, pg_get_userbyid(a.relowner)), '42501'
-    FROM altered AS a JOIN pg_namespace AS n ON n.oid = '@extschema@'::regnamespace
-    WHERE a.relation = ANY (targets) AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_obstacles: table ownership';
-
--- Obstacles in the column itself.
-CREATE FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH target_column AS MATERIALIZED (
-        SELECT c.oid::regclass AS relation, c.relforcerowsecurity, a.attname, a.attnum, a.attinhcount, a.attgenerated,
-               a.atttypid, snowflake_internal.migration_base_type(a.atttypid) AS base_type,
-               format_type(a.atttypid, a.atttypmod) AS type_name
-        FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
-        WHERE c.oid = target
-    )
-    SELECT format('column %I of %s is inherited', m.attname, m.relation),
-           'Migrate the table it is inherited from; its partitions and child tables follow.', '55000'
-    FROM target_column AS m WHERE m.attinhcount > 0
-  UNION ALL
-    SELECT format('column %I of %s is generated from other columns', m.attname, m.relation),
-           'A generated column cannot have a default.', '55000'
-    FROM target_column AS m WHERE m.attgenerated <> ''
-  UNION ALL
-    SELECT format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
-           format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
-    FROM target_column AS m WHERE m.relforcerowsecurity
-  UNION ALL
-    SELECT format('column %I of %s is of type %s', m.attname, m.relation, m.type_name),
-           'Snowflake IDs are bigint: only smallint, integer and bigint columns can be migrated.', '55000'
-    FROM target_column AS m WHERE m.base_type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
-  UNION ALL
-    SELECT format('column %I of %s is an identity column with its own sequence', a.attname, f.relation),
-           format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY; it will get the default of its parent.', f.relation, a.attname), '55000'
-    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-    JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute AND a.attidentity <> ''
-    WHERE f.relation <> target
-      AND EXISTS (SELECT FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation
-                    AND d.refobjsubid = f.attribute AND d.classid = 'pg_class'::regclass AND d.deptype = 'i')
-  UNION ALL
-    SELECT format('%s depends on sequence %s', pg_describe_object(d.classid, d.objid, d.objsubid), s.oid::regclass),
-           'Give it a sequence of its own, because DROP IDENTITY drops this one.', '55000'
-    FROM target_column AS m
-    JOIN pg_depend AS own ON own.refclassid = 'pg_class'::regclass AND own.refobjid = m.relation AND own.refobjsubid = m.attnum
-                         AND own.classid = 'pg_class'::regclass AND own.deptype = 'i'
-    JOIN pg_class AS s ON s.oid = own.objid AND s.relkind = 'S'
-    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid AND d.deptype = 'n'
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name) IS
-    'Used by snowflake_internal.migration_obstacles: properties of the column itself';
-
--- Obstacles to changing a column's type. ALTER TABLE also changes partitions and
--- child tables, so objects that depend on their columns are obstacles too.
-CREATE FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH tree AS MATERIALIZED (
-        SELECT f.relation, f.attribute, c.relkind, c.reloftype, a.atttypid, a.attinhcount,
-               format_type(a.atttypid, a.atttypmod) AS type_name
-        FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-        JOIN pg_class AS c ON c.oid = f.relation
-        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
-    ), dependent AS MATERIALIZED (
-        SELECT f.relation, d.classid, d.objid, d.objsubid
-        FROM tree AS f
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
-    ), found (rank, obstacle, remedy) AS (
-        SELECT 1, format('column %I of %s is of the domain %s, which cannot hold a bigint', column_name, f.relation, f.type_name),
-               'First give the column its base type (ALTER COLUMN ... TYPE), and add the domain''s checks as table constraints.'
-        FROM tree AS f JOIN pg_type AS t ON t.oid = f.atttypid WHERE t.typtype = 'd'
-      UNION ALL
-        SELECT 2, format('%s is a typed table', f.relation),
-               format('Make it an ordinary table first: ALTER TABLE %s NOT OF.', f.relation)
-        FROM tree AS f WHERE f.reloftype <> 0
-      UNION ALL
-        SELECT 3, format('column %I of %s is part of its partition key', column_name, f.relation),
-               'The type of a partition key cannot be changed: copy the rows to a new table that is partitioned by a bigint.'
-        FROM tree AS f JOIN pg_partitioned_table AS p ON p.partrelid = f.relation
-        -- The table as a whole depends on the columns of its key, also on those in expressions.
-        WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = f.relation AND d.objsubid = f.attribute
-                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = 0 AND d.deptype = 'i')
-      UNION ALL
-        SELECT 4, format('%s is a foreign table', f.relation),
-               'Its rows are on another server. Detach the table, and change the column on both servers.'
-        FROM tree AS f WHERE f.relkind = 'f'
-      UNION ALL
-        SELECT 5, format('column %I of %s is inherited from several tables', column_name, f.relation),
-               format('The types of its parents can only change together: ALTER TABLE %s NO INHERIT for all but one, and INHERIT again afterwards.', f.relation)
-        FROM tree AS f
-        -- Most have one parent, which is in the tree.
-        WHERE f.relation <> target AND f.attinhcount > 1
-          AND f.attinhcount > (SELECT count(*) FROM pg_inherits AS i JOIN tree AS p ON p.relation = i.inhparent
-                               WHERE i.inhrelid = f.relation)
-      UNION ALL
-        SELECT DISTINCT 9, format('column %I of %s is generated from column %I', g.attname, g.attrelid::regclass, column_name),
-               'Drop it, and add it again after the column is widened.'
-        FROM dependent AS d
-        JOIN pg_attribute AS g ON g.attrelid = d.relation AND g.attgenerated <> ''
-        JOIN pg_attrdef AS e ON e.adrelid = g.attrelid AND e.adnum = g.attnum
-        WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = e.oid
-           OR d.classid = 'pg_class'::regclass AND d.objid = g.attrelid AND d.objsubid = g.attnum
-      UNION ALL
-        SELECT DISTINCT 11, format('publication %I has %s that uses column %I of %s', p.pubname,
-                   CASE WHEN r.prqual IS NULL THEN 'a column list' WHEN r.prattrs IS NULL THEN 'a WHERE clause' ELSE 'a WHERE clause or a column list' END,
-                   column_name, d.relation),
-               'Remove it (ALTER PUBLICATION ... SET TABLE), and add it again after the column is widened.'
-        FROM dependent AS d
-        JOIN pg_publication_rel AS r ON d.classid = 'pg_publication_rel'::regclass AND r.oid = d.objid
-        JOIN pg_publication AS p ON p.oid = r.prpubid
-      UNION ALL
-        SELECT DISTINCT 12, format('index %s uses operator class %I, which does not support bigint', i.indexrelid::regclass, o.opcname),
-               'Drop it, and create it with an operator class for bigint after the column is widened.'
-        FROM tree AS f
-        JOIN pg_index AS i ON i.indrelid = f.relation
-        CROSS JOIN LATERAL unnest(i.indkey::smallint[], i.indclass::oid[]) AS k (attribute, opclass)
-        JOIN pg_opclass AS o ON o.oid = k.opclass AND NOT o.opcdefault AND o.opcintype IN ('int2'::regtype, 'int4'::regtype)
-        WHERE k.attribute = f.attribute
-          AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-      UNION ALL
-        -- PostgreSQL restores the replica identity of an index that it rebuilds,
-        -- but not of one that belongs to a partitioned table's index.
-        SELECT DISTINCT 13, format('the replica identity of partition %s is index %s with column %I, which loses that role when it is rebuilt',
-                                   f.relation, i.indexrelid::regclass, column_name),
-               format('ALTER TABLE %s REPLICA IDENTITY FULL, and USING INDEX after the column is widened.', f.relation)
-        FROM tree AS f
-        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indisreplident
-        JOIN pg_inherits AS h ON h.inhrelid = i.indexrelid
-        WHERE f.attribute = ANY (i.indkey::smallint[])
-      UNION ALL
-        -- Tables have such constraints since PostgreSQL 18. When it rebuilds them,
-        -- it does not find those that have another name.
-        SELECT 14, format('not-null constraint %I of %s has another name in the parent %s', k.conname, f.relation, i.inhparent::regclass),
-               format('Detach the table from its parent (NO INHERIT, or DETACH), ALTER TABLE %s RENAME CONSTRAINT %I TO %I, and attach it again.',
-                      f.relation, k.conname, above.conname)
-        FROM tree AS f
-        JOIN pg_inherits AS i ON i.inhrelid = f.relation
-        JOIN tree AS parent ON parent.relation = i.inhparent
-        JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.contype = 'n' AND k.conkey = ARRAY[f.attribute] AND k.conislocal AND k.coninhcount > 0
-        JOIN pg_constraint AS above ON above.conrelid = parent.relation AND above.contype = 'n' AND above.conkey = ARRAY[parent.attribute]
-        WHERE k.conname <> above.conname
-    )
-    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name) IS
-    'Used by snowflake_internal.migration_obstacles: objects that prevent changing the type of a column';
-
--- All obstacles that both kinds of plan have.
-CREATE FUNCTION snowflake_internal.migration_obstacles(
-    targets regclass[], column_names name[], search_path text DEFAULT NULL
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_server_obstacles() AS o;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_owner_obstacles(targets, column_names) AS o;
-    -- The other checks require the owner's privileges, because they read rows.
-    IF FOUND THEN
-        RETURN;
-    END IF;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_role_obstacles(targets, column_names) AS o;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_foreign_key_obstacles(targets, column_names, search_path) AS o;
-    RETURN QUERY
-        SELECT o.*
-        FROM unnest(targets, column_names) AS key (target, column_name)
-        CROSS JOIN LATERAL snowflake_internal.migration_column_obstacles(key.target, key.column_name) AS o;
-    IF NOT FOUND THEN
-        RETURN QUERY
-            SELECT o.*
-            FROM unnest(targets, column_names) AS key (target, column_name)
-            CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name, search_path) AS o;
-    END IF;
-    RETURN QUERY
-        SELECT o.*
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_type_obstacles(r.relation, a.attname) AS o
-        WHERE r.is_narrow;
-    RETURN QUERY
-        SELECT o.*
-        FROM (SELECT array_agg(r.relation) AS relations, array_agg(a.attname) AS column_names
-              FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-              WHERE r.is_narrow) AS narrow
-        CROSS JOIN LATERAL snowflake_internal.migration_dependent_obstacles(narrow.relations, narrow.column_names) AS o;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_rebuild_obstacles(targets, column_names) AS o;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_obstacles(targets regclass[], column_names name[], search_path text) IS
-    'Used by snowflake_migration_plan: obstacles, and how to remove them';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
 --   migration_columns
 
--- How many locks a rewrite needs. PostgreSQL keeps all locks of all sessions in a
--- table of a fixed size, and a statement that finds it full fails (53200). Changing
--- the type of a column of a partitioned table locks each partition and all that
--- belongs to it.
+-- Indexes whose functions find others by search_path. From PostgreSQL 17 on, building
+-- an index and ANALYZE set a search path of pg_catalog and pg_temp themselves, so
+-- such an index cannot be built again, whatever the caller's path is. Before, the
+-- caller's path is used (src/migration/owner.rs).
 
--- Counted in pg_locks on PostgreSQL 15 and 18: a rewritten table takes 5 locks (on
--- itself, its copy, and what the copy is dropped with), one with a TOAST table 4
--- more, each index 1, each index that is built again 2 more, and each foreign key 3.
--- The minor releases from 15.20, 16.16, 17.12 and 18.7 on, which have the setting
--- composite_type_mismatch, lock 3 types more for each rewritten table.
-CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
-RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
+-- The functions are called for a few rows with the search path that PostgreSQL would
+-- set. What fails because a name is not found would fail after the table is locked.
+CREATE FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
-    WITH part AS (
-        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
+DECLARE
+    built record;
+BEGIN
+    IF current_setting('server_version_num')::integer < 170000 THEN
+        RETURN;
+    END IF;
+    FOR built IN
+        SELECT DISTINCT i.indexrelid, i.indexrelid::regclass AS index, f.relation,
+               format('SELECT ROW(%s) FROM ONLY %s LIMIT 10',
+                      concat_ws(', ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
+                      snowflake_internal.migration_name(f.relation)) AS query
         FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        JOIN pg_class AS c ON c.oid = f.relation
+        JOIN pg_index AS i ON i.indrelid = f.relation AND num_nonnulls(i.indexprs, i.indpred) > 0
+        JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relkind = 'i'
         WHERE r.is_narrow
-        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
-    )
-    SELECT p.relation, sum(CASE WHEN p.relkind = 'p' THEN 1 WHEN current_setting('composite_type_mismatch', true) IS NULL THEN 5 ELSE 8 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
-               + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
-                  FROM pg_index AS i WHERE i.indrelid = p.part)
-               + (SELECT 3 * count(*) FROM pg_constraint AS k
-                  WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
-                                             OR k.confrelid = p.part AND k.confkey && p.attributes))
-               -- Tables have such constraints since PostgreSQL 18.
-               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
-    FROM part AS p
-    GROUP BY p.relation
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: how many locks the statements that rewrite tables take';
-
--- The sessions and prepared transactions for which the table has room, with
--- max_locks_per_transaction locks each.
-CREATE FUNCTION snowflake_internal.migration_lock_slots()
-RETURNS bigint LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    -- From PostgreSQL 18 on, autovacuum_worker_slots; and 2 more processes.
-    SELECT current_setting('max_connections')::bigint + current_setting('max_worker_processes')::bigint
-           + current_setting('max_wal_senders')::bigint + current_setting('max_prepared_transactions')::bigint
-           + coalesce(current_setting('autovacuum_worker_slots', true)::bigint + 1, current_setting('autovacuum_max_workers')::bigint) + 1
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock_slots() IS
-    'Used by snowflake_migration_plan: for how many transactions the lock table has room';
-
--- Locks that certainly do not fit. The table takes more than the nominal number,
--- because it can use memory that was reserved for other purposes: servers of 420 to
--- 11,000 nominal locks took 1.5 to 1.75 times as many, and small ones a few hundred
--- more. So what might fit is not refused.
-CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
-           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
-                  ceil(needed::numeric / s.slots)), '55000'
-    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
-                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
-    WHERE needed > 1.7 * s.slots * s.per_transaction + 520
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text) IS
-    'Used by snowflake_migration_plan: more locks than the server has room for';
-
--- snowflake_migrate keeps the locks of all statements until the end.
-CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    too_many record;
-BEGIN
-    SELECT o.* INTO too_many
-    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
-    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
-    IF FOUND THEN
-        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
-            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
-                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
-    END IF;
+          -- A rewrite builds all indexes, and the online way those that use the column.
+          AND (online IS NOT TRUE
+               OR EXISTS (SELECT FROM pg_depend AS u WHERE u.classid = 'pg_class'::regclass AND u.objid = i.indexrelid
+                            AND u.refclassid = 'pg_class'::regclass AND u.refobjid = f.relation AND u.refobjsubid = f.attribute))
+          -- Not where all functions are PostgreSQL's own.
+          AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+                        AND d.refclassid = 'pg_proc'::regclass)
+        ORDER BY i.indexrelid
+    LOOP
+        BEGIN
+            PERFORM snowflake_internal.migration_query(built.relation, built.query);
+        EXCEPTION WHEN undefined_function OR undefined_table OR undefined_object OR undefined_column OR invalid_schema_name THEN
+            RETURN QUERY SELECT
+                format('index %s uses a function that finds others by search_path (%s), and PostgreSQL builds indexes with a search path of its own',
+                       built.index, SQLERRM),
+                coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure, migration_index_function_obstacles.search_path), '; ' ORDER BY p.oid)
+                          FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
+                          WHERE d.classid = 'pg_class'::regclass AND d.objid = built.indexrelid AND d.refclassid = 'pg_proc'::regclass
+                            AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%')),
+                         'Set search_path for the function') || '.', '55000';
+        END;
+    END LOOP;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migrate: fails if the locks of all statements do not fit';
+COMMENT ON FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text) IS
+    'Used by snowflake_migration_plan: indexes that PostgreSQL 17 and later cannot build again';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -4306,89 +3613,782 @@ COMMENT ON FUNCTION snowflake_migration_references(target regclass, column_name 
 -- src/schema.rs
 -- requires:
 --   migration_columns
---   migration::owner::snowflake_migration_run_as
+--   sql::bounds::snowflake_min_id
+--   migration::records::snowflake_migration_keep_origin
 
--- Functions that sessions have compiled with the former types of the columns.
---
--- A session compiles a PL/pgSQL function once. If a column has another type since,
--- the function fails until the session ends (42804), and with it each write that
--- fires it as a trigger. A session compiles a function again if the function has
--- been altered. So functions that may use the tables are altered, to what they are.
+-- The source of a column's values, and recording it for reverting.
 
--- PL/pgSQL functions that triggers of the tables call, or whose source contains the
--- name of one.
-CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
-RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
+CREATE FUNCTION snowflake_internal.migration_require_owner(target regclass)
+RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH RECURSIVE tree (oid) AS (
-        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
-      UNION
-        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
-    ), trigger_function AS MATERIALIZED (
-        SELECT DISTINCT g.tgfoid AS oid FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
-    ), compiled AS MATERIALIZED (
-        SELECT p.oid, lower(p.prosrc) AS source
-        FROM pg_proc AS p
-        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
-        WHERE NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
-    )
-    SELECT p.oid::regprocedure, t.oid IS NOT NULL
-    FROM compiled AS p
-    LEFT JOIN trigger_function AS t ON t.oid = p.oid
-    -- Part of another name too: to alter too many functions has no effect.
-    WHERE t.oid IS NOT NULL
-       OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (relations) AND strpos(p.source, lower(c.relname)) > 0)
+DECLARE
+    relation pg_class;
+BEGIN
+    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
+    IF NOT FOUND OR NOT pg_has_role(current_user, relation.relowner, 'USAGE') THEN
+        RAISE EXCEPTION 'must be owner of table %', coalesce(relation.relname, target::oid::text)
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[]) IS
-    'Used by snowflake_internal.migration_recompile: functions that sessions may have compiled with the former types of columns';
+COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
+    'Used by snowflake_migration_plan: fails unless the caller owns the table';
 
--- Makes all sessions compile them again, once this transaction has committed. A
--- function that cannot be altered does not prevent the migration.
-CREATE FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[])
+-- The present source of a column's values. The switch calls this while it holds the
+-- table's lock, so it reads nothing about other tables.
+CREATE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
+RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT coalesce(k.kind, 'none'), format_type(a.atttypid, a.atttypmod), pg_get_expr(f.adbin, f.adrelid), k.sequence::regclass
+    FROM pg_attribute AS a
+    LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
+    LEFT JOIN LATERAL (
+        SELECT s.kind, s.sequence FROM snowflake_internal.sequence_columns AS s
+        WHERE s.relation = a.attrelid AND s.attribute = a.attnum
+        ORDER BY s.sequence
+        LIMIT 1
+    ) AS k ON true
+    WHERE a.attrelid = target AND a.attname = migration_source.column_name
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the present source of a column''s values';
+
+-- The sequence of an identity column, or the one that a column owns.
+CREATE FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name)
+RETURNS regclass LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT s.oid::regclass
+    FROM pg_attribute AS a
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
+                       AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+    JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
+    WHERE a.attrelid = target AND a.attname = migration_owned_sequence.column_name
+    ORDER BY s.oid
+    LIMIT 1
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
+    'Used by snowflake_migrate_revert: the sequence of an identity or serial column';
+
+-- Whether the recorded source of a column is its present one.
+CREATE FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM snowflake_internal.migration_origin(target, column_name) AS o
+        CROSS JOIN LATERAL snowflake_internal.migration_source(o.target, o.column_name) AS s
+        LEFT JOIN pg_class AS c ON c.oid = s.sequence
+        LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE o.target IS NOT NULL AND o.reverted_at IS NULL
+          AND (o.kind, o.default_expression, o.sequence_schema, o.sequence_name)
+              IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: whether the recorded source of a column is its present one';
+
+-- Records the present source of a column. An existing record is brought up to
+-- date, because the sequence has advanced since. The value of another role's
+-- sequence is not recorded, because that sequence keeps it.
+CREATE FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    -- The caller has the rights of the owners of all tables that have changed.
-    relations CONSTANT regclass[] := ARRAY(
-        SELECT DISTINCT r.relation FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
-    compiled record;
-    left_out text[] := '{}';
+    key_column CONSTANT name := snowflake_internal.migration_column(target, column_name);
+    first CONSTANT bigint := snowflake_internal.migration_first_id();
+    -- No ID is older than this extension. Rows replicated from other servers have
+    -- snowflake IDs too. 0 if the layout's epoch is later.
+    oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
+    origin snowflake_internal.origins;
+    first_ever bigint;
+    source record;
+    -- Whether the table's owner owns the sequence.
+    is_own boolean;
+    last_taken bigint;
+    recorded_value bigint;
+    next_value bigint;
 BEGIN
-    FOR compiled IN
-        SELECT f.function, f.is_trigger, p.proowner, p.procost, p.prokind, p.prosecdef
-        FROM snowflake_internal.migration_compiled_functions(relations) AS f
-        JOIN pg_proc AS p ON p.oid = f.function
-        ORDER BY f.function::text
-    LOOP
-        IF pg_has_role(compiled.proowner, 'USAGE') AND pg_has_role(compiled.proowner, 'MEMBER') THEN
-            BEGIN
-                PERFORM snowflake_internal.migration_run_as(compiled.proowner,
-                    CASE compiled.prokind
-                        WHEN 'p' THEN format('ALTER PROCEDURE %s SECURITY %s', compiled.function,
-                                             CASE WHEN compiled.prosecdef THEN 'DEFINER' ELSE 'INVOKER' END)
-                        ELSE format('ALTER FUNCTION %s COST %s', compiled.function, compiled.procost) END, text '');
-                CONTINUE;
-            EXCEPTION WHEN OTHERS THEN
-                NULL;  -- For example altered or dropped at the same time.
-            END;
-        END IF;
-        -- Any role can create a function whose source contains a name.
-        IF compiled.is_trigger THEN
-            left_out := left_out || compiled.function::text;
-        END IF;
-    END LOOP;
-    IF left_out <> '{}' THEN
-        RAISE WARNING 'sessions that have fired these trigger functions have to reconnect: %', array_to_string(left_out, ', ')
-            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function.',
-                  HINT = 'Altering a function as its owner, for example its COST, makes all sessions compile it again.';
+    PERFORM snowflake_internal.migration_require_owner(target);
+    -- One session at a time; rows can still be written. Child tables are not
+    -- locked, because only their defaults are read.
+    PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
+    IF snowflake_internal.migration_is_switched(target, key_column) THEN
+        RETURN;
+    END IF;
+    SELECT s.* INTO source FROM snowflake_internal.migration_source(target, key_column) AS s;
+    is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
+                      WHERE c.oid = source.sequence AND t.oid = target);
+    IF source.sequence IS NOT NULL THEN
+        -- An unused sequence may have been set to the first value that it is to return.
+        SELECT CASE WHEN s.is_called THEN s.last_value END,
+               CASE WHEN s.is_called AND is_own THEN s.last_value END,
+               CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
+        INTO last_taken, recorded_value, next_value
+        FROM snowflake_internal.migration_sequence_state(source.sequence, target) AS s;
+    END IF;
+
+    origin := snowflake_internal.migration_origin(target, key_column);
+    IF snowflake_internal.migration_is_recorded(target, key_column) THEN
+        origin.first_id := first;
+        origin.sequence_last_value := recorded_value;
+        origin.sequence_options := origin.sequence_options || jsonb_build_object('next', next_value);
+        PERFORM snowflake_internal.migration_keep_origin(origin);
+        RETURN;
+    END IF;
+
+    first_ever := origin.first_id_ever;
+    SELECT target, key_column, source.kind, source.data_type, source.expression, n.nspname, c.relname,
+           CASE WHEN s.seqrelid IS NOT NULL THEN
+               jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
+                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', next_value) END,
+           recorded_value,
+           (SELECT jsonb_agg(jsonb_build_object('grantee', CASE a.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(a.grantee) END,
+                                                'privilege', a.privilege_type, 'grantable', a.is_grantable))
+            FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
+           obj_description(c.oid, 'pg_class'),
+           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
+            FROM snowflake_internal.migration_table_tree(target, key_column) AS f
+            JOIN pg_class AS fc ON fc.oid = f.relation
+            JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
+            LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
+            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM source.expression),
+           coalesce(first_ever, CASE WHEN oldest > coalesce(last_taken, 0) THEN least(oldest, first) ELSE first END), first,
+           now(), NULL::timestamptz
+    INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
+         origin.sequence_schema, origin.sequence_name, origin.sequence_options, origin.sequence_last_value,
+         origin.sequence_privileges, origin.sequence_comment, origin.child_defaults,
+         origin.first_id_ever, origin.first_id, origin.remembered_at, origin.reverted_at
+    FROM (SELECT) AS one_row
+    LEFT JOIN pg_class AS c ON c.oid = source.sequence
+    LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
+    PERFORM snowflake_internal.migration_keep_origin(origin);
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name) IS
+    'A step of snowflake_migration_plan: records the sequence of the column, for snowflake_migrate_revert';
+
+-- Records the revert, once the column's default no longer generates IDs.
+CREATE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    origin snowflake_internal.origins;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    IF snowflake_internal.migration_is_switched(target, column_name) THEN
+        RAISE EXCEPTION 'column "%" still has a default that generates snowflake IDs', column_name
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
+    END IF;
+    origin := snowflake_internal.migration_origin(target, column_name);
+    IF origin.target IS NOT NULL THEN
+        origin.reverted_at := now();
+        PERFORM snowflake_internal.migration_keep_origin(origin);
     END IF;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[]) IS
-    'A step of snowflake_migration_plan: makes sessions compile PL/pgSQL functions again, because columns have other types';
+COMMENT ON FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name) IS
+    'Used by snowflake_migrate_revert: records that the migration was reverted';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_save_dependents
+--   migration_origins
+--   migration::owner::snowflake_migration_run_as
+
+-- Dropping the objects, creating them again, and comparing them with what there
+-- was. The caller holds the locks.
+
+-- Runs the saved statements of a phase, each with the rights of its role. A
+-- failure is reported with the object's name. Errors of locks are not: the swap
+-- of an online migration tries again.
+CREATE FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    entry record;
+    message text;
+    detail text;
+BEGIN
+    FOR entry IN
+        SELECT (s.entry ->> 'role')::oid AS role, s.entry ->> 'statement' AS statement, s.entry ->> 'identity' AS identity
+        FROM jsonb_array_elements(saved -> 'statements') WITH ORDINALITY AS s (entry, place)
+        WHERE (s.entry ->> 'phase')::integer = migration_run_saved.phase
+        ORDER BY s.place
+    LOOP
+        BEGIN
+            PERFORM snowflake_internal.migration_run_as(entry.role, entry.statement, path);
+        EXCEPTION
+            WHEN lock_not_available OR deadlock_detected OR serialization_failure THEN
+                RAISE;
+            WHEN OTHERS THEN
+                GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
+                RAISE EXCEPTION '% cannot be %', entry.identity,
+                    CASE migration_run_saved.phase WHEN 1 THEN 'dropped' WHEN 2 THEN 'created again with the wider columns'
+                                                   ELSE 'filled again' END
+                    USING ERRCODE = 'object_not_in_prerequisite_state',
+                          DETAIL = format('%s (SQLSTATE %s)%s', message, SQLSTATE, coalesce(E'\n' || nullif(detail, ''), '')),
+                          HINT = 'Nothing was changed by this statement. Change the object so that it accepts bigint, or drop it and create it again afterwards.';
+        END;
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text) IS
+    'Used by snowflake_internal.migration_drop_dependents: runs saved statements with the rights of their roles';
+
+CREATE FUNCTION snowflake_internal.migration_drop_dependents(saved jsonb)
+RETURNS void LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_internal.migration_run_saved(saved, 1, NULL)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_drop_dependents(saved jsonb) IS
+    'Used by snowflake_internal.migration_widen: drops the objects';
+
+-- Constants are read as migration_dependent_statements() has written them. Bodies
+-- of functions are not checked, because they may use other search paths.
+CREATE FUNCTION snowflake_internal.migration_create_dependents(saved jsonb)
+RETURNS void LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET check_function_bodies = off
+SET default_tablespace = ''
+AS $function$
+    SELECT snowflake_internal.migration_run_saved(saved, 2, NULL)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_create_dependents(saved jsonb) IS
+    'Used by snowflake_internal.migration_widen: creates the objects again';
+
+-- The first difference between two descriptions, if there is one. After a column
+-- has another type, an expression can mean another function or operator of the
+-- same name. It must not be one of a role whose code did not run there before.
+CREATE FUNCTION snowflake_internal.migration_dependent_difference(before jsonb, after jsonb)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN f.before IS NULL THEN format('%s did not depend on the columns before.', f.identity)
+                WHEN f.after IS NULL THEN format('%s does not exist any more, or does not depend on the columns.', f.identity)
+                WHEN p.property = 'code' THEN format('%s would call functions or operators of %s.', f.identity,
+                    (SELECT string_agg(quote_ident(o.owner), ', ') FROM jsonb_array_elements_text(p.after -> 0) AS o (owner) WHERE NOT p.before -> 0 ? o.owner))
+                ELSE format('%s: %s was %s, but would be %s.', f.identity, p.property, p.before -> 0, p.after -> 0) END
+    FROM (SELECT coalesce(b.key, a.key) AS identity, b.value AS before, a.value AS after
+          FROM jsonb_each(migration_dependent_difference.before) AS b
+          FULL JOIN jsonb_each(migration_dependent_difference.after) AS a ON a.key = b.key) AS f
+    LEFT JOIN LATERAL (
+        -- In arrays, because format() writes a null of JSON differently from NULL.
+        SELECT k.property, jsonb_build_array(f.before -> k.property) AS before, jsonb_build_array(f.after -> k.property) AS after
+        FROM jsonb_object_keys(f.before) AS k (property)
+        WHERE CASE WHEN k.property = 'code' THEN EXISTS (
+                       SELECT FROM jsonb_array_elements_text(f.after -> k.property) AS o (owner)
+                       WHERE NOT f.before -> k.property ? o.owner AND o.owner <> f.before ->> 'owner'
+                         AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = o.owner AND r.rolsuper))
+                   ELSE f.before -> k.property IS DISTINCT FROM f.after -> k.property END) AS p ON true
+    WHERE f.before IS NULL OR f.after IS NULL OR p.property IS NOT NULL
+    ORDER BY f.identity, p.property
+    LIMIT 1
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_dependent_difference(before jsonb, after jsonb) IS
+    'Used by snowflake_internal.migration_compare_dependents: the first difference between two descriptions';
+
+CREATE FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb, relations regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    difference CONSTANT text := snowflake_internal.migration_dependent_difference(
+        saved -> 'description', snowflake_internal.migration_describe_dependents(relations, column_names));
+BEGIN
+    IF difference IS NOT NULL THEN
+        RAISE EXCEPTION 'objects that depend on the columns would not be as they were'
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = difference,
+                  HINT = 'Nothing was changed by this statement. Drop the object, and create it again afterwards.';
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb, relations regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_widen: fails unless the objects are as they were';
+
+-- Widens columns together with what depends on them. The tables may be several,
+-- because a view of two of them is then created again only once.
+CREATE FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    dependents regclass[];
+    tables regclass[];
+    relation regclass;
+    saved jsonb;
+    obstacles text;
+    code text;
+    altered record;
+    states jsonb;
+    analyzed regclass[];
+    targets_again text[];
+BEGIN
+    IF cardinality(relations) IS DISTINCT FROM cardinality(column_names) OR array_position(relations, NULL) IS NOT NULL
+       OR array_position(column_names, NULL) IS NOT NULL THEN
+        RAISE EXCEPTION 'tables and columns must be arrays of the same length without NULL'
+            USING ERRCODE = 'invalid_parameter_value';
+    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        -- The catalog is read again under the locks.
+        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
+                  HINT = 'SET default_transaction_isolation = ''read committed''.';
+    END IF;
+    FOREACH relation IN ARRAY relations LOOP
+        PERFORM snowflake_internal.migration_require_owner(relation);
+    END LOOP;
+    -- Locked as sessions that use the views do: those first, then the tables.
+    dependents := snowflake_internal.migration_dependent_relations(relations, column_names);
+    tables := ARRAY(SELECT DISTINCT f.relation
+                    FROM unnest(relations, column_names) AS given (relation, column_name)
+                    CROSS JOIN LATERAL snowflake_internal.migration_table_tree(given.relation, given.column_name) AS f
+                    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
+                    ORDER BY f.relation);
+    FOR attempt IN 1 .. 2 LOOP
+        SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
+        FROM snowflake_internal.migration_dependent_obstacles(relations, column_names) AS o;
+        IF obstacles IS NOT NULL THEN
+            RAISE EXCEPTION 'cannot create again what depends on columns of %', array_to_string(relations, ', ')
+                USING ERRCODE = code, DETAIL = obstacles,
+                      HINT = 'Nothing was changed by this statement. Remove the obstacles, then run it again.';
+        END IF;
+        EXIT WHEN attempt = 2;
+        FOREACH relation IN ARRAY dependents || tables LOOP
+            PERFORM snowflake_internal.migration_lock_table(relation, text 'ACCESS EXCLUSIVE');
+        END LOOP;
+    END LOOP;
+    IF NOT snowflake_internal.migration_dependent_relations(relations, column_names) <@ (dependents || tables) THEN
+        RAISE EXCEPTION 'the views of % have changed in the meantime', array_to_string(relations, ', ')
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Nothing was changed by this statement. Run it again.';
+    END IF;
+    states := snowflake_internal.migration_trigger_states(tables);
+    SELECT array_agg(t.relation ORDER BY t.statement), array_agg(t.statement ORDER BY t.statement) INTO analyzed, targets_again
+    FROM snowflake_internal.migration_statistics_targets(tables) AS t;
+    saved := snowflake_internal.migration_save_dependents(relations, column_names);
+    PERFORM snowflake_internal.migration_drop_dependents(saved);
+    FOR altered IN
+        SELECT c.relowner, format('ALTER TABLE %s %s', snowflake_internal.migration_name(given.relation),
+                                  string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum)) AS statement
+        FROM unnest(relations, column_names) AS given (relation, column_name)
+        JOIN pg_class AS c ON c.oid = given.relation
+        JOIN pg_attribute AS a ON a.attrelid = given.relation AND a.attname = given.column_name AND a.atttypid <> 'int8'::regtype
+        GROUP BY c.relowner, given.relation
+        ORDER BY given.relation
+    LOOP
+        PERFORM snowflake_internal.migration_run_as(altered.relowner, altered.statement, path);
+    END LOOP;
+    PERFORM snowflake_internal.migration_run_all(analyzed, targets_again);
+    PERFORM snowflake_internal.migration_restore_trigger_states(states) WHERE states IS NOT NULL;
+    PERFORM snowflake_internal.migration_create_dependents(saved);
+    PERFORM snowflake_internal.migration_run_saved(saved, 3, path);
+    PERFORM snowflake_internal.migration_compare_dependents(saved, relations, column_names);
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text) IS
+    'A step of snowflake_migration_plan: widens columns, and drops and re-creates the views and other objects that depend on them';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_origins
+
+-- The highest and lowest IDs of a table.
+--
+-- Where an index leads with the column, they are read from it at any time. Without
+-- one, every row has to be read, which takes seconds for a large table. That
+-- happens before the table is locked in a mode that stops other sessions. What may
+-- come in between are rows with numbers from the sequence, and rows with explicit
+-- numbers. The sequence is checked under the lock. An explicit number is as one
+-- that is inserted a moment after the migration, or after it is reverted. Neither
+-- snowflake_nextval() nor a sequence ever sees those: a unique index refuses the
+-- second row of the same ID (23505), and snowflake_audit() shows IDs that this
+-- server cannot have generated.
+
+-- The tables of a tree that have rows of their own, and whether the highest ID of
+-- each can be read from an index.
+CREATE FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name)
+RETURNS TABLE (relation regclass, is_indexed boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT f.relation,
+           EXISTS (SELECT FROM pg_index AS i
+                   JOIN pg_class AS x ON x.oid = i.indexrelid
+                   JOIN pg_am AS m ON m.oid = x.relam AND m.amname = 'btree'
+                   JOIN pg_opclass AS o ON o.oid = i.indclass[0] AND o.opcdefault
+                   WHERE i.indrelid = f.relation AND i.indkey[0] = f.attribute AND i.indisvalid AND i.indpred IS NULL)
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind <> 'p'
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the tables whose highest ID is read from an index, and those that have to be scanned';
+
+-- The highest or the lowest ID (`aggregate`: max or min) that satisfies a
+-- condition. With indexed_only, tables without an index that leads with the column
+-- are left out, because they are scanned before the lock. The query runs where the
+-- planner may inline functions of the table's indexes, so it needs the caller's
+-- search path, and qualifies what it uses.
+CREATE FUNCTION snowflake_internal.migration_extreme_id(
+    target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text
+) RETURNS bigint LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    indexed regclass[];
+    is_complete boolean;
+    relation regclass;
+    found bigint;
+    extreme bigint;
+BEGIN
+    IF aggregate IS NULL OR aggregate NOT IN ('max', 'min') THEN
+        RAISE EXCEPTION 'invalid aggregate: "%"', aggregate USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF indexed_only THEN
+        SELECT array_agg(i.relation) FILTER (WHERE i.is_indexed), bool_and(i.is_indexed) INTO indexed, is_complete
+        FROM snowflake_internal.migration_id_indexes(target, column_name) AS i;
+    END IF;
+    IF coalesce(is_complete, true) THEN
+        RETURN (snowflake_internal.migration_query(target, format('SELECT pg_catalog.%s(%I) FROM %s WHERE %s', aggregate, column_name,
+            snowflake_internal.migration_name(target), condition), search_path))[1]::bigint;
+    END IF;
+    FOREACH relation IN ARRAY coalesce(indexed, '{}') LOOP
+        found := (snowflake_internal.migration_query(relation, format('SELECT pg_catalog.%s(%I) FROM ONLY %s WHERE %s', aggregate, column_name,
+            snowflake_internal.migration_name(relation), condition), search_path))[1]::bigint;
+        extreme := CASE aggregate WHEN 'max' THEN greatest(extreme, found) ELSE least(extreme, found) END;
+    END LOOP;
+    RETURN extreme;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_extreme_id(target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text) IS
+    'Used by snowflake_migration_plan: the highest or the lowest ID of a table that satisfies a condition';
+
+-- Obstacles in the rows: old IDs have to be below the new ones. Those of a column
+-- that is too narrow for snowflake IDs always are. Under the lock (is_locked) no
+-- table is scanned. A table without an index that leads with the column has been
+-- scanned before; rows written since have numbers of the sequence.
+CREATE FUNCTION snowflake_internal.migration_row_obstacles(
+    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    first CONSTANT bigint := snowflake_internal.migration_first_id();
+    highest bigint;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_attribute AS a
+                   WHERE a.attrelid = target AND a.attname = migration_row_obstacles.column_name
+                     AND snowflake_internal.migration_base_type(a.atttypid) = 'int8'::regtype)
+    THEN
+        RETURN;
+    END IF;
+    highest := snowflake_internal.migration_extreme_id(target, column_name, text 'max', text 'true', is_locked, search_path);
+    IF highest >= first THEN
+        RETURN QUERY SELECT
+            format('%s has IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
+                   target, highest, first),
+            'New IDs could equal existing ones. If these rows have just been replicated from another server, run it again. Otherwise give them smaller IDs, or use a layout with an earlier epoch.', '55000';
+    ELSIF is_locked AND EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(target, column_name) AS i WHERE NOT i.is_indexed) THEN
+        RETURN QUERY
+            SELECT format('sequence %s has reached %s, but snowflake IDs would begin at %s', s.sequence, q.last_value, first),
+                   'Set it below the first snowflake ID (setval), and run it again.', '55000'
+            FROM snowflake_internal.migration_source(target, column_name) AS s
+            CROSS JOIN LATERAL snowflake_internal.migration_sequence_state(s.sequence, target) AS q
+            WHERE s.sequence IS NOT NULL AND q.last_value >= first;
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name, search_path text, is_locked boolean) IS
+    'Used by snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
+
+-- Fails if rows have IDs that are not below the first snowflake ID.
+CREATE FUNCTION snowflake_internal.migration_check_rows(
+    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
+) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    obstacles text;
+BEGIN
+    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
+    FROM snowflake_internal.migration_row_obstacles(target, column_name, search_path, is_locked) AS o;
+    IF obstacles IS NOT NULL THEN
+        RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
+                  HINT = 'Nothing was changed by this statement.';
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_check_rows(target regclass, column_name name, search_path text, is_locked boolean) IS
+    'A step of snowflake_migration_plan: fails unless all IDs are below the first snowflake ID; called before the lock where that takes a scan';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_dependents
+--   migration_rebuilding
+--   migration_scan
+--   migration_roles
+--   migration_foreign_key_triggers
+--   monitor
+
+-- Obstacles to a migration, reported before anything is changed. Each obstacle
+-- has a remedy.
+
+-- Obstacles in the server's configuration.
+CREATE FUNCTION snowflake_internal.migration_server_obstacles()
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT 'this server does not issue IDs: snowflake is not in shared_preload_libraries',
+           'Add it to shared_preload_libraries and restart the server.', '55000'
+    FROM @extschema@.snowflake_status AS s WHERE NOT s.preloaded
+  UNION ALL
+    SELECT 'this server does not issue IDs: snowflake.node_id is not set',
+           'Set it in postgresql.conf and restart the server.', '55000'
+    FROM @extschema@.snowflake_status AS s WHERE s.preloaded AND s.node_id IS NULL
+  UNION ALL
+    SELECT 'permission denied for function snowflake_nextval',
+           format('GRANT EXECUTE ON FUNCTION %s to the roles that insert rows.', p.oid::regprocedure), '42501'
+    FROM pg_proc AS p
+    WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND NOT has_function_privilege(p.oid, 'EXECUTE')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_server_obstacles() IS
+    'Used by snowflake_internal.migration_obstacles: a server that does not issue IDs';
+
+-- Obstacles of table ownership. ALTER TABLE requires the ownership of a table and
+-- of its partitions. A superuser alters them with the rights of their owners.
+CREATE FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[])
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH root (relation, attname) AS (
+        SELECT key.target, key.column_name FROM unnest(targets, column_names) AS key (target, column_name)
+      UNION
+        SELECT r.relation, a.attname
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        WHERE r.is_narrow
+    ), altered AS MATERIALIZED (
+        SELECT DISTINCT c.oid::regclass AS relation, c.relowner, c.relnamespace
+        FROM root
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(root.relation, root.attname) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+    )
+    SELECT format('must be owner of table %s', a.relation),
+           format('Run it as a member of %I, or as a superuser.', pg_get_userbyid(a.relowner)), '42501'
+    FROM altered AS a WHERE NOT pg_has_role(a.relowner, 'USAGE')
+  UNION ALL
+    SELECT DISTINCT format('permission denied for schema %I', n.nspname),
+           format('GRANT USAGE ON SCHEMA %I to the owner of the tables in it.', n.nspname), '42501'
+    FROM altered AS a JOIN pg_namespace AS n ON n.oid = a.relnamespace
+    WHERE NOT (has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(a.relowner, n.oid, 'USAGE'))
+  UNION ALL
+    -- The new default is set with the owner's rights.
+    SELECT format('permission denied for schema %I, which contains the extension', n.nspname),
+           format('GRANT USAGE ON SCHEMA %I TO %I.', n.nspname, pg_get_userbyid(a.relowner)), '42501'
+    FROM altered AS a JOIN pg_namespace AS n ON n.oid = '@extschema@'::regnamespace
+    WHERE a.relation = ANY (targets) AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_obstacles: table ownership';
+
+-- Obstacles in the column itself.
+CREATE FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH target_column AS MATERIALIZED (
+        SELECT c.oid::regclass AS relation, c.relforcerowsecurity, a.attname, a.attnum, a.attinhcount, a.attgenerated,
+               a.atttypid, snowflake_internal.migration_base_type(a.atttypid) AS base_type,
+               format_type(a.atttypid, a.atttypmod) AS type_name
+        FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
+        WHERE c.oid = target
+    )
+    SELECT format('column %I of %s is inherited', m.attname, m.relation),
+           'Migrate the table it is inherited from; its partitions and child tables follow.', '55000'
+    FROM target_column AS m WHERE m.attinhcount > 0
+  UNION ALL
+    SELECT format('column %I of %s is generated from other columns', m.attname, m.relation),
+           'A generated column cannot have a default.', '55000'
+    FROM target_column AS m WHERE m.attgenerated <> ''
+  UNION ALL
+    SELECT format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
+           format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
+    FROM target_column AS m WHERE m.relforcerowsecurity
+  UNION ALL
+    SELECT format('column %I of %s is of type %s', m.attname, m.relation, m.type_name),
+           'Snowflake IDs are bigint: only smallint, integer and bigint columns can be migrated.', '55000'
+    FROM target_column AS m WHERE m.base_type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
+  UNION ALL
+    SELECT format('column %I of %s is an identity column with its own sequence', a.attname, f.relation),
+           format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY; it will get the default of its parent.', f.relation, a.attname), '55000'
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute AND a.attidentity <> ''
+    WHERE f.relation <> target
+      AND EXISTS (SELECT FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation
+                    AND d.refobjsubid = f.attribute AND d.classid = 'pg_class'::regclass AND d.deptype = 'i')
+  UNION ALL
+    SELECT format('%s depends on sequence %s', pg_describe_object(d.classid, d.objid, d.objsubid), s.oid::regclass),
+           'Give it a sequence of its own, because DROP IDENTITY drops this one.', '55000'
+    FROM target_column AS m
+    JOIN pg_depend AS own ON own.refclassid = 'pg_class'::regclass AND own.refobjid = m.relation AND own.refobjsubid = m.attnum
+                         AND own.classid = 'pg_class'::regclass AND own.deptype = 'i'
+    JOIN pg_class AS s ON s.oid = own.objid AND s.relkind = 'S'
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid AND d.deptype = 'n'
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name) IS
+    'Used by snowflake_internal.migration_obstacles: properties of the column itself';
+
+-- Obstacles to changing a column's type. ALTER TABLE also changes partitions and
+-- child tables, so objects that depend on their columns are obstacles too.
+CREATE FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH tree AS MATERIALIZED (
+        SELECT f.relation, f.attribute, c.relkind, c.reloftype, a.atttypid, a.attinhcount,
+               format_type(a.atttypid, a.atttypmod) AS type_name
+        FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
+    ), dependent AS MATERIALIZED (
+        SELECT f.relation, d.classid, d.objid, d.objsubid
+        FROM tree AS f
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
+    ), found (rank, obstacle, remedy) AS (
+        SELECT 1, format('column %I of %s is of the domain %s, which cannot hold a bigint', column_name, f.relation, f.type_name),
+               'First give the column its base type (ALTER COLUMN ... TYPE), and add the domain''s checks as table constraints.'
+        FROM tree AS f JOIN pg_type AS t ON t.oid = f.atttypid WHERE t.typtype = 'd'
+      UNION ALL
+        SELECT 2, format('%s is a typed table', f.relation),
+               format('Make it an ordinary table first: ALTER TABLE %s NOT OF.', f.relation)
+        FROM tree AS f WHERE f.reloftype <> 0
+      UNION ALL
+        SELECT 3, format('column %I of %s is part of its partition key', column_name, f.relation),
+               'The type of a partition key cannot be changed: copy the rows to a new table that is partitioned by a bigint.'
+        FROM tree AS f JOIN pg_partitioned_table AS p ON p.partrelid = f.relation
+        -- The table as a whole depends on the columns of its key, also on those in expressions.
+        WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = f.relation AND d.objsubid = f.attribute
+                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = 0 AND d.deptype = 'i')
+      UNION ALL
+        SELECT 4, format('%s is a foreign table', f.relation),
+               'Its rows are on another server. Detach the table, and change the column on both servers.'
+        FROM tree AS f WHERE f.relkind = 'f'
+      UNION ALL
+        SELECT 5, format('column %I of %s is inherited from several tables', column_name, f.relation),
+               format('The types of its parents can only change together: ALTER TABLE %s NO INHERIT for all but one, and INHERIT again afterwards.', f.relation)
+        FROM tree AS f
+        -- Most have one parent, which is in the tree.
+        WHERE f.relation <> target AND f.attinhcount > 1
+          AND f.attinhcount > (SELECT count(*) FROM pg_inherits AS i JOIN tree AS p ON p.relation = i.inhparent
+                               WHERE i.inhrelid = f.relation)
+      UNION ALL
+        SELECT DISTINCT 9, format('column %I of %s is generated from column %I', g.attname, g.attrelid::regclass, column_name),
+               'Drop it, and add it again after the column is widened.'
+        FROM dependent AS d
+        JOIN pg_attribute AS g ON g.attrelid = d.relation AND g.attgenerated <> ''
+        JOIN pg_attrdef AS e ON e.adrelid = g.attrelid AND e.adnum = g.attnum
+        WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = e.oid
+           OR d.classid = 'pg_class'::regclass AND d.objid = g.attrelid AND d.objsubid = g.attnum
+      UNION ALL
+        SELECT DISTINCT 11, format('publication %I has %s that uses column %I of %s', p.pubname,
+                   CASE WHEN r.prqual IS NULL THEN 'a column list' WHEN r.prattrs IS NULL THEN 'a WHERE clause' ELSE 'a WHERE clause or a column list' END,
+                   column_name, d.relation),
+               'Remove it (ALTER PUBLICATION ... SET TABLE), and add it again after the column is widened.'
+        FROM dependent AS d
+        JOIN pg_publication_rel AS r ON d.classid = 'pg_publication_rel'::regclass AND r.oid = d.objid
+        JOIN pg_publication AS p ON p.oid = r.prpubid
+      UNION ALL
+        SELECT DISTINCT 12, format('index %s uses operator class %I, which does not support bigint', i.indexrelid::regclass, o.opcname),
+               'Drop it, and create it with an operator class for bigint after the column is widened.'
+        FROM tree AS f
+        JOIN pg_index AS i ON i.indrelid = f.relation
+        CROSS JOIN LATERAL unnest(i.indkey::smallint[], i.indclass::oid[]) AS k (attribute, opclass)
+        JOIN pg_opclass AS o ON o.oid = k.opclass AND NOT o.opcdefault AND o.opcintype IN ('int2'::regtype, 'int4'::regtype)
+        WHERE k.attribute = f.attribute
+          AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        -- PostgreSQL restores the replica identity of an index that it rebuilds,
+        -- but not of one that belongs to a partitioned table's index.
+        SELECT DISTINCT 13, format('the replica identity of partition %s is index %s with column %I, which loses that role when it is rebuilt',
+                                   f.relation, i.indexrelid::regclass, column_name),
+               format('ALTER TABLE %s REPLICA IDENTITY FULL, and USING INDEX after the column is widened.', f.relation)
+        FROM tree AS f
+        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indisreplident
+        JOIN pg_inherits AS h ON h.inhrelid = i.indexrelid
+        WHERE f.attribute = ANY (i.indkey::smallint[])
+      UNION ALL
+        -- Tables have such constraints since PostgreSQL 18. When it rebuilds them,
+        -- it does not find those that have another name.
+        SELECT 14, format('not-null constraint %I of %s has another name in the parent %s', k.conname, f.relation, i.inhparent::regclass),
+               format('Detach the table from its parent (NO INHERIT, or DETACH), ALTER TABLE %s RENAME CONSTRAINT %I TO %I, and attach it again.',
+                      f.relation, k.conname, above.conname)
+        FROM tree AS f
+        JOIN pg_inherits AS i ON i.inhrelid = f.relation
+        JOIN tree AS parent ON parent.relation = i.inhparent
+        JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.contype = 'n' AND k.conkey = ARRAY[f.attribute] AND k.conislocal AND k.coninhcount > 0
+        JOIN pg_constraint AS above ON above.conrelid = parent.relation AND above.contype = 'n' AND above.conkey = ARRAY[parent.attribute]
+        WHERE k.conname <> above.conname
+    )
+    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name) IS
+    'Used by snowflake_internal.migration_obstacles: objects that prevent changing the type of a column';
+
+-- All obstacles that both kinds of plan have.
+CREATE FUNCTION snowflake_internal.migration_obstacles(
+    targets regclass[], column_names name[], search_path text DEFAULT NULL
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_server_obstacles() AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_owner_obstacles(targets, column_names) AS o;
+    -- The other checks require the owner's privileges, because they read rows.
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_role_obstacles(targets, column_names) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_foreign_key_obstacles(targets, column_names, search_path) AS o;
+    RETURN QUERY
+        SELECT o.*
+        FROM unnest(targets, column_names) AS key (target, column_name)
+        CROSS JOIN LATERAL snowflake_internal.migration_column_obstacles(key.target, key.column_name) AS o;
+    IF NOT FOUND THEN
+        RETURN QUERY
+            SELECT o.*
+            FROM unnest(targets, column_names) AS key (target, column_name)
+            CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name, search_path) AS o;
+    END IF;
+    RETURN QUERY
+        SELECT o.*
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_type_obstacles(r.relation, a.attname) AS o
+        WHERE r.is_narrow;
+    RETURN QUERY
+        SELECT o.*
+        FROM (SELECT array_agg(r.relation) AS relations, array_agg(a.attname) AS column_names
+              FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+              WHERE r.is_narrow) AS narrow
+        CROSS JOIN LATERAL snowflake_internal.migration_dependent_obstacles(narrow.relations, narrow.column_names) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_rebuild_obstacles(targets, column_names) AS o;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_obstacles(targets regclass[], column_names name[], search_path text) IS
+    'Used by snowflake_migration_plan: obstacles, and how to remove them';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -7136,7 +7136,8 @@ RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT format('new rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch. '
-                  'Change these clients before: those that read IDs with lastval() or currval() (PDO, Doctrine, EclipseLink), those that take a default with "nextval" in it for a sequence''s (Rails: set DEFAULT snowflake_id() afterwards), and schema tools that would restore the column (TypeORM, drizzle-kit). See docs/clients.md',
+                  'lastval() and currval(), which PDO, DBD::Pg, Doctrine and EclipseLink call, do not return new IDs; Rails needs DEFAULT snowflake_id(); '
+                  'TypeORM, drizzle-kit and Doctrine restore the column if its declaration is not changed before: see docs/clients.md',
                   snowflake_internal.migration_first_id())
            -- Other columns continue to use the sequence.
            || coalesce((
@@ -8268,77 +8269,6 @@ COMMENT ON FUNCTION snowflake_audit(target regclass, column_name name, expected_
 -- requires:
 --   migration_steps
 
--- The functions have no SET clause, and pass the caller's search path on: planning
--- a query of a table may inline the functions of its indexes. All names are
--- qualified.
-CREATE FUNCTION snowflake_migration_plan(
-    target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
-) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
-LANGUAGE plpgsql STABLE
-AS $function$
-BEGIN
-    RETURN QUERY
-        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
-        FROM snowflake_internal.migration_plan(ARRAY[target], ARRAY[column_name], online,
-            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_migration_plan(target regclass, column_name name, online boolean) IS
-    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec';
-
--- Not an overload: with one, a call with a name in quotes would be ambiguous.
-CREATE FUNCTION snowflake_migration_plan_tables(
-    targets regclass[], column_names name[] DEFAULT NULL, online boolean DEFAULT false
-) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
-LANGUAGE plpgsql STABLE
-AS $function$
-BEGIN
-    RETURN QUERY
-        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
-        FROM snowflake_internal.migration_plan(targets, column_names, online,
-            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_migration_plan_tables(targets regclass[], column_names name[], online boolean) IS
-    'Returns the remaining migration statements of several tables together: each table is rewritten, or copied, once';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_steps
-
--- The procedures have no SET clause, and pass the caller's search path on: functions
--- of indexes, checks and triggers may find other functions by it. All names are
--- qualified.
-CREATE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
-LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    PERFORM snowflake_internal.migration_migrate(ARRAY[target], ARRAY[column_name],
-        pg_catalog.current_setting('search_path'::pg_catalog.text));
-END
-$procedure$;
-COMMENT ON PROCEDURE snowflake_migrate(target regclass, column_name name) IS
-    'Migrates a column to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan';
-
-CREATE PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[] DEFAULT NULL)
-LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    PERFORM snowflake_internal.migration_migrate(targets, column_names,
-        pg_catalog.current_setting('search_path'::pg_catalog.text));
-END
-$procedure$;
-COMMENT ON PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[]) IS
-    'Migrates several tables to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan_tables';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_steps
-
 -- The obstacles of each of several keys. Checking many keys at once takes little
 -- longer than checking one, so they are divided only if some of them has an
 -- obstacle. An error is an obstacle too.
@@ -8497,6 +8427,77 @@ END
 $function$;
 COMMENT ON FUNCTION snowflake_migration_survey(schema_name name) IS
     'Returns for each column with a sequence how it can be migrated, what prevents that, what it costs, and what it affects; of one schema or of all';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_steps
+
+-- The procedures have no SET clause, and pass the caller's search path on: functions
+-- of indexes, checks and triggers may find other functions by it. All names are
+-- qualified.
+CREATE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
+AS $procedure$
+BEGIN
+    PERFORM snowflake_internal.migration_migrate(ARRAY[target], ARRAY[column_name],
+        pg_catalog.current_setting('search_path'::pg_catalog.text));
+END
+$procedure$;
+COMMENT ON PROCEDURE snowflake_migrate(target regclass, column_name name) IS
+    'Migrates a column to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan';
+
+CREATE PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[] DEFAULT NULL)
+LANGUAGE plpgsql
+AS $procedure$
+BEGIN
+    PERFORM snowflake_internal.migration_migrate(targets, column_names,
+        pg_catalog.current_setting('search_path'::pg_catalog.text));
+END
+$procedure$;
+COMMENT ON PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[]) IS
+    'Migrates several tables to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan_tables';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_steps
+
+-- The functions have no SET clause, and pass the caller's search path on: planning
+-- a query of a table may inline the functions of its indexes. All names are
+-- qualified.
+CREATE FUNCTION snowflake_migration_plan(
+    target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
+LANGUAGE plpgsql STABLE
+AS $function$
+BEGIN
+    RETURN QUERY
+        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
+        FROM snowflake_internal.migration_plan(ARRAY[target], ARRAY[column_name], online,
+            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_migration_plan(target regclass, column_name name, online boolean) IS
+    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec';
+
+-- Not an overload: with one, a call with a name in quotes would be ambiguous.
+CREATE FUNCTION snowflake_migration_plan_tables(
+    targets regclass[], column_names name[] DEFAULT NULL, online boolean DEFAULT false
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
+LANGUAGE plpgsql STABLE
+AS $function$
+BEGIN
+    RETURN QUERY
+        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
+        FROM snowflake_internal.migration_plan(targets, column_names, online,
+            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_migration_plan_tables(targets regclass[], column_names name[], online boolean) IS
+    'Returns the remaining migration statements of several tables together: each table is rewritten, or copied, once';
 /* </end connected objects> */
 
 /* <begin connected objects> */

@@ -59,9 +59,10 @@ debian_program() {
     printf '%s\n' "$directory/$2"
 }
 
-# as_postgres COMMAND...: as root, services run as that user.
+# as_postgres COMMAND...: as root, services run as that user, who may not be
+# allowed into the checkout.
 as_postgres() {
-    if is_root; then runuser -u postgres -- "$@"; else "$@"; fi
+    if is_root; then (cd / && exec runuser -u postgres -- "$@"); else "$@"; fi
 }
 
 # superuser SQL...: runs it in the client's database, and prints what it returns.

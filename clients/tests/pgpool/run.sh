@@ -15,13 +15,11 @@ clean_up_pgpool() {
     rm -rf "$work"
 }
 trap clean_up_pgpool EXIT
-cd "$work"
 as_postgres "$BINDIR/initdb" -D "$work/primary" -U postgres --auth=trust --no-sync >"$work/out"
 options="-c fsync=off -c shared_preload_libraries=snowflake -c listen_addresses=127.0.0.1 -c unix_socket_directories=$work"
 server primary -o "$options -c snowflake.node_id=1 -p $primary" start
 as_postgres env -u PGDATABASE "$BINDIR/pg_basebackup" -h 127.0.0.1 -p "$primary" -U postgres -D "$work/standby" -R --no-sync -c fast
 server standby -o "$options -c snowflake.node_id=2 -p $standby" start
-cd - >"$work/where"
 
 {
     cat pgpool.conf

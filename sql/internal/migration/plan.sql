@@ -42,7 +42,8 @@ RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT format('new rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch. '
-                  'Change these clients before: those that read IDs with lastval() or currval() (PDO, Doctrine, EclipseLink), those that take a default with "nextval" in it for a sequence''s (Rails: set DEFAULT snowflake_id() afterwards), and schema tools that would restore the column (TypeORM, drizzle-kit). See docs/clients.md',
+                  'lastval() and currval(), which PDO, DBD::Pg, Doctrine and EclipseLink call, do not return new IDs; Rails needs DEFAULT snowflake_id(); '
+                  'TypeORM, drizzle-kit and Doctrine restore the column if its declaration is not changed before: see docs/clients.md',
                   snowflake_internal.migration_first_id())
            -- Other columns continue to use the sequence.
            || coalesce((
