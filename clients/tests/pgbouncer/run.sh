@@ -64,10 +64,10 @@ superuser 'SELECT count(*) || $$ IDs, $$ || count(*) - count(DISTINCT id) || $$ 
 # A setting stays in the connection to the server, for the next client.
 ask single "SET snowflake.max_wait = '7s'"
 expect 7s "$(ask single 'SHOW snowflake.max_wait')" 'after SET, another client has snowflake.max_wait'
-superuser "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'app'" >"$work/out"
+superuser "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'app' AND datname = current_database()" >"$work/out"
 ask single "BEGIN; SET LOCAL snowflake.max_wait = '7s'; SELECT snowflake_nextval(); COMMIT" >"$work/out"
 default=$(superuser 'SHOW snowflake.max_wait')
 expect "$default" "$(ask single 'SHOW snowflake.max_wait')" 'after SET LOCAL, another client has snowflake.max_wait'
 superuser "ALTER ROLE app IN DATABASE \"$PGDATABASE\" SET snowflake.max_wait = '3s'"
-superuser "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'app'" >"$work/out"
+superuser "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = 'app' AND datname = current_database()" >"$work/out"
 expect 3s "$(ask single 'SHOW snowflake.max_wait')" 'after ALTER ROLE, every client has snowflake.max_wait'
