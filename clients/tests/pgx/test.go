@@ -117,7 +117,7 @@ func main() {
 
 	// A range of time.
 	var found int
-	must(conn.QueryRow(ctx, "SELECT count(*) FROM bulk_rows WHERE snowflake_between(id, $1, now())",
+	must(conn.QueryRow(ctx, "SELECT count(*) FROM bulk_rows WHERE id >= snowflake_min_id($1)",
 		time.Now().Add(-time.Hour)).Scan(&found))
 	check(found == 2000, "%d of 2000 rows are found by time", found)
 

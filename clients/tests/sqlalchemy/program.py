@@ -52,9 +52,7 @@ def new_tables(engine):
         for row in rows:
             returned(row)
 
-        last_hour = select(Order).where(
-            func.snowflake_between(Order.id, func.now() - timedelta(hours=1), func.now())
-        )
+        last_hour = select(Order).where(Order.id >= func.snowflake_min_id(func.now() - timedelta(hours=1)))
         orders = session.scalars(last_hour).all()
         check([o.note for o in orders] == ["first"], "a range of the key finds the order of the last hour")
         long_ago = func.snowflake_between(Order.id, func.now() - timedelta(hours=2), func.now() - timedelta(hours=1))
