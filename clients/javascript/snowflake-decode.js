@@ -31,16 +31,24 @@ const microseconds = { us: 1n, ms: 1_000n, s: 1_000_000n };
  */
 export function decode(id, layout = "default") {
   if (typeof id === "number" && !Number.isSafeInteger(id)) throw new RangeError(`the number ${id} has lost digits`);
+  // BigInt("") is 0n, and BigInt("0x10") is 16n.
+  if (!/^-?\d+$/.test(["string", "number", "bigint"].includes(typeof id) ? String(id) : "")) {
+    throw new SyntaxError(`"${id}" is not a number`);
+  }
   const text = Object.hasOwn(layouts, layout) ? layouts[layout] : layout;
   const fields = text.split(/\s+/).filter(Boolean).map((word) => word.split(/:(.*)/, 2));
   const words = { tick: "1ms", epoch: "2025-01-01T00:00:00Z", ...Object.fromEntries(fields) };
   const [, count, unit] = /^(\d+)(us|ms|s)$/.exec(words.tick) ?? [];
   const zoned = /T.*(Z|[+-]\d\d:?\d\d)$/.test(words.epoch) || !words.epoch.includes("T");
   const epoch = Date.parse(zoned ? words.epoch : `${words.epoch}Z`);
-  if (fields[0]?.[0] !== "timestamp" || !unit || Number.isNaN(epoch)) throw new SyntaxError(`"${layout}" is not a layout`);
+  const widths = fields.filter(([name]) => name !== "tick" && name !== "epoch");
+  const areFields = widths.every(([name, bits]) => /^(timestamp|node|backend|sequence)$/.test(name) && /^\d+$/.test(bits));
+  if (widths[0]?.[0] !== "timestamp" || !areFields || !unit || Number.isNaN(epoch)) {
+    throw new SyntaxError(`"${layout}" is not a layout`);
+  }
   let left = BigInt(id);
-  const values = { node: 0n, backend: 0n };
-  for (const [name, bits] of fields.filter(([name]) => name !== "tick" && name !== "epoch").reverse()) {
+  const values = { node: 0n, backend: 0n, sequence: 0n };
+  for (const [name, bits] of widths.reverse()) {
     values[name] = left & ((1n << BigInt(bits)) - 1n);
     left >>= BigInt(bits);
   }

@@ -21,6 +21,7 @@ LAYOUTS = {
     "game": "timestamp:31 node:20 sequence:12 tick:1s epoch:2025-01-01T00:00:00Z",
     "js53": "timestamp:38 node:5 sequence:10 tick:10ms epoch:2025-01-01T00:00:00Z",
 }
+_FIELDS = {"timestamp", "node", "backend", "sequence"}
 _UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000}
 
 
@@ -41,13 +42,14 @@ def decode(id: int | str, layout: str = "default") -> Decoded:
 
     Raises ValueError if the layout cannot be read, or if the ID is negative or has bits above the layout's fields.
     """
-    words = dict(word.split(":", 1) for word in LAYOUTS.get(layout, layout).split())
+    words = dict(word.partition(":")[::2] for word in LAYOUTS.get(layout, layout).split())
     tick, epoch = words.pop("tick", "1ms"), words.pop("epoch", "2025-01-01T00:00:00Z")
     unit = tick.lstrip("0123456789")
-    if next(iter(words), None) != "timestamp" or unit not in _UNITS:
+    are_fields = all(name in _FIELDS and bits.isdecimal() for name, bits in words.items())
+    if next(iter(words), None) != "timestamp" or not are_fields or unit not in _UNITS or unit == tick:
         raise ValueError(f"{layout!r} is not a layout")
     left = int(id)
-    values = {"node": 0, "backend": 0}
+    values = {"node": 0, "backend": 0, "sequence": 0}
     for name, bits in reversed(words.items()):
         values[name] = left & ((1 << int(bits)) - 1)
         left >>= int(bits)

@@ -16,6 +16,16 @@ test("epochs with and without an offset are read as UTC", () => {
   }
 });
 
+test("what is no number is refused", () => {
+  for (const id of ["", " ", "0x10", "1n", false, [], {}, null, undefined]) assert.throws(() => decode(id), SyntaxError);
+});
+
+test("what is no layout is refused", () => {
+  for (const layout of ["", "timestamp:41 nod:6 sequence:12", "timestamp sequence:12", "sequence:12 timestamp:41", "timestamp:41 tick:1h"]) {
+    assert.throws(() => decode("1", layout), SyntaxError);
+  }
+});
+
 test("what is no ID is refused", () => {
   assert.throws(() => decode(249431905924104193), RangeError);
   assert.throws(() => decode("-1"), RangeError);

@@ -2,7 +2,7 @@
 import "reflect-metadata";
 import { DataSource, MoreThanOrEqual, Raw } from "typeorm";
 import { BulkRow, MigratedTicket, Order, OrderLine, Ticket, TrappedBigint, TrappedInteger } from "./entities.js";
-import { check, database, notes, returned, version } from "../report.js";
+import { check, database, notes, refusal, returned, version } from "../report.js";
 
 version("TypeORM", "typeorm");
 const connect = (entities) =>
@@ -52,6 +52,8 @@ const [{ column_default }] = await before.query(
 );
 check(!String(column_default).includes("snowflake"), `an unchanged bigint entity: the default becomes ${column_default}`);
 check((await ids("trapped_bigints")) === wereBigints, "and the rows keep their IDs");
+const withoutDefault = await refusal(trapped.getRepository(TrappedBigint).save({ note: "without a default" }));
+check(withoutDefault?.includes("null value in column"), `and an insert fails: ${withoutDefault}`);
 
 const after = await connect([MigratedTicket]);
 const rest = (await changes(after)).filter((query) => query.includes("tickets"));
