@@ -38,11 +38,14 @@ export function decode(id, layout = "default") {
   const text = Object.hasOwn(layouts, layout) ? layouts[layout] : layout;
   const fields = text.split(/\s+/).filter(Boolean).map((word) => word.split(/:(.*)/, 2));
   const words = { tick: "1ms", epoch: "2025-01-01T00:00:00Z", ...Object.fromEntries(fields) };
-  const [, count, unit] = /^(\d+)(us|ms|s)$/.exec(words.tick) ?? [];
+  const [, count, unit] = /^([1-9]\d*)(us|ms|s)$/.exec(words.tick) ?? [];
   const zoned = /T.*(Z|[+-]\d\d:?\d\d)$/.test(words.epoch) || !words.epoch.includes("T");
   const epoch = Date.parse(zoned ? words.epoch : `${words.epoch}Z`);
   const widths = fields.filter(([name]) => name !== "tick" && name !== "epoch");
-  const areFields = widths.every(([name, bits]) => /^(timestamp|node|backend|sequence)$/.test(name) && /^\d+$/.test(bits));
+  const areFields =
+    widths.every(([name, bits]) => /^(timestamp|node|backend|sequence)$/.test(name) && /^[1-9]\d?$/.test(bits)) &&
+    new Set(fields.map(([name]) => name)).size === fields.length &&
+    widths.reduce((sum, [, bits]) => sum + Number(bits), 0) < 64;
   if (widths[0]?.[0] !== "timestamp" || !areFields || !unit || Number.isNaN(epoch)) {
     throw new SyntaxError(`"${layout}" is not a layout`);
   }

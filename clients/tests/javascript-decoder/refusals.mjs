@@ -21,7 +21,8 @@ test("what is no number is refused", () => {
 });
 
 test("what is no layout is refused", () => {
-  for (const layout of ["", "timestamp:41 nod:6 sequence:12", "timestamp sequence:12", "sequence:12 timestamp:41", "timestamp:41 tick:1h"]) {
+  for (const layout of ["", "timestamp:41 nod:6 sequence:12", "timestamp sequence:12", "sequence:12 timestamp:41", "timestamp:41 tick:1h",
+    "timestamp:41 timestamp:41", "timestamp:41 node:10 node:2", "timestamp:64", "timestamp:41 tick:0ms"]) {
     assert.throws(() => decode("1", layout), SyntaxError);
   }
 });

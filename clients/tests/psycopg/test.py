@@ -1,5 +1,6 @@
 """psycopg 3, as the section on it in docs/clients.md says."""
 
+import io
 import json
 from datetime import datetime, timedelta, timezone
 
@@ -82,5 +83,14 @@ lines = pandas.DataFrame({"order_id": [id | 1]})
 outer = orders.merge(lines, how="left", left_on="id", right_on="order_id")
 check(str(outer["order_id"].dtype) == "float64", f"an outer join of pandas makes the IDs {outer['order_id'].dtype}")
 check(int(outer["order_id"][0]) != id | 1, f"and {id | 1} becomes {int(outer['order_id'][0])}")
+rows = [{"id": id | 1}, {"id": None}]
+too_late = pandas.DataFrame(rows).astype("Int64")
+lost = too_late["id"][0]
+check(lost != id | 1, f"a column with NULL: {id | 1} becomes {lost}, also with astype() afterwards")
+in_time = pandas.DataFrame(rows, dtype="Int64")
+check(in_time["id"][0] == id | 1, f"with the type given at once it stays {in_time['id'][0]}")
+for text in [f"id\n{id | 1}\n\n", f"id\n{id | 1}\nNULL\n"]:
+    table = pandas.read_csv(io.StringIO(text), dtype={"id": "Int64"})
+    check(table["id"][0] == id | 1, f"read_csv() with Int64 keeps {table['id'][0]}")
 outer = orders.astype("Int64").merge(lines.astype("Int64"), how="left", left_on="id", right_on="order_id")
 check(outer["order_id"][0] == id | 1, f"with Int64 it stays {outer['order_id'][0]}")

@@ -1,5 +1,7 @@
 """Reads when and where an ID of the PostgreSQL extension snowflake was generated, without the database."""
 
+import operator
+import re
 from datetime import datetime, timedelta, timezone
 from typing import NamedTuple
 
@@ -40,22 +42,36 @@ def decode(id: int | str, layout: str = "default") -> Decoded:
     The layout is the name of a preset, or the text that ``SELECT layout FROM snowflake_status`` returns.
     The time is the beginning of a tick, in UTC, to the microsecond.
 
-    Raises ValueError if the layout cannot be read, or if the ID is negative or has bits above the layout's fields.
+    Raises ValueError if the layout or the text of the ID cannot be read, if the ID is negative or has bits above the
+    layout's fields, or if its time is later than a datetime can hold. Raises TypeError if the ID is a float, which
+    cannot hold all digits.
     """
-    words = dict(word.partition(":")[::2] for word in LAYOUTS.get(layout, layout).split())
-    tick, epoch = words.pop("tick", "1ms"), words.pop("epoch", "2025-01-01T00:00:00Z")
-    unit = tick.lstrip("0123456789")
-    are_fields = all(name in _FIELDS and bits.isdecimal() for name, bits in words.items())
-    if next(iter(words), None) != "timestamp" or not are_fields or unit not in _UNITS or unit == tick:
+    words = [word.partition(":")[::2] for word in LAYOUTS.get(layout, layout).split()]
+    settings = {"tick": "1ms", "epoch": "2025-01-01T00:00:00Z", **dict(words)}
+    fields = [(name, int(bits)) for name, bits in words if name in _FIELDS and re.fullmatch("[1-9][0-9]?", bits)]
+    tick = re.fullmatch("([1-9][0-9]*)(us|ms|s)", settings["tick"])
+    is_layout = (
+        tick
+        and fields
+        and fields[0][0] == "timestamp"
+        and len(dict(words)) == len(words) == len(fields) + sum(name in ("tick", "epoch") for name, _ in words)
+        and sum(bits for _, bits in fields) < 64
+    )
+    if not is_layout:
         raise ValueError(f"{layout!r} is not a layout")
-    left = int(id)
+    if isinstance(id, str) and not re.fullmatch("-?[0-9]+", id):
+        raise ValueError(f"{id!r} is not a number")
+    left = int(id) if isinstance(id, str) else operator.index(id)
     values = {"node": 0, "backend": 0, "sequence": 0}
-    for name, bits in reversed(words.items()):
-        values[name] = left & ((1 << int(bits)) - 1)
-        left >>= int(bits)
+    for name, bits in reversed(fields):
+        values[name] = left & ((1 << bits) - 1)
+        left >>= bits
     if left != 0:
         raise ValueError(f"{id} is not an ID of the layout {layout!r}")
-    start = datetime.fromisoformat(epoch)
+    start = datetime.fromisoformat(settings["epoch"])
     start = start.replace(tzinfo=timezone.utc) if start.tzinfo is None else start.astimezone(timezone.utc)
-    passed = timedelta(microseconds=values["timestamp"] * int(tick.removesuffix(unit)) * _UNITS[unit])
-    return Decoded(start + passed, values["node"], values["backend"], values["sequence"])
+    try:
+        created_at = start + timedelta(microseconds=values["timestamp"] * int(tick[1]) * _UNITS[tick[2]])
+    except OverflowError:
+        raise ValueError(f"the time of {id} is later than a datetime can hold") from None
+    return Decoded(created_at, values["node"], values["backend"], values["sequence"])
