@@ -42,8 +42,8 @@ unpack_into() {
         file=$(compgen -G "$debs/${package}_*.deb" | tail -n 1)
         rm -rf "${debs:?}/$package"
         dpkg-deb -x "$file" "$debs/$package"
-        [ ! -d "$debs/$package/usr/lib/postgresql/$version/lib" ] || cp -R "$debs/$package/usr/lib/postgresql/$version/lib/." "$("$1" --pkglibdir)/"
-        [ ! -d "$debs/$package/usr/share/postgresql/$version" ] || cp -R "$debs/$package/usr/share/postgresql/$version/." "$("$1" --sharedir)/"
+        [ ! -d "$debs/$package/usr/lib/postgresql/$version/lib" ] || cp -R --remove-destination "$debs/$package/usr/lib/postgresql/$version/lib/." "$("$1" --pkglibdir)/"
+        [ ! -d "$debs/$package/usr/share/postgresql/$version" ] || cp -R --remove-destination "$debs/$package/usr/share/postgresql/$version/." "$("$1" --sharedir)/"
     done
 }
 

@@ -20,10 +20,13 @@ node_env() {
 # the packages; so none are installed into the checkout.
 in_node_env() {
     node_env
-    local copy=$NODE_ENVIRONMENT/tests/${PWD##*/}
+    # Of this run alone: its server's port tells runs apart.
+    local copy=$NODE_ENVIRONMENT/runs/$PGPORT-${PWD##*/} status=0
     rm -rf "$copy"
-    mkdir -p "$copy"
-    cp -R . "$copy/"
-    cp ../node/report.js "$NODE_ENVIRONMENT/tests/"
-    (cd "$copy" && "$@")
+    mkdir -p "$copy/test"
+    cp -R . "$copy/test/"
+    cp ../node/report.js "$copy/"
+    (cd "$copy/test" && "$@") || status=$?
+    rm -rf "$copy"
+    return "$status"
 }

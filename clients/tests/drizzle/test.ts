@@ -15,7 +15,7 @@ const db = drizzle(client);
 
 /** What drizzle-kit push prints. */
 function push(schema: string, config = "drizzle.config.ts") {
-  const { stdout, stderr } = spawnSync("../../node_modules/.bin/drizzle-kit", ["push", "--force", "--verbose", `--config=${config}`], {
+  const { stdout, stderr } = spawnSync("../../../node_modules/.bin/drizzle-kit", ["push", "--force", "--verbose", `--config=${config}`], {
     env: { ...process.env, SCHEMA: schema, DATABASE_URL: url, NO_COLOR: "1" },
     encoding: "utf8",
     timeout: 100_000,

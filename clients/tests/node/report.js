@@ -15,7 +15,7 @@ export const notes = Array.from({ length: 2000 }, (_, number) => `row ${number}`
 
 /** The version of an installed package. */
 export function version(title, name) {
-  const { version } = JSON.parse(readFileSync(new URL(`../node_modules/${name}/package.json`, import.meta.url)));
+  const { version } = JSON.parse(readFileSync(new URL(`../../node_modules/${name}/package.json`, import.meta.url)));
   writeFileSync(`${out}/version`, `${title} ${version}\n`);
 }
 
