@@ -1,5 +1,8 @@
 # Partitions of a day each, which pg_partman makes.
 # shellcheck shell=bash
+
+# The days are counted from today.
+[ "$(date -u +%H%M)" != 2359 ] || sleep 61
 superuser 'CREATE SCHEMA partman' 'CREATE EXTENSION pg_partman SCHEMA partman' "SET TimeZone = 'Asia/Kolkata'" "$(cat create.sql)"
 printf 'pg_partman %s\n' "$(superuser "SELECT extversion FROM pg_extension WHERE extname = 'pg_partman'")" >"$OUT/version"
 
