@@ -85,6 +85,7 @@ impl Ours {
                 }
                 Answer::Wait { .. } => std::hint::spin_loop(),
                 Answer::Reserve { tick } => unreachable!("{tick} is within the layout"),
+                Answer::Closed => unreachable!("no slot is closed"),
             }
         }
     }

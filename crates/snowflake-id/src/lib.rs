@@ -6,6 +6,8 @@
 //! - [`Slot`]: one atomic word that issues sequence numbers, each once, to any number of threads or processes.
 //! - [`SlotWalk`]: which slot issues a session's next ID: its own, or in bulk the one that all sessions share.
 //! - [`Identity`]: a layout with the node number filled in; turns what a slot issued into IDs.
+//! - [`node_conflict`]: whether an ID was issued by a second server with the same node number.
+//! - [`node_source`]: the node number in a host name, an environment variable or an address.
 //! - [`SlewedClock`]: what time it is after the wall clock was set back.
 //! - [`Encoding`]: an ID as text of fixed width that sorts as the IDs do, and back.
 //!
@@ -31,6 +33,7 @@
 //!     Answer::Issued(run) => identity.id(0, run.tick, run.first),
 //!     Answer::Wait { until } => panic!("call again at {}", layout.time_of(until)),
 //!     Answer::Reserve { tick } => panic!("reserve {} first", layout.time_of(tick)),
+//!     Answer::Closed => panic!("nothing is issued any more"),
 //! };
 //!
 //! let parts = layout.decode(id)?;
@@ -57,6 +60,8 @@ mod bounds;
 mod id;
 mod identity;
 mod layout;
+pub mod node_conflict;
+pub mod node_source;
 mod slewed_clock;
 mod slot;
 mod slot_walk;
@@ -71,7 +76,7 @@ pub use layout::{
     TimeError, presets,
 };
 pub use slewed_clock::{Limits, Now, SlewedClock};
-pub use slot::{Allowance, Answer, Run, Slot};
+pub use slot::{Allowance, Answer, Gap, Run, Slot};
 pub use slot_walk::{Position, SlotWalk};
 pub use text::{Encoding, IdText, TextError, UnknownEncoding};
 pub use time::{BootTime, ClockOffset, Tick, Time, WallTime};

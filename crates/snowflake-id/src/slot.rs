@@ -33,7 +33,8 @@ pub struct Slot {
     /// | tick = limit, sequence used up | the same | `Wait` |
     /// | now ≤ tick, sequence used up, call that stays `within` the tick | the same | `Wait` for the next tick |
     /// | any whose next tick is not reserved | the same | `Reserve` |
-    /// | any, `raise_to(t)` | max of it and (t - 1, sequence used up) | |
+    /// | closed | the same | `Closed` |
+    /// | any, `raise_to(t)` | max of it and (t - 1, sequence used up), as closed as before | |
     ///
     /// `start` continues from the last sequence number within the lowest sixteenth of the range. If it were always 0,
     /// IDs issued at a low rate would all end in the same bits, and `id % n` would not spread them. It is 0 if the
@@ -41,6 +42,10 @@ pub struct Slot {
     ///
     /// In the rows without `tick < now`, the word after is `word + 1`: if the sequence is used up, that carries into
     /// the tick and leaves a sequence of 0. So the word only ever grows, whatever `now` does.
+    ///
+    /// The top bit is set while the slot is closed. No layout uses it, because its fields take 63 bits. So one atomic
+    /// operation ends the issuing in all processes, and the way to an ID compares nothing more than before: a closed
+    /// word has no valid one after it.
     ///
     /// # Memory ordering
     ///
@@ -92,7 +97,24 @@ pub enum Answer {
         /// The tick that the slot would have used.
         tick: Tick,
     },
+    /// The slot is closed. Nothing has changed.
+    Closed,
 }
+
+/// Words that a slot has skipped: it has not issued them, and never will.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// The first of them.
+    pub first: u64,
+    /// The last of them.
+    pub last: u64,
+}
+
+/// The bit of a closed slot's word.
+const CLOSED: u64 = 1 << 63;
+
+/// The greatest word of a slot that is not closed.
+const LAST: u64 = CLOSED - 1;
 
 impl Slot {
     /// A slot that was never used: the same as all bytes zero.
@@ -170,10 +192,11 @@ impl Slot {
 
         let mut state = self.state.load(Relaxed);
         loop {
-            // The last word has none. No layout comes near it: its fields take 63 bits.
-            let Some(following) = state.checked_add(1) else {
-                return refusal((u64::MAX >> sequence_bits) + 1, allowance);
-            };
+            let following = state.wrapping_add(1);
+            // The last word has none, and neither has one of a closed slot.
+            if following as i64 <= 0 {
+                return without_following(state, sequence_bits, allowance);
+            }
             let mut first = following;
             let mut tick = following >> sequence_bits;
             if tick < now {
@@ -181,8 +204,8 @@ impl Slot {
                 // swap waits for all of this, and an ID takes a quarter more time (bench/benches/one_id).
                 cold_path();
                 let start = now << sequence_bits;
-                if start >> sequence_bits != now {
-                    return refusal(now, allowance); // the shift has lost bits
+                if (start as i64) >> sequence_bits != now as i64 {
+                    return refusal(now, allowance); // the shift has lost bits, or reached the top one
                 }
                 tick = now;
                 first = start | following & start_mask;
@@ -215,16 +238,64 @@ impl Slot {
 
     /// From now on every sequence number of this slot belongs to `tick` or a later one. The slot is never lowered.
     pub fn raise_to(&self, sequence_bits: u32, tick: Tick) {
-        let tick = tick.get().min(u64::MAX >> sequence_bits);
+        let tick = tick.get().min(LAST >> sequence_bits);
         // The word before the tick's first one. There is none before tick 0.
-        let before = (tick << sequence_bits).saturating_sub(1);
-        self.state.fetch_max(before, Relaxed);
+        self.raise(|_| (tick << sequence_bits).saturating_sub(1));
+    }
+
+    /// Skips words from where the slot is, or from the beginning of `now` if that is later: it never issues them. `None`
+    /// if that would pass `end`.
+    pub fn skip(&self, sequence_bits: u32, now: Tick, count: u64, end: Tick) -> Option<Gap> {
+        let target = |state: u64| {
+            let start = state.max((now.get() << sequence_bits).saturating_sub(1));
+            let last = start.checked_add(count)?;
+            (last >> sequence_bits < end.get()).then_some(last)
+        };
+        let before = self.raise(|state| target(state).unwrap_or(0));
+        let gap = Gap {
+            first: before + 1,
+            last: target(before)?,
+        };
+        Some(gap)
+    }
+
+    /// Raises the word to a target, which may depend on it, and leaves it closed if it is. Returns the word before,
+    /// as of an open slot.
+    fn raise(&self, target: impl Fn(u64) -> u64) -> u64 {
+        let mut state = self.state.load(Relaxed);
+        loop {
+            let open = state & LAST;
+            let raised = open.max(target(open)) | state & CLOSED;
+            match self
+                .state
+                .compare_exchange_weak(state, raised, Relaxed, Relaxed)
+            {
+                Ok(_) => return open,
+                Err(current) => state = current,
+            }
+        }
+    }
+
+    /// Ends the issuing in all processes: once this returns, nothing is issued until [`Slot::open`].
+    pub fn close(&self) {
+        self.state.fetch_or(CLOSED, Relaxed);
+    }
+
+    /// Continues where [`Slot::close`] has ended the issuing, or above what the slot was raised to since.
+    pub fn open(&self) {
+        self.state.fetch_and(LAST, Relaxed);
+    }
+
+    /// Whether the slot has issued this word, or an earlier state of it may have: whether the word is not above the
+    /// last one.
+    pub(crate) fn has_passed(&self, word: u64) -> bool {
+        word <= self.state.load(Relaxed) & LAST
     }
 
     /// The last tick and sequence number that were issued, or what [`Slot::raise_to`] left; (0, 0) if the slot was
     /// never used.
     pub fn last(&self, sequence_bits: u32) -> (Tick, u32) {
-        let state = self.state.load(Relaxed);
+        let state = self.state.load(Relaxed) & LAST;
         (
             Tick::new(state >> sequence_bits),
             (state & max_sequence(sequence_bits)) as u32,
@@ -242,6 +313,17 @@ impl Default for Slot {
 fn max_sequence(sequence_bits: u32) -> u64 {
     debug_assert!((1..=31).contains(&sequence_bits));
     (1 << sequence_bits) - 1
+}
+
+/// What is answered for a word without a valid one after it.
+#[cold]
+fn without_following(state: u64, sequence_bits: u32, allowance: Allowance) -> Answer {
+    if state & CLOSED != 0 {
+        Answer::Closed
+    } else {
+        // No layout comes near the last word.
+        refusal((LAST >> sequence_bits) + 1, allowance)
+    }
 }
 
 /// Why `tick` can't be used. Waiting comes first: there is no use in reserving time that may not be used yet.
@@ -365,7 +447,7 @@ mod tests {
                     );
                     assert!(matches!(next(until.get()), Answer::Issued(_)), "{context}");
                 }
-                Answer::Reserve { .. } => unreachable!(),
+                Answer::Reserve { .. } | Answer::Closed => unreachable!(),
             }
         }
     }
@@ -471,8 +553,8 @@ mod tests {
 
     /// Arguments that no layout leads to: the word still never goes down, and nothing is issued twice.
     #[test]
-    fn nothing_repeats_at_the_ends_of_64_bits() {
-        let end = u64::MAX >> BITS;
+    fn nothing_repeats_at_the_ends_of_63_bits() {
+        let end = LAST >> BITS;
         let at = |now| Allowance {
             now: Tick::new(now),
             max_borrow: u64::MAX,
@@ -483,7 +565,7 @@ mod tests {
         assert_eq!(slot.last(BITS), (Tick::new(end - 1), 255));
         assert_eq!(run(&slot, at(0), 255), issued(end, 0, 255));
         assert_eq!(slot.next(BITS, at(0)), issued(end, 255, 1));
-        for now in [0, end, end + 1, u64::MAX - 1, u64::MAX] {
+        for now in [0, end, end + 1, u64::MAX >> BITS, u64::MAX - 1, u64::MAX] {
             assert!(!matches!(slot.next(BITS, at(now)), Answer::Issued(_)));
             assert_eq!(slot.last(BITS), (Tick::new(end), 255));
         }
@@ -491,6 +573,51 @@ mod tests {
         let slot = slot_at(100, 0);
         assert!(!matches!(slot.next(BITS, at(end + 1)), Answer::Issued(_)));
         assert_eq!(slot.last(BITS), (Tick::new(100), 0));
+    }
+
+    #[test]
+    fn a_closed_slot_issues_nothing_and_continues_above_what_it_was_raised_to() {
+        let slot = Slot::new();
+        assert_eq!(slot.next(BITS, allowance(100, 9)), issued(100, 1, 1));
+        slot.close();
+        slot.close();
+        for now in [0, 100, 101, 1 << 30] {
+            assert_eq!(slot.next(BITS, allowance(now, 9)), Answer::Closed);
+            assert_eq!(slot.next(BITS, allowance(now, u64::MAX)), Answer::Closed);
+            assert_eq!(slot.last(BITS), (Tick::new(100), 1));
+        }
+        slot.open();
+        slot.open();
+        assert_eq!(slot.next(BITS, allowance(100, 9)), issued(100, 2, 1));
+        slot.close();
+        slot.raise_to(BITS, Tick::new(103));
+        assert_eq!(slot.next(BITS, allowance(103, 9)), Answer::Closed);
+        slot.open();
+        assert_eq!(slot.next(BITS, allowance(100, 9)), issued(103, 0, 1));
+    }
+
+    #[test]
+    fn words_that_were_skipped_are_not_issued() {
+        let word = |tick: u64, sequence: u64| tick << BITS | sequence;
+        let end = Tick::new(1 << 40);
+        let slot = Slot::new();
+        assert_eq!(slot.next(BITS, allowance(100, 9)), issued(100, 1, 1));
+        // Within the tick, then beyond it, then from a clock that is ahead.
+        let gap = slot.skip(BITS, Tick::new(100), 10, end);
+        let (first, last) = (word(100, 2), word(100, 11));
+        assert_eq!(gap, Some(Gap { first, last }));
+        assert_eq!(slot.next(BITS, allowance(100, 9)), issued(100, 12, 1));
+        let gap = slot.skip(BITS, Tick::new(99), 512, end);
+        let (first, last) = (word(100, 13), word(102, 12));
+        assert_eq!(gap, Some(Gap { first, last }));
+        assert_eq!(slot.next(BITS, allowance(100, 9)), issued(102, 13, 1));
+        let gap = slot.skip(BITS, Tick::new(200), 256, end);
+        let (first, last) = (word(102, 14), word(200, 255));
+        assert_eq!(gap, Some(Gap { first, last }));
+        assert_eq!(slot.next(BITS, allowance(200, 9)), issued(201, 0, 1));
+        assert_eq!(slot.skip(BITS, Tick::new(201), 256, Tick::new(202)), None);
+        assert_eq!(slot.next(BITS, allowance(200, 9)), issued(201, 1, 1));
+        assert!(slot.has_passed(word(201, 1)) && !slot.has_passed(word(201, 2)));
     }
 
     #[test]

@@ -207,7 +207,7 @@ impl<'a> SlotWalk<'a> {
                 answer,
             ),
             // A slot that issued nothing may be behind the session's last ID: the session must not continue there.
-            Answer::Wait { .. } | Answer::Reserve { .. } => (position, answer),
+            Answer::Wait { .. } | Answer::Reserve { .. } | Answer::Closed => (position, answer),
         }
     }
 
@@ -409,7 +409,7 @@ mod tests {
             match answer {
                 Answer::Issued(run) => Some((position.slot, run.tick.get())),
                 Answer::Wait { .. } => None,
-                Answer::Reserve { .. } => unreachable!(),
+                Answer::Reserve { .. } | Answer::Closed => unreachable!(),
             }
         }
 

@@ -62,6 +62,7 @@ fn call(slot: &Slot, calls: Calls) -> Vec<u64> {
                 words.extend((0..count).map(|n| tick << BITS | u64::from(first + n)));
             }
             Answer::Wait { until } => assert!(until.get() > now),
+            Answer::Closed => panic!("no slot is closed"),
             Answer::Reserve { tick } => assert!(tick.get() >= 9 && tick.get() <= now + 2),
         }
     }
@@ -370,4 +371,57 @@ fn without_the_swap_loom_finds_duplicates() {
     let (executions, duplicates) = (counts.0.load(Relaxed), counts.1.load(Relaxed));
     println!("load and store: {executions} interleavings, {duplicates} with a duplicate");
     assert!(duplicates > 0);
+}
+
+/// Once a slot was closed, nothing is issued, whatever callers were doing; opened, it continues where it was.
+#[test]
+fn nothing_is_issued_between_close_and_open() {
+    let mut model = loom::model::Builder::new();
+    model.preemption_bound = Some(4);
+    model.check(|| {
+        let slot = loom::sync::Arc::new(Slot::new());
+        let callers: Vec<_> = [(1, 1), (2, 3)]
+            .into_iter()
+            .map(|(now, count)| {
+                let slot = loom::sync::Arc::clone(&slot);
+                thread::spawn(move || {
+                    let count = NonZeroU32::new(count).unwrap();
+                    slot.raise_to(BITS, Tick::new(now));
+                    match slot.next_run(BITS, allowance(now), count) {
+                        Answer::Issued(run) => {
+                            run.tick.get() << BITS | u64::from(run.first + run.count - 1)
+                        }
+                        Answer::Closed => 0,
+                        other => panic!("{other:?}"),
+                    }
+                })
+            })
+            .collect();
+        slot.close();
+        let word = |slot: &Slot| {
+            let (tick, sequence) = slot.last(BITS);
+            tick.get() << BITS | u64::from(sequence)
+        };
+        let closed_at = word(&slot);
+        assert_eq!(slot.next(BITS, allowance(3)), Answer::Closed);
+        let last = callers
+            .into_iter()
+            .map(|caller| caller.join().unwrap())
+            .max()
+            .unwrap();
+        assert!(last <= closed_at, "{last} was issued after {closed_at}");
+        assert_eq!(slot.next(BITS, allowance(3)), Answer::Closed);
+        let raised_to = word(&slot);
+        assert!(
+            raised_to >= closed_at && raised_to >= (2 << BITS) - 1,
+            "raised while it was closed"
+        );
+        slot.open();
+        match slot.next(BITS, allowance(3)) {
+            Answer::Issued(run) => {
+                assert!(run.tick.get() << BITS | u64::from(run.first) > raised_to)
+            }
+            other => panic!("{other:?}"),
+        }
+    });
 }

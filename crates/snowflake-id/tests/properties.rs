@@ -601,6 +601,7 @@ proptest! {
                     prop_assert!(!matches!(due, Answer::Wait { .. }), "{:?}", due);
                 }
                 Answer::Reserve { tick } => prop_assert!(tick >= allowance.reserved),
+                Answer::Closed => prop_assert!(false, "no slot is closed"),
             }
         }
     }
@@ -719,6 +720,7 @@ proptest! {
                     prop_assert_eq!(after, before);
                     prop_assert!(tick >= allowance.reserved);
                 }
+                Answer::Closed => prop_assert!(false, "no slot is closed"),
             }
         }
         let issued = all.len();

@@ -40,6 +40,7 @@ fn hammer(next: impl Fn(Allowance, NonZeroU32) -> Answer + Sync) -> Vec<Vec<Snow
                             Answer::Issued(run) => ids.extend(identity.ids(1, run)),
                             Answer::Wait { .. } => std::thread::yield_now(),
                             Answer::Reserve { tick } => panic!("{tick} is within the layout"),
+                            Answer::Closed => panic!("no slot is closed"),
                         }
                     }
                     ids
