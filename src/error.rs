@@ -18,6 +18,16 @@ pub enum Error {
     NotPreloaded,
     /// The layout has node bits, and `snowflake.node_id` is not set.
     NodeNotSet,
+    /// Another server has this node number, and `snowflake.on_node_conflict` has
+    /// stopped this one.
+    NodeConflict(u32),
+    /// The server's file could not be written.
+    ServerFileIo {
+        /// The file's name.
+        name: String,
+        /// The operating system's error.
+        error: std::io::Error,
+    },
     /// An ID was requested on a standby, or before the end of recovery.
     InRecovery,
     /// The sequence `snowflake_internal.mark` does not exist.
@@ -105,6 +115,8 @@ pub enum Error {
     },
     /// COPY's function was called directly.
     OnlyInCopy,
+    /// The trigger function of watched tables was called in another way.
+    WatchIsATrigger,
     /// The trigger function of shadow columns was called directly.
     NotATrigger,
     /// The trigger with this name calls that function and is not a row trigger
@@ -239,6 +251,29 @@ impl Error {
                 "Add \"snowflake.node_id = 0\" to postgresql.conf and restart the server. If \
                  several servers generate IDs, give each one a different number.",
             ),
+            Error::NodeConflict(node) => new(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "this server issues no snowflake IDs because another server has its node number".into(),
+            )
+            .set_detail(format!(
+                "A row with node number {node} came from another server, and snowflake.on_node_conflict is \
+                 \"stop\"."
+            ))
+            .set_hint(
+                "Give one of the servers another node number. If this server keeps its number, a superuser can run \
+                 SELECT snowflake_accept_node_id().",
+            ),
+            Error::ServerFileIo { name, error } => new(
+                ERRCODE_IO_ERROR,
+                format!("could not write file \"{name}\": {error}"),
+            )
+            .set_detail("The node number was not accepted.")
+            .set_hint("Make sure the server can write to its data directory."),
+            Error::WatchIsATrigger => new(
+                ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+                r#"function "snowflake_internal.watch" must be called by an AFTER INSERT trigger for each row"#.into(),
+            )
+            .set_hint("Use CALL snowflake_watch(...)."),
             Error::InRecovery => new(
                 ERRCODE_READ_ONLY_SQL_TRANSACTION,
                 "cannot generate snowflake IDs during recovery".into(),
@@ -659,4 +694,27 @@ pub fn refuse_to_start(message: String, detail: String, hint: String) -> ! {
     .set_hint(hint)
     .report(PgLogLevel::FATAL);
     unreachable!("a FATAL does not return");
+}
+
+/// Writes a line to the server's log, with a detail unless it is empty.
+pub fn log(message: String, detail: String) {
+    let report = ErrorReport::new(
+        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+        message,
+        "snowflake",
+    );
+    let report = if detail.is_empty() {
+        report
+    } else {
+        report.set_detail(detail)
+    };
+    report.report(PgLogLevel::LOG);
+}
+
+/// Writes a warning to the server's log and to the session.
+pub fn warn(message: String, detail: String, hint: &str) {
+    ErrorReport::new(PgSqlErrorCode::ERRCODE_WARNING, message, "snowflake")
+        .set_detail(detail)
+        .set_hint(hint)
+        .report(PgLogLevel::WARNING);
 }

@@ -34,6 +34,10 @@ use std::ffi::CStr;
 
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, check_for_interrupts, direct_function_call, pg_sys};
+use snowflake_id::WallTime;
+
+/// 2000-01-01T00:00:00Z, the epoch of Postgres' times, in microseconds since 1970.
+pub const POSTGRES_EPOCH_MICROS: i64 = 946_684_800_000_000;
 
 pub use call::Call;
 pub use callbacks::{
@@ -43,8 +47,8 @@ pub use callbacks::{
 pub use catalog::{
     Class, column_number, extension_named, extension_of, function_in, has_privilege_on,
     has_rights_of, lock_object, lock_relation, may_become, may_execute, may_read_column,
-    owns_database, owns_extension, relation_in, result_type_of, role_name, schema_named,
-    schema_of_function,
+    may_see_settings, owns_database, owns_extension, relation_in, result_type_of, role_name,
+    schema_named, schema_of_function,
 };
 pub use composite::{Composite, CompositeResult};
 pub use parse::{NameKind, literal, plain_names, quoted};
@@ -116,6 +120,20 @@ pub fn process_id() -> u32 {
 pub fn is_logical_worker() -> bool {
     // SAFETY: reads the state of the process.
     unsafe { pg_sys::IsLogicalWorker() }
+}
+
+/// Whether this session writes rows that come from another server, as logical
+/// replication does. Only privileged roles can set it.
+pub fn is_replica_session() -> bool {
+    // SAFETY: reads a setting.
+    unsafe { pg_sys::SessionReplicationRole == pg_sys::SESSION_REPLICATION_ROLE_REPLICA as i32 }
+}
+
+/// When the postmaster started.
+pub fn started_at() -> WallTime {
+    // SAFETY: set when the postmaster starts, and inherited.
+    let micros = unsafe { pg_sys::PgStartTime };
+    WallTime::from_unix_micros(micros.saturating_add(POSTGRES_EPOCH_MICROS))
 }
 
 /// Whether an extension's script runs.

@@ -86,6 +86,7 @@ extension_sql_file!(
         sql::admin::snowflake_start_after,
         sql::admin::snowflake_accept_clock,
         sql::admin::snowflake_accept_layout,
+        sql::admin::snowflake_accept_node_id,
         sql::admin::snowflake_stat_reset
     ]
 );
@@ -95,6 +96,7 @@ extension_sql_file!(
     requires = [
         "accepted_layout",
         sql::monitor::snowflake_get_database_layout,
+        sql::monitor::snowflake_get_node_status,
         sql::monitor::snowflake_get_status,
         sql::monitor::snowflake_get_stat_slots
     ]
@@ -377,6 +379,20 @@ extension_sql_file!(
     requires = ["migration_revert"]
 );
 extension_sql_file!(
+    "../sql/internal/tables_with_ids.sql",
+    name = "tables_with_ids",
+    requires = ["migration_columns"]
+);
+extension_sql_file!(
+    "../sql/public/watch.sql",
+    name = "watch",
+    requires = [
+        "tables_with_ids",
+        sql::watch::snowflake_has_this_node,
+        sql::watch::snowflake_watch
+    ]
+);
+extension_sql_file!(
     "../sql/public/audit.sql",
     name = "audit",
     requires = [
@@ -390,6 +406,11 @@ extension_sql_file!(
         sql::read::snowflake_node_id,
         sql::read::snowflake_backend_id
     ]
+);
+extension_sql_file!(
+    "../sql/public/audit_tables.sql",
+    name = "audit_tables",
+    requires = ["audit", "tables_with_ids"]
 );
 
 extension_sql_file!(

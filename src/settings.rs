@@ -13,21 +13,39 @@
 #![allow(unsafe_code)] // Postgres' configuration API
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::fmt::Display;
 use std::ptr;
+use std::str::FromStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, pg_guard, pg_sys};
-use snowflake_id::{Identity, Layout, LayoutError};
+use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum, pg_guard, pg_sys};
+use snowflake_id::node_source::{self, NodeSource};
+use snowflake_id::{Identity, Layout};
 
 use crate::encoding::readable;
 use crate::error::{Error, layout_hint, refuse_to_start};
+use crate::node_number;
 
-const LAYOUT_NAME: &str = "snowflake.layout";
-const NODE_ID_NAME: &str = "snowflake.node_id";
+/// What happens when a row with this server's node number comes from another
+/// server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PostgresGucEnum)]
+pub enum OnNodeConflict {
+    /// It is logged.
+    #[name = c"log"]
+    Log,
+    /// It is logged, and no more IDs are issued.
+    #[name = c"stop"]
+    Stop,
+}
 
 static LAYOUT: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c"default"));
 static NODE_ID: GucSetting<i32> = GucSetting::<i32>::new(-1);
+static NODE_ID_SOURCE: GucSetting<Option<CString>> =
+    GucSetting::<Option<CString>>::new(Some(c"setting"));
+static NODE_NETWORK: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
+static ON_NODE_CONFLICT: GucSetting<OnNodeConflict> =
+    GucSetting::<OnNodeConflict>::new(OnNodeConflict::Log);
 static MAX_BORROW: GucSetting<i32> = GucSetting::<i32>::new(1_000);
 static MAX_CLOCK_STEP: GucSetting<i32> = GucSetting::<i32>::new(24 * 60 * 60 * 1_000);
 static MAX_WAIT: GucSetting<i32> = GucSetting::<i32>::new(5_000);
@@ -43,6 +61,7 @@ struct AtStart {
     /// `None` if the layout needs a node number and `snowflake.node_id` is not
     /// set.
     identity: Option<Identity>,
+    node_source: NodeSource,
 }
 
 static AT_START: OnceLock<AtStart> = OnceLock::new();
@@ -71,7 +90,8 @@ fn integers() -> [Integer; 5] {
             name: c"snowflake.node_id",
             about: c"Sets the node number of this server, which its IDs contain.",
             more: c"Servers whose IDs are stored together need different numbers. -1 means \
-                    not set: no IDs are issued. A single server can use 0.",
+                    not set: no IDs are issued. A single server can use 0. With another \
+                    snowflake.node_id_source, this is added to the number that is found.",
             setting: &NODE_ID,
             min: -1,
             max: i32::MAX,
@@ -134,18 +154,14 @@ fn integers() -> [Integer; 5] {
 /// while `shared_preload_libraries` is loaded. Ends the start (FATAL) if a
 /// configured value is invalid.
 pub fn init() {
-    let layout = written(c"snowflake.layout").map_or(Layout::DEFAULT, |text| {
-        let text = text.to_string_lossy();
-        text.parse().unwrap_or_else(|reason: LayoutError| {
-            refuse_to_start(
-                format!("invalid value for parameter \"{LAYOUT_NAME}\": \"{text}\""),
-                reason.to_string(),
-                layout_hint(),
-            )
-        })
+    let layout = configured(c"snowflake.layout", layout_hint).unwrap_or(Layout::DEFAULT);
+    let source = configured(c"snowflake.node_id_source", || {
+        "Use setting, hostname, environment:NAME or address.".into()
     });
+    let network = written(c"snowflake.node_network").unwrap_or_default();
     define_texts();
     define_copy_multi_insert();
+    define_on_node_conflict();
     for integer in integers() {
         let text = written(integer.name);
         integer.define();
@@ -157,8 +173,54 @@ pub fn init() {
     // SAFETY: a static string; called while libraries are preloaded.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"snowflake".as_ptr()) };
 
-    let identity = resolve_identity(layout, NODE_ID.get());
-    AT_START.get_or_init(|| AtStart { layout, identity });
+    let node = node_number::Settings {
+        source: source.unwrap_or(NodeSource::Setting),
+        network: network.to_string_lossy().into_owned(),
+        node_id: NODE_ID.get(),
+    };
+    check_network(&node);
+    // The layout and the number are checked against each other here and not in
+    // check hooks, so that both can be changed together.
+    let identity = node_number::resolve(layout, &node);
+    AT_START.get_or_init(|| AtStart {
+        layout,
+        identity,
+        node_source: node.source,
+    });
+}
+
+/// What is configured for a setting whose value is parsed. Ends the start if it is
+/// not valid.
+fn configured<T: FromStr<Err: Display>>(name: &CStr, hint: impl Fn() -> String) -> Option<T> {
+    let text = written(name)?;
+    let text = text.to_string_lossy();
+    let value = text.parse().unwrap_or_else(|reason: T::Err| {
+        refuse_to_start(
+            format!(
+                "invalid value for parameter \"{}\": \"{text}\"",
+                name.to_string_lossy()
+            ),
+            reason.to_string(),
+            hint(),
+        )
+    });
+    Some(value)
+}
+
+/// Ends the start if the network is none, also where it is not used.
+fn check_network(node: &node_number::Settings) {
+    if !node.network.is_empty()
+        && let Err(reason) = node_source::parse_network(&node.network)
+    {
+        refuse_to_start(
+            format!(
+                "invalid value for parameter \"snowflake.node_network\": \"{}\"",
+                node.network
+            ),
+            reason.to_string(),
+            "Correct the value or remove the line.".into(),
+        );
+    }
 }
 
 impl Integer {
@@ -231,6 +293,34 @@ fn define_texts() {
             None,
         );
     }
+    // SAFETY: the check hooks are guarded.
+    unsafe {
+        GucRegistry::define_string_guc_with_hooks(
+            c"snowflake.node_id_source",
+            c"Sets where the node number of this server comes from.",
+            c"\"setting\" takes snowflake.node_id; \"hostname\" the last digits of the host name \
+              before its first dot; \"environment:NAME\" the value of a variable; \"address\" the \
+              host part of the address in snowflake.node_network.",
+            &NODE_ID_SOURCE,
+            GucContext::Postmaster,
+            GucFlags::empty(),
+            Some(check_node_id_source),
+            None,
+            None,
+        );
+        GucRegistry::define_string_guc_with_hooks(
+            c"snowflake.node_network",
+            c"Sets the network in which each server has one address, in CIDR notation.",
+            c"Used if snowflake.node_id_source is \"address\". The host part of the address is the \
+              node number: 17 of 10.0.3.17 in 10.0.3.0/24.",
+            &NODE_NETWORK,
+            GucContext::Postmaster,
+            GucFlags::empty(),
+            Some(check_node_network),
+            None,
+            None,
+        );
+    }
     #[cfg(feature = "unprotected")]
     GucRegistry::define_string_guc(
         c"snowflake.unprotected",
@@ -267,6 +357,37 @@ fn define_copy_multi_insert() {
     }
 }
 
+fn define_on_node_conflict() {
+    const NAME: &CStr = c"snowflake.on_node_conflict";
+    let text = written(NAME);
+    GucRegistry::define_enum_guc(
+        NAME,
+        c"Sets what happens when a replicated row shows that another server has this node number.",
+        c"\"log\" counts and logs it. \"stop\" also ends the issuing of IDs on this server until a \
+          superuser calls snowflake_accept_node_id(). Rows are checked in tables that \
+          snowflake_watch() was called for.",
+        &ON_NODE_CONFLICT,
+        GucContext::Sighup,
+        GucFlags::empty(),
+    );
+    let is_valid = |text: &CStr| {
+        [c"log", c"stop"]
+            .iter()
+            .any(|name| name.to_bytes().eq_ignore_ascii_case(text.to_bytes()))
+    };
+    if let Some(text) = text.filter(|text| !is_valid(text)) {
+        refuse_to_start(
+            format!(
+                "invalid value for parameter \"{}\": \"{}\"",
+                NAME.to_string_lossy(),
+                text.to_string_lossy()
+            ),
+            "The value must be log or stop.".into(),
+            "Correct the value or remove the line.".into(),
+        );
+    }
+}
+
 /// Refuses a text that is no layout already in ALTER SYSTEM, not only at the next
 /// start. The node number is not checked here.
 #[pg_guard]
@@ -275,14 +396,50 @@ unsafe extern "C-unwind" fn check_layout(
     _extra: *mut *mut c_void,
     _source: pg_sys::GucSource::Type,
 ) -> bool {
+    // SAFETY: as Postgres calls it.
+    unsafe { check(new, |text| text.parse::<Layout>().map(drop)) }
+}
+
+/// The same for a source of node numbers.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_node_id_source(
+    new: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    // SAFETY: as Postgres calls it.
+    unsafe { check(new, |text| text.parse::<NodeSource>().map(drop)) }
+}
+
+/// The same for a network.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_node_network(
+    new: *mut *mut c_char,
+    _extra: *mut *mut c_void,
+    _source: pg_sys::GucSource::Type,
+) -> bool {
+    let parse = |text: &str| match text {
+        "" => Ok(()),
+        text => node_source::parse_network(text).map(drop),
+    };
+    // SAFETY: as Postgres calls it.
+    unsafe { check(new, parse) }
+}
+
+/// Whether a text is accepted; if not, sets the reason as the detail.
+///
+/// # Safety
+/// The argument is that of a check hook of a text.
+unsafe fn check<E: Display>(new: *mut *mut c_char, parse: impl Fn(&str) -> Result<(), E>) -> bool {
     // SAFETY: Postgres passes the new value, nul-terminated, or null for none;
     // the detail is a copy in the context in which Postgres keeps it.
     unsafe {
         if (*new).is_null() {
             return true;
         }
-        let parsed: Result<Layout, _> = CStr::from_ptr(*new).to_string_lossy().parse();
-        let Err(reason) = parsed else { return true };
+        let Err(reason) = parse(&CStr::from_ptr(*new).to_string_lossy()) else {
+            return true;
+        };
         if let Ok(detail) = CString::new(reason.to_string()) {
             pg_sys::GUC_check_errdetail_string =
                 pg_sys::MemoryContextStrdup(pg_sys::ErrorContext, detail.as_ptr());
@@ -353,26 +510,6 @@ unsafe fn all_settings() -> (*mut *mut pg_sys::config_generic, c_int) {
     (unsafe { pg_sys::get_guc_variables(&mut count) }, count)
 }
 
-/// The layout and the node number are checked against each other here and not in
-/// check hooks, so that both can be changed together.
-fn resolve_identity(layout: Layout, node_id: i32) -> Option<Identity> {
-    let node = match u32::try_from(node_id) {
-        Ok(node) if node > layout.max_node() => refuse_to_start(
-            format!("invalid value for parameter \"{NODE_ID_NAME}\": {node}"),
-            format!(
-                "The node number does not fit the layout \"{layout}\", which allows 0 to {}.",
-                layout.max_node()
-            ),
-            format!("Change {NODE_ID_NAME}, or use a layout with more node bits."),
-        ),
-        Ok(node) => node,
-        // Not set: a layout without node bits needs none.
-        Err(_) if layout.node_bits() == 0 => 0,
-        Err(_) => return None,
-    };
-    Identity::new(layout, node).ok()
-}
-
 /// This server's layout; `None` if the library is not preloaded.
 #[inline]
 pub fn layout() -> Option<&'static Layout> {
@@ -383,6 +520,18 @@ pub fn layout() -> Option<&'static Layout> {
 /// or if the layout needs a node number and none is set.
 pub fn identity() -> Option<&'static Identity> {
     AT_START.get()?.identity.as_ref()
+}
+
+/// Where this server's node number comes from; `None` if the library is not
+/// preloaded.
+pub fn node_source() -> Option<&'static NodeSource> {
+    AT_START.get().map(|at_start| &at_start.node_source)
+}
+
+/// What happens when a row with this server's node number comes from another
+/// server.
+pub fn on_node_conflict() -> OnNodeConflict {
+    ON_NODE_CONFLICT.get()
 }
 
 /// The layout that decoding uses if none is named: this server's, or if the

@@ -2,7 +2,7 @@
 //! the marks. The crate `snowflake-shmem` computes where the parts lie in it.
 //!
 //! ```text
-//! Header                start number, slewed clock, floor, what was logged when
+//! Header                start number, slewed clock, floor, what was logged when, conflicts
 //! Entry × 256           up to where time is reserved by which database's mark
 //! Slot × 2^backend      the last ID of each backend number
 //! Counters × 2^backend  what happened in each slot
@@ -13,7 +13,8 @@
 //! its bound changes under its own lock. So a key and its bound are read
 //! together under the table lock in shared mode, and an entry whose lock is
 //! held stays what it is. The order is table, then entry, and entry locks are
-//! only ever tried, never waited for; the floor's lock comes last. So no deadlock
+//! only ever tried, never waited for; the floor's lock comes last, and no other lock is
+//! taken with that of conflicts. So no deadlock
 //! is possible. All are LWLocks, which Postgres releases when an error ends the
 //! transaction that holds them.
 //!
@@ -34,15 +35,17 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use pgrx::{pg_guard, pg_sys};
+use snowflake_id::node_conflict::Gaps;
 use snowflake_id::{SlewedClock, Slot, SnowflakeId, Tick};
 
 use crate::clock;
+use crate::server_file;
 use crate::settings;
 
 const NAME: &CStr = c"snowflake";
 
-/// The table's lock and the floor's.
-const LOCKS: i32 = 2;
+/// The table's lock, the floor's, and the one of conflicts.
+const LOCKS: i32 = 3;
 
 /// The number of databases whose marks are known at a time. More take turns.
 const ENTRIES: usize = 256;
@@ -54,6 +57,7 @@ struct Header {
     slewed_clock: SlewedClock,
     floor: Floor,
     episodes: Episodes,
+    conflicts: Conflicts,
 }
 
 /// What is known of the floor's page ([`crate::generator::floor`]); changed under
@@ -97,6 +101,26 @@ pub struct Episodes {
     pub slewing: AtomicBool,
     /// When a wait was last logged, microseconds since boot.
     pub waiting: AtomicI64,
+    /// When a conflict was last logged, microseconds since boot.
+    pub conflict: AtomicI64,
+}
+
+/// What is known of other servers with this server's node number
+/// ([`crate::generator::node_conflict`]).
+#[derive(Default)]
+pub struct Conflicts {
+    /// Rows that came from another server and have this server's node number.
+    pub count: AtomicU64,
+    /// The highest of their IDs; 0 for none.
+    pub highest: AtomicI64,
+    /// When a slot has last skipped time, microseconds since boot.
+    pub gap_made_at: AtomicI64,
+    /// What slots have skipped; changed under the lock.
+    pub gaps: Gaps,
+    /// Whether no IDs are issued because of them; changed under the lock.
+    stopped: AtomicBool,
+    /// Whether the data directory may be a copy; changed under the lock.
+    copied: AtomicBool,
 }
 
 /// What happened in one slot since the statistics were reset.
@@ -253,6 +277,21 @@ unsafe fn initialize(block: Block) {
             pg_sys::LWLockInitialize(entry.lock.get(), tranche);
         }
     }
+    if let Some(identity) = settings::identity() {
+        let found = server_file::at_start(identity);
+        let shared = Shared(block);
+        shared
+            .conflicts()
+            .copied
+            .store(found.is_copy, Ordering::Release);
+        if let Some(id) = found.conflict {
+            shared
+                .conflicts()
+                .highest
+                .store(id.get(), Ordering::Release);
+            shared.stop();
+        }
+    }
 }
 
 /// Forgets what is known of a dropped object. If the drop is rolled back, the page
@@ -326,7 +365,7 @@ impl Shared {
     }
 
     fn table_lock(self) -> *mut pg_sys::LWLock {
-        // SAFETY: the tranche was requested with two locks; this is the first.
+        // SAFETY: the tranche was requested with three locks; this is the first.
         unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr())).lock }
     }
 
@@ -337,9 +376,45 @@ impl Shared {
 
     /// Keeps other processes from the floor's page until dropped.
     pub fn lock_floor(self) -> LwLock {
-        // SAFETY: the tranche was requested with two locks; this is the second.
+        // SAFETY: the tranche was requested with three locks; this is the second.
         let lock = unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr()).add(1)).lock };
         LwLock::acquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE)
+    }
+
+    /// What is known of other servers with this server's node number.
+    pub fn conflicts(self) -> &'static Conflicts {
+        &self.0.header().conflicts
+    }
+
+    /// Keeps other processes from changing [`Conflicts`] until dropped.
+    pub fn lock_conflicts(self) -> LwLock {
+        // SAFETY: the tranche was requested with three locks; this is the third.
+        let lock = unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr()).add(2)).lock };
+        LwLock::acquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE)
+    }
+
+    /// Whether no IDs are issued because another server has this node number.
+    pub fn is_stopped(self) -> bool {
+        self.conflicts().stopped.load(Ordering::Acquire)
+    }
+
+    /// Whether the data directory may be a copy.
+    pub fn is_copy(self) -> bool {
+        self.conflicts().copied.load(Ordering::Acquire)
+    }
+
+    /// Closes every slot. Once this returns, no process issues an ID.
+    pub fn stop(self) {
+        // First, so that a process that finds its slot closed knows the reason.
+        self.conflicts().stopped.store(true, Ordering::Release);
+        self.slots().iter().for_each(Slot::close);
+    }
+
+    /// Opens every slot. The caller has the lock of conflicts.
+    pub fn resume(self) {
+        self.conflicts().copied.store(false, Ordering::Release);
+        self.conflicts().stopped.store(false, Ordering::Release);
+        self.slots().iter().for_each(Slot::open);
     }
 
     /// The first tick that is not reserved; `None` before a process has read the

@@ -4,8 +4,9 @@ CREATE VIEW snowflake_status AS
     SELECT version, preloaded, layout, node_id, last_id_at, reserved_until,
            pg_catalog.make_interval(secs => clock_behind) AS clock_behind,
            ids, waits, expires_at,
-           snowflake_internal.get_database_layout() AS database_layout
-    FROM snowflake_internal.get_status();
+           snowflake_internal.get_database_layout() AS database_layout,
+           node_id_source, node_conflicts, stopped, copied_from
+    FROM snowflake_internal.get_status(), snowflake_internal.get_node_status();
 COMMENT ON VIEW snowflake_status IS 'How this server issues IDs: one row';
 COMMENT ON COLUMN snowflake_status.version IS 'The version of the library';
 COMMENT ON COLUMN snowflake_status.preloaded IS 'Whether the library is in shared_preload_libraries; if not, IDs can only be decoded';
@@ -17,6 +18,10 @@ COMMENT ON COLUMN snowflake_status.clock_behind IS 'How far the clock is behind 
 COMMENT ON COLUMN snowflake_status.ids IS 'IDs issued since the statistics were reset';
 COMMENT ON COLUMN snowflake_status.waits IS 'Calls that waited for time to catch up';
 COMMENT ON COLUMN snowflake_status.database_layout IS 'Layout that the IDs of this database were generated with; NULL if unknown. If it differs from layout, pass it when you decode old IDs, or accept the new one';
+COMMENT ON COLUMN snowflake_status.node_id_source IS 'Where the node number comes from: setting, hostname, environment:NAME or address';
+COMMENT ON COLUMN snowflake_status.node_conflicts IS 'Replicated rows with the node number of this server that it has not issued, since the statistics were reset; tables are watched by snowflake_watch()';
+COMMENT ON COLUMN snowflake_status.stopped IS 'Whether a node conflict has ended the issuing of IDs on this server (snowflake.on_node_conflict)';
+COMMENT ON COLUMN snowflake_status.copied_from IS 'The server whose data directory this one may be a copy of, with the same node number; NULL if nothing indicates a copy';
 COMMENT ON COLUMN snowflake_status.expires_at IS 'Time at which the layout runs out; NULL if it is past the range of timestamptz';
 
 CREATE VIEW snowflake_stat_slots AS

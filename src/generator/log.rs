@@ -1,13 +1,12 @@
 //! Messages to the server's log: once an episode, not once a call.
 
+use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-use pgrx::pg_sys::panic::ErrorReport;
-use pgrx::prelude::*;
-
-use snowflake_id::{BootTime, SlewedClock, WallTime};
+use snowflake_id::{BootTime, Identity, SlewedClock, SnowflakeId, WallTime};
 
 use crate::clock::{self, Clocks};
+use crate::error::{log, warn};
 use crate::generator::stats;
 use crate::settings;
 use crate::shared::Shared;
@@ -18,16 +17,6 @@ const NOTABLE: i64 = 250_000;
 /// Waits within this of the last one that was logged belong to its episode,
 /// microseconds.
 const EPISODE: i64 = 60_000_000;
-
-fn line(message: String, detail: String) {
-    ErrorReport::new(
-        PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
-        message,
-        "snowflake",
-    )
-    .set_detail(detail)
-    .report(PgLogLevel::LOG);
-}
 
 fn seconds(micros: i64) -> String {
     format!("{}.{:03} s", micros / 1_000_000, micros % 1_000_000 / 1_000)
@@ -59,7 +48,7 @@ pub fn clock(shared: Shared, clocks: Clocks, time: WallTime) {
     let at = Clocks::read();
     let behind = slewed_clock.reached().micros_since(at.wall);
     if begins(behind) && !slewing.swap(true, AcqRel) {
-        line(
+        log(
             format!(
                 "snowflake: the clock is behind by {}; ID timestamps advance at half speed",
                 seconds(behind)
@@ -71,7 +60,7 @@ pub fn clock(shared: Shared, clocks: Clocks, time: WallTime) {
             ),
         );
     } else if ends(behind) && slewing.swap(false, AcqRel) {
-        line(
+        log(
             "snowflake: the clock has caught up".into(),
             format!("The clock shows {}.", clock::time(at.wall)),
         );
@@ -88,7 +77,7 @@ fn clock_step(slewed_clock: &SlewedClock) {
     }
     stats::count_clock_step();
     let way = if step < 0 { "back" } else { "forward" };
-    line(
+    log(
         format!(
             "snowflake: the clock was set {way} by {}",
             seconds(step.abs())
@@ -99,7 +88,7 @@ fn clock_step(slewed_clock: &SlewedClock) {
 
 /// Logs that the server's layout is not the one of the database's IDs.
 pub fn other_layout(remembered: &str, layout: &str) {
-    line(
+    log(
         "snowflake: IDs of this database were generated with another layout".into(),
         format!(
             "They were generated with \"{remembered}\"; snowflake.layout is \"{layout}\". Read old \
@@ -109,24 +98,71 @@ pub fn other_layout(remembered: &str, layout: &str) {
     );
 }
 
+/// Whether nothing was logged within [`EPISODE`]. If so, the caller logs something now.
+fn begins_episode(last: &AtomicI64, now: BootTime) -> bool {
+    let before = last.load(Relaxed);
+    let since = now.micros_since(BootTime::from_micros(before));
+    (before == 0 || since >= EPISODE)
+        && last
+            .compare_exchange(before, now.micros(), AcqRel, Acquire)
+            .is_ok()
+}
+
 /// Logs that a wait of `needed` microseconds starts.
 pub fn waiting(shared: Shared, clocks: Clocks, needed: u64) {
-    let last = &shared.episodes().waiting;
-    let before = last.load(Relaxed);
-    let since = clocks.boot.micros_since(BootTime::from_micros(before));
-    if (before != 0 && since < EPISODE)
-        || last
-            .compare_exchange(before, clocks.boot.micros(), AcqRel, Acquire)
-            .is_err()
-    {
+    if !begins_episode(&shared.episodes().waiting, clocks.boot) {
         return;
     }
-    line(
+    log(
         "snowflake: IDs are requested faster than they can be generated; calls wait".into(),
         format!(
             "This call waits {} ms. IDs have run ahead of the clock by snowflake.max_borrow. A \
              layout with more backend or sequence bits has more IDs.",
             needed.div_ceil(1_000)
         ),
+    );
+}
+
+const SAME_NUMBER: &str = "Give each server a node number of its own: change snowflake.node_id or \
+                           snowflake.node_id_source on one of them and restart it.";
+
+/// Logs, once a minute, that a row with this server's node number came from another
+/// server.
+pub fn node_conflict(
+    shared: Shared,
+    identity: &Identity,
+    id: SnowflakeId,
+    table: &str,
+    count: u64,
+) {
+    if !begins_episode(&shared.episodes().conflict, clock::boot()) {
+        return;
+    }
+    let layout = identity.layout();
+    warn(
+        format!(
+            "snowflake: another server issues IDs with the node number of this server, {}",
+            identity.node()
+        ),
+        format!(
+            "ID {id} of {} came to table \"{table}\" by replication, and this server has not issued it. \
+             There have been {count} such rows. The two servers can issue the same IDs. Another layout on the other \
+             server has the same effect.",
+            layout.time_of(layout.tick_of(id)),
+        ),
+        SAME_NUMBER,
+    );
+}
+
+/// Logs that a conflict has ended the issuing of IDs.
+pub fn stopped(identity: &Identity, id: SnowflakeId) {
+    warn(
+        "snowflake: this server issues no more IDs".into(),
+        format!(
+            "ID {id} shows that another server has node number {} as well, and snowflake.on_node_conflict is \"stop\".",
+            identity.node()
+        ),
+        "Give one of the servers another node number. If this server keeps its number, run SELECT \
+         snowflake_accept_node_id() as a superuser.",
     );
 }

@@ -8,6 +8,7 @@
 //! reserve     what is reserved, and how to reserve more
 //! mark        the reservation in the write-ahead log, for a database
 //! floor       the same for the server
+//! node_conflict   a second server with this one's node number
 //! admin       what superusers set right: the start and the clock
 //! ```
 
@@ -20,6 +21,7 @@ mod log;
 pub mod mark;
 mod next;
 mod next_slow;
+pub mod node_conflict;
 mod reading;
 mod reserve;
 mod session;

@@ -70,7 +70,7 @@ fn next_fast() -> Option<SnowflakeId> {
             FAST_PATH.observe(wall);
             Some(session.identity.id(position.slot(), run.tick, run.first))
         }
-        Answer::Wait { .. } | Answer::Reserve { .. } => None,
+        Answer::Wait { .. } | Answer::Reserve { .. } | Answer::Closed => None,
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::num::NonZeroU32;
 
-use pgrx::pg_sys;
+use pgrx::{check_for_interrupts, pg_sys};
 use snowflake_id::{Allowance, Answer, Tick};
 
 use crate::clock::Clocks;
@@ -27,6 +27,9 @@ pub fn next_slow(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Erro
     let session = session::resolve()?;
     let mut budget = WaitBudget::new();
     loop {
+        if session.shared.is_stopped() {
+            return Err(Error::NodeConflict(session.identity.node()));
+        }
         let mut reservation = Reservation::current(session, function)?;
         let clocks = Clocks::read();
         if !reservation.is_known()
@@ -68,6 +71,10 @@ pub fn next_slow(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Erro
             }
             Answer::Wait { until } => {
                 wait_until(until, session, reading, allowance, &mut budget)?;
+            }
+            // Since the loop began, or about to be opened.
+            Answer::Closed => {
+                check_for_interrupts!();
             }
         }
     }

@@ -65,6 +65,13 @@ pub fn has_rights_of(role: pg_sys::Oid, other: pg_sys::Oid) -> bool {
     unsafe { pg_sys::has_privs_of_role(role, other) }
 }
 
+/// Whether the current user may read all settings, the data directory among them.
+pub fn may_see_settings() -> bool {
+    let reader = pg_sys::Oid::from(pg_sys::ROLE_PG_READ_ALL_SETTINGS);
+    // SAFETY: reads the current user.
+    has_rights_of(unsafe { pg_sys::GetUserId() }, reader)
+}
+
 /// Whether a role that has the rights of another one can become it.
 #[cfg(feature = "pg15")]
 pub fn may_become(_role: pg_sys::Oid, _other: pg_sys::Oid) -> bool {

@@ -146,6 +146,15 @@ impl<'a> Columns<'a> {
         }
     }
 
+    /// The column of this number, counted from 1.
+    pub(super) fn numbered(self, number: i32) -> Option<Column<'a>> {
+        (1..=self.count() as i32).contains(&number).then(|| Column {
+            columns: self,
+            number,
+            type_oid: self.attribute(number as usize - 1).atttypid,
+        })
+    }
+
     /// Whether these are as many columns as the others, of the same types.
     pub(super) fn have_types_of(self, other: Columns<'_>) -> bool {
         self.count() == other.count()

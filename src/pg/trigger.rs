@@ -10,7 +10,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 };
 
 use super::catalog;
-use super::relation::{Columns, Row};
+use super::relation::{Column, Columns, Row};
 
 /// A trigger that fires.
 #[derive(Clone, Copy)]
@@ -61,6 +61,44 @@ impl<'a> Trigger<'a> {
         };
         // SAFETY: a row of the trigger's table, which lives as long as the call.
         Some(unsafe { Row::new(row, self.columns()) })
+    }
+
+    /// The row that was inserted; `None` unless the trigger fires after a row was
+    /// inserted.
+    pub fn inserted_row(self) -> Option<Row<'a>> {
+        let event = self.0.tg_event;
+        let is_after_insert = event & pg_sys::TRIGGER_EVENT_ROW != 0
+            && event & pg_sys::TRIGGER_EVENT_TIMINGMASK == pg_sys::TRIGGER_EVENT_AFTER
+            && event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_INSERT;
+        // SAFETY: a row of the trigger's table, which lives as long as the call.
+        is_after_insert.then(|| unsafe { Row::new(self.0.tg_trigtuple, self.columns()) })
+    }
+
+    /// The columns of the new row that its WHEN condition reads. They follow a
+    /// column that is renamed, and differ between partitions.
+    pub fn columns_of_condition(self) -> Vec<Column<'a>> {
+        // SAFETY: the condition, if any, is a node as text, which Postgres has
+        // written. The set is that of columns of `NEW`, as numbers from 1 on with an
+        // offset that leaves room for system columns.
+        let mut columns = Vec::new();
+        unsafe {
+            let condition = (*self.0.tg_trigger).tgqual;
+            if condition.is_null() {
+                return columns;
+            }
+            let mut set = ptr::null_mut();
+            let node = pg_sys::stringToNode(condition);
+            pg_sys::pull_varattnos(node.cast(), pg_sys::PRS2_NEW_VARNO, &raw mut set);
+            let mut member = -1;
+            loop {
+                member = pg_sys::bms_next_member(set, member);
+                if member < 0 {
+                    return columns;
+                }
+                let number = member + pg_sys::FirstLowInvalidHeapAttributeNumber;
+                columns.extend(self.columns().numbered(number));
+            }
+        }
     }
 
     /// Its arguments, if there are as many as this.

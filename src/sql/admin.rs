@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 use snowflake_id::WallTime;
 
 use crate::error::Error;
-use crate::generator::{self, accepted_layout, stats};
+use crate::generator::{self, accepted_layout, node_conflict, stats};
 use crate::pg::{self, Call};
 use crate::shared;
 use crate::sql::values;
@@ -31,9 +31,19 @@ fn snowflake_accept_layout(call: Call<'_>) {
     accepted_layout::accept(call.function()).unwrap_or_else(|error| error.report());
 }
 
+/// Accepts that this server is the only one with its node number.
+#[pg_extern(volatile, parallel_unsafe)]
+fn snowflake_accept_node_id(call: Call<'_>) {
+    superusers_only("snowflake_accept_node_id");
+    node_conflict::accept(call.function()).unwrap_or_else(|error| error.report());
+}
+
 #[pg_extern(volatile, parallel_safe)]
 fn snowflake_stat_reset() {
     stats::flush();
+    if let Some(shared) = shared::get() {
+        shared.conflicts().count.store(0, Relaxed);
+    }
     for counters in shared::get().iter().flat_map(|shared| shared.counters()) {
         for counter in [
             &counters.ids,

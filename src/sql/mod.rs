@@ -9,3 +9,4 @@ pub mod monitor;
 pub mod read;
 mod text;
 mod values;
+pub mod watch;

@@ -7,7 +7,8 @@ use snowflake_id::{Layout, Slot, SnowflakeId, Tick};
 
 use crate::clock;
 use crate::generator::{accepted_layout, floor, mark, stats};
-use crate::pg::Call;
+use crate::pg::{self, Call};
+use crate::server_file;
 use crate::settings;
 use crate::shared::{self, Counters, MarkKey, Shared};
 use crate::sql::values::timestamptz;
@@ -174,4 +175,45 @@ COMMENT ON FUNCTION snowflake_internal.get_database_layout() IS
 "#)]
 fn snowflake_get_database_layout(call: Call<'_>) -> Option<String> {
     accepted_layout::of_database(call.function())
+}
+
+/// What is known of this server's node number. Where its directory may come from is
+/// for those who may see where the directory is.
+#[allow(clippy::type_complexity)] // the columns of a view
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_internal.get_node_status() RETURNS TABLE (
+    node_id_source text, node_conflicts bigint, conflict_id bigint, stopped boolean, is_copy boolean, copied_from text
+) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.get_node_status() IS
+    'Used by the view snowflake_status: what is known of this server''s node number';
+"#)]
+fn snowflake_get_node_status() -> TableIterator<
+    'static,
+    (
+        name!(node_id_source, Option<String>),
+        name!(node_conflicts, Option<i64>),
+        name!(conflict_id, Option<i64>),
+        name!(stopped, Option<bool>),
+        name!(is_copy, Option<bool>),
+        name!(copied_from, Option<String>),
+    ),
+> {
+    let shared = shared::get();
+    let copied_from = shared.filter(|shared| shared.is_copy()).map(|_| {
+        if pg::may_see_settings() {
+            server_file::copied_from().unwrap_or_default()
+        } else {
+            "<insufficient privilege>".into()
+        }
+    });
+    TableIterator::once((
+        settings::node_source().map(ToString::to_string),
+        shared.map(|shared| shared.conflicts().count.load(Relaxed) as i64),
+        shared
+            .map(|shared| shared.conflicts().highest.load(Relaxed))
+            .filter(|&id| id > 0),
+        shared.map(Shared::is_stopped),
+        shared.map(Shared::is_copy),
+        copied_from,
+    ))
 }

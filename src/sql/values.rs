@@ -6,10 +6,10 @@ use snowflake_id::{Layout, Time};
 
 use crate::encoding::readable;
 use crate::error::Error;
-use crate::pg::{Call, Text};
+use crate::pg::{Call, POSTGRES_EPOCH_MICROS, Text};
 
-/// 2000-01-01T00:00:00Z, Postgres' epoch, in microseconds since 1970.
-const POSTGRES_EPOCH: i128 = 946_684_800_000_000;
+/// Postgres' epoch, in microseconds since 1970.
+const POSTGRES_EPOCH: i128 = POSTGRES_EPOCH_MICROS as i128;
 
 /// A time as a timestamptz; `None` outside of its range, 4713 BC to 294276 AD.
 pub fn timestamptz(time: Time) -> Option<TimestampWithTimeZone> {
@@ -24,7 +24,7 @@ pub fn timestamptz(time: Time) -> Option<TimestampWithTimeZone> {
 /// A timestamptz in microseconds since 1970. The infinities are times that no
 /// clock reaches.
 pub fn unix_micros(at: TimestampWithTimeZone) -> i64 {
-    i64::from(at).saturating_add(POSTGRES_EPOCH as i64)
+    i64::from(at).saturating_add(POSTGRES_EPOCH_MICROS)
 }
 
 /// A timestamptz, two of whose values are no time.

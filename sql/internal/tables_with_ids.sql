@@ -1,0 +1,39 @@
+-- The tables with snowflake IDs, and the columns that have them. A partition is
+-- left out, because its parent stands for it.
+--
+-- Named columns are taken as they are. Otherwise those whose default generates
+-- IDs; of a table that is named, else the bigint column of a primary key with one
+-- column, as in tables that only receive rows.
+CREATE FUNCTION snowflake_internal.tables_with_ids(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
+RETURNS TABLE (table_oid regclass, column_names name[])
+LANGUAGE sql STABLE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT c.oid::regclass, n.column_names
+    FROM pg_class AS c
+    CROSS JOIN LATERAL (
+        SELECT coalesce(
+            array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE a.attname = tables_with_ids.column_name),
+            array_agg(a.attname ORDER BY a.attnum)
+                FILTER (WHERE tables_with_ids.column_name IS NULL AND a.atthasdef
+                          AND snowflake_internal.migration_is_switched(c.oid, a.attname)),
+            array_agg(a.attname ORDER BY a.attnum)
+                FILTER (WHERE tables_with_ids.column_name IS NULL AND tables_with_ids.target IS NOT NULL
+                          AND EXISTS (SELECT FROM pg_index AS i
+                                      WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
+                                        AND i.indkey[0] = a.attnum)))
+        FROM pg_attribute AS a
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid = 'bigint'::regtype) AS n (column_names)
+    WHERE c.relkind IN ('r', 'p')
+      AND CASE WHEN tables_with_ids.target IS NULL THEN
+                   NOT c.relispartition AND c.relpersistence <> 't'
+                   -- Few tables have such a default, and most have none.
+                   AND EXISTS (SELECT FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
+                               WHERE d.classid = 'pg_attrdef'::regclass AND f.adrelid = c.oid
+                                 AND d.refclassid = 'pg_proc'::regclass)
+               ELSE c.oid = tables_with_ids.target END
+      AND n.column_names IS NOT NULL
+    ORDER BY c.oid::regclass::text
+$function$;
+COMMENT ON FUNCTION snowflake_internal.tables_with_ids(target regclass, column_name name) IS
+    'Used by snowflake_watch and snowflake_audit_tables: tables and their columns with snowflake IDs';

@@ -1,0 +1,46 @@
+-- The audit of all tables, for a job that runs every night: it returns no rows
+-- if nothing is wrong. A table that cannot be audited is a finding, too: a job that
+-- skips it would report that all is well.
+CREATE FUNCTION snowflake_audit_tables(expected_nodes integer[] DEFAULT NULL, schema_name name DEFAULT NULL)
+RETURNS TABLE (table_name regclass, column_name name, finding text, ids bigint, example bigint)
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    audited record;
+BEGIN
+    IF schema_name IS NOT NULL AND NOT EXISTS (SELECT FROM pg_namespace AS n WHERE n.nspname = schema_name) THEN
+        RAISE EXCEPTION 'schema "%" does not exist', schema_name USING ERRCODE = 'invalid_schema_name';
+    END IF;
+    FOR audited IN
+        SELECT t.table_oid, c.name
+        FROM snowflake_internal.tables_with_ids() AS t
+        CROSS JOIN LATERAL unnest(t.column_names) AS c (name)
+        WHERE schema_name IS NULL
+           OR EXISTS (SELECT FROM pg_class AS r JOIN pg_namespace AS n ON n.oid = r.relnamespace
+                      WHERE r.oid = t.table_oid AND n.nspname = schema_name)
+    LOOP
+        BEGIN
+            RETURN QUERY SELECT audited.table_oid, audited.name, a.finding, a.ids, a.example
+                         FROM @extschema@.snowflake_audit(audited.table_oid, audited.name, expected_nodes) AS a;
+        EXCEPTION
+            -- A cancelled job must end.
+            WHEN query_canceled OR admin_shutdown OR crash_shutdown THEN
+                RAISE;
+            WHEN OTHERS THEN
+                table_name := audited.table_oid;
+                column_name := audited.name;
+                finding := format('not audited: %s', SQLERRM);
+                ids := NULL;
+                example := NULL;
+                RETURN NEXT;
+        END;
+    END LOOP;
+    RETURN QUERY SELECT NULL::regclass, NULL::name, 'rows of another server with this server''s node number', s.node_conflicts, s.conflict_id
+                 FROM snowflake_internal.get_node_status() AS s WHERE s.node_conflicts > 0 OR s.stopped;
+    RETURN QUERY SELECT NULL::regclass, NULL::name, 'the data directory may be a copy of another server''s', NULL::bigint, NULL::bigint
+                 FROM snowflake_internal.get_node_status() AS s WHERE s.is_copy;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_audit_tables(expected_nodes integer[], schema_name name) IS
+    'Runs snowflake_audit on all columns that get snowflake IDs by default, of a schema or of the database, and adds what is known of this server''s node number; no rows if nothing is wrong';

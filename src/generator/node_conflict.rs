@@ -1,0 +1,138 @@
+//! A second server with this server's node number.
+//!
+//! Where logical replication brings rows from other servers, a trigger passes those
+//! with this server's node number to [`arrived`]. The core crate tells whether
+//! this server may have issued the ID ([`snowflake_id::node_conflict`]). If not,
+//! the conflict is counted and logged. With `snowflake.on_node_conflict = stop`, all
+//! slots are closed, which ends the issuing in every process at once. A file keeps
+//! that across restarts ([`crate::server_file`]), until a superuser calls
+//! [`accept`], or the number is changed.
+//!
+//! Only IDs from after the start are judged: what was issued before it is not in the
+//! slots. So rows of an initial copy, of a dump, or of the time before a failover
+//! are not taken for a conflict.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+
+use pgrx::pg_sys;
+use snowflake_id::node_conflict::{self, Verdict};
+use snowflake_id::{Identity, SnowflakeId, Tick};
+
+use crate::clock::{self, Clocks};
+use crate::error::Error;
+use crate::generator::{admin, floor, log};
+use crate::pg;
+use crate::server_file;
+use crate::settings::{self, OnNodeConflict};
+use crate::shared::{self, Shared};
+
+/// The time between two gaps, microseconds.
+const BETWEEN_GAPS: i64 = 50_000;
+
+/// Whether the ID has this server's node number.
+#[inline]
+pub fn has_this_node(id: i64) -> bool {
+    settings::identity()
+        .zip(SnowflakeId::new(id))
+        .is_some_and(|(identity, id)| node_conflict::has_node(identity, id))
+}
+
+/// A row with this ID came from another server into this table.
+pub fn arrived(id: i64, table: &str) {
+    let Some((shared, identity)) = shared::get().zip(settings::identity()) else {
+        return;
+    };
+    let Some((id, first_judged)) = SnowflakeId::new(id).zip(first_judged(shared, identity)) else {
+        return;
+    };
+    let conflicts = shared.conflicts();
+    match node_conflict::judge(identity, shared.slots(), &conflicts.gaps, first_judged, id) {
+        Verdict::Unrelated => {}
+        Verdict::Undecided => make_gap(shared, identity, id),
+        Verdict::Conflict => {
+            let count = conflicts.count.fetch_add(1, Relaxed) + 1;
+            conflicts.highest.fetch_max(id.get(), Relaxed);
+            log::node_conflict(shared, identity, id, table, count);
+            if settings::on_node_conflict() == OnNodeConflict::Stop {
+                stop(shared, identity, id);
+            }
+        }
+    }
+}
+
+/// The first ID that is judged: of a tick after the start, and above the floor.
+/// `None` if the floor cannot be read, which the next ID reports.
+fn first_judged(shared: Shared, identity: &Identity) -> Option<SnowflakeId> {
+    let floor = floor::at_start(shared, identity).ok()?;
+    let layout = identity.layout();
+    // The epoch of a new layout may be after the start.
+    let start = layout
+        .tick_at(clock::time(pg::started_at()))
+        .unwrap_or_default();
+    let after = Tick::new(start.get() + 1).min(layout.last_tick());
+    Some(floor.max(layout.first_id_of(after)))
+}
+
+/// Lets the slot of an ID skip a little time, if that was not done just now.
+fn make_gap(shared: Shared, identity: &Identity, id: SnowflakeId) {
+    let conflicts = shared.conflicts();
+    let clocks = Clocks::read();
+    let last = conflicts.gap_made_at.load(Relaxed);
+    if last != 0 && clocks.boot.micros() - last < BETWEEN_GAPS {
+        return;
+    }
+    let layout = identity.layout();
+    let Ok(now) = layout.tick_at(clock::time(clocks.wall)) else {
+        return;
+    };
+    let max_borrow = settings::max_borrow_micros() / u64::from(layout.tick_micros());
+    let _lock = shared.lock_conflicts();
+    if conflicts.gap_made_at.swap(clocks.boot.micros(), Relaxed) == last {
+        conflicts
+            .gaps
+            .make(identity, shared.slots(), id, now, max_borrow);
+    }
+}
+
+/// Ends the issuing of IDs on this server.
+fn stop(shared: Shared, identity: &Identity, id: SnowflakeId) {
+    if shared.is_stopped() {
+        return;
+    }
+    let _lock = shared.lock_conflicts();
+    if shared.is_stopped() {
+        return;
+    }
+    // First: an error must not end the stop halfway.
+    shared.stop();
+    server_file::keep_conflict(identity, id);
+    log::stopped(identity, id);
+}
+
+/// Accepts that this server is the only one with its node number: its IDs
+/// continue, above those of the conflict, and its directory is no copy.
+///
+/// # Errors
+/// [`Error::NotPreloaded`], [`Error::NodeNotSet`], [`Error::ServerFileIo`], and
+/// those of [`admin::start_after`].
+pub fn accept(function: pg_sys::Oid) -> Result<(), Error> {
+    let shared = shared::get().ok_or(Error::NotPreloaded)?;
+    let identity = settings::identity().ok_or(Error::NodeNotSet)?;
+    let conflicts = shared.conflicts();
+    let highest = conflicts.highest.load(Acquire);
+    if highest > 0 && !pg::is_in_recovery() {
+        match admin::start_after(function, highest) {
+            // The clock does not come there soon.
+            Ok(()) | Err(Error::StartTooFarAhead { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let _lock = shared.lock_conflicts();
+    server_file::accept(identity).map_err(|error| Error::ServerFileIo {
+        name: server_file::name(),
+        error,
+    })?;
+    conflicts.highest.store(0, Relaxed);
+    shared.resume();
+    Ok(())
+}

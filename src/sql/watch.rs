@@ -1,0 +1,46 @@
+//! SQL: noticing a second server with this server's node number. The procedure that
+//! creates the triggers is in `sql/public/watch.sql`.
+
+use pgrx::prelude::*;
+
+use crate::encoding::readable;
+use crate::error::Error;
+use crate::generator::node_conflict;
+use crate::pg::{self, Call, TriggerResult};
+
+/// The condition of the trigger. It is evaluated for each row that replication
+/// brings, before the trigger is queued: almost no row has this server's number.
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_internal.has_this_node(id bigint) RETURNS boolean
+    STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.has_this_node(id bigint) IS
+    'Used by the triggers of snowflake_watch: whether an ID has the node number of this server';
+"#)]
+fn snowflake_has_this_node(id: i64) -> bool {
+    node_conflict::has_this_node(id)
+}
+
+/// The trigger. It acts only where rows come from other servers, and roles cannot
+/// feign that: `session_replication_role` needs a privilege.
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_internal.watch() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.watch() IS
+    'The trigger of snowflake_watch: checks a replicated row that has the node number of this server';
+"#)]
+fn snowflake_watch(call: Call<'_>) -> TriggerResult {
+    let Some((trigger, row)) = call
+        .trigger()
+        .and_then(|trigger| Some((trigger, trigger.inserted_row()?)))
+    else {
+        Error::WatchIsATrigger.report();
+    };
+    if pg::is_replica_session() {
+        let table = readable(trigger.table_name().to_bytes());
+        for column in trigger.columns_of_condition() {
+            if let Some(id) = row.bigint(column) {
+                node_conflict::arrived(id, &table);
+            }
+        }
+    }
+    TriggerResult::no_row()
+}
