@@ -7,6 +7,7 @@
 mod faults;
 mod ids;
 mod migration;
+mod nodes;
 mod reading;
 mod rights;
 mod settings;

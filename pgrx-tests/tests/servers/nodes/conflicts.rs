@@ -1,0 +1,591 @@
+//! Two servers with the same node number, by mistake, and the patterns that must not
+//! be taken for it.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use postgres::Client;
+use snowflake_tests::ids::{self, Tally, grouped};
+use snowflake_tests::query::{number, value};
+use snowflake_tests::server_error::expect_error;
+use snowflake_tests::{Cluster, ClusterBuilder, Server, wait};
+
+use crate::support::{refused, run, subscribe};
+
+const TABLE: &str =
+    "CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text)";
+const CONFLICTS: &str = "SELECT node_conflicts FROM snowflake_status";
+const LOGGED: &str = "another server issues IDs with the node number of this server";
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+fn builder(node: i32) -> ClusterBuilder {
+    Cluster::builder()
+        .conf("snowflake.node_id", node)
+        .conf("wal_level", "logical")
+}
+
+fn with_table(builder: ClusterBuilder) -> Result<Cluster> {
+    let cluster = builder.start_with_extension()?;
+    cluster.connect()?.batch_execute(TABLE)?;
+    Ok(cluster)
+}
+
+/// Publishes the table as `name`, and lets another server subscribe to it.
+fn replicate(from: &Server, name: &str, to: &Server) -> Result<()> {
+    from.connect()?
+        .batch_execute(&format!("CREATE PUBLICATION {name} FOR TABLE orders"))?;
+    subscribe(&mut to.connect()?, from, name)
+}
+
+/// Waits until as many rows are there.
+fn arrived(client: &mut Client, rows: i64) -> Result<()> {
+    wait::until(format!("{rows} rows"), TIMEOUT, || {
+        Ok(number(client, "SELECT count(*) FROM orders")? >= rows)
+    })
+}
+
+fn assert_no_conflict(server: &Server, what: &str) -> Result<()> {
+    let mut client = server.connect()?;
+    let rows = number(
+        &mut client,
+        "SELECT count(*) FROM orders WHERE snowflake_internal.has_this_node(id)",
+    )?;
+    assert_eq!(number(&mut client, CONFLICTS)?, 0, "{what}");
+    assert_eq!(
+        value(&mut client, "SELECT stopped FROM snowflake_status")?,
+        "f",
+        "{what}"
+    );
+    ensure!(!server.log()?.contains(LOGGED), "{what}: {}", server.log()?);
+    ids::one(&mut client)?;
+    println!(
+        "{what}: no conflict, with {} rows of this server's number",
+        grouped(rows as u64)
+    );
+    Ok(())
+}
+
+#[test]
+fn the_first_row_of_a_second_server_with_this_number_is_noticed() -> Result<()> {
+    let (here, there) = (with_table(builder(5))?, with_table(builder(5))?);
+    let (mut client, mut other) = (here.connect()?, there.connect()?);
+    client.batch_execute("CALL snowflake_watch('orders')")?;
+    replicate(&there, "there", &here)?;
+    ids::nextval(&mut client, 100)?;
+    let begun = Instant::now();
+    let id = ids::fetch(
+        &mut other,
+        "INSERT INTO orders (note) VALUES ('there') RETURNING id",
+    )?[0];
+    wait::until("the conflict", TIMEOUT, || {
+        Ok(number(&mut client, CONFLICTS)? > 0)
+    })?;
+    println!("noticed {:?} after the insert", begun.elapsed());
+    let log = here.log()?;
+    for text in [
+        LOGGED,
+        &format!("ID {id} of 20"),
+        "came to table \"orders\"",
+        "HINT:  Give each server a node number of its own",
+    ] {
+        ensure!(log.contains(text), "the log has no {text:?}:\n{log}");
+    }
+    // A line a minute, whatever arrives.
+    let rows = ids::fetch(
+        &mut other,
+        "INSERT INTO orders SELECT FROM generate_series(1, 5000) RETURNING id",
+    )?;
+    arrived(&mut client, 1 + rows.len() as i64)?;
+    wait::until("the conflicts", TIMEOUT, || {
+        Ok(number(&mut client, CONFLICTS)? > 4_000)
+    })?;
+    assert_eq!(here.log()?.matches(LOGGED).count(), 1);
+    // `log` does not stop anything.
+    ids::nextval(&mut client, 1_000)?;
+    let found = number(
+        &mut client,
+        "SELECT ids FROM snowflake_audit_tables() WHERE table_name IS NULL",
+    )?;
+    assert_eq!(found, number(&mut client, CONFLICTS)?);
+    println!(
+        "{} of {} rows counted, 1 line in the log",
+        grouped(found as u64),
+        grouped(1 + rows.len() as u64)
+    );
+    client.batch_execute("SELECT snowflake_stat_reset()")?;
+    assert_eq!(number(&mut client, CONFLICTS)?, 0);
+    Ok(())
+}
+
+/// With one slot, the IDs of the other server arrive when this server's are above
+/// them already.
+#[test]
+fn a_second_server_is_noticed_while_both_are_busy_in_one_slot() -> Result<()> {
+    for layout in ["instagram", "tsid"] {
+        let busy = || {
+            builder(5)
+                .conf("snowflake.layout", layout)
+                .conf("snowflake.max_wait", "60s")
+        };
+        let (here, there) = (with_table(busy())?, with_table(busy())?);
+        let mut client = here.connect()?;
+        client.batch_execute(
+            "CALL snowflake_watch('orders'); CREATE TABLE lines (LIKE orders INCLUDING ALL)",
+        )?;
+        replicate(&there, "there", &here)?;
+        let noticed = AtomicBool::new(false);
+        let took = thread::scope(|scope| -> Result<Duration> {
+            let own = scope.spawn(|| {
+                keep_inserting(
+                    &here,
+                    "INSERT INTO lines SELECT FROM generate_series(1, 2000)",
+                    &noticed,
+                )
+            });
+            let others = scope.spawn(|| {
+                keep_inserting(
+                    &there,
+                    "INSERT INTO orders SELECT FROM generate_series(1, 200)",
+                    &noticed,
+                )
+            });
+            let waited = arrived(&mut client, 1).and_then(|()| {
+                let begun = Instant::now();
+                wait::until("the conflict", TIMEOUT, || {
+                    Ok(number(&mut client, CONFLICTS)? > 0)
+                })?;
+                Ok(begun.elapsed())
+            });
+            noticed.store(true, Relaxed);
+            own.join().expect("a thread")?;
+            others.join().expect("a thread")?;
+            waited
+        })?;
+        let rows = number(&mut client, "SELECT count(*) FROM orders")?;
+        let equal = number(
+            &mut client,
+            "SELECT count(*) FROM orders JOIN lines USING (id)",
+        )?;
+        println!(
+            "{layout}: noticed {took:?} after the first row; {} rows had arrived in the end, {} IDs were equal",
+            grouped(rows as u64),
+            grouped(equal as u64)
+        );
+    }
+    Ok(())
+}
+
+fn keep_inserting(server: &Server, statement: &str, until: &AtomicBool) -> Result<()> {
+    let mut client = server.connect()?;
+    while !until.load(Relaxed) {
+        client.batch_execute(statement)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn with_stop_no_id_is_issued_until_a_superuser_accepts_it() -> Result<()> {
+    let mut here = with_table(builder(5).conf("snowflake.on_node_conflict", "stop"))?;
+    let there = with_table(builder(5))?;
+    let mut client = here.connect()?;
+    client.batch_execute("CALL snowflake_watch()")?;
+    replicate(&there, "there", &here)?;
+    let noticed = AtomicBool::new(false);
+    // Sessions that know nothing of it draw IDs as fast as they can.
+    let (lists, at_stop) = thread::scope(|scope| -> Result<_> {
+        let sessions: Vec<_> = (0..8)
+            .map(|_| scope.spawn(|| draw_until_refused(&here)))
+            .collect();
+        let mut other = there.connect()?;
+        other.batch_execute("INSERT INTO orders (note) VALUES ('there')")?;
+        wait::until("the stop", TIMEOUT, || {
+            Ok(value(&mut client, "SELECT stopped FROM snowflake_status")? == "t")
+        })?;
+        let at_stop = number(
+            &mut client,
+            "SELECT max(bound) FROM snowflake_internal.get_stat_slots()",
+        )?;
+        noticed.store(true, Relaxed);
+        let lists: Vec<_> = sessions
+            .into_iter()
+            .map(|session| session.join().expect("a session"))
+            .collect::<Result<_>>()?;
+        Ok((lists, at_stop))
+    })?;
+    let mut all = lists.concat();
+    let after = all.iter().filter(|&&id| id > at_stop).count();
+    assert_eq!(after, 0, "IDs above {at_stop}");
+    println!(
+        "8 sessions: {} IDs, then refused; above the last one of the stopped slots: {after}",
+        grouped(all.len() as u64)
+    );
+
+    for sql in [
+        "SELECT snowflake_nextval()",
+        "SELECT count(*) FROM snowflake_nextvals(10)",
+        "INSERT INTO orders DEFAULT VALUES",
+    ] {
+        let error = refused(&mut client, sql, "55000")?;
+        ensure!(
+            error.message.contains("another server has its node number"),
+            "{error}"
+        );
+    }
+    // Rows still arrive, and old IDs are still read.
+    there
+        .connect()?
+        .batch_execute("INSERT INTO orders SELECT FROM generate_series(1, 100)")?;
+    arrived(&mut client, 101)?;
+    // It stays, after a crash and after a restart.
+    let pid: i32 = client.query_one("SELECT pg_backend_pid()", &[])?.get(0);
+    here.kill9_backend(pid)?;
+    refused(&mut here.connect()?, "SELECT snowflake_nextval()", "55000")?;
+    here.restart()?;
+    let mut client = here.connect()?;
+    refused(&mut client, "SELECT snowflake_nextval()", "55000")?;
+    assert_eq!(
+        value(&mut client, "SELECT stopped FROM snowflake_status")?,
+        "t"
+    );
+    assert_eq!(
+        number(
+            &mut client,
+            "SELECT count(*) FROM snowflake_audit_tables() WHERE table_name IS NULL"
+        )?,
+        1
+    );
+
+    client.batch_execute("CREATE ROLE ordinary; GRANT EXECUTE ON FUNCTION snowflake_accept_node_id() TO ordinary; SET ROLE ordinary")?;
+    assert_eq!(
+        expect_error(&mut client, "SELECT snowflake_accept_node_id()")?.sqlstate,
+        "42501"
+    );
+    // The subscription is gone before it is accepted; else the next row stops it again.
+    run(
+        &mut client,
+        [
+            "RESET ROLE",
+            "ALTER SUBSCRIPTION of_there DISABLE",
+            "SELECT snowflake_accept_node_id()",
+        ],
+    )?;
+    let highest = number(&mut client, "SELECT max(id) FROM orders")?;
+    let later = ids::nextval(&mut client, 1_000)?;
+    ensure!(
+        later.iter().all(|&id| id > highest),
+        "IDs continue below those of the other server"
+    );
+    all.extend(later);
+    Tally::of(all).assert_unique();
+    Ok(())
+}
+
+/// The IDs of a session until there are no more.
+fn draw_until_refused(server: &Server) -> Result<Vec<i64>> {
+    let mut client = server.connect()?;
+    let mut all = Vec::new();
+    loop {
+        match client.query(
+            "SELECT snowflake_nextval() FROM generate_series(1, 50)",
+            &[],
+        ) {
+            Ok(rows) => all.extend(rows.iter().map(|row| row.get::<_, i64>(0))),
+            Err(error) => {
+                let code = error.code().map(|code| code.code().to_owned());
+                assert_eq!(code.as_deref(), Some("55000"), "{error:?}");
+                return Ok(all);
+            }
+        }
+    }
+}
+
+#[test]
+fn another_node_number_ends_a_stop() -> Result<()> {
+    let mut here = with_table(builder(5).conf("snowflake.on_node_conflict", "stop"))?;
+    let there = with_table(builder(5))?;
+    here.connect()?
+        .batch_execute("CALL snowflake_watch('orders')")?;
+    replicate(&there, "there", &here)?;
+    there
+        .connect()?
+        .batch_execute("INSERT INTO orders (note) VALUES ('there')")?;
+    let mut client = here.connect()?;
+    wait::until("the stop", TIMEOUT, || {
+        Ok(value(&mut client, "SELECT stopped FROM snowflake_status")? == "t")
+    })?;
+    here.set_conf("snowflake.node_id", 6)?;
+    here.restart()?;
+    let mut client = here.connect()?;
+    there
+        .connect()?
+        .batch_execute("INSERT INTO orders SELECT FROM generate_series(1, 100)")?;
+    arrived(&mut client, 101)?;
+    assert_eq!(number(&mut client, CONFLICTS)?, 0);
+    assert_eq!(
+        number(&mut client, "SELECT snowflake_node_id(snowflake_nextval())")?,
+        6
+    );
+    // Back to the number: the conflict was forgotten with it.
+    Ok(())
+}
+
+/// Initial copies of own rows, rows that return by an update of the partition key,
+/// restored dumps, and COPY beside replication.
+#[test]
+fn rows_of_this_server_that_come_back_are_no_conflict() -> Result<()> {
+    let partitioned = "CREATE TABLE orders (id bigint DEFAULT snowflake_nextval(), place int, note text, PRIMARY KEY (id, place)) PARTITION BY LIST (place);
+        CREATE TABLE orders_1 PARTITION OF orders FOR VALUES IN (1);
+        CREATE TABLE orders_2 PARTITION OF orders FOR VALUES IN (2)";
+    let stop = || builder(1).conf("snowflake.on_node_conflict", "stop");
+    let (here, there) = (
+        stop().start_with_extension()?,
+        builder(2).start_with_extension()?,
+    );
+    let (mut client, mut other) = (here.connect()?, there.connect()?);
+    client.batch_execute(partitioned)?;
+    other.batch_execute(partitioned)?;
+    client.batch_execute("CALL snowflake_watch()")?;
+    let insert = |place: i32| {
+        format!("INSERT INTO orders (place) SELECT {place} FROM generate_series(1, 2000)")
+    };
+    client.batch_execute(&insert(1))?;
+    other.batch_execute(&insert(1))?;
+    other.batch_execute("CREATE PUBLICATION there FOR TABLE orders")?;
+    subscribe(&mut client, &there, "there")?;
+    arrived(&mut client, 4_000)?;
+    assert_no_conflict(&here, "initial copy of another server's rows")?;
+    // What the other server has is copied again: this server's own rows come back.
+    run(&mut client, ["DROP SUBSCRIPTION of_there", "TRUNCATE orders"])?;
+    other.batch_execute(&format!("CREATE TABLE kept AS TABLE orders; {}", insert(2)))?;
+    let rows = number(&mut other, "SELECT count(*) FROM orders")?;
+    subscribe(&mut client, &there, "there")?;
+    arrived(&mut client, rows)?;
+    assert_no_conflict(&here, "copied again after a TRUNCATE")?;
+    // Rows of this server, on the other one by a dump, move between partitions there,
+    // which arrives as a deletion and an insertion.
+    let own = ids::fetch(
+        &mut client,
+        "INSERT INTO orders (place) SELECT 1 FROM generate_series(1, 500) RETURNING id",
+    )?;
+    let list = own
+        .iter()
+        .map(|id| format!("({id}, 1)"))
+        .collect::<Vec<_>>()
+        .join(",");
+    client.batch_execute("DELETE FROM orders WHERE place = 1 AND snowflake_node_id(id) = 1")?;
+    other.batch_execute(&format!(
+        "INSERT INTO orders (id, place) VALUES {list}; UPDATE orders SET place = 2 WHERE place = 1"
+    ))?;
+    let query = "SELECT count(*) = 0 FROM orders WHERE place = 1";
+    wait::until("the update", TIMEOUT, || {
+        Ok(value(&mut client, query)? == "t")
+    })?;
+    ensure!(
+        number(
+            &mut client,
+            "SELECT count(*) FROM orders WHERE snowflake_node_id(id) = 1"
+        )? >= 500
+    );
+    assert_no_conflict(
+        &here,
+        "restored on the other server, and moved to another partition there",
+    )?;
+    // A restart, and everything copied once more.
+    drop(client);
+    let mut here = here;
+    here.restart()?;
+    let mut client = here.connect()?;
+    ids::nextval(&mut client, 10)?;
+    run(
+        &mut client,
+        ["DROP SUBSCRIPTION of_there", "TRUNCATE orders"],
+    )?;
+    subscribe(&mut client, &there, "there")?;
+    let rows = number(&mut other, "SELECT count(*) FROM orders")?;
+    arrived(&mut client, rows)?;
+    assert_no_conflict(&here, "copied again after a restart")?;
+    // A load by a superuser with replication's role, as tools for dumps do.
+    let data = ids::nextval(&mut client, 1_000)?;
+    let list = data
+        .iter()
+        .map(|id| format!("({id}, 1)"))
+        .collect::<Vec<_>>()
+        .join(",");
+    client.batch_execute(&format!(
+        "SET session_replication_role = replica; INSERT INTO orders (id, place) VALUES {list}"
+    ))?;
+    assert_no_conflict(
+        &here,
+        "loaded by a session with session_replication_role = replica",
+    )?;
+    Ok(())
+}
+
+/// What sessions of ordinary roles and of the owner do with the trigger has no effect.
+#[test]
+fn ordinary_roles_cannot_feign_a_conflict() -> Result<()> {
+    let here = with_table(builder(5).conf("snowflake.on_node_conflict", "stop"))?;
+    let mut client = here.connect()?;
+    let future = number(
+        &mut client,
+        "SELECT snowflake_compose(now() + interval '1 hour', 5, 3, 7)",
+    )?;
+    client.batch_execute(
+        "CREATE ROLE mallory; GRANT CREATE ON SCHEMA public TO mallory; CALL snowflake_watch('orders');
+         GRANT INSERT, TRIGGER ON orders TO mallory; SET ROLE mallory;
+         CREATE TABLE mine (id bigint DEFAULT snowflake_nextval());
+         CREATE TRIGGER feigned AFTER INSERT ON mine FOR EACH ROW WHEN (NEW.id > 0) EXECUTE FUNCTION snowflake_internal.watch();
+         ALTER TABLE mine ENABLE ALWAYS TRIGGER feigned;
+         CREATE TRIGGER too AFTER INSERT ON orders FOR EACH ROW WHEN (NEW.id > 0) EXECUTE FUNCTION snowflake_internal.watch()",
+    )?;
+    run(
+        &mut client,
+        [
+            format!("INSERT INTO mine VALUES ({future})"),
+            format!("INSERT INTO orders VALUES ({future})"),
+            format!("SELECT snowflake_internal.has_this_node({future})"),
+        ],
+    )?;
+    for (sql, sqlstate) in [
+        ("SET session_replication_role = replica", "42501"),
+        ("SELECT snowflake_internal.watch()", "39P01"),
+        ("CALL snowflake_watch('orders')", "42501"),
+        ("SELECT snowflake_accept_node_id()", "42501"),
+    ] {
+        refused(&mut client, sql, sqlstate)?;
+    }
+    for (sql, sqlstate) in [
+        (
+            "CREATE TRIGGER wrong BEFORE INSERT ON mine FOR EACH ROW EXECUTE FUNCTION snowflake_internal.watch(); INSERT INTO mine VALUES (1)",
+            "39P01",
+        ),
+        (
+            "CREATE TRIGGER wrong AFTER INSERT ON mine EXECUTE FUNCTION snowflake_internal.watch(); INSERT INTO mine VALUES (1)",
+            "39P01",
+        ),
+        (
+            "CREATE TRIGGER wrong AFTER UPDATE ON mine FOR EACH ROW EXECUTE FUNCTION snowflake_internal.watch(); UPDATE mine SET id = 1",
+            "39P01",
+        ),
+    ] {
+        refused(&mut client, sql, sqlstate)?;
+    }
+    client.batch_execute("RESET ROLE")?;
+    assert_eq!(number(&mut client, CONFLICTS)?, 0);
+    ids::one(&mut client)?;
+    // A superuser with replication's role can.
+    run(
+        &mut client,
+        [format!(
+            "SET session_replication_role = replica; INSERT INTO orders VALUES ({})",
+            future + 1
+        )],
+    )?;
+    assert_eq!(number(&mut client, CONFLICTS)?, 1);
+    refused(&mut client, "SELECT snowflake_nextval()", "55000")?;
+    // An ID that the clock does not reach soon does not keep it from being accepted.
+    let far = number(
+        &mut client,
+        "SELECT snowflake_compose('2090-01-01Z', 5, 3, 7)",
+    )?;
+    run(
+        &mut client,
+        [
+            format!("INSERT INTO orders VALUES ({far})"),
+            "RESET session_replication_role".into(),
+            "SELECT snowflake_accept_node_id()".into(),
+        ],
+    )?;
+    ids::one(&mut client)?;
+    Ok(())
+}
+
+#[test]
+fn tables_of_any_shape_are_watched() -> Result<()> {
+    let here = builder(5).start_with_extension()?;
+    let mut client = here.connect()?;
+    client.batch_execute(
+        "CREATE SCHEMA \"Odd \"\"schema\"\"\"; SET search_path = \"Odd \"\"schema\"\"\", public;
+         CREATE TABLE \"Odd table\" (\"the id\" bigint DEFAULT snowflake_nextval(), \"Other\" bigint DEFAULT snowflake_id());
+         CREATE TABLE parted (x int, id bigint DEFAULT snowflake_nextval()) PARTITION BY RANGE (x);
+         CREATE TABLE part_1 (id bigint, x int); ALTER TABLE parted ATTACH PARTITION part_1 FOR VALUES FROM (0) TO (10);
+         CREATE TABLE collected (id bigint PRIMARY KEY, note text);
+         CREATE TABLE none (id int PRIMARY KEY);
+         CREATE TABLE other_trigger (id bigint DEFAULT snowflake_nextval());
+         CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END';
+         CREATE TRIGGER snowflake_watch AFTER INSERT ON other_trigger FOR EACH ROW EXECUTE FUNCTION f()",
+    )?;
+    let refused_text = refused(&mut client, "CALL snowflake_watch()", "42710")?;
+    ensure!(
+        refused_text.message.contains("other_trigger"),
+        "{refused_text}"
+    );
+    client.batch_execute("DROP TABLE other_trigger; CALL snowflake_watch(); CALL snowflake_watch(); CALL snowflake_watch('collected')")?;
+    refused(&mut client, "CALL snowflake_watch('none')", "22023")?;
+    refused(
+        &mut client,
+        "CALL snowflake_watch('collected', 'note')",
+        "22023",
+    )?;
+    refused(&mut client, "CALL snowflake_watch(NULL, 'id')", "22023")?;
+    client.batch_execute(
+        "CREATE TABLE part_2 PARTITION OF parted FOR VALUES FROM (10) TO (20);
+         ALTER TABLE collected RENAME COLUMN id TO renamed",
+    )?;
+    let triggers = "SELECT string_agg(tgrelid::regclass || ' ' || tgenabled::text, ', ' ORDER BY tgrelid::regclass::text)
+                    FROM pg_trigger WHERE tgname = 'snowflake_watch'";
+    assert_eq!(
+        value(&mut client, triggers)?,
+        "\"Odd table\" R, collected R, part_1 R, part_2 R, parted R"
+    );
+    let id = |client: &mut Client, n: i32| {
+        number(
+            client,
+            &format!("SELECT snowflake_compose(now() + interval '{n} min', 5, 1, {n})"),
+        )
+    };
+    let mut expected = 0;
+    client.batch_execute("SET session_replication_role = replica")?;
+    for (n, statement) in [
+        "INSERT INTO \"Odd table\" VALUES ($, NULL)",
+        "INSERT INTO \"Odd table\" VALUES (1, $)",
+        "INSERT INTO parted VALUES (1, $)",
+        "INSERT INTO parted VALUES (11, $)",
+        "INSERT INTO collected VALUES ($)",
+    ]
+    .iter()
+    .enumerate()
+    {
+        let id = id(&mut client, n as i32 + 1)?;
+        client.batch_execute(&statement.replace('$', &id.to_string()))?;
+        expected += 1;
+        assert_eq!(number(&mut client, CONFLICTS)?, expected, "{statement}");
+    }
+    client.batch_execute("INSERT INTO \"Odd table\" VALUES (NULL, NULL); INSERT INTO collected VALUES (-5), (0), (1), (9223372036854775807)")?;
+    // A dump has the trigger as it is.
+    client.batch_execute("RESET session_replication_role; DROP TRIGGER snowflake_watch ON collected; DROP TRIGGER snowflake_watch ON parted")?;
+    assert_eq!(value(&mut client, triggers)?, "\"Odd table\" R");
+    Ok(())
+}
+
+/// Sessions that are not replication's keep what COPY does in batches.
+#[test]
+fn copy_inserts_in_batches_into_a_watched_table() -> Result<()> {
+    let here = with_table(builder(5))?;
+    let mut client = here.connect()?;
+    client.batch_execute(
+        "CREATE EXTENSION IF NOT EXISTS pg_walinspect; CALL snowflake_watch('orders')",
+    )?;
+    let before = value(&mut client, "SELECT pg_current_wal_insert_lsn()")?;
+    client.batch_execute("COPY orders (note) FROM PROGRAM 'seq 10000'")?;
+    let query = format!(
+        "SELECT sum(count) FROM pg_get_wal_stats('{before}', pg_current_wal_flush_lsn(), true)
+         WHERE \"resource_manager/record_type\" = 'Heap2/MULTI_INSERT'"
+    );
+    let batches = number(&mut client, &query)?;
+    println!("COPY of 10,000 rows: {batches} batches");
+    ensure!((1..500).contains(&batches));
+    Ok(())
+}
