@@ -1,12 +1,38 @@
 \echo Use "ALTER EXTENSION snowflake UPDATE TO '0.3.0'" to load this file. \quit
 
 -- Written by scripts/upgrade-script: begin
+CREATE  FUNCTION "snowflake_accept_node_id"(
+
+) RETURNS void
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'snowflake_accept_node_id_wrapper';
+CREATE FUNCTION snowflake_internal.get_node_status() RETURNS TABLE (
+    node_id_source text, node_conflicts bigint, conflict_id bigint, stopped boolean, is_copy boolean, copied_from text
+) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_get_node_status_wrapper';
+CREATE OR REPLACE VIEW snowflake_status AS
+    SELECT version, preloaded, layout, node_id, last_id_at, reserved_until,
+           pg_catalog.make_interval(secs => clock_behind) AS clock_behind,
+           ids, waits, expires_at,
+           snowflake_internal.get_database_layout() AS database_layout,
+           node_id_source, node_conflicts, stopped, copied_from
+    FROM snowflake_internal.get_status(), snowflake_internal.get_node_status();
+CREATE FUNCTION snowflake_internal.has_this_node(id bigint) RETURNS boolean
+    STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_has_this_node_wrapper';
 CREATE  FUNCTION "snowflake_id"(
 
 ) RETURNS bigint /* i64 */
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'snowflake_id_wrapper';
+CREATE FUNCTION snowflake_layout_capacity(layout text) RETURNS TABLE (
+    name text, canonical text, expires_at timestamp with time zone,
+    ids_per_second bigint, nodes bigint, backends bigint
+) IMMUTABLE STRICT PARALLEL SAFE ROWS 1 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_layout_capacity_wrapper';
+CREATE FUNCTION snowflake_layouts_for(servers integer) RETURNS TABLE (
+    recommended boolean, name text, layout text, expires_at timestamp with time zone,
+    ids_per_second bigint, nodes bigint, backends bigint
+) STABLE STRICT PARALLEL SAFE ROWS 8 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_layouts_for_wrapper';
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_is_switched(target regclass, column_name name)
 RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
@@ -277,6 +303,37 @@ BEGIN
         PERFORM snowflake_internal.migration_keep_origin(origin);
     END IF;
 END
+$function$;
+CREATE FUNCTION snowflake_internal.tables_with_ids(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
+RETURNS TABLE (table_oid regclass, column_names name[])
+LANGUAGE sql STABLE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT c.oid::regclass, n.column_names
+    FROM pg_class AS c
+    CROSS JOIN LATERAL (
+        SELECT coalesce(
+            array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE a.attname = tables_with_ids.column_name),
+            array_agg(a.attname ORDER BY a.attnum)
+                FILTER (WHERE tables_with_ids.column_name IS NULL AND a.atthasdef
+                          AND snowflake_internal.migration_is_switched(c.oid, a.attname)),
+            array_agg(a.attname ORDER BY a.attnum)
+                FILTER (WHERE tables_with_ids.column_name IS NULL AND tables_with_ids.target IS NOT NULL
+                          AND EXISTS (SELECT FROM pg_index AS i
+                                      WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
+                                        AND i.indkey[0] = a.attnum)))
+        FROM pg_attribute AS a
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid = 'bigint'::regtype) AS n (column_names)
+    WHERE c.relkind IN ('r', 'p')
+      AND CASE WHEN tables_with_ids.target IS NULL THEN
+                   NOT c.relispartition AND c.relpersistence <> 't'
+                   -- Few tables have such a default, and most have none.
+                   AND EXISTS (SELECT FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
+                               WHERE d.classid = 'pg_attrdef'::regclass AND f.adrelid = c.oid
+                                 AND d.refclassid = 'pg_proc'::regclass)
+               ELSE c.oid = tables_with_ids.target END
+      AND n.column_names IS NOT NULL
+    ORDER BY c.oid::regclass::text
 $function$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_default_note(target regclass, column_name name)
 RETURNS text LANGUAGE sql STABLE
@@ -644,16 +701,122 @@ BEGIN
     END IF;
 END
 $function$;
+CREATE FUNCTION snowflake_audit_tables(expected_nodes integer[] DEFAULT NULL, schema_name name DEFAULT NULL)
+RETURNS TABLE (table_name regclass, column_name name, finding text, ids bigint, example bigint)
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    audited record;
+BEGIN
+    IF schema_name IS NOT NULL AND NOT EXISTS (SELECT FROM pg_namespace AS n WHERE n.nspname = schema_name) THEN
+        RAISE EXCEPTION 'schema "%" does not exist', schema_name USING ERRCODE = 'invalid_schema_name';
+    END IF;
+    FOR audited IN
+        SELECT t.table_oid, c.name
+        FROM snowflake_internal.tables_with_ids() AS t
+        CROSS JOIN LATERAL unnest(t.column_names) AS c (name)
+        WHERE schema_name IS NULL
+           OR EXISTS (SELECT FROM pg_class AS r JOIN pg_namespace AS n ON n.oid = r.relnamespace
+                      WHERE r.oid = t.table_oid AND n.nspname = schema_name)
+    LOOP
+        BEGIN
+            RETURN QUERY SELECT audited.table_oid, audited.name, a.finding, a.ids, a.example
+                         FROM @extschema@.snowflake_audit(audited.table_oid, audited.name, expected_nodes) AS a;
+        EXCEPTION
+            -- A cancelled job must end.
+            WHEN query_canceled OR admin_shutdown OR crash_shutdown THEN
+                RAISE;
+            WHEN OTHERS THEN
+                table_name := audited.table_oid;
+                column_name := audited.name;
+                finding := format('not audited: %s', SQLERRM);
+                ids := NULL;
+                example := NULL;
+                RETURN NEXT;
+        END;
+    END LOOP;
+    RETURN QUERY SELECT NULL::regclass, NULL::name, 'rows of another server with this server''s node number', s.node_conflicts, s.conflict_id
+                 FROM snowflake_internal.get_node_status() AS s WHERE s.node_conflicts > 0 OR s.stopped;
+    RETURN QUERY SELECT NULL::regclass, NULL::name, 'the data directory may be a copy of another server''s', NULL::bigint, NULL::bigint
+                 FROM snowflake_internal.get_node_status() AS s WHERE s.is_copy;
+END
+$function$;
+CREATE FUNCTION snowflake_internal.watch() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_watch_wrapper';
+CREATE PROCEDURE snowflake_watch(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $procedure$
+DECLARE
+    watched record;
+BEGIN
+    IF target IS NULL AND column_name IS NOT NULL THEN
+        RAISE EXCEPTION 'column_name needs a target'
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Pass the table as the first argument.';
+    END IF;
+    FOR watched IN
+        SELECT t.table_oid, t.column_names FROM snowflake_internal.tables_with_ids(target, column_name) AS t
+    LOOP
+        IF EXISTS (SELECT FROM pg_trigger AS t
+                   WHERE t.tgrelid = watched.table_oid AND t.tgname = 'snowflake_watch'
+                     AND t.tgfoid <> 'snowflake_internal.watch()'::regprocedure)
+        THEN
+            RAISE EXCEPTION 'trigger "snowflake_watch" of % is not of the extension', watched.table_oid
+                USING ERRCODE = 'duplicate_object', HINT = 'Rename the trigger.';
+        END IF;
+        -- Both statements check that the caller owns the table. An OID prints as a
+        -- qualified and quoted name.
+        EXECUTE format(
+            'CREATE OR REPLACE TRIGGER snowflake_watch AFTER INSERT ON %s FOR EACH ROW WHEN (%s)
+             EXECUTE FUNCTION snowflake_internal.watch()',
+            watched.table_oid,
+            (SELECT string_agg(format('snowflake_internal.has_this_node(NEW.%I)', c.name), ' OR ' ORDER BY c.position)
+             FROM unnest(watched.column_names) WITH ORDINALITY AS c (name, position)));
+        EXECUTE format('ALTER TABLE %s ENABLE REPLICA TRIGGER snowflake_watch', watched.table_oid);
+    END LOOP;
+    IF NOT FOUND THEN
+        IF target IS NULL THEN
+            RAISE NOTICE 'no table has a column whose default is a snowflake ID';
+        ELSE
+            RAISE EXCEPTION 'no column of % is known to have snowflake IDs', target
+                USING ERRCODE = 'invalid_parameter_value', HINT = 'Pass a column of type bigint as the second argument.';
+        END IF;
+    END IF;
+END
+$procedure$;
+REVOKE EXECUTE ON FUNCTION @extschema@.snowflake_accept_node_id() FROM PUBLIC;
 COMMENT ON FUNCTION snowflake_internal.copy_nextval() IS
     'Called by COPY in place of snowflake_nextval() and snowflake_id(), so that it can insert rows in batches';
+COMMENT ON FUNCTION snowflake_internal.get_node_status() IS
+    'Used by the view snowflake_status: what is known of this server''s node number';
+COMMENT ON COLUMN snowflake_status.node_id_source IS 'Where the node number comes from: setting, hostname, environment:NAME or address';
+COMMENT ON COLUMN snowflake_status.node_conflicts IS 'Replicated rows with the node number of this server that it has not issued, since the statistics were reset; tables are watched by snowflake_watch()';
+COMMENT ON COLUMN snowflake_status.stopped IS 'Whether a node conflict has ended the issuing of IDs on this server (snowflake.on_node_conflict)';
+COMMENT ON COLUMN snowflake_status.copied_from IS 'The server whose data directory this one may be a copy of, with the same node number; NULL if nothing indicates a copy';
+COMMENT ON FUNCTION snowflake_internal.has_this_node(id bigint) IS
+    'Used by the triggers of snowflake_watch: whether an ID has the node number of this server';
+COMMENT ON FUNCTION snowflake_layout_capacity(layout text) IS
+    'What a layout holds: node numbers, slots of a node, IDs per second of a node over all its slots, and when it runs out';
+COMMENT ON FUNCTION snowflake_layouts_for(servers integer) IS
+    'Layouts with a node number for each of so many servers, the recommended one first; count standbys and replacements, too';
 COMMENT ON FUNCTION snowflake_internal.migration_is_switched(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: whether the column''s default is snowflake_nextval() or snowflake_id()';
+COMMENT ON FUNCTION snowflake_internal.tables_with_ids(target regclass, column_name name) IS
+    'Used by snowflake_watch and snowflake_audit_tables: tables and their columns with snowflake IDs';
 COMMENT ON FUNCTION snowflake_internal.nextval_support(request internal) IS
     'Planner support function of snowflake_nextval() and snowflake_id()';
 COMMENT ON FUNCTION snowflake_id() IS
     'Returns the next ID, as snowflake_nextval() does: for frameworks that take a default with "nextval" in it for a sequence''s';
 COMMENT ON FUNCTION snowflake_currval() IS
     'Returns the last ID that this session was issued. Behind a pool in transaction mode, use RETURNING instead';
+COMMENT ON FUNCTION snowflake_audit_tables(expected_nodes integer[], schema_name name) IS
+    'Runs snowflake_audit on all columns that get snowflake IDs by default, of a schema or of the database, and adds what is known of this server''s node number; no rows if nothing is wrong';
+COMMENT ON FUNCTION snowflake_accept_node_id() IS
+    'Accepts that no other server uses this server''s node number: IDs that a node conflict has stopped continue, and the data directory is not taken for a copy';
+COMMENT ON FUNCTION snowflake_internal.watch() IS
+    'The trigger of snowflake_watch: checks a replicated row that has the node number of this server';
+COMMENT ON PROCEDURE snowflake_watch(target regclass, column_name name) IS
+    'Creates a trigger that notices replicated rows whose IDs another server issued with this server''s node number; without arguments for all tables that get snowflake IDs by default';
 -- Written by scripts/upgrade-script: end
 
 -- The COPY path, which upgrade-script does not write.

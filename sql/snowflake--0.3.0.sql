@@ -37,6 +37,21 @@ GRANT USAGE ON SCHEMA snowflake_internal TO PUBLIC;
 
 /* <begin connected objects> */
 -- src/schema.rs
+-- The layout that this database's IDs were generated with. It is written by
+-- src/generator/accepted_layout.rs, which describes it. The table has several
+-- rows after a dump from a server with another layout was restored.
+CREATE TABLE snowflake_internal.accepted_layout (
+    layout text NOT NULL,
+    accepted_at timestamp with time zone NOT NULL DEFAULT pg_catalog.now()
+) USING heap;
+COMMENT ON TABLE snowflake_internal.accepted_layout IS 'The layout that the IDs of this database were generated with; written by the extension only. See snowflake_accept_layout()';
+COMMENT ON COLUMN snowflake_internal.accepted_layout.layout IS 'Layout in canonical form';
+COMMENT ON COLUMN snowflake_internal.accepted_layout.accepted_at IS 'Time of the first ID with this layout, or of its acceptance';
+GRANT SELECT ON snowflake_internal.accepted_layout TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
 -- Types of the columns that can be migrated.
 
 -- The base type of a domain, also through several levels of domains.
@@ -193,21 +208,6 @@ COMMENT ON SEQUENCE snowflake_internal.mark IS
 -- dump does not set it; it raises it through snowflake_internal.restore.
 REVOKE ALL ON SEQUENCE snowflake_internal.mark FROM PUBLIC;
 GRANT SELECT ON SEQUENCE snowflake_internal.mark TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- The layout that this database's IDs were generated with. It is written by
--- src/generator/accepted_layout.rs, which describes it. The table has several
--- rows after a dump from a server with another layout was restored.
-CREATE TABLE snowflake_internal.accepted_layout (
-    layout text NOT NULL,
-    accepted_at timestamp with time zone NOT NULL DEFAULT pg_catalog.now()
-) USING heap;
-COMMENT ON TABLE snowflake_internal.accepted_layout IS 'The layout that the IDs of this database were generated with; written by the extension only. See snowflake_accept_layout()';
-COMMENT ON COLUMN snowflake_internal.accepted_layout.layout IS 'Layout in canonical form';
-COMMENT ON COLUMN snowflake_internal.accepted_layout.accepted_at IS 'Time of the first ID with this layout, or of its acceptance';
-GRANT SELECT ON snowflake_internal.accepted_layout TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -411,27 +411,6 @@ COMMENT ON FUNCTION snowflake_internal.get_layouts() IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/schema.rs
--- requires:
---   sql::layouts::snowflake_get_layouts
-
--- The preset layouts: a view over a function of src/sql/layouts.rs.
-
-CREATE VIEW snowflake_layouts AS
-    SELECT name, layout, expires_at, ids_per_second, nodes, backends
-    FROM snowflake_internal.get_layouts();
-COMMENT ON VIEW snowflake_layouts IS 'Layouts that have a preset name';
-COMMENT ON COLUMN snowflake_layouts.name IS 'Preset name, accepted in place of a layout''s text';
-COMMENT ON COLUMN snowflake_layouts.layout IS 'The layout in canonical form';
-COMMENT ON COLUMN snowflake_layouts.expires_at IS 'Time at which the layout runs out of timestamps';
-COMMENT ON COLUMN snowflake_layouts.ids_per_second IS 'IDs per second that one node can issue in the long run, over all its slots';
-COMMENT ON COLUMN snowflake_layouts.nodes IS 'Number of nodes that the layout allows';
-COMMENT ON COLUMN snowflake_layouts.backends IS 'Number of slots of a node';
-
-GRANT SELECT ON snowflake_layouts TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- src/sql/monitor.rs
 -- snowflake::sql::monitor::snowflake_get_node_status
 
@@ -543,6 +522,55 @@ CREATE  FUNCTION "snowflake_id"(
 STRICT VOLATILE PARALLEL SAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'snowflake_id_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/sql/layouts.rs
+-- snowflake::sql::layouts::snowflake_layout_capacity
+
+CREATE FUNCTION snowflake_layout_capacity(layout text) RETURNS TABLE (
+    name text, canonical text, expires_at timestamp with time zone,
+    ids_per_second bigint, nodes bigint, backends bigint
+) IMMUTABLE STRICT PARALLEL SAFE ROWS 1 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_layout_capacity_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/sql/layouts.rs
+-- snowflake::sql::layouts::snowflake_layouts_for
+
+CREATE FUNCTION snowflake_layouts_for(servers integer) RETURNS TABLE (
+    recommended boolean, name text, layout text, expires_at timestamp with time zone,
+    ids_per_second bigint, nodes bigint, backends bigint
+) STABLE STRICT PARALLEL SAFE ROWS 8 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_layouts_for_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   sql::layouts::snowflake_get_layouts
+--   sql::layouts::snowflake_layout_capacity
+--   sql::layouts::snowflake_layouts_for
+
+-- What layouts hold: the presets, any layout, and layouts for a number of servers
+-- (src/sql/layouts.rs).
+
+CREATE VIEW snowflake_layouts AS
+    SELECT name, layout, expires_at, ids_per_second, nodes, backends
+    FROM snowflake_internal.get_layouts();
+COMMENT ON VIEW snowflake_layouts IS 'Layouts that have a preset name';
+COMMENT ON COLUMN snowflake_layouts.name IS 'Preset name, accepted in place of a layout''s text';
+COMMENT ON COLUMN snowflake_layouts.layout IS 'The layout in canonical form';
+COMMENT ON COLUMN snowflake_layouts.expires_at IS 'Time at which the layout runs out of timestamps';
+COMMENT ON COLUMN snowflake_layouts.ids_per_second IS 'IDs per second that one node can issue in the long run, over all its slots';
+COMMENT ON COLUMN snowflake_layouts.nodes IS 'Number of nodes that the layout allows';
+COMMENT ON COLUMN snowflake_layouts.backends IS 'Number of slots of a node';
+
+GRANT SELECT ON snowflake_layouts TO PUBLIC;
+
+COMMENT ON FUNCTION snowflake_layout_capacity(layout text) IS
+    'What a layout holds: node numbers, slots of a node, IDs per second of a node over all its slots, and when it runs out';
+COMMENT ON FUNCTION snowflake_layouts_for(servers integer) IS
+    'Layouts with a node number for each of so many servers, the recommended one first; count standbys and replacements, too';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -791,22 +819,22 @@ ALTER TABLE snowflake_internal.pace ENABLE ALWAYS TRIGGER pace_guard;
 
 /* <begin connected objects> */
 -- src/migration/records.rs
--- snowflake::migration::records::snowflake_migration_end
-
-CREATE FUNCTION snowflake_internal.migration_end(target regclass, column_name name) RETURNS void
-    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_end_wrapper';
-COMMENT ON FUNCTION snowflake_internal.migration_end(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: deletes the progress of a backfill, and its pace';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/migration/records.rs
 -- snowflake::migration::records::snowflake_migration_first_id_of
 
 CREATE FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) RETURNS bigint
     STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_first_id_of_wrapper';
 COMMENT ON FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) IS
     'Used by snowflake_audit: origins.first_id_ever of a migrated column, for roles that may read the column; otherwise NULL';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/migration/records.rs
+-- snowflake::migration::records::snowflake_migration_end
+
+CREATE FUNCTION snowflake_internal.migration_end(target regclass, column_name name) RETURNS void
+    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_end_wrapper';
+COMMENT ON FUNCTION snowflake_internal.migration_end(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: deletes the progress of a backfill, and its pace';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1599,2081 +1627,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_obstacles(targets r
 -- requires:
 --   migration_columns
 
--- Parts of a plan's statements and of their notes.
-
--- The search path of the session that runs a statement, as an argument for a
--- function that sets its own.
-CREATE FUNCTION snowflake_internal.migration_path_argument()
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT 'pg_catalog.current_setting(''search_path''::pg_catalog.text)'
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_path_argument() IS
-    'Used by snowflake_migration_plan: the argument by which a statement passes its search path on';
-
--- Several statements as one DO statement, which runs all of them or none. Its
--- statements run with the short lock_timeout that migration_lock() leaves; the
--- rest of the transaction has the former one.
-CREATE FUNCTION snowflake_internal.migration_do_block(body text)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN strpos(block.text, '$do$') = 0 THEN format(E'DO $do$%s$do$', block.text)
-                ELSE format('DO %L', block.text) END
-    FROM (SELECT CASE WHEN strpos(body, 'snowflake_internal.migration_lock(') = 0 THEN format(E'\nBEGIN\n%sEND\n', body)
-                      ELSE format(E'\nDECLARE\n    former_timeout CONSTANT pg_catalog.text := pg_catalog.current_setting(''lock_timeout''::pg_catalog.text);\nBEGIN\n%s'
-                                  '    PERFORM pg_catalog.set_config(''lock_timeout''::pg_catalog.text, former_timeout, true);\nEND\n', body) END) AS block (text)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_do_block(body text) IS
-    'Used by snowflake_migration_plan: several statements as one';
-
--- The options of a column that its owner has set; NULL if there are none. Minor
--- releases since November 2026 keep a version of the row type among them, pg_attver.
-CREATE FUNCTION snowflake_internal.migration_column_options(options text[])
-RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT array_agg(o.option ORDER BY o.place)
-    FROM unnest(options) WITH ORDINALITY AS o (option, place)
-    WHERE NOT starts_with(o.option, 'pg_')
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_column_options(options text[]) IS
-    'Used by snowflake_migration_plan: the options of a column that its owner has set';
-
--- Whether an object uses a function or an operator that has not the name and the
--- schema of one that another object uses. The search path of a session that creates
--- an index can lead to one, even if the statement names schemas: NULLIF, for example,
--- looks up an operator without naming it.
-CREATE FUNCTION snowflake_internal.migration_uses_other_code(catalog regclass, original oid, counterpart oid)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH used AS MATERIALIZED (
-        SELECT d.objid, d.refclassid, coalesce(p.proname, o.oprname) AS name, coalesce(p.pronamespace, o.oprnamespace) AS schema
-        FROM pg_depend AS d
-        LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
-        LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
-        WHERE d.classid = catalog AND d.objid IN (original, counterpart) AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
-    )
-    SELECT EXISTS (SELECT FROM used AS u
-                   WHERE u.objid = counterpart
-                     AND NOT EXISTS (SELECT FROM used AS e
-                                     WHERE e.objid = original AND (e.refclassid, e.name, e.schema) = (u.refclassid, u.name, u.schema)))
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_uses_other_code(catalog regclass, original oid, counterpart oid) IS
-    'Used by snowflake_migration_plan: whether an object uses functions or operators that another object does not';
-
--- Whether a role has another one's rights, and may SET ROLE to it.
-CREATE FUNCTION snowflake_internal.migration_may_become(role oid, other oid)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT pg_has_role(role, other, 'USAGE')
-       AND pg_has_role(role, other, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_may_become(role oid, other oid) IS
-    'Used by snowflake_internal.migration_swap: whether a role can act for another one';
-
--- The tables at the other end of the foreign keys that are rebuilt with a
--- column. They are locked in the same mode as the table itself.
-CREATE FUNCTION snowflake_internal.migration_other_locked_tables(target regclass, attributes smallint[])
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT string_agg(DISTINCT other.relation::text, ', ')
-    FROM (SELECT k.conrelid::regclass FROM pg_constraint AS k
-          WHERE k.contype = 'f' AND k.conparentid = 0 AND k.confrelid = target AND k.confkey && attributes
-        UNION
-          SELECT k.confrelid::regclass FROM pg_constraint AS k
-          WHERE k.contype = 'f' AND k.conparentid = 0 AND k.conrelid = target AND k.conkey && attributes) AS other (relation)
-    WHERE other.relation <> target
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_other_locked_tables(target regclass, attributes smallint[]) IS
-    'Used by snowflake_migration_plan: the tables that are locked with a table whose columns are widened';
-
--- The publications that contain a table.
-CREATE FUNCTION snowflake_internal.migration_publications(target regclass, column_name name)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ')
-    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-    JOIN pg_class AS c ON c.oid = f.relation
-    JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    JOIN pg_publication_tables AS p ON p.schemaname = n.nspname AND p.tablename = c.relname
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_publications(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: the publications that a table is in';
-
--- Whether a column should have statistics but has none. The table must have rows,
--- and the caller must be allowed to see the statistics.
-CREATE FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT EXISTS (
-        SELECT FROM pg_class AS c
-        JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = migration_lacks_statistics.column_name
-        WHERE c.oid = target AND a.attstattarget IS DISTINCT FROM 0
-          AND has_column_privilege(c.oid, a.attnum, 'SELECT') AND NOT row_security_active(c.oid)
-          AND NOT EXISTS (SELECT FROM pg_stats AS s
-                          WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname)
-          AND EXISTS (SELECT FROM snowflake_internal.migration_table_tree(target, a.attname) AS f
-                      JOIN pg_class AS m ON m.oid = f.relation
-                      -- -1 means unknown, as after some rewrites; 0 was counted.
-                      WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: whether a column has to be analyzed';
-
--- The statements that set the statistics targets of expressions of indexes and of
--- extended statistics again. PostgreSQL creates both again when it rewrites a
--- table, and forgets the targets. Indexes of partitions get other names then.
-CREATE FUNCTION snowflake_internal.migration_statistics_targets(tables regclass[])
-RETURNS TABLE (relation regclass, statement text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT i.indrelid::regclass, format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s',
-                                        snowflake_internal.migration_name(i.indexrelid::regclass), a.attnum, a.attstattarget)
-    FROM pg_index AS i
-    JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attstattarget >= 0
-    WHERE i.indrelid = ANY (tables) AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-  UNION ALL
-    SELECT x.stxrelid::regclass, format('ALTER STATISTICS %I.%I SET STATISTICS %s', n.nspname, x.stxname, x.stxstattarget)
-    FROM pg_statistic_ext AS x JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-    WHERE x.stxrelid = ANY (tables) AND x.stxstattarget >= 0
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_statistics_targets(tables regclass[]) IS
-    'Used by snowflake_migration_plan: the statistics targets that are lost when a table is rewritten';
-
--- Whether extended statistics, or the expressions of an index, depend on a column of
--- a table or of its partitions. Their statistics are lost with the column's, and are
--- not collected by ANALYZE of single columns.
-CREATE FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT EXISTS (
-        SELECT FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-        -- Without statistics of the column itself, PostgreSQL has no extended ones either,
-        -- and ANALYZE warns of that.
-        JOIN pg_attribute AS t ON t.attrelid = f.relation AND t.attnum = f.attribute AND t.attstattarget IS DISTINCT FROM 0
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
-        WHERE d.classid = 'pg_statistic_ext'::regclass
-           OR d.classid = 'pg_class'::regclass
-              AND EXISTS (SELECT FROM pg_index AS i WHERE i.indexrelid = d.objid AND i.indrelid = f.relation AND i.indexprs IS NOT NULL))
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: whether extended statistics or expressions of indexes depend on a column';
-
--- Runs statements in order, each with the rights of the owner of the table that
--- it alters, or with those of a role. SET NOT NULL and the like look at the table's
--- checks, whose functions may need the caller's search path. A default was written
--- for pg_catalog, and runs with it: on a longer path its calls could find better
--- matches.
-CREATE FUNCTION snowflake_internal.migration_run_all(
-    relations regclass[], statements text[], roles oid[] DEFAULT NULL, search_path text DEFAULT NULL
-)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
-        IF roles[i] IS NULL THEN
-            PERFORM snowflake_internal.migration_run(relations[i], statements[i],
-                CASE WHEN strpos(statements[i], ' SET DEFAULT ') = 0 THEN search_path END);
-        ELSE
-            PERFORM snowflake_internal.migration_run_as(roles[i], statements[i], NULL);
-        END IF;
-    END LOOP;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[], roles oid[], search_path text) IS
-    'Used by snowflake_internal.migration_swap: runs statements, each with the rights of the owner of its table, or with those of a role';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
--- Indexes whose functions find others by search_path. From PostgreSQL 17 on, building
--- an index and ANALYZE set a search path of pg_catalog and pg_temp themselves, so
--- such an index cannot be built again, whatever the caller's path is. Before, the
--- caller's path is used (src/migration/owner.rs).
-
--- The functions are called for a few rows with the search path that PostgreSQL would
--- set. What fails because a name is not found would fail after the table is locked.
-CREATE FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $function$
-DECLARE
-    built record;
-BEGIN
-    IF current_setting('server_version_num')::integer < 170000 THEN
-        RETURN;
-    END IF;
-    FOR built IN
-        SELECT DISTINCT i.indexrelid, i.indexrelid::regclass AS index, f.relation,
-               format('SELECT ROW(%s) FROM ONLY %s LIMIT 10',
-                      concat_ws(', ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
-                      snowflake_internal.migration_name(f.relation)) AS query
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        JOIN pg_index AS i ON i.indrelid = f.relation AND num_nonnulls(i.indexprs, i.indpred) > 0
-        JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relkind = 'i'
-        WHERE r.is_narrow
-          -- A rewrite builds all indexes, and the online way those that use the column.
-          AND (online IS NOT TRUE
-               OR EXISTS (SELECT FROM pg_depend AS u WHERE u.classid = 'pg_class'::regclass AND u.objid = i.indexrelid
-                            AND u.refclassid = 'pg_class'::regclass AND u.refobjid = f.relation AND u.refobjsubid = f.attribute))
-          -- Not where all functions are PostgreSQL's own.
-          AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
-                        AND d.refclassid = 'pg_proc'::regclass)
-        ORDER BY i.indexrelid
-    LOOP
-        BEGIN
-            PERFORM snowflake_internal.migration_query(built.relation, built.query);
-        EXCEPTION WHEN undefined_function OR undefined_table OR undefined_object OR undefined_column OR invalid_schema_name THEN
-            RETURN QUERY SELECT
-                format('index %s uses a function that finds others by search_path (%s), and PostgreSQL builds indexes with a search path of its own',
-                       built.index, SQLERRM),
-                coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure, migration_index_function_obstacles.search_path), '; ' ORDER BY p.oid)
-                          FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
-                          WHERE d.classid = 'pg_class'::regclass AND d.objid = built.indexrelid AND d.refclassid = 'pg_proc'::regclass
-                            AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%')),
-                         'Set search_path for the function') || '.', '55000';
-        END;
-    END LOOP;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text) IS
-    'Used by snowflake_migration_plan: indexes that PostgreSQL 17 and later cannot build again';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
--- Views and other objects that PostgreSQL does not let follow a column to another
--- type. A migration drops them, changes the column, and creates them again.
---
--- The functions take columns as pairs of a table and a name, because an online
--- migration replaces a column by another one of the same name.
---
--- The estimates for recursive queries are far too high. They must not lead to the
--- compilation of queries (jit) that take milliseconds, some of them under a lock.
---
--- This file: finding these objects.
-
--- The node of a dependency in pg_depend: a view stands for its rule.
-CREATE FUNCTION snowflake_internal.migration_dependent_node(class oid, object oid, OUT node_class oid, OUT node oid)
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    SELECT coalesce((SELECT 'pg_class'::regclass::oid FROM pg_rewrite AS w WHERE w.oid = object AND w.rulename = '_RETURN' AND class = 'pg_rewrite'::regclass), class),
-           coalesce((SELECT w.ev_class FROM pg_rewrite AS w WHERE w.oid = object AND w.rulename = '_RETURN' AND class = 'pg_rewrite'::regclass), object)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_dependent_node(class oid, object oid) IS
-    'Used by snowflake_internal.migration_dependents: the object that a row of pg_depend is about';
-
--- The objects that use the columns, or those of partitions and child tables.
-CREATE FUNCTION snowflake_internal.migration_direct_dependents(relations regclass[], column_names name[])
-RETURNS TABLE (relation regclass, class oid, object oid) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    SELECT DISTINCT given.relation, n.node_class, n.node
-    FROM unnest(relations, column_names) AS given (relation, column_name)
-    CROSS JOIN LATERAL snowflake_internal.migration_table_tree(given.relation, given.column_name) AS f
-    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
-    CROSS JOIN LATERAL snowflake_internal.migration_dependent_node(d.classid, d.objid) AS n
-    WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_policy'::regclass, 'pg_proc'::regclass)
-       OR d.classid = 'pg_trigger'::regclass AND EXISTS (SELECT FROM pg_trigger AS t WHERE t.oid = d.objid AND NOT t.tgisinternal)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_direct_dependents(relations regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_dependents: the objects that use columns';
-
--- The objects that depend on columns, and what depends on those, to any depth.
--- An object comes after those that it depends on: place is the length of the
--- longest path. In a circle, paths have no end; place is then NULL.
---
--- kind is NULL for objects that are part of others, such as a view's row type, and
--- 'other' for those that cannot be created again. relation is the table that is
--- locked.
-CREATE FUNCTION snowflake_internal.migration_dependents(relations regclass[], column_names name[])
-RETURNS TABLE (
-    place integer, kind text, class oid, object oid, relation regclass, owner oid, schema oid, identity text, is_extended boolean
-) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    WITH RECURSIVE edge (above_class, above, class, object) AS (
-        SELECT 0::oid, 0::oid, n.class, n.object FROM snowflake_internal.migration_direct_dependents(relations, column_names) AS n
-      UNION
-        SELECT e.class, e.object, n.node_class, n.node
-        FROM edge AS e
-        JOIN pg_depend AS d ON d.refclassid = e.class AND d.refobjid = e.object
-        CROSS JOIN LATERAL snowflake_internal.migration_dependent_node(d.classid, d.objid) AS n
-        WHERE (n.node_class, n.node) <> (e.class, e.object)
-    ), node AS MATERIALIZED (
-        SELECT DISTINCT e.class, e.object FROM edge AS e
-    ), path (class, object, length) AS (
-        SELECT e.class, e.object, 1 FROM edge AS e WHERE e.above = 0
-      UNION
-        SELECT e.class, e.object, p.length + 1
-        FROM path AS p JOIN edge AS e ON e.above_class = p.class AND e.above = p.object
-        -- Without a circle, no path is longer than the number of nodes.
-        WHERE p.length <= 2 * (SELECT count(*) FROM node)
-    ), placed AS (
-        SELECT p.class, p.object, CASE WHEN max(p.length) <= (SELECT count(*) FROM node) THEN max(p.length) END AS place
-        FROM path AS p GROUP BY p.class, p.object
-    )
-    SELECT p.place,
-           CASE WHEN p.class = 'pg_class'::regclass
-                THEN CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'
-                                    WHEN 'i' THEN CASE t.relkind WHEN 'm' THEN 'index' WHEN 't' THEN NULL ELSE 'other' END
-                                    WHEN 't' THEN NULL ELSE 'other' END
-                WHEN p.class = 'pg_rewrite'::regclass THEN 'rule'
-                WHEN p.class = 'pg_policy'::regclass THEN 'policy'
-                WHEN p.class = 'pg_trigger'::regclass THEN CASE WHEN g.tgisinternal THEN 'other' WHEN g.tgparentid <> 0 THEN 'trigger of a partition' ELSE 'trigger' END
-                WHEN p.class = 'pg_proc'::regclass THEN CASE WHEN f.prokind = 'a' THEN 'other' ELSE 'function' END
-                WHEN p.class = 'pg_attrdef'::regclass AND t.relkind = 'v' THEN 'default'
-                WHEN p.class = 'pg_statistic_ext'::regclass AND t.relkind = 'm' THEN 'statistics'
-                WHEN p.class = 'pg_type'::regclass
-                     AND EXISTS (SELECT FROM pg_type AS y JOIN pg_type AS e ON e.oid IN (y.oid, y.typelem) JOIN pg_class AS v ON v.oid = e.typrelid
-                                 WHERE y.oid = p.object AND y.typtype IN ('c', 'b') AND v.relkind IN ('v', 'm')) THEN NULL
-                -- That of a constraint trigger.
-                WHEN p.class = 'pg_constraint'::regclass AND EXISTS (SELECT FROM pg_constraint AS k WHERE k.oid = p.object AND k.contype = 't') THEN NULL
-                ELSE 'other' END,
-           p.class, p.object, coalesce(t.oid, c.oid)::regclass,
-           coalesce(x.stxowner, f.proowner, t.relowner, c.relowner), coalesce(x.stxnamespace, f.pronamespace, c.relnamespace, t.relnamespace),
-           i.type || ' ' || i.identity,
-           EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = p.class AND d.objid = p.object AND d.deptype = 'e')
-    FROM placed AS p
-    LEFT JOIN pg_class AS c ON p.class = 'pg_class'::regclass AND c.oid = p.object
-    LEFT JOIN pg_index AS ix ON ix.indexrelid = c.oid
-    LEFT JOIN pg_rewrite AS w ON p.class = 'pg_rewrite'::regclass AND w.oid = p.object
-    LEFT JOIN pg_policy AS o ON p.class = 'pg_policy'::regclass AND o.oid = p.object
-    LEFT JOIN pg_trigger AS g ON p.class = 'pg_trigger'::regclass AND g.oid = p.object
-    LEFT JOIN pg_attrdef AS q ON p.class = 'pg_attrdef'::regclass AND q.oid = p.object
-    LEFT JOIN pg_statistic_ext AS x ON p.class = 'pg_statistic_ext'::regclass AND x.oid = p.object
-    LEFT JOIN pg_proc AS f ON p.class = 'pg_proc'::regclass AND f.oid = p.object
-    LEFT JOIN pg_class AS t ON t.oid = coalesce(ix.indrelid, w.ev_class, o.polrelid, g.tgrelid, q.adrelid, x.stxrelid)
-    CROSS JOIN LATERAL pg_identify_object(p.class, p.object, 0) AS i
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_dependents(relations regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the views and other objects that have to be dropped before columns change their type';
-
--- The relations that are locked with the tables. Sessions lock a view before the
--- relations below it, so the outermost views come first.
-CREATE FUNCTION snowflake_internal.migration_dependent_relations(relations regclass[], column_names name[])
-RETURNS regclass[] LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    SELECT ARRAY(
-        SELECT d.relation
-        FROM snowflake_internal.migration_dependents(relations, column_names) AS d
-        JOIN pg_class AS c ON c.oid = d.relation AND c.relkind IN ('r', 'p', 'v', 'm')
-        WHERE d.kind <> 'other'
-        GROUP BY d.relation
-        ORDER BY max(d.place) DESC NULLS FIRST, d.relation::oid)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_dependent_relations(relations regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_widen: the relations that are locked with the tables';
-
--- What a plan's note says about them.
-CREATE FUNCTION snowflake_internal.migration_dependents_note(relations regclass[], column_names name[])
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    SELECT 'drops and re-creates ' || string_agg(
-               d.identity || CASE WHEN d.kind = 'materialized view' THEN (SELECT CASE WHEN c.relispopulated
-                   THEN format(' with its data (%s now)', pg_size_pretty(pg_total_relation_size(c.oid))) ELSE ' without data' END
-                   FROM pg_class AS c WHERE c.oid = d.object) ELSE '' END, ', ' ORDER BY d.place, d.identity)
-    FROM snowflake_internal.migration_dependents(relations, column_names) AS d
-    WHERE d.kind NOT IN ('other', 'trigger of a partition', 'index', 'default', 'statistics')
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_dependents_note(relations regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the list of what is dropped and re-created, if anything is';
-
--- What prevents that they are dropped and created again.
-CREATE FUNCTION snowflake_internal.migration_dependent_obstacles(relations regclass[], column_names name[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    WITH dependent AS MATERIALIZED (
-        SELECT d.*, pg_get_userbyid(d.owner) AS owner_name,
-               -- From PostgreSQL 16 on, a member may lack the right to become a role.
-               pg_has_role(d.owner, 'USAGE')
-                   AND pg_has_role(d.owner, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END) AS is_own
-        FROM snowflake_internal.migration_dependents(relations, column_names) AS d
-        WHERE d.kind IS NOT NULL
-    ), granted AS MATERIALIZED (
-        SELECT DISTINCT d.identity, g.grantor
-        FROM dependent AS d
-        LEFT JOIN pg_class AS c ON d.class = 'pg_class'::regclass AND c.oid = d.object
-        LEFT JOIN pg_proc AS f ON d.class = 'pg_proc'::regclass AND f.oid = d.object
-        CROSS JOIN LATERAL (
-            SELECT x.grantor FROM aclexplode(coalesce(c.relacl, f.proacl)) AS x
-          UNION
-            SELECT x.grantor FROM pg_attribute AS a CROSS JOIN LATERAL aclexplode(a.attacl) AS x WHERE a.attrelid = c.oid
-        ) AS g
-        WHERE d.kind <> 'other' AND g.grantor <> d.owner
-    ), found (rank, obstacle, remedy, code) AS (
-        SELECT 1, format('%s cannot be dropped and created again, but depends on the column or on a view of it', d.identity),
-               'Drop it, and create it again after the column is widened.', '55000'
-        FROM dependent AS d WHERE d.kind = 'other'
-      UNION ALL
-        SELECT 1, format('%s belongs to an extension', d.identity),
-               'Drop the extension, and create it again after the column is widened.', '55000'
-        FROM dependent AS d WHERE d.is_extended
-      UNION ALL
-        SELECT 2, format('%s depends on itself through other views or functions', d.identity),
-               'Drop it, and create it again after the column is widened.', '55000'
-        FROM dependent AS d WHERE d.place IS NULL AND d.kind <> 'other'
-      UNION ALL
-        SELECT 3, format('%s belongs to the temporary schema of another session', d.identity),
-               'Wait until that session has ended.', '55000'
-        FROM dependent AS d WHERE d.kind <> 'other' AND pg_is_other_temp_schema(d.schema)
-      UNION ALL
-        SELECT 3, format('%s is temporary and belongs to role %I', d.identity, d.owner_name),
-               'Drop it, or run the migration as that role.', '55000'
-        FROM dependent AS d
-        WHERE d.kind IN ('view', 'function') AND d.schema = pg_my_temp_schema() AND d.owner_name <> current_user
-      UNION ALL
-        SELECT 4, format('index %s is not valid', d.object::regclass), 'Drop it, or REINDEX it.', '55000'
-        FROM dependent AS d JOIN pg_index AS i ON i.indexrelid = d.object AND NOT i.indisvalid
-        WHERE d.kind = 'index'
-      UNION ALL
-        SELECT DISTINCT 5, format('must be owner of %s', d.identity),
-               format('It has to be dropped and created again: run it as a member of %I, or as a superuser.', d.owner_name), '42501'
-        FROM dependent AS d WHERE d.kind <> 'other' AND NOT d.is_own
-      UNION ALL
-        SELECT DISTINCT 6, format('permission denied for schema %I', n.nspname),
-               format('GRANT CREATE, USAGE ON SCHEMA %I TO %I, which owns %s and has to create it again.', n.nspname, d.owner_name, d.identity), '42501'
-        FROM dependent AS d JOIN pg_namespace AS n ON n.oid = d.schema
-        WHERE d.kind IN ('view', 'materialized view', 'function', 'statistics', 'index') AND d.is_own
-          AND n.oid IS DISTINCT FROM pg_my_temp_schema()
-          AND NOT (has_schema_privilege(d.owner, n.oid, 'CREATE') AND has_schema_privilege(d.owner, n.oid, 'USAGE'))
-      UNION ALL
-        SELECT DISTINCT 7, format('privileges on %s were granted by role %I', g.identity, pg_get_userbyid(g.grantor)),
-               format('They have to be granted again: run it as a member of %I, or as a superuser, or have them revoked.', pg_get_userbyid(g.grantor)), '42501'
-        FROM granted AS g
-        WHERE NOT (pg_has_role(g.grantor, 'USAGE')
-                   AND pg_has_role(g.grantor, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END))
-    )
-    SELECT f.obstacle, f.remedy, f.code FROM found AS f ORDER BY f.rank, f.obstacle
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_dependent_obstacles(relations regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: objects that cannot be dropped and created again';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_dependents
-
--- The statements that create an object again as it is, each with the role that
--- runs it, and a description to compare the new object with.
---
--- Names in definitions are qualified, because the search path is that of the
--- functions. The settings that change how constants are written are fixed, too.
-
--- The GRANT statements that lead to an access control list. They are run by the
--- roles that granted the privileges. A role comes after the one that it has its
--- grant options from. Default privileges are revoked first.
-CREATE FUNCTION snowflake_internal.migration_grants(
-    object_type "char", target text, column_name name, owner oid, schema oid, acl aclitem[]
-) RETURNS TABLE (place bigint, role oid, statement text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    WITH RECURSIVE by_default AS MATERIALIZED (
-        SELECT x.grantee
-        FROM pg_default_acl AS f CROSS JOIN LATERAL aclexplode(f.defaclacl) AS x
-        WHERE column_name IS NULL AND f.defaclrole = owner AND f.defaclobjtype = object_type AND f.defaclnamespace IN (0, schema)
-    ), item AS MATERIALIZED (
-        SELECT i.place, x.grantor, x.grantee, x.privilege_type, x.is_grantable
-        FROM unnest(CASE WHEN acl IS NOT NULL THEN acl
-                         WHEN column_name IS NULL
-                              AND EXISTS (SELECT FROM pg_default_acl AS f
-                                          WHERE f.defaclrole = owner AND f.defaclobjtype = object_type AND f.defaclnamespace IN (0, schema))
-                         THEN acldefault(object_type, owner) END) WITH ORDINALITY AS i (item, place)
-        CROSS JOIN LATERAL aclexplode(ARRAY[i.item]) AS x
-    ), grantor (role, level) AS (
-        SELECT owner, 0
-      UNION
-        SELECT i.grantee, g.level + 1 FROM grantor AS g JOIN item AS i ON i.grantor = g.role AND i.is_grantable WHERE g.level < 20
-    ), level AS (
-        SELECT g.role, min(g.level) AS level FROM grantor AS g GROUP BY g.role
-    )
-    SELECT 0, owner, format('REVOKE ALL ON %s FROM %s CASCADE', target,
-                            (SELECT string_agg(DISTINCT CASE r.role WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(r.role)) END, ', ')
-                             FROM (SELECT owner UNION SELECT 0 UNION SELECT b.grantee FROM by_default AS b) AS r (role)))
-    WHERE column_name IS NULL AND (acl IS NOT NULL OR EXISTS (SELECT FROM item))
-  UNION ALL
-    SELECT row_number() OVER (ORDER BY coalesce(l.level, 100), i.place, i.is_grantable), i.grantor,
-           format('GRANT %s ON %s TO %s%s',
-                  string_agg(i.privilege_type || coalesce(' (' || quote_ident(column_name) || ')', ''), ', '), target,
-                  CASE i.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(i.grantee)) END,
-                  CASE WHEN i.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
-    FROM item AS i LEFT JOIN level AS l ON l.role = i.grantor
-    GROUP BY i.place, i.grantor, i.grantee, i.is_grantable, l.level
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_grants(object_type "char", target text, column_name name, owner oid, schema oid, acl aclitem[]) IS
-    'Used by snowflake_internal.migration_dependent_statements: the statements that grant an object''s privileges, with the roles that run them';
-
--- The statements that drop the objects (phase 1), create them (2) and fill
--- materialized views (3), in order.
-CREATE FUNCTION snowflake_internal.migration_dependent_statements(relations regclass[], column_names name[])
-RETURNS TABLE (phase integer, role oid, statement text, identity text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3
-SET quote_all_identifiers = off
-AS $function$
-    WITH dependent AS MATERIALIZED (
-        SELECT d.*, snowflake_internal.migration_name(d.relation) AS quoted_name,
-               CASE d.kind
-                   WHEN 'view' THEN 'VIEW ' || snowflake_internal.migration_name(d.relation)
-                   WHEN 'materialized view' THEN 'MATERIALIZED VIEW ' || snowflake_internal.migration_name(d.relation)
-                   WHEN 'index' THEN 'INDEX ' || snowflake_internal.migration_name(d.object::regclass)
-                   WHEN 'rule' THEN (SELECT format('RULE %I ON ', w.rulename) FROM pg_rewrite AS w WHERE w.oid = d.object) || snowflake_internal.migration_name(d.relation)
-                   WHEN 'policy' THEN (SELECT format('POLICY %I ON ', p.polname) FROM pg_policy AS p WHERE p.oid = d.object) || snowflake_internal.migration_name(d.relation)
-                   WHEN 'function' THEN format('ROUTINE %s', d.object::regprocedure)
-                   WHEN 'statistics' THEN (SELECT format('STATISTICS %I.%I', n.nspname, x.stxname) FROM pg_statistic_ext AS x
-                                           JOIN pg_namespace AS n ON n.oid = x.stxnamespace WHERE x.oid = d.object)
-                   WHEN 'default' THEN (SELECT format('VIEW %s ALTER COLUMN %I', snowflake_internal.migration_name(d.relation), a.attname)
-                                        FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE f.oid = d.object)
-                   ELSE (SELECT format('TRIGGER %I ON ', t.tgname) FROM pg_trigger AS t WHERE t.oid = d.object) || snowflake_internal.migration_name(d.relation)
-               END AS sql_name
-        FROM snowflake_internal.migration_dependents(relations, column_names) AS d
-        WHERE d.kind <> 'other'
-    ), relation AS MATERIALIZED (
-        SELECT d.*, c.relkind, c.reloptions, c.relacl, c.reltablespace, c.relam, c.reltoastrelid, c.relispopulated, c.reltuples, pg_get_viewdef(c.oid) AS definition,
-               (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns,
-               (SELECT string_agg(o.text, ', ') FROM (
-                    SELECT format('%I = %L', v.option_name, v.option_value) AS text FROM pg_options_to_table(c.reloptions) AS v
-                  UNION ALL
-                    SELECT format('toast.%I = %L', v.option_name, v.option_value) FROM pg_class AS t CROSS JOIN LATERAL pg_options_to_table(t.reloptions) AS v
-                    WHERE t.oid = c.reltoastrelid) AS o) AS options
-        FROM dependent AS d JOIN pg_class AS c ON c.oid = d.object
-        WHERE d.kind IN ('view', 'materialized view')
-    ), creation (object, place, identity, part, rank, role, statement) AS (
-        SELECT r.object, r.place, r.identity, 1, 0::bigint, r.owner,
-               concat('CREATE ', r.sql_name, ' (' || r.columns || ')',
-                      CASE WHEN r.relkind = 'm' THEN (SELECT format(' USING %I', m.amname) FROM pg_am AS m WHERE m.oid = r.relam) END,
-                      ' WITH (' || r.options || ')',
-                      CASE WHEN r.relkind = 'm' THEN (SELECT format(' TABLESPACE %I', t.spcname) FROM pg_tablespace AS t WHERE t.oid = r.reltablespace) END,
-                      E' AS\n', rtrim(r.definition, ';'), CASE WHEN r.relkind = 'm' THEN E'\nWITH NO DATA' END)
-        FROM relation AS r
-      UNION ALL
-        SELECT r.object, r.place, r.identity, 2, 0, r.owner, format('ALTER %s ALTER COLUMN %I %s', r.sql_name, a.attname, s.action)
-        FROM relation AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.object AND a.attnum > 0 AND NOT a.attisdropped
-        JOIN pg_type AS t ON t.oid = a.atttypid
-        CROSS JOIN LATERAL (
-            SELECT format('SET STATISTICS %s', a.attstattarget) AS action WHERE a.attstattarget >= 0
-          UNION ALL
-            SELECT format('SET STORAGE %s', CASE a.attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL' WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END)
-            WHERE a.attstorage <> t.typstorage
-          UNION ALL
-            SELECT format('SET COMPRESSION %s', CASE a.attcompression WHEN 'l' THEN 'lz4' ELSE 'pglz' END) WHERE a.attcompression <> ''
-          UNION ALL
-            SELECT format('SET (%s)', string_agg(format('%I = %L', v.option_name, v.option_value), ', '))
-            FROM pg_options_to_table(a.attoptions) AS v WHERE v.option_name NOT LIKE 'pg\_%'
-            HAVING count(*) > 0) AS s
-        WHERE r.relkind = 'm'
-      UNION ALL
-        SELECT r.object, r.place, r.identity, 3, g.place, g.role, g.statement
-        FROM relation AS r
-        CROSS JOIN LATERAL snowflake_internal.migration_grants("char" 'r', 'TABLE ' || r.quoted_name, NULL, r.owner, r.schema, r.relacl) AS g
-      UNION ALL
-        SELECT r.object, r.place, r.identity, 4, 1000 * a.attnum + g.place, g.role, g.statement
-        FROM relation AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.object AND a.attnum > 0 AND a.attacl IS NOT NULL
-        CROSS JOIN LATERAL snowflake_internal.migration_grants("char" 'r', 'TABLE ' || r.quoted_name, a.attname, r.owner, r.schema, a.attacl) AS g
-      UNION ALL
-        SELECT d.object, d.place, d.identity, 1, 0, d.owner,
-               CASE d.kind
-                   WHEN 'rule' THEN pg_get_ruledef(d.object)
-                   WHEN 'trigger' THEN pg_get_triggerdef(d.object)
-                   WHEN 'function' THEN pg_get_functiondef(d.object)
-                   WHEN 'index' THEN pg_get_indexdef(d.object)
-                   WHEN 'statistics' THEN pg_get_statisticsobjdef(d.object)
-                   WHEN 'default' THEN (SELECT format('ALTER %s SET DEFAULT %s', d.sql_name, pg_get_expr(f.adbin, f.adrelid)) FROM pg_attrdef AS f WHERE f.oid = d.object)
-                   WHEN 'policy' THEN (
-                       SELECT concat('CREATE ', d.sql_name, CASE WHEN p.polpermissive THEN ' AS PERMISSIVE' ELSE ' AS RESTRICTIVE' END,
-                                     CASE p.polcmd WHEN 'r' THEN ' FOR SELECT' WHEN 'a' THEN ' FOR INSERT' WHEN 'w' THEN ' FOR UPDATE' WHEN 'd' THEN ' FOR DELETE' ELSE ' FOR ALL' END,
-                                     ' TO ', (SELECT string_agg(CASE o.role WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(o.role)) END, ', ' ORDER BY o.place)
-                                              FROM unnest(p.polroles) WITH ORDINALITY AS o (role, place)),
-                                     ' USING (' || pg_get_expr(p.polqual, p.polrelid) || ')', ' WITH CHECK (' || pg_get_expr(p.polwithcheck, p.polrelid) || ')')
-                       FROM pg_policy AS p WHERE p.oid = d.object)
-               END
-        FROM dependent AS d WHERE d.kind IN ('rule', 'trigger', 'function', 'index', 'statistics', 'default', 'policy')
-      UNION ALL
-        -- On views, rules and triggers are always enabled.
-        SELECT d.object, d.place, d.identity, 2, 0, d.owner,
-               format('ALTER TABLE ONLY %s %s %s %I', d.quoted_name,
-                      CASE coalesce(t.tgenabled, w.ev_enabled) WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' WHEN 'A' THEN 'ENABLE ALWAYS' ELSE 'ENABLE' END,
-                      CASE d.kind WHEN 'rule' THEN 'RULE' ELSE 'TRIGGER' END, coalesce(t.tgname, w.rulename))
-        FROM dependent AS d
-        LEFT JOIN pg_trigger AS t ON d.kind IN ('trigger', 'trigger of a partition') AND t.oid = d.object
-        LEFT JOIN pg_rewrite AS w ON d.kind = 'rule' AND w.oid = d.object
-        WHERE coalesce(t.tgenabled, w.ev_enabled) <> 'O'
-      UNION ALL
-        SELECT d.object, d.place, d.identity, 2, s.place, d.owner, s.statement
-        FROM dependent AS d
-        JOIN pg_class AS c ON d.kind = 'index' AND c.oid = d.object
-        JOIN pg_index AS i ON i.indexrelid = c.oid
-        CROSS JOIN LATERAL (
-            SELECT 0 AS place, format('ALTER %s SET TABLESPACE %I', d.sql_name, t.spcname) AS statement FROM pg_tablespace AS t WHERE t.oid = c.reltablespace
-          UNION ALL
-            SELECT a.attnum, format('ALTER %s ALTER COLUMN %s SET STATISTICS %s', d.sql_name, a.attnum, a.attstattarget)
-            FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND a.attstattarget >= 0
-          UNION ALL
-            SELECT 2000, format('ALTER MATERIALIZED VIEW %s CLUSTER ON %I', d.quoted_name, c.relname) WHERE i.indisclustered) AS s
-      UNION ALL
-        SELECT d.object, d.place, d.identity, 2, 0, d.owner, format('ALTER %s SET STATISTICS %s', d.sql_name, x.target)
-        FROM dependent AS d
-        JOIN (SELECT x.oid, (to_jsonb(x) ->> 'stxstattarget')::integer AS target FROM pg_statistic_ext AS x) AS x ON d.kind = 'statistics' AND x.oid = d.object
-        WHERE x.target >= 0
-      UNION ALL
-        SELECT d.object, d.place, d.identity, 3, g.place, g.role, g.statement
-        FROM dependent AS d
-        JOIN pg_proc AS f ON d.kind = 'function' AND f.oid = d.object
-        CROSS JOIN LATERAL snowflake_internal.migration_grants("char" 'f', d.sql_name, NULL, d.owner, d.schema, f.proacl) AS g
-      UNION ALL
-        SELECT d.object, d.place, d.identity, 5, e.objsubid, d.owner,
-               CASE WHEN e.objsubid = 0 THEN format('COMMENT ON %s IS %L', d.sql_name, e.description)
-                    ELSE format('COMMENT ON COLUMN %s.%I IS %L', d.quoted_name, a.attname, e.description) END
-        FROM dependent AS d
-        JOIN pg_description AS e ON e.classoid = d.class AND e.objoid = d.object
-        LEFT JOIN pg_attribute AS a ON a.attrelid = d.object AND a.attnum = e.objsubid AND e.objsubid > 0
-        WHERE d.kind <> 'default'
-      UNION ALL
-        SELECT d.object, d.place, d.identity, 5, 0, d.owner, format('COMMENT ON CONSTRAINT %I ON %s IS %L', k.conname, d.quoted_name, e.description)
-        FROM dependent AS d
-        JOIN pg_trigger AS t ON d.kind = 'trigger' AND t.oid = d.object
-        JOIN pg_constraint AS k ON k.oid = t.tgconstraint
-        JOIN pg_description AS e ON e.classoid = 'pg_constraint'::regclass AND e.objoid = k.oid
-      UNION ALL
-        SELECT d.object, d.place, d.identity, 6, l.objsubid, d.owner,
-               format('SECURITY LABEL FOR %I ON %s IS %L', l.provider,
-                      CASE WHEN l.objsubid = 0 THEN d.sql_name ELSE format('COLUMN %s.%I', d.quoted_name, a.attname) END, l.label)
-        FROM dependent AS d
-        JOIN pg_seclabel AS l ON l.classoid = d.class AND l.objoid = d.object
-        LEFT JOIN pg_attribute AS a ON a.attrelid = d.object AND a.attnum = l.objsubid AND l.objsubid > 0
-      UNION ALL
-        SELECT d.object, d.place, d.identity, 7, 0, d.owner, format('ALTER %s DEPENDS ON EXTENSION %I', d.sql_name, x.extname)
-        FROM dependent AS d
-        JOIN pg_depend AS p ON p.classid = d.class AND p.objid = d.object AND p.deptype = 'x' AND p.refclassid = 'pg_extension'::regclass
-        JOIN pg_extension AS x ON x.oid = p.refobjid
-        WHERE d.kind IN ('materialized view', 'index', 'trigger', 'function')
-    )
-    (SELECT 1, d.owner, CASE d.kind WHEN 'default' THEN format('ALTER %s DROP DEFAULT', d.sql_name) ELSE 'DROP ' || d.sql_name END, d.identity
-     FROM dependent AS d WHERE d.kind <> 'trigger of a partition' ORDER BY d.place DESC, d.identity DESC)
-  UNION ALL
-    (SELECT 2, c.role, c.statement, c.identity FROM creation AS c ORDER BY c.place, c.identity, c.part, c.rank, c.statement)
-  UNION ALL
-    -- Filled last, when all privileges have been granted.
-    (SELECT 3, r.owner, s.statement, r.identity
-     FROM relation AS r
-     CROSS JOIN LATERAL (VALUES (1, 'REFRESH ' || r.sql_name), (2, 'ANALYZE ' || r.quoted_name)) AS s (part, statement)
-     -- -1 means that it has never been analyzed.
-     WHERE r.relkind = 'm' AND r.relispopulated AND (s.part = 1 OR r.reltuples >= 0)
-     ORDER BY r.place, r.identity, s.part)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_dependent_statements(relations regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_save_dependents: the statements that drop the objects and create them again, with the roles that run them';
-
--- A definition without what follows from a column's type: casts between numbers,
--- and the parentheses and spaces around them.
-CREATE FUNCTION snowflake_internal.migration_without_types(definition text)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    SELECT regexp_replace(
-        regexp_replace(definition, '::(smallint|integer|bigint|numeric)(\(\d+(,\d+)?\))?(\[\])*', '', 'g'), '[()\s]', '', 'g')
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_without_types(definition text) IS
-    'Used by snowflake_internal.migration_describe_dependents: a definition without casts between numbers';
-
--- An access control list in a fixed order. It has the numbers of the roles too,
--- because roles can be renamed in the meantime.
-CREATE FUNCTION snowflake_internal.migration_describe_acl(acl aclitem[])
-RETURNS jsonb LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT jsonb_agg(i.text ORDER BY i.text)
-    FROM (SELECT format('%s of %s by %s', i.item, min(x.grantee), min(x.grantor)) AS text
-          FROM unnest(acl) WITH ORDINALITY AS i (item, place) CROSS JOIN LATERAL aclexplode(ARRAY[i.item]) AS x
-          GROUP BY i.place, i.item) AS i
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_describe_acl(acl aclitem[]) IS
-    'Used by snowflake_internal.migration_describe_dependents: an access control list';
-
--- Everything that the catalog has about the objects, by their names, except for
--- numeric types. "code" contains the owners of functions and operators: see
--- migration_dependent_difference().
-CREATE FUNCTION snowflake_internal.migration_describe_dependents(relations regclass[], column_names name[])
-RETURNS jsonb LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3
-SET quote_all_identifiers = off
-AS $function$
-    WITH dependent AS MATERIALIZED (
-        SELECT d.* FROM snowflake_internal.migration_dependents(relations, column_names) AS d WHERE d.kind <> 'other'
-    ), reference AS MATERIALIZED (
-        SELECT DISTINCT d.class, d.object, p.refclassid, p.refobjid
-        FROM dependent AS d
-        CROSS JOIN LATERAL (
-            SELECT p.refclassid, p.refobjid FROM pg_depend AS p WHERE p.classid = d.class AND p.objid = d.object
-          UNION ALL
-            SELECT p.refclassid, p.refobjid FROM pg_rewrite AS w JOIN pg_depend AS p ON p.classid = 'pg_rewrite'::regclass AND p.objid = w.oid
-            WHERE d.class = 'pg_class'::regclass AND w.ev_class = d.object AND w.rulename = '_RETURN') AS p
-        WHERE (p.refclassid, p.refobjid) <> (d.class, d.object)
-    )
-    SELECT coalesce(jsonb_object_agg(d.identity, jsonb_build_object(
-        'owner', pg_get_userbyid(d.owner),
-        'definition', snowflake_internal.migration_without_types(CASE d.kind
-            WHEN 'rule' THEN pg_get_ruledef(d.object)
-            WHEN 'function' THEN pg_get_functiondef(d.object)
-            WHEN 'index' THEN pg_get_indexdef(d.object)
-            WHEN 'statistics' THEN pg_get_statisticsobjdef(d.object)
-            WHEN 'default' THEN (SELECT pg_get_expr(f.adbin, f.adrelid) FROM pg_attrdef AS f WHERE f.oid = d.object)
-            WHEN 'policy' THEN (SELECT concat_ws(' ', p.polpermissive, p.polcmd, p.polroles, (SELECT string_agg(o.role::regrole::text, ',' ORDER BY o.place) FROM unnest(p.polroles) WITH ORDINALITY AS o (role, place)),
-                                                 pg_get_expr(p.polqual, p.polrelid), 'check', pg_get_expr(p.polwithcheck, p.polrelid))
-                                FROM pg_policy AS p WHERE p.oid = d.object)
-            WHEN 'trigger' THEN pg_get_triggerdef(d.object)
-            WHEN 'trigger of a partition' THEN pg_get_triggerdef(d.object)
-            ELSE pg_get_viewdef(d.object) END),
-        'enabled', coalesce((SELECT t.tgenabled FROM pg_trigger AS t WHERE d.class = 'pg_trigger'::regclass AND t.oid = d.object),
-                            (SELECT w.ev_enabled FROM pg_rewrite AS w WHERE d.class = 'pg_rewrite'::regclass AND w.oid = d.object)),
-        'settings', (SELECT jsonb_build_array(c.relpersistence, c.reloptions, c.relreplident, c.relispopulated, c.relhasrules, c.relhastriggers, c.relrowsecurity,
-                                              (SELECT m.amname FROM pg_am AS m WHERE m.oid = c.relam), (SELECT t.spcname FROM pg_tablespace AS t WHERE t.oid = c.reltablespace),
-                                              (SELECT t.reloptions FROM pg_class AS t WHERE t.oid = c.reltoastrelid))
-                     FROM pg_class AS c WHERE d.class = 'pg_class'::regclass AND c.oid = d.object),
-        'index', (SELECT jsonb_build_array(i.indisclustered, i.indisvalid, i.indisunique) FROM pg_index AS i WHERE d.kind = 'index' AND i.indexrelid = d.object),
-        'target', (SELECT to_jsonb(x) -> 'stxstattarget' FROM pg_statistic_ext AS x WHERE d.kind = 'statistics' AND x.oid = d.object),
-        'columns', (SELECT jsonb_agg(jsonb_build_array(
-                               a.attname, regexp_replace(format_type(a.atttypid, a.atttypmod), '^(smallint|integer|bigint|numeric)(\(.*\))?', 'number'),
-                               a.attcollation::regcollation, coalesce(a.attstattarget, -1), a.attcompression,
-                               CASE WHEN a.attstorage <> t.typstorage THEN a.attstorage END,
-                               (SELECT jsonb_agg(o.text ORDER BY o.text) FROM unnest(a.attoptions) AS o (text) WHERE o.text NOT LIKE 'pg\_%'),
-                               snowflake_internal.migration_describe_acl(a.attacl)) ORDER BY a.attnum)
-                    FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
-                    WHERE d.class = 'pg_class'::regclass AND a.attrelid = d.object AND a.attnum > 0),
-        'privileges', snowflake_internal.migration_describe_acl(coalesce(
-            (SELECT coalesce(c.relacl, acldefault('r', c.relowner)) FROM pg_class AS c WHERE d.kind IN ('view', 'materialized view') AND c.oid = d.object),
-            (SELECT coalesce(f.proacl, acldefault('f', f.proowner)) FROM pg_proc AS f WHERE d.kind = 'function' AND f.oid = d.object))),
-        'comments', (SELECT jsonb_agg(jsonb_build_array(e.objsubid, e.description) ORDER BY e.objsubid) FROM pg_description AS e WHERE e.classoid = d.class AND e.objoid = d.object),
-        'constraint comment', (SELECT e.description FROM pg_trigger AS t JOIN pg_description AS e ON e.classoid = 'pg_constraint'::regclass AND e.objoid = t.tgconstraint
-                               WHERE d.kind = 'trigger' AND t.oid = d.object),
-        'labels', (SELECT jsonb_agg(jsonb_build_array(l.objsubid, l.provider, l.label) ORDER BY l.objsubid, l.provider) FROM pg_seclabel AS l WHERE l.classoid = d.class AND l.objoid = d.object),
-        'references', (SELECT jsonb_agg(i.type || ' ' || i.identity ORDER BY i.type, i.identity)
-                       FROM reference AS r CROSS JOIN LATERAL pg_identify_object(r.refclassid, r.refobjid, 0) AS i
-                       WHERE (r.class, r.object) = (d.class, d.object)
-                         AND r.refclassid NOT IN ('pg_proc'::regclass, 'pg_operator'::regclass)),
-        'code', (SELECT coalesce(jsonb_agg(DISTINCT pg_get_userbyid(coalesce(f.proowner, o.oprowner))), '[]')
-                 FROM reference AS r
-                 LEFT JOIN pg_proc AS f ON r.refclassid = 'pg_proc'::regclass AND f.oid = r.refobjid
-                 LEFT JOIN pg_operator AS o ON r.refclassid = 'pg_operator'::regclass AND o.oid = r.refobjid
-                 WHERE (r.class, r.object) = (d.class, d.object) AND coalesce(f.oid, o.oid) IS NOT NULL)
-        )), '{}')
-    FROM dependent AS d
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_describe_dependents(relations regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_save_dependents: what the catalog has about the objects, without numeric types';
-
-CREATE FUNCTION snowflake_internal.migration_save_dependents(relations regclass[], column_names name[])
-RETURNS jsonb LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    SELECT jsonb_build_object(
-        'statements', (SELECT coalesce(jsonb_agg(jsonb_build_object('phase', s.phase, 'role', s.role, 'statement', s.statement, 'identity', s.identity)), '[]')
-                       FROM snowflake_internal.migration_dependent_statements(relations, column_names) AS s),
-        'description', snowflake_internal.migration_describe_dependents(relations, column_names))
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_save_dependents(relations regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_widen: the statements that drop the objects and create them again, and their description';
-
--- Changes when the catalog's rows of the objects do. The relations themselves are
--- part of migration_fingerprint().
-CREATE FUNCTION snowflake_internal.migration_dependents_fingerprint(relations regclass[], column_names name[])
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    SELECT string_agg(concat_ws(' ', d.class, d.object, d.place, p.xmin, p.ctid, f.xmin, f.ctid, w.xmin, w.ctid, t.xmin, t.ctid,
-                                (SELECT string_agg(concat(e.xmin, e.ctid), ' ' ORDER BY e.ctid) FROM pg_description AS e WHERE e.classoid = d.class AND e.objoid = d.object),
-                                (SELECT string_agg(concat(l.xmin, l.ctid), ' ' ORDER BY l.ctid) FROM pg_seclabel AS l WHERE l.classoid = d.class AND l.objoid = d.object)),
-                      ', ' ORDER BY d.class, d.object)
-           || concat((SELECT string_agg(concat(a.xmin, a.ctid), ' ' ORDER BY a.ctid) FROM pg_default_acl AS a))
-    FROM snowflake_internal.migration_dependents(relations, column_names) AS d
-    LEFT JOIN pg_policy AS p ON d.kind = 'policy' AND p.oid = d.object
-    LEFT JOIN pg_proc AS f ON d.kind = 'function' AND f.oid = d.object
-    LEFT JOIN pg_rewrite AS w ON d.kind = 'rule' AND w.oid = d.object
-    LEFT JOIN pg_trigger AS t ON d.class = 'pg_trigger'::regclass AND t.oid = d.object
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_dependents_fingerprint(relations regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_swap: changes when the catalog''s rows of the objects do';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
---   migration::expression::snowflake_migration_rename_columns
-
--- What PostgreSQL has to rebuild with a column of another type, and cannot.
-
--- The expressions that use these columns, as the catalog has them. Those that
--- partitions and child tables have from their parents are the parents'.
-CREATE FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[])
-RETURNS TABLE (description text, kind text, expression text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH dependent AS MATERIALIZED (
-        SELECT DISTINCT d.classid, d.objid
-        FROM pg_depend AS d
-        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = ANY (attributes)
-    ), indexed AS MATERIALIZED (
-        SELECT i.*, format('index %s', i.indexrelid::regclass) AS description, 'index' AS kind
-        FROM dependent AS d
-        JOIN pg_index AS i ON d.classid = 'pg_class'::regclass AND i.indexrelid = d.objid AND i.indrelid = relation
-        WHERE NOT i.indisexclusion AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-      UNION ALL
-        -- The columns are those of the constraint, or of expressions in its index.
-        SELECT i.*, format('exclusion constraint %I of %s', k.conname, relation), 'constraint'
-        FROM (SELECT DISTINCT CASE WHEN d.classid = 'pg_class'::regclass THEN d.objid ELSE k.conindid END AS index
-              FROM dependent AS d
-              LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'x'
-              WHERE d.classid = 'pg_class'::regclass OR k.oid IS NOT NULL) AS d
-        JOIN pg_index AS i ON i.indexrelid = d.index AND i.indisexclusion AND i.indrelid = relation
-        JOIN pg_constraint AS k ON k.conindid = i.indexrelid AND k.contype = 'x'
-        WHERE NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-    ), keys AS MATERIALIZED (
-        SELECT i.indexrelid, i.description, i.kind, k.place, k.attribute, pg_get_indexdef(i.indexrelid, k.place::integer, false) AS expression
-        FROM indexed AS i
-        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
-        WHERE k.place <= i.indnkeyatts
-    )
-    SELECT format('check constraint %I of %s', k.conname, relation), 'constraint', pg_get_expr(k.conbin, k.conrelid)
-    FROM dependent AS d
-    JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'c' AND k.coninhcount = 0
-  UNION ALL
-    SELECT k.description, k.kind, k.expression FROM keys AS k WHERE k.attribute = 0
-  UNION ALL
-    SELECT i.description, i.kind, pg_get_expr(i.indpred, i.indrelid) FROM indexed AS i WHERE i.indpred IS NOT NULL
-  UNION ALL
-    SELECT k.description, k.kind, format('%1$s OPERATOR(%2$I.%3$s) %1$s', k.expression, n.nspname, o.oprname)
-    FROM keys AS k
-    JOIN pg_constraint AS c ON c.conindid = k.indexrelid AND c.contype = 'x'
-    JOIN pg_operator AS o ON o.oid = c.conexclop[k.place]
-    JOIN pg_namespace AS n ON n.oid = o.oprnamespace
-    WHERE k.attribute = 0 OR k.attribute = ANY (attributes)
-  UNION ALL
-    SELECT format('statistics object %I.%I', n.nspname, x.stxname), 'statistics object', e.expression
-    FROM dependent AS d
-    JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid
-    JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-    CROSS JOIN LATERAL unnest(pg_get_statisticsobjdef_expressions(x.oid)) AS e (expression)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[]) IS
-    'Used by snowflake_migration_plan: the expressions of constraints, indexes and statistics that use columns of a table';
-
--- Why expressions do not accept bigint columns; NULL if they do. The parser decides
--- it. No row is read, and the query is not flattened, so that no function is called
--- with constants in place of columns.
-CREATE FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[])
-RETURNS text LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    query text;
-BEGIN
-    SELECT format('SELECT %s FROM (SELECT %s FROM ONLY %s OFFSET 0) AS %I WHERE false',
-                  (SELECT string_agg(format('(%s)', e.expression), ', ') FROM unnest(expressions) AS e (expression)),
-                  string_agg(CASE WHEN a.attnum = ANY (attributes) THEN format('%1$I::pg_catalog.int8 AS %1$I', a.attname)
-                                  ELSE quote_ident(a.attname) END, ', '),
-                  snowflake_internal.migration_name(relation),
-                  (SELECT c.relname FROM pg_class AS c WHERE c.oid = relation))
-    INTO query
-    FROM pg_attribute AS a
-    WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped;
-    PERFORM snowflake_internal.migration_query(relation, query);
-    RETURN NULL;
-EXCEPTION
-    -- An owner who may not read the table may alter it.
-    WHEN insufficient_privilege THEN
-        RETURN NULL;
-    WHEN syntax_error_or_access_rule_violation THEN
-        RETURN sqlerrm;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[]) IS
-    'Used by snowflake_migration_plan: why expressions do not accept bigint columns';
-
--- Obstacles in objects that are rebuilt with the columns.
-CREATE FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    altered record;
-    expressions text[];
-    found_expression record;
-    message text;
-    reported text[] := '{}';
-BEGIN
-    FOR altered IN
-        SELECT f.relation, array_agg(DISTINCT f.attribute) AS attributes
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        WHERE r.is_narrow
-        GROUP BY f.relation
-        ORDER BY f.relation::text
-    LOOP
-        -- Whole rows have another type in the query than in the table.
-        expressions := ARRAY(
-            SELECT DISTINCT e.expression
-            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
-            WHERE snowflake_internal.migration_rename_columns(e.expression, '{}'::name[], '{}'::name[]) IS NOT NULL);
-        CONTINUE WHEN expressions = '{}';
-        CONTINUE WHEN snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, expressions) IS NULL;
-        FOR found_expression IN
-            SELECT e.description, e.kind, e.expression
-            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
-            WHERE e.expression = ANY (expressions)
-            ORDER BY e.description
-        LOOP
-            message := snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, ARRAY[found_expression.expression]);
-            obstacle := format('%s cannot use a bigint column: %s', found_expression.description, message);
-            IF message IS NOT NULL AND obstacle <> ALL (reported) THEN
-                reported := reported || obstacle;
-                remedy := format('Create the function or operator with bigint parameters, which accept integers too. Then create the %s again, so that it uses that one.',
-                                 found_expression.kind);
-                sqlstate_code := '55000';
-                RETURN NEXT;
-            END IF;
-        END LOOP;
-    END LOOP;
-    RETURN QUERY
-        SELECT DISTINCT format('foreign key %I of %s depends on unique index %s, which includes column %I',
-                               k.conname, k.conrelid::regclass, i.indexrelid::regclass, a.attname),
-               format('In one transaction: drop the foreign key, replace the index (or its constraint) by one without INCLUDE (%I), and add the foreign key again.', a.attname),
-               '55000'
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS n ON n.attrelid = r.relation AND n.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, n.attname) AS f
-        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
-        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indnatts > i.indnkeyatts
-        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS key (attribute, place)
-        JOIN pg_constraint AS k ON k.contype = 'f' AND k.conindid = i.indexrelid AND k.conparentid = 0
-        WHERE r.is_narrow AND key.attribute = f.attribute AND key.place > i.indnkeyatts;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_obstacles: constraints and indexes that cannot be rebuilt with a bigint column';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
--- Roles that may insert rows, but may not execute snowflake_nextval(). A default is
--- evaluated with the rights of the role that inserts, also through a view.
---
--- Roles with the privileges of others are found by following memberships, once for
--- all roles, not by asking for each role: servers may have thousands.
-
-CREATE FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH RECURSIVE executor (oid) AS (
-        -- Roles that have the privilege, 0 for PUBLIC, and those that inherit it.
-        SELECT a.grantee
-        FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
-        WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND a.privilege_type = 'EXECUTE'
-      UNION
-        SELECT m.member
-        FROM executor AS e JOIN pg_auth_members AS m ON m.roleid = e.oid
-        JOIN pg_roles AS r ON r.oid = m.member
-        -- From PostgreSQL 16 on, each membership has its own option.
-        WHERE coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, r.rolinherit)
-    ), target_table AS MATERIALIZED (
-        SELECT DISTINCT key.target, f.relation::oid AS oid
-        FROM unnest(targets, column_names) AS key (target, column_name)
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(key.target, key.column_name) AS f
-        WHERE NOT EXISTS (SELECT FROM executor AS e WHERE e.oid = 0)
-    ), entry (target, oid) AS (
-        -- The tables, and views through which rows are inserted into them.
-        SELECT t.target, t.oid FROM target_table AS t
-      UNION
-        SELECT e.target, w.ev_class
-        FROM entry AS e
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = e.oid AND d.classid = 'pg_rewrite'::regclass
-        JOIN pg_rewrite AS w ON w.oid = d.objid AND w.ev_class <> e.oid
-        JOIN pg_class AS v ON v.oid = w.ev_class AND v.relkind = 'v'
-        WHERE pg_relation_is_updatable(v.oid, true) & 8 <> 0
-    ), inserter AS MATERIALIZED (
-        SELECT DISTINCT e.target, a.grantee
-        FROM entry AS e
-        JOIN pg_class AS c ON c.oid = e.oid
-        CROSS JOIN LATERAL (
-            SELECT a.grantee, a.privilege_type FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) AS a
-          UNION ALL
-            SELECT a.grantee, a.privilege_type
-            FROM pg_attribute AS t CROSS JOIN LATERAL aclexplode(t.attacl) AS a
-            WHERE t.attrelid = c.oid AND t.attnum > 0 AND NOT t.attisdropped) AS a
-        WHERE a.privilege_type = 'INSERT'
-    ), missing AS (
-        SELECT i.target, i.grantee, CASE i.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS name
-        FROM inserter AS i
-        LEFT JOIN pg_roles AS r ON r.oid = i.grantee
-        WHERE i.grantee NOT IN (SELECT e.oid FROM executor AS e)
-          AND (i.grantee = 0 OR NOT r.rolsuper AND r.rolname !~ '^pg_')
-    ), numbered AS (
-        SELECT m.target, m.name, row_number() OVER (PARTITION BY m.target ORDER BY m.name) AS place,
-               count(*) OVER (PARTITION BY m.target) AS total
-        FROM missing AS m
-    )
-    -- Members of these roles have the privilege once the roles have it.
-    SELECT format('roles that may insert into %s may not execute snowflake_nextval(): %s%s', n.target,
-                  string_agg(n.name, ', ' ORDER BY n.place), CASE WHEN n.total > 20 THEN format(' and %s more', n.total - 20) ELSE '' END),
-           format('GRANT EXECUTE ON FUNCTION %s() TO %s.', (
-                      SELECT format('%I.%I', s.nspname, p.proname) FROM pg_proc AS p JOIN pg_namespace AS s ON s.oid = p.pronamespace
-                      WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure),
-                  CASE WHEN n.total > 20 THEN 'PUBLIC' ELSE string_agg(n.name, ', ' ORDER BY n.place) END), '42501'
-    FROM numbered AS n
-    WHERE n.place <= 20
-    GROUP BY n.target, n.total
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_obstacles: roles that may insert rows, but may not execute snowflake_nextval()';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
---   sql::bounds::snowflake_min_id
---   migration::records::snowflake_migration_keep_origin
-
--- The source of a column's values, and recording it for reverting.
-
-CREATE FUNCTION snowflake_internal.migration_require_owner(target regclass)
-RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    relation pg_class;
-BEGIN
-    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
-    IF NOT FOUND OR NOT pg_has_role(current_user, relation.relowner, 'USAGE') THEN
-        RAISE EXCEPTION 'must be owner of table %', coalesce(relation.relname, target::oid::text)
-            USING ERRCODE = 'insufficient_privilege';
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
-    'Used by snowflake_migration_plan: fails unless the caller owns the table';
-
--- The present source of a column's values. The switch calls this while it holds the
--- table's lock, so it reads nothing about other tables.
-CREATE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
-RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT coalesce(k.kind, 'none'), format_type(a.atttypid, a.atttypmod), pg_get_expr(f.adbin, f.adrelid), k.sequence::regclass
-    FROM pg_attribute AS a
-    LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
-    LEFT JOIN LATERAL (
-        SELECT s.kind, s.sequence FROM snowflake_internal.sequence_columns AS s
-        WHERE s.relation = a.attrelid AND s.attribute = a.attnum
-        ORDER BY s.sequence
-        LIMIT 1
-    ) AS k ON true
-    WHERE a.attrelid = target AND a.attname = migration_source.column_name
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: the present source of a column''s values';
-
--- The sequence of an identity column, or the one that a column owns.
-CREATE FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name)
-RETURNS regclass LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT s.oid::regclass
-    FROM pg_attribute AS a
-    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
-                       AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
-    JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
-    WHERE a.attrelid = target AND a.attname = migration_owned_sequence.column_name
-    ORDER BY s.oid
-    LIMIT 1
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
-    'Used by snowflake_migrate_revert: the sequence of an identity or serial column';
-
--- Whether the recorded source of a column is its present one.
-CREATE FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT EXISTS (
-        SELECT FROM snowflake_internal.migration_origin(target, column_name) AS o
-        CROSS JOIN LATERAL snowflake_internal.migration_source(o.target, o.column_name) AS s
-        LEFT JOIN pg_class AS c ON c.oid = s.sequence
-        LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        WHERE o.target IS NOT NULL AND o.reverted_at IS NULL
-          AND (o.kind, o.default_expression, o.sequence_schema, o.sequence_name)
-              IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: whether the recorded source of a column is its present one';
-
--- Records the present source of a column. An existing record is brought up to
--- date, because the sequence has advanced since. The value of another role's
--- sequence is not recorded, because that sequence keeps it.
-CREATE FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    key_column CONSTANT name := snowflake_internal.migration_column(target, column_name);
-    first CONSTANT bigint := snowflake_internal.migration_first_id();
-    -- No ID is older than this extension. Rows replicated from other servers have
-    -- snowflake IDs too. 0 if the layout's epoch is later.
-    oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
-    origin snowflake_internal.origins;
-    first_ever bigint;
-    source record;
-    -- Whether the table's owner owns the sequence.
-    is_own boolean;
-    last_taken bigint;
-    recorded_value bigint;
-    next_value bigint;
-BEGIN
-    PERFORM snowflake_internal.migration_require_owner(target);
-    -- One session at a time; rows can still be written. Child tables are not
-    -- locked, because only their defaults are read.
-    PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
-    IF snowflake_internal.migration_is_switched(target, key_column) THEN
-        RETURN;
-    END IF;
-    SELECT s.* INTO source FROM snowflake_internal.migration_source(target, key_column) AS s;
-    is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
-                      WHERE c.oid = source.sequence AND t.oid = target);
-    IF source.sequence IS NOT NULL THEN
-        -- An unused sequence may have been set to the first value that it is to return.
-        SELECT CASE WHEN s.is_called THEN s.last_value END,
-               CASE WHEN s.is_called AND is_own THEN s.last_value END,
-               CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
-        INTO last_taken, recorded_value, next_value
-        FROM snowflake_internal.migration_sequence_state(source.sequence, target) AS s;
-    END IF;
-
-    origin := snowflake_internal.migration_origin(target, key_column);
-    IF snowflake_internal.migration_is_recorded(target, key_column) THEN
-        origin.first_id := first;
-        origin.sequence_last_value := recorded_value;
-        origin.sequence_options := origin.sequence_options || jsonb_build_object('next', next_value);
-        PERFORM snowflake_internal.migration_keep_origin(origin);
-        RETURN;
-    END IF;
-
-    first_ever := origin.first_id_ever;
-    SELECT target, key_column, source.kind, source.data_type, source.expression, n.nspname, c.relname,
-           CASE WHEN s.seqrelid IS NOT NULL THEN
-               jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
-                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', next_value) END,
-           recorded_value,
-           (SELECT jsonb_agg(jsonb_build_object('grantee', CASE a.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(a.grantee) END,
-                                                'privilege', a.privilege_type, 'grantable', a.is_grantable))
-            FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
-           obj_description(c.oid, 'pg_class'),
-           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
-            FROM snowflake_internal.migration_table_tree(target, key_column) AS f
-            JOIN pg_class AS fc ON fc.oid = f.relation
-            JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
-            LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
-            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM source.expression),
-           coalesce(first_ever, CASE WHEN oldest > coalesce(last_taken, 0) THEN least(oldest, first) ELSE first END), first,
-           now(), NULL::timestamptz
-    INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
-         origin.sequence_schema, origin.sequence_name, origin.sequence_options, origin.sequence_last_value,
-         origin.sequence_privileges, origin.sequence_comment, origin.child_defaults,
-         origin.first_id_ever, origin.first_id, origin.remembered_at, origin.reverted_at
-    FROM (SELECT) AS one_row
-    LEFT JOIN pg_class AS c ON c.oid = source.sequence
-    LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
-    PERFORM snowflake_internal.migration_keep_origin(origin);
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name) IS
-    'A step of snowflake_migration_plan: records the sequence of the column, for snowflake_migrate_revert';
-
--- Records the revert, once the column's default no longer generates IDs.
-CREATE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    origin snowflake_internal.origins;
-BEGIN
-    PERFORM snowflake_internal.migration_require_owner(target);
-    IF snowflake_internal.migration_is_switched(target, column_name) THEN
-        RAISE EXCEPTION 'column "%" still has a default that generates snowflake IDs', column_name
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
-    END IF;
-    origin := snowflake_internal.migration_origin(target, column_name);
-    IF origin.target IS NOT NULL THEN
-        origin.reverted_at := now();
-        PERFORM snowflake_internal.migration_keep_origin(origin);
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name) IS
-    'Used by snowflake_migrate_revert: records that the migration was reverted';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_save_dependents
---   migration_origins
---   migration::owner::snowflake_migration_run_as
-
--- Dropping the objects, creating them again, and comparing them with what there
--- was. The caller holds the locks.
-
--- Runs the saved statements of a phase, each with the rights of its role. A
--- failure is reported with the object's name. Errors of locks are not: the swap
--- of an online migration tries again.
-CREATE FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    entry record;
-    message text;
-    detail text;
-BEGIN
-    FOR entry IN
-        SELECT (s.entry ->> 'role')::oid AS role, s.entry ->> 'statement' AS statement, s.entry ->> 'identity' AS identity
-        FROM jsonb_array_elements(saved -> 'statements') WITH ORDINALITY AS s (entry, place)
-        WHERE (s.entry ->> 'phase')::integer = migration_run_saved.phase
-        ORDER BY s.place
-    LOOP
-        BEGIN
-            PERFORM snowflake_internal.migration_run_as(entry.role, entry.statement, path);
-        EXCEPTION
-            WHEN lock_not_available OR deadlock_detected OR serialization_failure THEN
-                RAISE;
-            WHEN OTHERS THEN
-                GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
-                RAISE EXCEPTION '% cannot be %', entry.identity,
-                    CASE migration_run_saved.phase WHEN 1 THEN 'dropped' WHEN 2 THEN 'created again with the wider columns'
-                                                   ELSE 'filled again' END
-                    USING ERRCODE = 'object_not_in_prerequisite_state',
-                          DETAIL = format('%s (SQLSTATE %s)%s', message, SQLSTATE, coalesce(E'\n' || nullif(detail, ''), '')),
-                          HINT = 'Nothing was changed by this statement. Change the object so that it accepts bigint, or drop it and create it again afterwards.';
-        END;
-    END LOOP;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text) IS
-    'Used by snowflake_internal.migration_drop_dependents: runs saved statements with the rights of their roles';
-
-CREATE FUNCTION snowflake_internal.migration_drop_dependents(saved jsonb)
-RETURNS void LANGUAGE sql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT snowflake_internal.migration_run_saved(saved, 1, NULL)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_drop_dependents(saved jsonb) IS
-    'Used by snowflake_internal.migration_widen: drops the objects';
-
--- Constants are read as migration_dependent_statements() has written them. Bodies
--- of functions are not checked, because they may use other search paths.
-CREATE FUNCTION snowflake_internal.migration_create_dependents(saved jsonb)
-RETURNS void LANGUAGE sql VOLATILE
-SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET check_function_bodies = off
-SET default_tablespace = ''
-AS $function$
-    SELECT snowflake_internal.migration_run_saved(saved, 2, NULL)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_create_dependents(saved jsonb) IS
-    'Used by snowflake_internal.migration_widen: creates the objects again';
-
--- The first difference between two descriptions, if there is one. After a column
--- has another type, an expression can mean another function or operator of the
--- same name. It must not be one of a role whose code did not run there before.
-CREATE FUNCTION snowflake_internal.migration_dependent_difference(before jsonb, after jsonb)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN f.before IS NULL THEN format('%s did not depend on the columns before.', f.identity)
-                WHEN f.after IS NULL THEN format('%s does not exist any more, or does not depend on the columns.', f.identity)
-                WHEN p.property = 'code' THEN format('%s would call functions or operators of %s.', f.identity,
-                    (SELECT string_agg(quote_ident(o.owner), ', ') FROM jsonb_array_elements_text(p.after -> 0) AS o (owner) WHERE NOT p.before -> 0 ? o.owner))
-                ELSE format('%s: %s was %s, but would be %s.', f.identity, p.property, p.before -> 0, p.after -> 0) END
-    FROM (SELECT coalesce(b.key, a.key) AS identity, b.value AS before, a.value AS after
-          FROM jsonb_each(migration_dependent_difference.before) AS b
-          FULL JOIN jsonb_each(migration_dependent_difference.after) AS a ON a.key = b.key) AS f
-    LEFT JOIN LATERAL (
-        -- In arrays, because format() writes a null of JSON differently from NULL.
-        SELECT k.property, jsonb_build_array(f.before -> k.property) AS before, jsonb_build_array(f.after -> k.property) AS after
-        FROM jsonb_object_keys(f.before) AS k (property)
-        WHERE CASE WHEN k.property = 'code' THEN EXISTS (
-                       SELECT FROM jsonb_array_elements_text(f.after -> k.property) AS o (owner)
-                       WHERE NOT f.before -> k.property ? o.owner AND o.owner <> f.before ->> 'owner'
-                         AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = o.owner AND r.rolsuper))
-                   ELSE f.before -> k.property IS DISTINCT FROM f.after -> k.property END) AS p ON true
-    WHERE f.before IS NULL OR f.after IS NULL OR p.property IS NOT NULL
-    ORDER BY f.identity, p.property
-    LIMIT 1
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_dependent_difference(before jsonb, after jsonb) IS
-    'Used by snowflake_internal.migration_compare_dependents: the first difference between two descriptions';
-
-CREATE FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb, relations regclass[], column_names name[])
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    difference CONSTANT text := snowflake_internal.migration_dependent_difference(
-        saved -> 'description', snowflake_internal.migration_describe_dependents(relations, column_names));
-BEGIN
-    IF difference IS NOT NULL THEN
-        RAISE EXCEPTION 'objects that depend on the columns would not be as they were'
-            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = difference,
-                  HINT = 'Nothing was changed by this statement. Drop the object, and create it again afterwards.';
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb, relations regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_widen: fails unless the objects are as they were';
-
--- Widens columns together with what depends on them. The tables may be several,
--- because a view of two of them is then created again only once.
-CREATE FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    dependents regclass[];
-    tables regclass[];
-    relation regclass;
-    saved jsonb;
-    obstacles text;
-    code text;
-    altered record;
-    states jsonb;
-    analyzed regclass[];
-    targets_again text[];
-BEGIN
-    IF cardinality(relations) IS DISTINCT FROM cardinality(column_names) OR array_position(relations, NULL) IS NOT NULL
-       OR array_position(column_names, NULL) IS NOT NULL THEN
-        RAISE EXCEPTION 'tables and columns must be arrays of the same length without NULL'
-            USING ERRCODE = 'invalid_parameter_value';
-    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-        -- The catalog is read again under the locks.
-        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
-                  HINT = 'SET default_transaction_isolation = ''read committed''.';
-    END IF;
-    FOREACH relation IN ARRAY relations LOOP
-        PERFORM snowflake_internal.migration_require_owner(relation);
-    END LOOP;
-    -- Locked as sessions that use the views do: those first, then the tables.
-    dependents := snowflake_internal.migration_dependent_relations(relations, column_names);
-    tables := ARRAY(SELECT DISTINCT f.relation
-                    FROM unnest(relations, column_names) AS given (relation, column_name)
-                    CROSS JOIN LATERAL snowflake_internal.migration_table_tree(given.relation, given.column_name) AS f
-                    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
-                    ORDER BY f.relation);
-    FOR attempt IN 1 .. 2 LOOP
-        SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
-        FROM snowflake_internal.migration_dependent_obstacles(relations, column_names) AS o;
-        IF obstacles IS NOT NULL THEN
-            RAISE EXCEPTION 'cannot create again what depends on columns of %', array_to_string(relations, ', ')
-                USING ERRCODE = code, DETAIL = obstacles,
-                      HINT = 'Nothing was changed by this statement. Remove the obstacles, then run it again.';
-        END IF;
-        EXIT WHEN attempt = 2;
-        FOREACH relation IN ARRAY dependents || tables LOOP
-            PERFORM snowflake_internal.migration_lock_table(relation, text 'ACCESS EXCLUSIVE');
-        END LOOP;
-    END LOOP;
-    IF NOT snowflake_internal.migration_dependent_relations(relations, column_names) <@ (dependents || tables) THEN
-        RAISE EXCEPTION 'the views of % have changed in the meantime', array_to_string(relations, ', ')
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Nothing was changed by this statement. Run it again.';
-    END IF;
-    states := snowflake_internal.migration_trigger_states(tables);
-    SELECT array_agg(t.relation ORDER BY t.statement), array_agg(t.statement ORDER BY t.statement) INTO analyzed, targets_again
-    FROM snowflake_internal.migration_statistics_targets(tables) AS t;
-    saved := snowflake_internal.migration_save_dependents(relations, column_names);
-    PERFORM snowflake_internal.migration_drop_dependents(saved);
-    FOR altered IN
-        SELECT c.relowner, format('ALTER TABLE %s %s', snowflake_internal.migration_name(given.relation),
-                                  string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum)) AS statement
-        FROM unnest(relations, column_names) AS given (relation, column_name)
-        JOIN pg_class AS c ON c.oid = given.relation
-        JOIN pg_attribute AS a ON a.attrelid = given.relation AND a.attname = given.column_name AND a.atttypid <> 'int8'::regtype
-        GROUP BY c.relowner, given.relation
-        ORDER BY given.relation
-    LOOP
-        PERFORM snowflake_internal.migration_run_as(altered.relowner, altered.statement, path);
-    END LOOP;
-    PERFORM snowflake_internal.migration_run_all(analyzed, targets_again);
-    PERFORM snowflake_internal.migration_restore_trigger_states(states) WHERE states IS NOT NULL;
-    PERFORM snowflake_internal.migration_create_dependents(saved);
-    PERFORM snowflake_internal.migration_run_saved(saved, 3, path);
-    PERFORM snowflake_internal.migration_compare_dependents(saved, relations, column_names);
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text) IS
-    'A step of snowflake_migration_plan: widens columns, and drops and re-creates the views and other objects that depend on them';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_origins
-
--- The highest and lowest IDs of a table.
---
--- Where an index leads with the column, they are read from it at any time. Without
--- one, every row has to be read, which takes seconds for a large table. That
--- happens before the table is locked in a mode that stops other sessions. What may
--- come in between are rows with numbers from the sequence, and rows with explicit
--- numbers. The sequence is checked under the lock. An explicit number is as one
--- that is inserted a moment after the migration, or after it is reverted. Neither
--- snowflake_nextval() nor a sequence ever sees those: a unique index refuses the
--- second row of the same ID (23505), and snowflake_audit() shows IDs that this
--- server cannot have generated.
-
--- The tables of a tree that have rows of their own, and whether the highest ID of
--- each can be read from an index.
-CREATE FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name)
-RETURNS TABLE (relation regclass, is_indexed boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT f.relation,
-           EXISTS (SELECT FROM pg_index AS i
-                   JOIN pg_class AS x ON x.oid = i.indexrelid
-                   JOIN pg_am AS m ON m.oid = x.relam AND m.amname = 'btree'
-                   JOIN pg_opclass AS o ON o.oid = i.indclass[0] AND o.opcdefault
-                   WHERE i.indrelid = f.relation AND i.indkey[0] = f.attribute AND i.indisvalid AND i.indpred IS NULL)
-    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind <> 'p'
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: the tables whose highest ID is read from an index, and those that have to be scanned';
-
--- The highest or the lowest ID (`aggregate`: max or min) that satisfies a
--- condition. With indexed_only, tables without an index that leads with the column
--- are left out, because they are scanned before the lock. The query runs where the
--- planner may inline functions of the table's indexes, so it needs the caller's
--- search path, and qualifies what it uses.
-CREATE FUNCTION snowflake_internal.migration_extreme_id(
-    target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text
-) RETURNS bigint LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $function$
-DECLARE
-    indexed regclass[];
-    is_complete boolean;
-    relation regclass;
-    found bigint;
-    extreme bigint;
-BEGIN
-    IF aggregate IS NULL OR aggregate NOT IN ('max', 'min') THEN
-        RAISE EXCEPTION 'invalid aggregate: "%"', aggregate USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF indexed_only THEN
-        SELECT array_agg(i.relation) FILTER (WHERE i.is_indexed), bool_and(i.is_indexed) INTO indexed, is_complete
-        FROM snowflake_internal.migration_id_indexes(target, column_name) AS i;
-    END IF;
-    IF coalesce(is_complete, true) THEN
-        RETURN (snowflake_internal.migration_query(target, format('SELECT pg_catalog.%s(%I) FROM %s WHERE %s', aggregate, column_name,
-            snowflake_internal.migration_name(target), condition), search_path))[1]::bigint;
-    END IF;
-    FOREACH relation IN ARRAY coalesce(indexed, '{}') LOOP
-        found := (snowflake_internal.migration_query(relation, format('SELECT pg_catalog.%s(%I) FROM ONLY %s WHERE %s', aggregate, column_name,
-            snowflake_internal.migration_name(relation), condition), search_path))[1]::bigint;
-        extreme := CASE aggregate WHEN 'max' THEN greatest(extreme, found) ELSE least(extreme, found) END;
-    END LOOP;
-    RETURN extreme;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_extreme_id(target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text) IS
-    'Used by snowflake_migration_plan: the highest or the lowest ID of a table that satisfies a condition';
-
--- Obstacles in the rows: old IDs have to be below the new ones. Those of a column
--- that is too narrow for snowflake IDs always are. Under the lock (is_locked) no
--- table is scanned. A table without an index that leads with the column has been
--- scanned before; rows written since have numbers of the sequence.
-CREATE FUNCTION snowflake_internal.migration_row_obstacles(
-    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    first CONSTANT bigint := snowflake_internal.migration_first_id();
-    highest bigint;
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_attribute AS a
-                   WHERE a.attrelid = target AND a.attname = migration_row_obstacles.column_name
-                     AND snowflake_internal.migration_base_type(a.atttypid) = 'int8'::regtype)
-    THEN
-        RETURN;
-    END IF;
-    highest := snowflake_internal.migration_extreme_id(target, column_name, text 'max', text 'true', is_locked, search_path);
-    IF highest >= first THEN
-        RETURN QUERY SELECT
-            format('%s has IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
-                   target, highest, first),
-            'New IDs could equal existing ones. If these rows have just been replicated from another server, run it again. Otherwise give them smaller IDs, or use a layout with an earlier epoch.', '55000';
-    ELSIF is_locked AND EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(target, column_name) AS i WHERE NOT i.is_indexed) THEN
-        RETURN QUERY
-            SELECT format('sequence %s has reached %s, but snowflake IDs would begin at %s', s.sequence, q.last_value, first),
-                   'Set it below the first snowflake ID (setval), and run it again.', '55000'
-            FROM snowflake_internal.migration_source(target, column_name) AS s
-            CROSS JOIN LATERAL snowflake_internal.migration_sequence_state(s.sequence, target) AS q
-            WHERE s.sequence IS NOT NULL AND q.last_value >= first;
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name, search_path text, is_locked boolean) IS
-    'Used by snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
-
--- Fails if rows have IDs that are not below the first snowflake ID.
-CREATE FUNCTION snowflake_internal.migration_check_rows(
-    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
-) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    obstacles text;
-BEGIN
-    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
-    FROM snowflake_internal.migration_row_obstacles(target, column_name, search_path, is_locked) AS o;
-    IF obstacles IS NOT NULL THEN
-        RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
-            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
-                  HINT = 'Nothing was changed by this statement.';
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_check_rows(target regclass, column_name name, search_path text, is_locked boolean) IS
-    'A step of snowflake_migration_plan: fails unless all IDs are below the first snowflake ID; called before the lock where that takes a scan';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_dependents
---   migration_rebuilding
---   migration_scan
---   migration_roles
---   migration_foreign_key_triggers
---   monitor
-
--- Obstacles to a migration, reported before anything is changed. Each obstacle
--- has a remedy.
-
--- Obstacles in the server's configuration.
-CREATE FUNCTION snowflake_internal.migration_server_obstacles()
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT 'this server does not issue IDs: snowflake is not in shared_preload_libraries',
-           'Add it to shared_preload_libraries and restart the server.', '55000'
-    FROM @extschema@.snowflake_status AS s WHERE NOT s.preloaded
-  UNION ALL
-    SELECT 'this server does not issue IDs: snowflake.node_id is not set',
-           'Set it in postgresql.conf and restart the server.', '55000'
-    FROM @extschema@.snowflake_status AS s WHERE s.preloaded AND s.node_id IS NULL
-  UNION ALL
-    SELECT 'permission denied for function snowflake_nextval',
-           format('GRANT EXECUTE ON FUNCTION %s to the roles that insert rows.', p.oid::regprocedure), '42501'
-    FROM pg_proc AS p
-    WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND NOT has_function_privilege(p.oid, 'EXECUTE')
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_server_obstacles() IS
-    'Used by snowflake_internal.migration_obstacles: a server that does not issue IDs';
-
--- Obstacles of table ownership. ALTER TABLE requires the ownership of a table and
--- of its partitions. A superuser alters them with the rights of their owners.
-CREATE FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH root (relation, attname) AS (
-        SELECT key.target, key.column_name FROM unnest(targets, column_names) AS key (target, column_name)
-      UNION
-        SELECT r.relation, a.attname
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        WHERE r.is_narrow
-    ), altered AS MATERIALIZED (
-        SELECT DISTINCT c.oid::regclass AS relation, c.relowner, c.relnamespace
-        FROM root
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(root.relation, root.attname) AS f
-        JOIN pg_class AS c ON c.oid = f.relation
-    )
-    SELECT format('must be owner of table %s', a.relation),
-           format('Run it as a member of %I, or as a superuser.', pg_get_userbyid(a.relowner)), '42501'
-    FROM altered AS a WHERE NOT pg_has_role(a.relowner, 'USAGE')
-  UNION ALL
-    SELECT DISTINCT format('permission denied for schema %I', n.nspname),
-           format('GRANT USAGE ON SCHEMA %I to the owner of the tables in it.', n.nspname), '42501'
-    FROM altered AS a JOIN pg_namespace AS n ON n.oid = a.relnamespace
-    WHERE NOT (has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(a.relowner, n.oid, 'USAGE'))
-  UNION ALL
-    -- The new default is set with the owner's rights.
-    SELECT format('permission denied for schema %I, which contains the extension', n.nspname),
-           format('GRANT USAGE ON SCHEMA %I TO %I.', n.nspname, pg_get_userbyid(a.relowner)), '42501'
-    FROM altered AS a JOIN pg_namespace AS n ON n.oid = '@extschema@'::regnamespace
-    WHERE a.relation = ANY (targets) AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_obstacles: table ownership';
-
--- Obstacles in the column itself.
-CREATE FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH target_column AS MATERIALIZED (
-        SELECT c.oid::regclass AS relation, c.relforcerowsecurity, a.attname, a.attnum, a.attinhcount, a.attgenerated,
-               a.atttypid, snowflake_internal.migration_base_type(a.atttypid) AS base_type,
-               format_type(a.atttypid, a.atttypmod) AS type_name
-        FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
-        WHERE c.oid = target
-    )
-    SELECT format('column %I of %s is inherited', m.attname, m.relation),
-           'Migrate the table it is inherited from; its partitions and child tables follow.', '55000'
-    FROM target_column AS m WHERE m.attinhcount > 0
-  UNION ALL
-    SELECT format('column %I of %s is generated from other columns', m.attname, m.relation),
-           'A generated column cannot have a default.', '55000'
-    FROM target_column AS m WHERE m.attgenerated <> ''
-  UNION ALL
-    SELECT format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
-           format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
-    FROM target_column AS m WHERE m.relforcerowsecurity
-  UNION ALL
-    SELECT format('column %I of %s is of type %s', m.attname, m.relation, m.type_name),
-           'Snowflake IDs are bigint: only smallint, integer and bigint columns can be migrated.', '55000'
-    FROM target_column AS m WHERE m.base_type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
-  UNION ALL
-    SELECT format('column %I of %s is an identity column with its own sequence', a.attname, f.relation),
-           format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY; it will get the default of its parent.', f.relation, a.attname), '55000'
-    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-    JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute AND a.attidentity <> ''
-    WHERE f.relation <> target
-      AND EXISTS (SELECT FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation
-                    AND d.refobjsubid = f.attribute AND d.classid = 'pg_class'::regclass AND d.deptype = 'i')
-  UNION ALL
-    SELECT format('%s depends on sequence %s', pg_describe_object(d.classid, d.objid, d.objsubid), s.oid::regclass),
-           'Give it a sequence of its own, because DROP IDENTITY drops this one.', '55000'
-    FROM target_column AS m
-    JOIN pg_depend AS own ON own.refclassid = 'pg_class'::regclass AND own.refobjid = m.relation AND own.refobjsubid = m.attnum
-                         AND own.classid = 'pg_class'::regclass AND own.deptype = 'i'
-    JOIN pg_class AS s ON s.oid = own.objid AND s.relkind = 'S'
-    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid AND d.deptype = 'n'
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name) IS
-    'Used by snowflake_internal.migration_obstacles: properties of the column itself';
-
--- Obstacles to changing a column's type. ALTER TABLE also changes partitions and
--- child tables, so objects that depend on their columns are obstacles too.
-CREATE FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH tree AS MATERIALIZED (
-        SELECT f.relation, f.attribute, c.relkind, c.reloftype, a.atttypid, a.attinhcount,
-               format_type(a.atttypid, a.atttypmod) AS type_name
-        FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-        JOIN pg_class AS c ON c.oid = f.relation
-        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
-    ), dependent AS MATERIALIZED (
-        SELECT f.relation, d.classid, d.objid, d.objsubid
-        FROM tree AS f
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
-    ), found (rank, obstacle, remedy) AS (
-        SELECT 1, format('column %I of %s is of the domain %s, which cannot hold a bigint', column_name, f.relation, f.type_name),
-               'First give the column its base type (ALTER COLUMN ... TYPE), and add the domain''s checks as table constraints.'
-        FROM tree AS f JOIN pg_type AS t ON t.oid = f.atttypid WHERE t.typtype = 'd'
-      UNION ALL
-        SELECT 2, format('%s is a typed table', f.relation),
-               format('Make it an ordinary table first: ALTER TABLE %s NOT OF.', f.relation)
-        FROM tree AS f WHERE f.reloftype <> 0
-      UNION ALL
-        SELECT 3, format('column %I of %s is part of its partition key', column_name, f.relation),
-               'The type of a partition key cannot be changed: copy the rows to a new table that is partitioned by a bigint.'
-        FROM tree AS f JOIN pg_partitioned_table AS p ON p.partrelid = f.relation
-        -- The table as a whole depends on the columns of its key, also on those in expressions.
-        WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = f.relation AND d.objsubid = f.attribute
-                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = 0 AND d.deptype = 'i')
-      UNION ALL
-        SELECT 4, format('%s is a foreign table', f.relation),
-               'Its rows are on another server. Detach the table, and change the column on both servers.'
-        FROM tree AS f WHERE f.relkind = 'f'
-      UNION ALL
-        SELECT 5, format('column %I of %s is inherited from several tables', column_name, f.relation),
-               format('The types of its parents can only change together: ALTER TABLE %s NO INHERIT for all but one, and INHERIT again afterwards.', f.relation)
-        FROM tree AS f
-        -- Most have one parent, which is in the tree.
-        WHERE f.relation <> target AND f.attinhcount > 1
-          AND f.attinhcount > (SELECT count(*) FROM pg_inherits AS i JOIN tree AS p ON p.relation = i.inhparent
-                               WHERE i.inhrelid = f.relation)
-      UNION ALL
-        SELECT DISTINCT 9, format('column %I of %s is generated from column %I', g.attname, g.attrelid::regclass, column_name),
-               'Drop it, and add it again after the column is widened.'
-        FROM dependent AS d
-        JOIN pg_attribute AS g ON g.attrelid = d.relation AND g.attgenerated <> ''
-        JOIN pg_attrdef AS e ON e.adrelid = g.attrelid AND e.adnum = g.attnum
-        WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = e.oid
-           OR d.classid = 'pg_class'::regclass AND d.objid = g.attrelid AND d.objsubid = g.attnum
-      UNION ALL
-        SELECT DISTINCT 11, format('publication %I has %s that uses column %I of %s', p.pubname,
-                   CASE WHEN r.prqual IS NULL THEN 'a column list' WHEN r.prattrs IS NULL THEN 'a WHERE clause' ELSE 'a WHERE clause or a column list' END,
-                   column_name, d.relation),
-               'Remove it (ALTER PUBLICATION ... SET TABLE), and add it again after the column is widened.'
-        FROM dependent AS d
-        JOIN pg_publication_rel AS r ON d.classid = 'pg_publication_rel'::regclass AND r.oid = d.objid
-        JOIN pg_publication AS p ON p.oid = r.prpubid
-      UNION ALL
-        SELECT DISTINCT 12, format('index %s uses operator class %I, which does not support bigint', i.indexrelid::regclass, o.opcname),
-               'Drop it, and create it with an operator class for bigint after the column is widened.'
-        FROM tree AS f
-        JOIN pg_index AS i ON i.indrelid = f.relation
-        CROSS JOIN LATERAL unnest(i.indkey::smallint[], i.indclass::oid[]) AS k (attribute, opclass)
-        JOIN pg_opclass AS o ON o.oid = k.opclass AND NOT o.opcdefault AND o.opcintype IN ('int2'::regtype, 'int4'::regtype)
-        WHERE k.attribute = f.attribute
-          AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-      UNION ALL
-        -- PostgreSQL restores the replica identity of an index that it rebuilds,
-        -- but not of one that belongs to a partitioned table's index.
-        SELECT DISTINCT 13, format('the replica identity of partition %s is index %s with column %I, which loses that role when it is rebuilt',
-                                   f.relation, i.indexrelid::regclass, column_name),
-               format('ALTER TABLE %s REPLICA IDENTITY FULL, and USING INDEX after the column is widened.', f.relation)
-        FROM tree AS f
-        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indisreplident
-        JOIN pg_inherits AS h ON h.inhrelid = i.indexrelid
-        WHERE f.attribute = ANY (i.indkey::smallint[])
-      UNION ALL
-        -- Tables have such constraints since PostgreSQL 18. When it rebuilds them,
-        -- it does not find those that have another name.
-        SELECT 14, format('not-null constraint %I of %s has another name in the parent %s', k.conname, f.relation, i.inhparent::regclass),
-               format('Detach the table from its parent (NO INHERIT, or DETACH), ALTER TABLE %s RENAME CONSTRAINT %I TO %I, and attach it again.',
-                      f.relation, k.conname, above.conname)
-        FROM tree AS f
-        JOIN pg_inherits AS i ON i.inhrelid = f.relation
-        JOIN tree AS parent ON parent.relation = i.inhparent
-        JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.contype = 'n' AND k.conkey = ARRAY[f.attribute] AND k.conislocal AND k.coninhcount > 0
-        JOIN pg_constraint AS above ON above.conrelid = parent.relation AND above.contype = 'n' AND above.conkey = ARRAY[parent.attribute]
-        WHERE k.conname <> above.conname
-    )
-    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name) IS
-    'Used by snowflake_internal.migration_obstacles: objects that prevent changing the type of a column';
-
--- All obstacles that both kinds of plan have.
-CREATE FUNCTION snowflake_internal.migration_obstacles(
-    targets regclass[], column_names name[], search_path text DEFAULT NULL
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_server_obstacles() AS o;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_owner_obstacles(targets, column_names) AS o;
-    -- The other checks require the owner's privileges, because they read rows.
-    IF FOUND THEN
-        RETURN;
-    END IF;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_role_obstacles(targets, column_names) AS o;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_foreign_key_obstacles(targets, column_names, search_path) AS o;
-    RETURN QUERY
-        SELECT o.*
-        FROM unnest(targets, column_names) AS key (target, column_name)
-        CROSS JOIN LATERAL snowflake_internal.migration_column_obstacles(key.target, key.column_name) AS o;
-    IF NOT FOUND THEN
-        RETURN QUERY
-            SELECT o.*
-            FROM unnest(targets, column_names) AS key (target, column_name)
-            CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name, search_path) AS o;
-    END IF;
-    RETURN QUERY
-        SELECT o.*
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_type_obstacles(r.relation, a.attname) AS o
-        WHERE r.is_narrow;
-    RETURN QUERY
-        SELECT o.*
-        FROM (SELECT array_agg(r.relation) AS relations, array_agg(a.attname) AS column_names
-              FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-              WHERE r.is_narrow) AS narrow
-        CROSS JOIN LATERAL snowflake_internal.migration_dependent_obstacles(narrow.relations, narrow.column_names) AS o;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_rebuild_obstacles(targets, column_names) AS o;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_obstacles(targets regclass[], column_names name[], search_path text) IS
-    'Used by snowflake_migration_plan: obstacles, and how to remove them';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
--- The tables with snowflake IDs, and the columns that have them. A partition is
--- left out, because its parent stands for it.
---
--- Named columns are taken as they are. Otherwise those whose default generates
--- IDs; of a table that is named, else the bigint column of a primary key with one
--- column, as in tables that only receive rows.
-CREATE FUNCTION snowflake_internal.tables_with_ids(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
-RETURNS TABLE (table_oid regclass, column_names name[])
-LANGUAGE sql STABLE PARALLEL RESTRICTED
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT c.oid::regclass, n.column_names
-    FROM pg_class AS c
-    CROSS JOIN LATERAL (
-        SELECT coalesce(
-            array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE a.attname = tables_with_ids.column_name),
-            array_agg(a.attname ORDER BY a.attnum)
-                FILTER (WHERE tables_with_ids.column_name IS NULL AND a.atthasdef
-                          AND snowflake_internal.migration_is_switched(c.oid, a.attname)),
-            array_agg(a.attname ORDER BY a.attnum)
-                FILTER (WHERE tables_with_ids.column_name IS NULL AND tables_with_ids.target IS NOT NULL
-                          AND EXISTS (SELECT FROM pg_index AS i
-                                      WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
-                                        AND i.indkey[0] = a.attnum)))
-        FROM pg_attribute AS a
-        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid = 'bigint'::regtype) AS n (column_names)
-    WHERE c.relkind IN ('r', 'p')
-      AND CASE WHEN tables_with_ids.target IS NULL THEN
-                   NOT c.relispartition AND c.relpersistence <> 't'
-                   -- Few tables have such a default, and most have none.
-                   AND EXISTS (SELECT FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
-                               WHERE d.classid = 'pg_attrdef'::regclass AND f.adrelid = c.oid
-                                 AND d.refclassid = 'pg_proc'::regclass)
-               ELSE c.oid = tables_with_ids.target END
-      AND n.column_names IS NOT NULL
-    ORDER BY c.oid::regclass::text
-$function$;
-COMMENT ON FUNCTION snowflake_internal.tables_with_ids(target regclass, column_name name) IS
-    'Used by snowflake_watch and snowflake_audit_tables: tables and their columns with snowflake IDs';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
--- How many locks a rewrite needs. PostgreSQL keeps all locks of all sessions in a
--- table of a fixed size, and a statement that finds it full fails (53200). Changing
--- the type of a column of a partitioned table locks each partition and all that
--- belongs to it.
-
--- Counted in pg_locks on PostgreSQL 15 and 18: a rewritten table takes 5 locks (on
--- itself, its copy, and what the copy is dropped with), one with a TOAST table 4
--- more, each index 1, each index that is built again 2 more, and each foreign key 3.
--- The minor releases from 15.20, 16.16, 17.12 and 18.7 on, which have the setting
--- composite_type_mismatch, lock 3 types more for each rewritten table.
-CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
-RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH part AS (
-        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        JOIN pg_class AS c ON c.oid = f.relation
-        WHERE r.is_narrow
-        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
-    )
-    SELECT p.relation, sum(CASE WHEN p.relkind = 'p' THEN 1 WHEN current_setting('composite_type_mismatch', true) IS NULL THEN 5 ELSE 8 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
-               + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
-                  FROM pg_index AS i WHERE i.indrelid = p.part)
-               + (SELECT 3 * count(*) FROM pg_constraint AS k
-                  WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
-                                             OR k.confrelid = p.part AND k.confkey && p.attributes))
-               -- Tables have such constraints since PostgreSQL 18.
-               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
-    FROM part AS p
-    GROUP BY p.relation
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: how many locks the statements that rewrite tables take';
-
--- The sessions and prepared transactions for which the table has room, with
--- max_locks_per_transaction locks each.
-CREATE FUNCTION snowflake_internal.migration_lock_slots()
-RETURNS bigint LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    -- From PostgreSQL 18 on, autovacuum_worker_slots; and 2 more processes.
-    SELECT current_setting('max_connections')::bigint + current_setting('max_worker_processes')::bigint
-           + current_setting('max_wal_senders')::bigint + current_setting('max_prepared_transactions')::bigint
-           + coalesce(current_setting('autovacuum_worker_slots', true)::bigint + 1, current_setting('autovacuum_max_workers')::bigint) + 1
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock_slots() IS
-    'Used by snowflake_migration_plan: for how many transactions the lock table has room';
-
--- Locks that certainly do not fit. The table takes more than the nominal number,
--- because it can use memory that was reserved for other purposes: servers of 420 to
--- 11,000 nominal locks took 1.5 to 1.75 times as many, and small ones a few hundred
--- more. So what might fit is not refused.
-CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
-           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
-                  ceil(needed::numeric / s.slots)), '55000'
-    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
-                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
-    WHERE needed > 1.7 * s.slots * s.per_transaction + 520
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text) IS
-    'Used by snowflake_migration_plan: more locks than the server has room for';
-
--- snowflake_migrate keeps the locks of all statements until the end.
-CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    too_many record;
-BEGIN
-    SELECT o.* INTO too_many
-    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
-    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
-    IF FOUND THEN
-        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
-            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
-                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migrate: fails if the locks of all statements do not fit';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
---   migration::owner::snowflake_migration_run_as
-
--- Functions that sessions have compiled with the former types of the columns.
---
--- A session compiles a PL/pgSQL function once. If a column has another type since,
--- the function fails until the session ends (42804), and with it each write that
--- fires it as a trigger. A session compiles a function again if the function has
--- been altered. So functions that may use the tables are altered, to what they are.
-
--- PL/pgSQL functions that triggers of the tables call, or whose source contains the
--- name of one.
-CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
-RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    WITH RECURSIVE tree (oid) AS (
-        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
-      UNION
-        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
-    ), trigger_function AS MATERIALIZED (
-        SELECT DISTINCT g.tgfoid AS oid FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
-    ), compiled AS MATERIALIZED (
-        SELECT p.oid, lower(p.prosrc) AS source
-        FROM pg_proc AS p
-        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
-        WHERE NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
-    )
-    SELECT p.oid::regprocedure, t.oid IS NOT NULL
-    FROM compiled AS p
-    LEFT JOIN trigger_function AS t ON t.oid = p.oid
-    -- Part of another name too: to alter too many functions has no effect.
-    WHERE t.oid IS NOT NULL
-       OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (relations) AND strpos(p.source, lower(c.relname)) > 0)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[]) IS
-    'Used by snowflake_internal.migration_recompile: functions that sessions may have compiled with the former types of columns';
-
--- Makes all sessions compile them again, once this transaction has committed. A
--- function that cannot be altered does not prevent the migration.
-CREATE FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[])
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    -- The caller has the rights of the owners of all tables that have changed.
-    relations CONSTANT regclass[] := ARRAY(
-        SELECT DISTINCT r.relation FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
-    compiled record;
-    left_out text[] := '{}';
-BEGIN
-    FOR compiled IN
-        SELECT f.function, f.is_trigger, p.proowner, p.procost, p.prokind, p.prosecdef
-        FROM snowflake_internal.migration_compiled_functions(relations) AS f
-        JOIN pg_proc AS p ON p.oid = f.function
-        ORDER BY f.function::text
-    LOOP
-        IF pg_has_role(compiled.proowner, 'USAGE') AND pg_has_role(compiled.proowner, 'MEMBER') THEN
-            BEGIN
-                PERFORM snowflake_internal.migration_run_as(compiled.proowner,
-                    CASE compiled.prokind
-                        WHEN 'p' THEN format('ALTER PROCEDURE %s SECURITY %s', compiled.function,
-                                             CASE WHEN compiled.prosecdef THEN 'DEFINER' ELSE 'INVOKER' END)
-                        ELSE format('ALTER FUNCTION %s COST %s', compiled.function, compiled.procost) END, text '');
-                CONTINUE;
-            EXCEPTION WHEN OTHERS THEN
-                NULL;  -- For example altered or dropped at the same time.
-            END;
-        END IF;
-        -- Any role can create a function whose source contains a name.
-        IF compiled.is_trigger THEN
-            left_out := left_out || compiled.function::text;
-        END IF;
-    END LOOP;
-    IF left_out <> '{}' THEN
-        RAISE WARNING 'sessions that have fired these trigger functions have to reconnect: %', array_to_string(left_out, ', ')
-            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function.',
-                  HINT = 'Altering a function as its owner, for example its COST, makes all sessions compile it again.';
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[]) IS
-    'A step of snowflake_migration_plan: makes sessions compile PL/pgSQL functions again, because columns have other types';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
 -- Objects that use the row type of a table whose columns are migrated.
 --
 -- ALTER COLUMN ... TYPE fails if rows of that type are stored in columns: of the
@@ -4335,6 +2288,2081 @@ AS $function$
 $function$;
 COMMENT ON FUNCTION snowflake_migration_references(target regclass, column_name name) IS
     'Returns the columns and parameters that seem to hold the IDs of a column without a foreign key, with statements that widen them';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- How many locks a rewrite needs. PostgreSQL keeps all locks of all sessions in a
+-- table of a fixed size, and a statement that finds it full fails (53200). Changing
+-- the type of a column of a partitioned table locks each partition and all that
+-- belongs to it.
+
+-- Counted in pg_locks on PostgreSQL 15 and 18: a rewritten table takes 5 locks (on
+-- itself, its copy, and what the copy is dropped with), one with a TOAST table 4
+-- more, each index 1, each index that is built again 2 more, and each foreign key 3.
+-- The minor releases from 15.20, 16.16, 17.12 and 18.7 on, which have the setting
+-- composite_type_mismatch, lock 3 types more for each rewritten table.
+CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
+RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH part AS (
+        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+        WHERE r.is_narrow
+        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
+    )
+    SELECT p.relation, sum(CASE WHEN p.relkind = 'p' THEN 1 WHEN current_setting('composite_type_mismatch', true) IS NULL THEN 5 ELSE 8 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
+               + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
+                  FROM pg_index AS i WHERE i.indrelid = p.part)
+               + (SELECT 3 * count(*) FROM pg_constraint AS k
+                  WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
+                                             OR k.confrelid = p.part AND k.confkey && p.attributes))
+               -- Tables have such constraints since PostgreSQL 18.
+               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
+    FROM part AS p
+    GROUP BY p.relation
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: how many locks the statements that rewrite tables take';
+
+-- The sessions and prepared transactions for which the table has room, with
+-- max_locks_per_transaction locks each.
+CREATE FUNCTION snowflake_internal.migration_lock_slots()
+RETURNS bigint LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    -- From PostgreSQL 18 on, autovacuum_worker_slots; and 2 more processes.
+    SELECT current_setting('max_connections')::bigint + current_setting('max_worker_processes')::bigint
+           + current_setting('max_wal_senders')::bigint + current_setting('max_prepared_transactions')::bigint
+           + coalesce(current_setting('autovacuum_worker_slots', true)::bigint + 1, current_setting('autovacuum_max_workers')::bigint) + 1
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_lock_slots() IS
+    'Used by snowflake_migration_plan: for how many transactions the lock table has room';
+
+-- Locks that certainly do not fit. The table takes more than the nominal number,
+-- because it can use memory that was reserved for other purposes: servers of 420 to
+-- 11,000 nominal locks took 1.5 to 1.75 times as many, and small ones a few hundred
+-- more. So what might fit is not refused.
+CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
+           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
+                  ceil(needed::numeric / s.slots)), '55000'
+    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
+                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
+    WHERE needed > 1.7 * s.slots * s.per_transaction + 520
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text) IS
+    'Used by snowflake_migration_plan: more locks than the server has room for';
+
+-- snowflake_migrate keeps the locks of all statements until the end.
+CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    too_many record;
+BEGIN
+    SELECT o.* INTO too_many
+    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
+    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
+    IF FOUND THEN
+        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
+            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
+                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migrate: fails if the locks of all statements do not fit';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+--   migration::owner::snowflake_migration_run_as
+
+-- Functions that sessions have compiled with the former types of the columns.
+--
+-- A session compiles a PL/pgSQL function once. If a column has another type since,
+-- the function fails until the session ends (42804), and with it each write that
+-- fires it as a trigger. A session compiles a function again if the function has
+-- been altered. So functions that may use the tables are altered, to what they are.
+
+-- PL/pgSQL functions that triggers of the tables call, or whose source contains the
+-- name of one.
+CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
+RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH RECURSIVE tree (oid) AS (
+        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
+      UNION
+        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
+    ), trigger_function AS MATERIALIZED (
+        SELECT DISTINCT g.tgfoid AS oid FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
+    ), compiled AS MATERIALIZED (
+        SELECT p.oid, lower(p.prosrc) AS source
+        FROM pg_proc AS p
+        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
+        WHERE NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    )
+    SELECT p.oid::regprocedure, t.oid IS NOT NULL
+    FROM compiled AS p
+    LEFT JOIN trigger_function AS t ON t.oid = p.oid
+    -- Part of another name too: to alter too many functions has no effect.
+    WHERE t.oid IS NOT NULL
+       OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (relations) AND strpos(p.source, lower(c.relname)) > 0)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[]) IS
+    'Used by snowflake_internal.migration_recompile: functions that sessions may have compiled with the former types of columns';
+
+-- Makes all sessions compile them again, once this transaction has committed. A
+-- function that cannot be altered does not prevent the migration.
+CREATE FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- The caller has the rights of the owners of all tables that have changed.
+    relations CONSTANT regclass[] := ARRAY(
+        SELECT DISTINCT r.relation FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
+    compiled record;
+    left_out text[] := '{}';
+BEGIN
+    FOR compiled IN
+        SELECT f.function, f.is_trigger, p.proowner, p.procost, p.prokind, p.prosecdef
+        FROM snowflake_internal.migration_compiled_functions(relations) AS f
+        JOIN pg_proc AS p ON p.oid = f.function
+        ORDER BY f.function::text
+    LOOP
+        IF pg_has_role(compiled.proowner, 'USAGE') AND pg_has_role(compiled.proowner, 'MEMBER') THEN
+            BEGIN
+                PERFORM snowflake_internal.migration_run_as(compiled.proowner,
+                    CASE compiled.prokind
+                        WHEN 'p' THEN format('ALTER PROCEDURE %s SECURITY %s', compiled.function,
+                                             CASE WHEN compiled.prosecdef THEN 'DEFINER' ELSE 'INVOKER' END)
+                        ELSE format('ALTER FUNCTION %s COST %s', compiled.function, compiled.procost) END, text '');
+                CONTINUE;
+            EXCEPTION WHEN OTHERS THEN
+                NULL;  -- For example altered or dropped at the same time.
+            END;
+        END IF;
+        -- Any role can create a function whose source contains a name.
+        IF compiled.is_trigger THEN
+            left_out := left_out || compiled.function::text;
+        END IF;
+    END LOOP;
+    IF left_out <> '{}' THEN
+        RAISE WARNING 'sessions that have fired these trigger functions have to reconnect: %', array_to_string(left_out, ', ')
+            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function.',
+                  HINT = 'Altering a function as its owner, for example its COST, makes all sessions compile it again.';
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[]) IS
+    'A step of snowflake_migration_plan: makes sessions compile PL/pgSQL functions again, because columns have other types';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+--   sql::bounds::snowflake_min_id
+--   migration::records::snowflake_migration_keep_origin
+
+-- The source of a column's values, and recording it for reverting.
+
+CREATE FUNCTION snowflake_internal.migration_require_owner(target regclass)
+RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    relation pg_class;
+BEGIN
+    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
+    IF NOT FOUND OR NOT pg_has_role(current_user, relation.relowner, 'USAGE') THEN
+        RAISE EXCEPTION 'must be owner of table %', coalesce(relation.relname, target::oid::text)
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
+    'Used by snowflake_migration_plan: fails unless the caller owns the table';
+
+-- The present source of a column's values. The switch calls this while it holds the
+-- table's lock, so it reads nothing about other tables.
+CREATE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
+RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT coalesce(k.kind, 'none'), format_type(a.atttypid, a.atttypmod), pg_get_expr(f.adbin, f.adrelid), k.sequence::regclass
+    FROM pg_attribute AS a
+    LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
+    LEFT JOIN LATERAL (
+        SELECT s.kind, s.sequence FROM snowflake_internal.sequence_columns AS s
+        WHERE s.relation = a.attrelid AND s.attribute = a.attnum
+        ORDER BY s.sequence
+        LIMIT 1
+    ) AS k ON true
+    WHERE a.attrelid = target AND a.attname = migration_source.column_name
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the present source of a column''s values';
+
+-- The sequence of an identity column, or the one that a column owns.
+CREATE FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name)
+RETURNS regclass LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT s.oid::regclass
+    FROM pg_attribute AS a
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
+                       AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+    JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
+    WHERE a.attrelid = target AND a.attname = migration_owned_sequence.column_name
+    ORDER BY s.oid
+    LIMIT 1
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
+    'Used by snowflake_migrate_revert: the sequence of an identity or serial column';
+
+-- Whether the recorded source of a column is its present one.
+CREATE FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM snowflake_internal.migration_origin(target, column_name) AS o
+        CROSS JOIN LATERAL snowflake_internal.migration_source(o.target, o.column_name) AS s
+        LEFT JOIN pg_class AS c ON c.oid = s.sequence
+        LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE o.target IS NOT NULL AND o.reverted_at IS NULL
+          AND (o.kind, o.default_expression, o.sequence_schema, o.sequence_name)
+              IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: whether the recorded source of a column is its present one';
+
+-- Records the present source of a column. An existing record is brought up to
+-- date, because the sequence has advanced since. The value of another role's
+-- sequence is not recorded, because that sequence keeps it.
+CREATE FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    key_column CONSTANT name := snowflake_internal.migration_column(target, column_name);
+    first CONSTANT bigint := snowflake_internal.migration_first_id();
+    -- No ID is older than this extension. Rows replicated from other servers have
+    -- snowflake IDs too. 0 if the layout's epoch is later.
+    oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
+    origin snowflake_internal.origins;
+    first_ever bigint;
+    source record;
+    -- Whether the table's owner owns the sequence.
+    is_own boolean;
+    last_taken bigint;
+    recorded_value bigint;
+    next_value bigint;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    -- One session at a time; rows can still be written. Child tables are not
+    -- locked, because only their defaults are read.
+    PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
+    IF snowflake_internal.migration_is_switched(target, key_column) THEN
+        RETURN;
+    END IF;
+    SELECT s.* INTO source FROM snowflake_internal.migration_source(target, key_column) AS s;
+    is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
+                      WHERE c.oid = source.sequence AND t.oid = target);
+    IF source.sequence IS NOT NULL THEN
+        -- An unused sequence may have been set to the first value that it is to return.
+        SELECT CASE WHEN s.is_called THEN s.last_value END,
+               CASE WHEN s.is_called AND is_own THEN s.last_value END,
+               CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
+        INTO last_taken, recorded_value, next_value
+        FROM snowflake_internal.migration_sequence_state(source.sequence, target) AS s;
+    END IF;
+
+    origin := snowflake_internal.migration_origin(target, key_column);
+    IF snowflake_internal.migration_is_recorded(target, key_column) THEN
+        origin.first_id := first;
+        origin.sequence_last_value := recorded_value;
+        origin.sequence_options := origin.sequence_options || jsonb_build_object('next', next_value);
+        PERFORM snowflake_internal.migration_keep_origin(origin);
+        RETURN;
+    END IF;
+
+    first_ever := origin.first_id_ever;
+    SELECT target, key_column, source.kind, source.data_type, source.expression, n.nspname, c.relname,
+           CASE WHEN s.seqrelid IS NOT NULL THEN
+               jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
+                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', next_value) END,
+           recorded_value,
+           (SELECT jsonb_agg(jsonb_build_object('grantee', CASE a.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(a.grantee) END,
+                                                'privilege', a.privilege_type, 'grantable', a.is_grantable))
+            FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
+           obj_description(c.oid, 'pg_class'),
+           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
+            FROM snowflake_internal.migration_table_tree(target, key_column) AS f
+            JOIN pg_class AS fc ON fc.oid = f.relation
+            JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
+            LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
+            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM source.expression),
+           coalesce(first_ever, CASE WHEN oldest > coalesce(last_taken, 0) THEN least(oldest, first) ELSE first END), first,
+           now(), NULL::timestamptz
+    INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
+         origin.sequence_schema, origin.sequence_name, origin.sequence_options, origin.sequence_last_value,
+         origin.sequence_privileges, origin.sequence_comment, origin.child_defaults,
+         origin.first_id_ever, origin.first_id, origin.remembered_at, origin.reverted_at
+    FROM (SELECT) AS one_row
+    LEFT JOIN pg_class AS c ON c.oid = source.sequence
+    LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
+    PERFORM snowflake_internal.migration_keep_origin(origin);
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name) IS
+    'A step of snowflake_migration_plan: records the sequence of the column, for snowflake_migrate_revert';
+
+-- Records the revert, once the column's default no longer generates IDs.
+CREATE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    origin snowflake_internal.origins;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    IF snowflake_internal.migration_is_switched(target, column_name) THEN
+        RAISE EXCEPTION 'column "%" still has a default that generates snowflake IDs', column_name
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
+    END IF;
+    origin := snowflake_internal.migration_origin(target, column_name);
+    IF origin.target IS NOT NULL THEN
+        origin.reverted_at := now();
+        PERFORM snowflake_internal.migration_keep_origin(origin);
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name) IS
+    'Used by snowflake_migrate_revert: records that the migration was reverted';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_origins
+
+-- The highest and lowest IDs of a table.
+--
+-- Where an index leads with the column, they are read from it at any time. Without
+-- one, every row has to be read, which takes seconds for a large table. That
+-- happens before the table is locked in a mode that stops other sessions. What may
+-- come in between are rows with numbers from the sequence, and rows with explicit
+-- numbers. The sequence is checked under the lock. An explicit number is as one
+-- that is inserted a moment after the migration, or after it is reverted. Neither
+-- snowflake_nextval() nor a sequence ever sees those: a unique index refuses the
+-- second row of the same ID (23505), and snowflake_audit() shows IDs that this
+-- server cannot have generated.
+
+-- The tables of a tree that have rows of their own, and whether the highest ID of
+-- each can be read from an index.
+CREATE FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name)
+RETURNS TABLE (relation regclass, is_indexed boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT f.relation,
+           EXISTS (SELECT FROM pg_index AS i
+                   JOIN pg_class AS x ON x.oid = i.indexrelid
+                   JOIN pg_am AS m ON m.oid = x.relam AND m.amname = 'btree'
+                   JOIN pg_opclass AS o ON o.oid = i.indclass[0] AND o.opcdefault
+                   WHERE i.indrelid = f.relation AND i.indkey[0] = f.attribute AND i.indisvalid AND i.indpred IS NULL)
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind <> 'p'
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the tables whose highest ID is read from an index, and those that have to be scanned';
+
+-- The highest or the lowest ID (`aggregate`: max or min) that satisfies a
+-- condition. With indexed_only, tables without an index that leads with the column
+-- are left out, because they are scanned before the lock. The query runs where the
+-- planner may inline functions of the table's indexes, so it needs the caller's
+-- search path, and qualifies what it uses.
+CREATE FUNCTION snowflake_internal.migration_extreme_id(
+    target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text
+) RETURNS bigint LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    indexed regclass[];
+    is_complete boolean;
+    relation regclass;
+    found bigint;
+    extreme bigint;
+BEGIN
+    IF aggregate IS NULL OR aggregate NOT IN ('max', 'min') THEN
+        RAISE EXCEPTION 'invalid aggregate: "%"', aggregate USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF indexed_only THEN
+        SELECT array_agg(i.relation) FILTER (WHERE i.is_indexed), bool_and(i.is_indexed) INTO indexed, is_complete
+        FROM snowflake_internal.migration_id_indexes(target, column_name) AS i;
+    END IF;
+    IF coalesce(is_complete, true) THEN
+        RETURN (snowflake_internal.migration_query(target, format('SELECT pg_catalog.%s(%I) FROM %s WHERE %s', aggregate, column_name,
+            snowflake_internal.migration_name(target), condition), search_path))[1]::bigint;
+    END IF;
+    FOREACH relation IN ARRAY coalesce(indexed, '{}') LOOP
+        found := (snowflake_internal.migration_query(relation, format('SELECT pg_catalog.%s(%I) FROM ONLY %s WHERE %s', aggregate, column_name,
+            snowflake_internal.migration_name(relation), condition), search_path))[1]::bigint;
+        extreme := CASE aggregate WHEN 'max' THEN greatest(extreme, found) ELSE least(extreme, found) END;
+    END LOOP;
+    RETURN extreme;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_extreme_id(target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text) IS
+    'Used by snowflake_migration_plan: the highest or the lowest ID of a table that satisfies a condition';
+
+-- Obstacles in the rows: old IDs have to be below the new ones. Those of a column
+-- that is too narrow for snowflake IDs always are. Under the lock (is_locked) no
+-- table is scanned. A table without an index that leads with the column has been
+-- scanned before; rows written since have numbers of the sequence.
+CREATE FUNCTION snowflake_internal.migration_row_obstacles(
+    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    first CONSTANT bigint := snowflake_internal.migration_first_id();
+    highest bigint;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_attribute AS a
+                   WHERE a.attrelid = target AND a.attname = migration_row_obstacles.column_name
+                     AND snowflake_internal.migration_base_type(a.atttypid) = 'int8'::regtype)
+    THEN
+        RETURN;
+    END IF;
+    highest := snowflake_internal.migration_extreme_id(target, column_name, text 'max', text 'true', is_locked, search_path);
+    IF highest >= first THEN
+        RETURN QUERY SELECT
+            format('%s has IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
+                   target, highest, first),
+            'New IDs could equal existing ones. If these rows have just been replicated from another server, run it again. Otherwise give them smaller IDs, or use a layout with an earlier epoch.', '55000';
+    ELSIF is_locked AND EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(target, column_name) AS i WHERE NOT i.is_indexed) THEN
+        RETURN QUERY
+            SELECT format('sequence %s has reached %s, but snowflake IDs would begin at %s', s.sequence, q.last_value, first),
+                   'Set it below the first snowflake ID (setval), and run it again.', '55000'
+            FROM snowflake_internal.migration_source(target, column_name) AS s
+            CROSS JOIN LATERAL snowflake_internal.migration_sequence_state(s.sequence, target) AS q
+            WHERE s.sequence IS NOT NULL AND q.last_value >= first;
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name, search_path text, is_locked boolean) IS
+    'Used by snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
+
+-- Fails if rows have IDs that are not below the first snowflake ID.
+CREATE FUNCTION snowflake_internal.migration_check_rows(
+    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
+) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    obstacles text;
+BEGIN
+    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
+    FROM snowflake_internal.migration_row_obstacles(target, column_name, search_path, is_locked) AS o;
+    IF obstacles IS NOT NULL THEN
+        RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
+                  HINT = 'Nothing was changed by this statement.';
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_check_rows(target regclass, column_name name, search_path text, is_locked boolean) IS
+    'A step of snowflake_migration_plan: fails unless all IDs are below the first snowflake ID; called before the lock where that takes a scan';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- Parts of a plan's statements and of their notes.
+
+-- The search path of the session that runs a statement, as an argument for a
+-- function that sets its own.
+CREATE FUNCTION snowflake_internal.migration_path_argument()
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT 'pg_catalog.current_setting(''search_path''::pg_catalog.text)'
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_path_argument() IS
+    'Used by snowflake_migration_plan: the argument by which a statement passes its search path on';
+
+-- Several statements as one DO statement, which runs all of them or none. Its
+-- statements run with the short lock_timeout that migration_lock() leaves; the
+-- rest of the transaction has the former one.
+CREATE FUNCTION snowflake_internal.migration_do_block(body text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN strpos(block.text, '$do$') = 0 THEN format(E'DO $do$%s$do$', block.text)
+                ELSE format('DO %L', block.text) END
+    FROM (SELECT CASE WHEN strpos(body, 'snowflake_internal.migration_lock(') = 0 THEN format(E'\nBEGIN\n%sEND\n', body)
+                      ELSE format(E'\nDECLARE\n    former_timeout CONSTANT pg_catalog.text := pg_catalog.current_setting(''lock_timeout''::pg_catalog.text);\nBEGIN\n%s'
+                                  '    PERFORM pg_catalog.set_config(''lock_timeout''::pg_catalog.text, former_timeout, true);\nEND\n', body) END) AS block (text)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_do_block(body text) IS
+    'Used by snowflake_migration_plan: several statements as one';
+
+-- The options of a column that its owner has set; NULL if there are none. Minor
+-- releases since November 2026 keep a version of the row type among them, pg_attver.
+CREATE FUNCTION snowflake_internal.migration_column_options(options text[])
+RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT array_agg(o.option ORDER BY o.place)
+    FROM unnest(options) WITH ORDINALITY AS o (option, place)
+    WHERE NOT starts_with(o.option, 'pg_')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_column_options(options text[]) IS
+    'Used by snowflake_migration_plan: the options of a column that its owner has set';
+
+-- Whether an object uses a function or an operator that has not the name and the
+-- schema of one that another object uses. The search path of a session that creates
+-- an index can lead to one, even if the statement names schemas: NULLIF, for example,
+-- looks up an operator without naming it.
+CREATE FUNCTION snowflake_internal.migration_uses_other_code(catalog regclass, original oid, counterpart oid)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH used AS MATERIALIZED (
+        SELECT d.objid, d.refclassid, coalesce(p.proname, o.oprname) AS name, coalesce(p.pronamespace, o.oprnamespace) AS schema
+        FROM pg_depend AS d
+        LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
+        LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+        WHERE d.classid = catalog AND d.objid IN (original, counterpart) AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
+    )
+    SELECT EXISTS (SELECT FROM used AS u
+                   WHERE u.objid = counterpart
+                     AND NOT EXISTS (SELECT FROM used AS e
+                                     WHERE e.objid = original AND (e.refclassid, e.name, e.schema) = (u.refclassid, u.name, u.schema)))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_uses_other_code(catalog regclass, original oid, counterpart oid) IS
+    'Used by snowflake_migration_plan: whether an object uses functions or operators that another object does not';
+
+-- Whether a role has another one's rights, and may SET ROLE to it.
+CREATE FUNCTION snowflake_internal.migration_may_become(role oid, other oid)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT pg_has_role(role, other, 'USAGE')
+       AND pg_has_role(role, other, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_may_become(role oid, other oid) IS
+    'Used by snowflake_internal.migration_swap: whether a role can act for another one';
+
+-- The tables at the other end of the foreign keys that are rebuilt with a
+-- column. They are locked in the same mode as the table itself.
+CREATE FUNCTION snowflake_internal.migration_other_locked_tables(target regclass, attributes smallint[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT string_agg(DISTINCT other.relation::text, ', ')
+    FROM (SELECT k.conrelid::regclass FROM pg_constraint AS k
+          WHERE k.contype = 'f' AND k.conparentid = 0 AND k.confrelid = target AND k.confkey && attributes
+        UNION
+          SELECT k.confrelid::regclass FROM pg_constraint AS k
+          WHERE k.contype = 'f' AND k.conparentid = 0 AND k.conrelid = target AND k.conkey && attributes) AS other (relation)
+    WHERE other.relation <> target
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_other_locked_tables(target regclass, attributes smallint[]) IS
+    'Used by snowflake_migration_plan: the tables that are locked with a table whose columns are widened';
+
+-- The publications that contain a table.
+CREATE FUNCTION snowflake_internal.migration_publications(target regclass, column_name name)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ')
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    JOIN pg_class AS c ON c.oid = f.relation
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    JOIN pg_publication_tables AS p ON p.schemaname = n.nspname AND p.tablename = c.relname
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_publications(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the publications that a table is in';
+
+-- Whether a column should have statistics but has none. The table must have rows,
+-- and the caller must be allowed to see the statistics.
+CREATE FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM pg_class AS c
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = migration_lacks_statistics.column_name
+        WHERE c.oid = target AND a.attstattarget IS DISTINCT FROM 0
+          AND has_column_privilege(c.oid, a.attnum, 'SELECT') AND NOT row_security_active(c.oid)
+          AND NOT EXISTS (SELECT FROM pg_stats AS s
+                          WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname)
+          AND EXISTS (SELECT FROM snowflake_internal.migration_table_tree(target, a.attname) AS f
+                      JOIN pg_class AS m ON m.oid = f.relation
+                      -- -1 means unknown, as after some rewrites; 0 was counted.
+                      WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: whether a column has to be analyzed';
+
+-- The statements that set the statistics targets of expressions of indexes and of
+-- extended statistics again. PostgreSQL creates both again when it rewrites a
+-- table, and forgets the targets. Indexes of partitions get other names then.
+CREATE FUNCTION snowflake_internal.migration_statistics_targets(tables regclass[])
+RETURNS TABLE (relation regclass, statement text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT i.indrelid::regclass, format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s',
+                                        snowflake_internal.migration_name(i.indexrelid::regclass), a.attnum, a.attstattarget)
+    FROM pg_index AS i
+    JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attstattarget >= 0
+    WHERE i.indrelid = ANY (tables) AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+  UNION ALL
+    SELECT x.stxrelid::regclass, format('ALTER STATISTICS %I.%I SET STATISTICS %s', n.nspname, x.stxname, x.stxstattarget)
+    FROM pg_statistic_ext AS x JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+    WHERE x.stxrelid = ANY (tables) AND x.stxstattarget >= 0
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_statistics_targets(tables regclass[]) IS
+    'Used by snowflake_migration_plan: the statistics targets that are lost when a table is rewritten';
+
+-- Whether extended statistics, or the expressions of an index, depend on a column of
+-- a table or of its partitions. Their statistics are lost with the column's, and are
+-- not collected by ANALYZE of single columns.
+CREATE FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+        -- Without statistics of the column itself, PostgreSQL has no extended ones either,
+        -- and ANALYZE warns of that.
+        JOIN pg_attribute AS t ON t.attrelid = f.relation AND t.attnum = f.attribute AND t.attstattarget IS DISTINCT FROM 0
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
+        WHERE d.classid = 'pg_statistic_ext'::regclass
+           OR d.classid = 'pg_class'::regclass
+              AND EXISTS (SELECT FROM pg_index AS i WHERE i.indexrelid = d.objid AND i.indrelid = f.relation AND i.indexprs IS NOT NULL))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: whether extended statistics or expressions of indexes depend on a column';
+
+-- Runs statements in order, each with the rights of the owner of the table that
+-- it alters, or with those of a role. SET NOT NULL and the like look at the table's
+-- checks, whose functions may need the caller's search path. A default was written
+-- for pg_catalog, and runs with it: on a longer path its calls could find better
+-- matches.
+CREATE FUNCTION snowflake_internal.migration_run_all(
+    relations regclass[], statements text[], roles oid[] DEFAULT NULL, search_path text DEFAULT NULL
+)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
+        IF roles[i] IS NULL THEN
+            PERFORM snowflake_internal.migration_run(relations[i], statements[i],
+                CASE WHEN strpos(statements[i], ' SET DEFAULT ') = 0 THEN search_path END);
+        ELSE
+            PERFORM snowflake_internal.migration_run_as(roles[i], statements[i], NULL);
+        END IF;
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], statements text[], roles oid[], search_path text) IS
+    'Used by snowflake_internal.migration_swap: runs statements, each with the rights of the owner of its table, or with those of a role';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- Views and other objects that PostgreSQL does not let follow a column to another
+-- type. A migration drops them, changes the column, and creates them again.
+--
+-- The functions take columns as pairs of a table and a name, because an online
+-- migration replaces a column by another one of the same name.
+--
+-- The estimates for recursive queries are far too high. They must not lead to the
+-- compilation of queries (jit) that take milliseconds, some of them under a lock.
+--
+-- This file: finding these objects.
+
+-- The node of a dependency in pg_depend: a view stands for its rule.
+CREATE FUNCTION snowflake_internal.migration_dependent_node(class oid, object oid, OUT node_class oid, OUT node oid)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT coalesce((SELECT 'pg_class'::regclass::oid FROM pg_rewrite AS w WHERE w.oid = object AND w.rulename = '_RETURN' AND class = 'pg_rewrite'::regclass), class),
+           coalesce((SELECT w.ev_class FROM pg_rewrite AS w WHERE w.oid = object AND w.rulename = '_RETURN' AND class = 'pg_rewrite'::regclass), object)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_dependent_node(class oid, object oid) IS
+    'Used by snowflake_internal.migration_dependents: the object that a row of pg_depend is about';
+
+-- The objects that use the columns, or those of partitions and child tables.
+CREATE FUNCTION snowflake_internal.migration_direct_dependents(relations regclass[], column_names name[])
+RETURNS TABLE (relation regclass, class oid, object oid) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT DISTINCT given.relation, n.node_class, n.node
+    FROM unnest(relations, column_names) AS given (relation, column_name)
+    CROSS JOIN LATERAL snowflake_internal.migration_table_tree(given.relation, given.column_name) AS f
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
+    CROSS JOIN LATERAL snowflake_internal.migration_dependent_node(d.classid, d.objid) AS n
+    WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_policy'::regclass, 'pg_proc'::regclass)
+       OR d.classid = 'pg_trigger'::regclass AND EXISTS (SELECT FROM pg_trigger AS t WHERE t.oid = d.objid AND NOT t.tgisinternal)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_direct_dependents(relations regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_dependents: the objects that use columns';
+
+-- The objects that depend on columns, and what depends on those, to any depth.
+-- An object comes after those that it depends on: place is the length of the
+-- longest path. In a circle, paths have no end; place is then NULL.
+--
+-- kind is NULL for objects that are part of others, such as a view's row type, and
+-- 'other' for those that cannot be created again. relation is the table that is
+-- locked.
+CREATE FUNCTION snowflake_internal.migration_dependents(relations regclass[], column_names name[])
+RETURNS TABLE (
+    place integer, kind text, class oid, object oid, relation regclass, owner oid, schema oid, identity text, is_extended boolean
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH RECURSIVE edge (above_class, above, class, object) AS (
+        SELECT 0::oid, 0::oid, n.class, n.object FROM snowflake_internal.migration_direct_dependents(relations, column_names) AS n
+      UNION
+        SELECT e.class, e.object, n.node_class, n.node
+        FROM edge AS e
+        JOIN pg_depend AS d ON d.refclassid = e.class AND d.refobjid = e.object
+        CROSS JOIN LATERAL snowflake_internal.migration_dependent_node(d.classid, d.objid) AS n
+        WHERE (n.node_class, n.node) <> (e.class, e.object)
+    ), node AS MATERIALIZED (
+        SELECT DISTINCT e.class, e.object FROM edge AS e
+    ), path (class, object, length) AS (
+        SELECT e.class, e.object, 1 FROM edge AS e WHERE e.above = 0
+      UNION
+        SELECT e.class, e.object, p.length + 1
+        FROM path AS p JOIN edge AS e ON e.above_class = p.class AND e.above = p.object
+        -- Without a circle, no path is longer than the number of nodes.
+        WHERE p.length <= 2 * (SELECT count(*) FROM node)
+    ), placed AS (
+        SELECT p.class, p.object, CASE WHEN max(p.length) <= (SELECT count(*) FROM node) THEN max(p.length) END AS place
+        FROM path AS p GROUP BY p.class, p.object
+    )
+    SELECT p.place,
+           CASE WHEN p.class = 'pg_class'::regclass
+                THEN CASE c.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view'
+                                    WHEN 'i' THEN CASE t.relkind WHEN 'm' THEN 'index' WHEN 't' THEN NULL ELSE 'other' END
+                                    WHEN 't' THEN NULL ELSE 'other' END
+                WHEN p.class = 'pg_rewrite'::regclass THEN 'rule'
+                WHEN p.class = 'pg_policy'::regclass THEN 'policy'
+                WHEN p.class = 'pg_trigger'::regclass THEN CASE WHEN g.tgisinternal THEN 'other' WHEN g.tgparentid <> 0 THEN 'trigger of a partition' ELSE 'trigger' END
+                WHEN p.class = 'pg_proc'::regclass THEN CASE WHEN f.prokind = 'a' THEN 'other' ELSE 'function' END
+                WHEN p.class = 'pg_attrdef'::regclass AND t.relkind = 'v' THEN 'default'
+                WHEN p.class = 'pg_statistic_ext'::regclass AND t.relkind = 'm' THEN 'statistics'
+                WHEN p.class = 'pg_type'::regclass
+                     AND EXISTS (SELECT FROM pg_type AS y JOIN pg_type AS e ON e.oid IN (y.oid, y.typelem) JOIN pg_class AS v ON v.oid = e.typrelid
+                                 WHERE y.oid = p.object AND y.typtype IN ('c', 'b') AND v.relkind IN ('v', 'm')) THEN NULL
+                -- That of a constraint trigger.
+                WHEN p.class = 'pg_constraint'::regclass AND EXISTS (SELECT FROM pg_constraint AS k WHERE k.oid = p.object AND k.contype = 't') THEN NULL
+                ELSE 'other' END,
+           p.class, p.object, coalesce(t.oid, c.oid)::regclass,
+           coalesce(x.stxowner, f.proowner, t.relowner, c.relowner), coalesce(x.stxnamespace, f.pronamespace, c.relnamespace, t.relnamespace),
+           i.type || ' ' || i.identity,
+           EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = p.class AND d.objid = p.object AND d.deptype = 'e')
+    FROM placed AS p
+    LEFT JOIN pg_class AS c ON p.class = 'pg_class'::regclass AND c.oid = p.object
+    LEFT JOIN pg_index AS ix ON ix.indexrelid = c.oid
+    LEFT JOIN pg_rewrite AS w ON p.class = 'pg_rewrite'::regclass AND w.oid = p.object
+    LEFT JOIN pg_policy AS o ON p.class = 'pg_policy'::regclass AND o.oid = p.object
+    LEFT JOIN pg_trigger AS g ON p.class = 'pg_trigger'::regclass AND g.oid = p.object
+    LEFT JOIN pg_attrdef AS q ON p.class = 'pg_attrdef'::regclass AND q.oid = p.object
+    LEFT JOIN pg_statistic_ext AS x ON p.class = 'pg_statistic_ext'::regclass AND x.oid = p.object
+    LEFT JOIN pg_proc AS f ON p.class = 'pg_proc'::regclass AND f.oid = p.object
+    LEFT JOIN pg_class AS t ON t.oid = coalesce(ix.indrelid, w.ev_class, o.polrelid, g.tgrelid, q.adrelid, x.stxrelid)
+    CROSS JOIN LATERAL pg_identify_object(p.class, p.object, 0) AS i
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_dependents(relations regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the views and other objects that have to be dropped before columns change their type';
+
+-- The relations that are locked with the tables. Sessions lock a view before the
+-- relations below it, so the outermost views come first.
+CREATE FUNCTION snowflake_internal.migration_dependent_relations(relations regclass[], column_names name[])
+RETURNS regclass[] LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT ARRAY(
+        SELECT d.relation
+        FROM snowflake_internal.migration_dependents(relations, column_names) AS d
+        JOIN pg_class AS c ON c.oid = d.relation AND c.relkind IN ('r', 'p', 'v', 'm')
+        WHERE d.kind <> 'other'
+        GROUP BY d.relation
+        ORDER BY max(d.place) DESC NULLS FIRST, d.relation::oid)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_dependent_relations(relations regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_widen: the relations that are locked with the tables';
+
+-- What a plan's note says about them.
+CREATE FUNCTION snowflake_internal.migration_dependents_note(relations regclass[], column_names name[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT 'drops and re-creates ' || string_agg(
+               d.identity || CASE WHEN d.kind = 'materialized view' THEN (SELECT CASE WHEN c.relispopulated
+                   THEN format(' with its data (%s now)', pg_size_pretty(pg_total_relation_size(c.oid))) ELSE ' without data' END
+                   FROM pg_class AS c WHERE c.oid = d.object) ELSE '' END, ', ' ORDER BY d.place, d.identity)
+    FROM snowflake_internal.migration_dependents(relations, column_names) AS d
+    WHERE d.kind NOT IN ('other', 'trigger of a partition', 'index', 'default', 'statistics')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_dependents_note(relations regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the list of what is dropped and re-created, if anything is';
+
+-- What prevents that they are dropped and created again.
+CREATE FUNCTION snowflake_internal.migration_dependent_obstacles(relations regclass[], column_names name[])
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH dependent AS MATERIALIZED (
+        SELECT d.*, pg_get_userbyid(d.owner) AS owner_name,
+               -- From PostgreSQL 16 on, a member may lack the right to become a role.
+               pg_has_role(d.owner, 'USAGE')
+                   AND pg_has_role(d.owner, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END) AS is_own
+        FROM snowflake_internal.migration_dependents(relations, column_names) AS d
+        WHERE d.kind IS NOT NULL
+    ), granted AS MATERIALIZED (
+        SELECT DISTINCT d.identity, g.grantor
+        FROM dependent AS d
+        LEFT JOIN pg_class AS c ON d.class = 'pg_class'::regclass AND c.oid = d.object
+        LEFT JOIN pg_proc AS f ON d.class = 'pg_proc'::regclass AND f.oid = d.object
+        CROSS JOIN LATERAL (
+            SELECT x.grantor FROM aclexplode(coalesce(c.relacl, f.proacl)) AS x
+          UNION
+            SELECT x.grantor FROM pg_attribute AS a CROSS JOIN LATERAL aclexplode(a.attacl) AS x WHERE a.attrelid = c.oid
+        ) AS g
+        WHERE d.kind <> 'other' AND g.grantor <> d.owner
+    ), found (rank, obstacle, remedy, code) AS (
+        SELECT 1, format('%s cannot be dropped and created again, but depends on the column or on a view of it', d.identity),
+               'Drop it, and create it again after the column is widened.', '55000'
+        FROM dependent AS d WHERE d.kind = 'other'
+      UNION ALL
+        SELECT 1, format('%s belongs to an extension', d.identity),
+               'Drop the extension, and create it again after the column is widened.', '55000'
+        FROM dependent AS d WHERE d.is_extended
+      UNION ALL
+        SELECT 2, format('%s depends on itself through other views or functions', d.identity),
+               'Drop it, and create it again after the column is widened.', '55000'
+        FROM dependent AS d WHERE d.place IS NULL AND d.kind <> 'other'
+      UNION ALL
+        SELECT 3, format('%s belongs to the temporary schema of another session', d.identity),
+               'Wait until that session has ended.', '55000'
+        FROM dependent AS d WHERE d.kind <> 'other' AND pg_is_other_temp_schema(d.schema)
+      UNION ALL
+        SELECT 3, format('%s is temporary and belongs to role %I', d.identity, d.owner_name),
+               'Drop it, or run the migration as that role.', '55000'
+        FROM dependent AS d
+        WHERE d.kind IN ('view', 'function') AND d.schema = pg_my_temp_schema() AND d.owner_name <> current_user
+      UNION ALL
+        SELECT 4, format('index %s is not valid', d.object::regclass), 'Drop it, or REINDEX it.', '55000'
+        FROM dependent AS d JOIN pg_index AS i ON i.indexrelid = d.object AND NOT i.indisvalid
+        WHERE d.kind = 'index'
+      UNION ALL
+        SELECT DISTINCT 5, format('must be owner of %s', d.identity),
+               format('It has to be dropped and created again: run it as a member of %I, or as a superuser.', d.owner_name), '42501'
+        FROM dependent AS d WHERE d.kind <> 'other' AND NOT d.is_own
+      UNION ALL
+        SELECT DISTINCT 6, format('permission denied for schema %I', n.nspname),
+               format('GRANT CREATE, USAGE ON SCHEMA %I TO %I, which owns %s and has to create it again.', n.nspname, d.owner_name, d.identity), '42501'
+        FROM dependent AS d JOIN pg_namespace AS n ON n.oid = d.schema
+        WHERE d.kind IN ('view', 'materialized view', 'function', 'statistics', 'index') AND d.is_own
+          AND n.oid IS DISTINCT FROM pg_my_temp_schema()
+          AND NOT (has_schema_privilege(d.owner, n.oid, 'CREATE') AND has_schema_privilege(d.owner, n.oid, 'USAGE'))
+      UNION ALL
+        SELECT DISTINCT 7, format('privileges on %s were granted by role %I', g.identity, pg_get_userbyid(g.grantor)),
+               format('They have to be granted again: run it as a member of %I, or as a superuser, or have them revoked.', pg_get_userbyid(g.grantor)), '42501'
+        FROM granted AS g
+        WHERE NOT (pg_has_role(g.grantor, 'USAGE')
+                   AND pg_has_role(g.grantor, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END))
+    )
+    SELECT f.obstacle, f.remedy, f.code FROM found AS f ORDER BY f.rank, f.obstacle
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_dependent_obstacles(relations regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: objects that cannot be dropped and created again';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_dependents
+
+-- The statements that create an object again as it is, each with the role that
+-- runs it, and a description to compare the new object with.
+--
+-- Names in definitions are qualified, because the search path is that of the
+-- functions. The settings that change how constants are written are fixed, too.
+
+-- The GRANT statements that lead to an access control list. They are run by the
+-- roles that granted the privileges. A role comes after the one that it has its
+-- grant options from. Default privileges are revoked first.
+CREATE FUNCTION snowflake_internal.migration_grants(
+    object_type "char", target text, column_name name, owner oid, schema oid, acl aclitem[]
+) RETURNS TABLE (place bigint, role oid, statement text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH RECURSIVE by_default AS MATERIALIZED (
+        SELECT x.grantee
+        FROM pg_default_acl AS f CROSS JOIN LATERAL aclexplode(f.defaclacl) AS x
+        WHERE column_name IS NULL AND f.defaclrole = owner AND f.defaclobjtype = object_type AND f.defaclnamespace IN (0, schema)
+    ), item AS MATERIALIZED (
+        SELECT i.place, x.grantor, x.grantee, x.privilege_type, x.is_grantable
+        FROM unnest(CASE WHEN acl IS NOT NULL THEN acl
+                         WHEN column_name IS NULL
+                              AND EXISTS (SELECT FROM pg_default_acl AS f
+                                          WHERE f.defaclrole = owner AND f.defaclobjtype = object_type AND f.defaclnamespace IN (0, schema))
+                         THEN acldefault(object_type, owner) END) WITH ORDINALITY AS i (item, place)
+        CROSS JOIN LATERAL aclexplode(ARRAY[i.item]) AS x
+    ), grantor (role, level) AS (
+        SELECT owner, 0
+      UNION
+        SELECT i.grantee, g.level + 1 FROM grantor AS g JOIN item AS i ON i.grantor = g.role AND i.is_grantable WHERE g.level < 20
+    ), level AS (
+        SELECT g.role, min(g.level) AS level FROM grantor AS g GROUP BY g.role
+    )
+    SELECT 0, owner, format('REVOKE ALL ON %s FROM %s CASCADE', target,
+                            (SELECT string_agg(DISTINCT CASE r.role WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(r.role)) END, ', ')
+                             FROM (SELECT owner UNION SELECT 0 UNION SELECT b.grantee FROM by_default AS b) AS r (role)))
+    WHERE column_name IS NULL AND (acl IS NOT NULL OR EXISTS (SELECT FROM item))
+  UNION ALL
+    SELECT row_number() OVER (ORDER BY coalesce(l.level, 100), i.place, i.is_grantable), i.grantor,
+           format('GRANT %s ON %s TO %s%s',
+                  string_agg(i.privilege_type || coalesce(' (' || quote_ident(column_name) || ')', ''), ', '), target,
+                  CASE i.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(i.grantee)) END,
+                  CASE WHEN i.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END)
+    FROM item AS i LEFT JOIN level AS l ON l.role = i.grantor
+    GROUP BY i.place, i.grantor, i.grantee, i.is_grantable, l.level
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_grants(object_type "char", target text, column_name name, owner oid, schema oid, acl aclitem[]) IS
+    'Used by snowflake_internal.migration_dependent_statements: the statements that grant an object''s privileges, with the roles that run them';
+
+-- The statements that drop the objects (phase 1), create them (2) and fill
+-- materialized views (3), in order.
+CREATE FUNCTION snowflake_internal.migration_dependent_statements(relations regclass[], column_names name[])
+RETURNS TABLE (phase integer, role oid, statement text, identity text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3
+SET quote_all_identifiers = off
+AS $function$
+    WITH dependent AS MATERIALIZED (
+        SELECT d.*, snowflake_internal.migration_name(d.relation) AS quoted_name,
+               CASE d.kind
+                   WHEN 'view' THEN 'VIEW ' || snowflake_internal.migration_name(d.relation)
+                   WHEN 'materialized view' THEN 'MATERIALIZED VIEW ' || snowflake_internal.migration_name(d.relation)
+                   WHEN 'index' THEN 'INDEX ' || snowflake_internal.migration_name(d.object::regclass)
+                   WHEN 'rule' THEN (SELECT format('RULE %I ON ', w.rulename) FROM pg_rewrite AS w WHERE w.oid = d.object) || snowflake_internal.migration_name(d.relation)
+                   WHEN 'policy' THEN (SELECT format('POLICY %I ON ', p.polname) FROM pg_policy AS p WHERE p.oid = d.object) || snowflake_internal.migration_name(d.relation)
+                   WHEN 'function' THEN format('ROUTINE %s', d.object::regprocedure)
+                   WHEN 'statistics' THEN (SELECT format('STATISTICS %I.%I', n.nspname, x.stxname) FROM pg_statistic_ext AS x
+                                           JOIN pg_namespace AS n ON n.oid = x.stxnamespace WHERE x.oid = d.object)
+                   WHEN 'default' THEN (SELECT format('VIEW %s ALTER COLUMN %I', snowflake_internal.migration_name(d.relation), a.attname)
+                                        FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE f.oid = d.object)
+                   ELSE (SELECT format('TRIGGER %I ON ', t.tgname) FROM pg_trigger AS t WHERE t.oid = d.object) || snowflake_internal.migration_name(d.relation)
+               END AS sql_name
+        FROM snowflake_internal.migration_dependents(relations, column_names) AS d
+        WHERE d.kind <> 'other'
+    ), relation AS MATERIALIZED (
+        SELECT d.*, c.relkind, c.reloptions, c.relacl, c.reltablespace, c.relam, c.reltoastrelid, c.relispopulated, c.reltuples, pg_get_viewdef(c.oid) AS definition,
+               (SELECT string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS columns,
+               (SELECT string_agg(o.text, ', ') FROM (
+                    SELECT format('%I = %L', v.option_name, v.option_value) AS text FROM pg_options_to_table(c.reloptions) AS v
+                  UNION ALL
+                    SELECT format('toast.%I = %L', v.option_name, v.option_value) FROM pg_class AS t CROSS JOIN LATERAL pg_options_to_table(t.reloptions) AS v
+                    WHERE t.oid = c.reltoastrelid) AS o) AS options
+        FROM dependent AS d JOIN pg_class AS c ON c.oid = d.object
+        WHERE d.kind IN ('view', 'materialized view')
+    ), creation (object, place, identity, part, rank, role, statement) AS (
+        SELECT r.object, r.place, r.identity, 1, 0::bigint, r.owner,
+               concat('CREATE ', r.sql_name, ' (' || r.columns || ')',
+                      CASE WHEN r.relkind = 'm' THEN (SELECT format(' USING %I', m.amname) FROM pg_am AS m WHERE m.oid = r.relam) END,
+                      ' WITH (' || r.options || ')',
+                      CASE WHEN r.relkind = 'm' THEN (SELECT format(' TABLESPACE %I', t.spcname) FROM pg_tablespace AS t WHERE t.oid = r.reltablespace) END,
+                      E' AS\n', rtrim(r.definition, ';'), CASE WHEN r.relkind = 'm' THEN E'\nWITH NO DATA' END)
+        FROM relation AS r
+      UNION ALL
+        SELECT r.object, r.place, r.identity, 2, 0, r.owner, format('ALTER %s ALTER COLUMN %I %s', r.sql_name, a.attname, s.action)
+        FROM relation AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.object AND a.attnum > 0 AND NOT a.attisdropped
+        JOIN pg_type AS t ON t.oid = a.atttypid
+        CROSS JOIN LATERAL (
+            SELECT format('SET STATISTICS %s', a.attstattarget) AS action WHERE a.attstattarget >= 0
+          UNION ALL
+            SELECT format('SET STORAGE %s', CASE a.attstorage WHEN 'p' THEN 'PLAIN' WHEN 'e' THEN 'EXTERNAL' WHEN 'm' THEN 'MAIN' ELSE 'EXTENDED' END)
+            WHERE a.attstorage <> t.typstorage
+          UNION ALL
+            SELECT format('SET COMPRESSION %s', CASE a.attcompression WHEN 'l' THEN 'lz4' ELSE 'pglz' END) WHERE a.attcompression <> ''
+          UNION ALL
+            SELECT format('SET (%s)', string_agg(format('%I = %L', v.option_name, v.option_value), ', '))
+            FROM pg_options_to_table(a.attoptions) AS v WHERE v.option_name NOT LIKE 'pg\_%'
+            HAVING count(*) > 0) AS s
+        WHERE r.relkind = 'm'
+      UNION ALL
+        SELECT r.object, r.place, r.identity, 3, g.place, g.role, g.statement
+        FROM relation AS r
+        CROSS JOIN LATERAL snowflake_internal.migration_grants("char" 'r', 'TABLE ' || r.quoted_name, NULL, r.owner, r.schema, r.relacl) AS g
+      UNION ALL
+        SELECT r.object, r.place, r.identity, 4, 1000 * a.attnum + g.place, g.role, g.statement
+        FROM relation AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.object AND a.attnum > 0 AND a.attacl IS NOT NULL
+        CROSS JOIN LATERAL snowflake_internal.migration_grants("char" 'r', 'TABLE ' || r.quoted_name, a.attname, r.owner, r.schema, a.attacl) AS g
+      UNION ALL
+        SELECT d.object, d.place, d.identity, 1, 0, d.owner,
+               CASE d.kind
+                   WHEN 'rule' THEN pg_get_ruledef(d.object)
+                   WHEN 'trigger' THEN pg_get_triggerdef(d.object)
+                   WHEN 'function' THEN pg_get_functiondef(d.object)
+                   WHEN 'index' THEN pg_get_indexdef(d.object)
+                   WHEN 'statistics' THEN pg_get_statisticsobjdef(d.object)
+                   WHEN 'default' THEN (SELECT format('ALTER %s SET DEFAULT %s', d.sql_name, pg_get_expr(f.adbin, f.adrelid)) FROM pg_attrdef AS f WHERE f.oid = d.object)
+                   WHEN 'policy' THEN (
+                       SELECT concat('CREATE ', d.sql_name, CASE WHEN p.polpermissive THEN ' AS PERMISSIVE' ELSE ' AS RESTRICTIVE' END,
+                                     CASE p.polcmd WHEN 'r' THEN ' FOR SELECT' WHEN 'a' THEN ' FOR INSERT' WHEN 'w' THEN ' FOR UPDATE' WHEN 'd' THEN ' FOR DELETE' ELSE ' FOR ALL' END,
+                                     ' TO ', (SELECT string_agg(CASE o.role WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(o.role)) END, ', ' ORDER BY o.place)
+                                              FROM unnest(p.polroles) WITH ORDINALITY AS o (role, place)),
+                                     ' USING (' || pg_get_expr(p.polqual, p.polrelid) || ')', ' WITH CHECK (' || pg_get_expr(p.polwithcheck, p.polrelid) || ')')
+                       FROM pg_policy AS p WHERE p.oid = d.object)
+               END
+        FROM dependent AS d WHERE d.kind IN ('rule', 'trigger', 'function', 'index', 'statistics', 'default', 'policy')
+      UNION ALL
+        -- On views, rules and triggers are always enabled.
+        SELECT d.object, d.place, d.identity, 2, 0, d.owner,
+               format('ALTER TABLE ONLY %s %s %s %I', d.quoted_name,
+                      CASE coalesce(t.tgenabled, w.ev_enabled) WHEN 'D' THEN 'DISABLE' WHEN 'R' THEN 'ENABLE REPLICA' WHEN 'A' THEN 'ENABLE ALWAYS' ELSE 'ENABLE' END,
+                      CASE d.kind WHEN 'rule' THEN 'RULE' ELSE 'TRIGGER' END, coalesce(t.tgname, w.rulename))
+        FROM dependent AS d
+        LEFT JOIN pg_trigger AS t ON d.kind IN ('trigger', 'trigger of a partition') AND t.oid = d.object
+        LEFT JOIN pg_rewrite AS w ON d.kind = 'rule' AND w.oid = d.object
+        WHERE coalesce(t.tgenabled, w.ev_enabled) <> 'O'
+      UNION ALL
+        SELECT d.object, d.place, d.identity, 2, s.place, d.owner, s.statement
+        FROM dependent AS d
+        JOIN pg_class AS c ON d.kind = 'index' AND c.oid = d.object
+        JOIN pg_index AS i ON i.indexrelid = c.oid
+        CROSS JOIN LATERAL (
+            SELECT 0 AS place, format('ALTER %s SET TABLESPACE %I', d.sql_name, t.spcname) AS statement FROM pg_tablespace AS t WHERE t.oid = c.reltablespace
+          UNION ALL
+            SELECT a.attnum, format('ALTER %s ALTER COLUMN %s SET STATISTICS %s', d.sql_name, a.attnum, a.attstattarget)
+            FROM pg_attribute AS a WHERE a.attrelid = c.oid AND a.attnum > 0 AND a.attstattarget >= 0
+          UNION ALL
+            SELECT 2000, format('ALTER MATERIALIZED VIEW %s CLUSTER ON %I', d.quoted_name, c.relname) WHERE i.indisclustered) AS s
+      UNION ALL
+        SELECT d.object, d.place, d.identity, 2, 0, d.owner, format('ALTER %s SET STATISTICS %s', d.sql_name, x.target)
+        FROM dependent AS d
+        JOIN (SELECT x.oid, (to_jsonb(x) ->> 'stxstattarget')::integer AS target FROM pg_statistic_ext AS x) AS x ON d.kind = 'statistics' AND x.oid = d.object
+        WHERE x.target >= 0
+      UNION ALL
+        SELECT d.object, d.place, d.identity, 3, g.place, g.role, g.statement
+        FROM dependent AS d
+        JOIN pg_proc AS f ON d.kind = 'function' AND f.oid = d.object
+        CROSS JOIN LATERAL snowflake_internal.migration_grants("char" 'f', d.sql_name, NULL, d.owner, d.schema, f.proacl) AS g
+      UNION ALL
+        SELECT d.object, d.place, d.identity, 5, e.objsubid, d.owner,
+               CASE WHEN e.objsubid = 0 THEN format('COMMENT ON %s IS %L', d.sql_name, e.description)
+                    ELSE format('COMMENT ON COLUMN %s.%I IS %L', d.quoted_name, a.attname, e.description) END
+        FROM dependent AS d
+        JOIN pg_description AS e ON e.classoid = d.class AND e.objoid = d.object
+        LEFT JOIN pg_attribute AS a ON a.attrelid = d.object AND a.attnum = e.objsubid AND e.objsubid > 0
+        WHERE d.kind <> 'default'
+      UNION ALL
+        SELECT d.object, d.place, d.identity, 5, 0, d.owner, format('COMMENT ON CONSTRAINT %I ON %s IS %L', k.conname, d.quoted_name, e.description)
+        FROM dependent AS d
+        JOIN pg_trigger AS t ON d.kind = 'trigger' AND t.oid = d.object
+        JOIN pg_constraint AS k ON k.oid = t.tgconstraint
+        JOIN pg_description AS e ON e.classoid = 'pg_constraint'::regclass AND e.objoid = k.oid
+      UNION ALL
+        SELECT d.object, d.place, d.identity, 6, l.objsubid, d.owner,
+               format('SECURITY LABEL FOR %I ON %s IS %L', l.provider,
+                      CASE WHEN l.objsubid = 0 THEN d.sql_name ELSE format('COLUMN %s.%I', d.quoted_name, a.attname) END, l.label)
+        FROM dependent AS d
+        JOIN pg_seclabel AS l ON l.classoid = d.class AND l.objoid = d.object
+        LEFT JOIN pg_attribute AS a ON a.attrelid = d.object AND a.attnum = l.objsubid AND l.objsubid > 0
+      UNION ALL
+        SELECT d.object, d.place, d.identity, 7, 0, d.owner, format('ALTER %s DEPENDS ON EXTENSION %I', d.sql_name, x.extname)
+        FROM dependent AS d
+        JOIN pg_depend AS p ON p.classid = d.class AND p.objid = d.object AND p.deptype = 'x' AND p.refclassid = 'pg_extension'::regclass
+        JOIN pg_extension AS x ON x.oid = p.refobjid
+        WHERE d.kind IN ('materialized view', 'index', 'trigger', 'function')
+    )
+    (SELECT 1, d.owner, CASE d.kind WHEN 'default' THEN format('ALTER %s DROP DEFAULT', d.sql_name) ELSE 'DROP ' || d.sql_name END, d.identity
+     FROM dependent AS d WHERE d.kind <> 'trigger of a partition' ORDER BY d.place DESC, d.identity DESC)
+  UNION ALL
+    (SELECT 2, c.role, c.statement, c.identity FROM creation AS c ORDER BY c.place, c.identity, c.part, c.rank, c.statement)
+  UNION ALL
+    -- Filled last, when all privileges have been granted.
+    (SELECT 3, r.owner, s.statement, r.identity
+     FROM relation AS r
+     CROSS JOIN LATERAL (VALUES (1, 'REFRESH ' || r.sql_name), (2, 'ANALYZE ' || r.quoted_name)) AS s (part, statement)
+     -- -1 means that it has never been analyzed.
+     WHERE r.relkind = 'm' AND r.relispopulated AND (s.part = 1 OR r.reltuples >= 0)
+     ORDER BY r.place, r.identity, s.part)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_dependent_statements(relations regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_save_dependents: the statements that drop the objects and create them again, with the roles that run them';
+
+-- A definition without what follows from a column's type: casts between numbers,
+-- and the parentheses and spaces around them.
+CREATE FUNCTION snowflake_internal.migration_without_types(definition text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT regexp_replace(
+        regexp_replace(definition, '::(smallint|integer|bigint|numeric)(\(\d+(,\d+)?\))?(\[\])*', '', 'g'), '[()\s]', '', 'g')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_without_types(definition text) IS
+    'Used by snowflake_internal.migration_describe_dependents: a definition without casts between numbers';
+
+-- An access control list in a fixed order. It has the numbers of the roles too,
+-- because roles can be renamed in the meantime.
+CREATE FUNCTION snowflake_internal.migration_describe_acl(acl aclitem[])
+RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT jsonb_agg(i.text ORDER BY i.text)
+    FROM (SELECT format('%s of %s by %s', i.item, min(x.grantee), min(x.grantor)) AS text
+          FROM unnest(acl) WITH ORDINALITY AS i (item, place) CROSS JOIN LATERAL aclexplode(ARRAY[i.item]) AS x
+          GROUP BY i.place, i.item) AS i
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_describe_acl(acl aclitem[]) IS
+    'Used by snowflake_internal.migration_describe_dependents: an access control list';
+
+-- Everything that the catalog has about the objects, by their names, except for
+-- numeric types. "code" contains the owners of functions and operators: see
+-- migration_dependent_difference().
+CREATE FUNCTION snowflake_internal.migration_describe_dependents(relations regclass[], column_names name[])
+RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3
+SET quote_all_identifiers = off
+AS $function$
+    WITH dependent AS MATERIALIZED (
+        SELECT d.* FROM snowflake_internal.migration_dependents(relations, column_names) AS d WHERE d.kind <> 'other'
+    ), reference AS MATERIALIZED (
+        SELECT DISTINCT d.class, d.object, p.refclassid, p.refobjid
+        FROM dependent AS d
+        CROSS JOIN LATERAL (
+            SELECT p.refclassid, p.refobjid FROM pg_depend AS p WHERE p.classid = d.class AND p.objid = d.object
+          UNION ALL
+            SELECT p.refclassid, p.refobjid FROM pg_rewrite AS w JOIN pg_depend AS p ON p.classid = 'pg_rewrite'::regclass AND p.objid = w.oid
+            WHERE d.class = 'pg_class'::regclass AND w.ev_class = d.object AND w.rulename = '_RETURN') AS p
+        WHERE (p.refclassid, p.refobjid) <> (d.class, d.object)
+    )
+    SELECT coalesce(jsonb_object_agg(d.identity, jsonb_build_object(
+        'owner', pg_get_userbyid(d.owner),
+        'definition', snowflake_internal.migration_without_types(CASE d.kind
+            WHEN 'rule' THEN pg_get_ruledef(d.object)
+            WHEN 'function' THEN pg_get_functiondef(d.object)
+            WHEN 'index' THEN pg_get_indexdef(d.object)
+            WHEN 'statistics' THEN pg_get_statisticsobjdef(d.object)
+            WHEN 'default' THEN (SELECT pg_get_expr(f.adbin, f.adrelid) FROM pg_attrdef AS f WHERE f.oid = d.object)
+            WHEN 'policy' THEN (SELECT concat_ws(' ', p.polpermissive, p.polcmd, p.polroles, (SELECT string_agg(o.role::regrole::text, ',' ORDER BY o.place) FROM unnest(p.polroles) WITH ORDINALITY AS o (role, place)),
+                                                 pg_get_expr(p.polqual, p.polrelid), 'check', pg_get_expr(p.polwithcheck, p.polrelid))
+                                FROM pg_policy AS p WHERE p.oid = d.object)
+            WHEN 'trigger' THEN pg_get_triggerdef(d.object)
+            WHEN 'trigger of a partition' THEN pg_get_triggerdef(d.object)
+            ELSE pg_get_viewdef(d.object) END),
+        'enabled', coalesce((SELECT t.tgenabled FROM pg_trigger AS t WHERE d.class = 'pg_trigger'::regclass AND t.oid = d.object),
+                            (SELECT w.ev_enabled FROM pg_rewrite AS w WHERE d.class = 'pg_rewrite'::regclass AND w.oid = d.object)),
+        'settings', (SELECT jsonb_build_array(c.relpersistence, c.reloptions, c.relreplident, c.relispopulated, c.relhasrules, c.relhastriggers, c.relrowsecurity,
+                                              (SELECT m.amname FROM pg_am AS m WHERE m.oid = c.relam), (SELECT t.spcname FROM pg_tablespace AS t WHERE t.oid = c.reltablespace),
+                                              (SELECT t.reloptions FROM pg_class AS t WHERE t.oid = c.reltoastrelid))
+                     FROM pg_class AS c WHERE d.class = 'pg_class'::regclass AND c.oid = d.object),
+        'index', (SELECT jsonb_build_array(i.indisclustered, i.indisvalid, i.indisunique) FROM pg_index AS i WHERE d.kind = 'index' AND i.indexrelid = d.object),
+        'target', (SELECT to_jsonb(x) -> 'stxstattarget' FROM pg_statistic_ext AS x WHERE d.kind = 'statistics' AND x.oid = d.object),
+        'columns', (SELECT jsonb_agg(jsonb_build_array(
+                               a.attname, regexp_replace(format_type(a.atttypid, a.atttypmod), '^(smallint|integer|bigint|numeric)(\(.*\))?', 'number'),
+                               a.attcollation::regcollation, coalesce(a.attstattarget, -1), a.attcompression,
+                               CASE WHEN a.attstorage <> t.typstorage THEN a.attstorage END,
+                               (SELECT jsonb_agg(o.text ORDER BY o.text) FROM unnest(a.attoptions) AS o (text) WHERE o.text NOT LIKE 'pg\_%'),
+                               snowflake_internal.migration_describe_acl(a.attacl)) ORDER BY a.attnum)
+                    FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
+                    WHERE d.class = 'pg_class'::regclass AND a.attrelid = d.object AND a.attnum > 0),
+        'privileges', snowflake_internal.migration_describe_acl(coalesce(
+            (SELECT coalesce(c.relacl, acldefault('r', c.relowner)) FROM pg_class AS c WHERE d.kind IN ('view', 'materialized view') AND c.oid = d.object),
+            (SELECT coalesce(f.proacl, acldefault('f', f.proowner)) FROM pg_proc AS f WHERE d.kind = 'function' AND f.oid = d.object))),
+        'comments', (SELECT jsonb_agg(jsonb_build_array(e.objsubid, e.description) ORDER BY e.objsubid) FROM pg_description AS e WHERE e.classoid = d.class AND e.objoid = d.object),
+        'constraint comment', (SELECT e.description FROM pg_trigger AS t JOIN pg_description AS e ON e.classoid = 'pg_constraint'::regclass AND e.objoid = t.tgconstraint
+                               WHERE d.kind = 'trigger' AND t.oid = d.object),
+        'labels', (SELECT jsonb_agg(jsonb_build_array(l.objsubid, l.provider, l.label) ORDER BY l.objsubid, l.provider) FROM pg_seclabel AS l WHERE l.classoid = d.class AND l.objoid = d.object),
+        'references', (SELECT jsonb_agg(i.type || ' ' || i.identity ORDER BY i.type, i.identity)
+                       FROM reference AS r CROSS JOIN LATERAL pg_identify_object(r.refclassid, r.refobjid, 0) AS i
+                       WHERE (r.class, r.object) = (d.class, d.object)
+                         AND r.refclassid NOT IN ('pg_proc'::regclass, 'pg_operator'::regclass)),
+        'code', (SELECT coalesce(jsonb_agg(DISTINCT pg_get_userbyid(coalesce(f.proowner, o.oprowner))), '[]')
+                 FROM reference AS r
+                 LEFT JOIN pg_proc AS f ON r.refclassid = 'pg_proc'::regclass AND f.oid = r.refobjid
+                 LEFT JOIN pg_operator AS o ON r.refclassid = 'pg_operator'::regclass AND o.oid = r.refobjid
+                 WHERE (r.class, r.object) = (d.class, d.object) AND coalesce(f.oid, o.oid) IS NOT NULL)
+        )), '{}')
+    FROM dependent AS d
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_describe_dependents(relations regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_save_dependents: what the catalog has about the objects, without numeric types';
+
+CREATE FUNCTION snowflake_internal.migration_save_dependents(relations regclass[], column_names name[])
+RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT jsonb_build_object(
+        'statements', (SELECT coalesce(jsonb_agg(jsonb_build_object('phase', s.phase, 'role', s.role, 'statement', s.statement, 'identity', s.identity)), '[]')
+                       FROM snowflake_internal.migration_dependent_statements(relations, column_names) AS s),
+        'description', snowflake_internal.migration_describe_dependents(relations, column_names))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_save_dependents(relations regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_widen: the statements that drop the objects and create them again, and their description';
+
+-- Changes when the catalog's rows of the objects do. The relations themselves are
+-- part of migration_fingerprint().
+CREATE FUNCTION snowflake_internal.migration_dependents_fingerprint(relations regclass[], column_names name[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT string_agg(concat_ws(' ', d.class, d.object, d.place, p.xmin, p.ctid, f.xmin, f.ctid, w.xmin, w.ctid, t.xmin, t.ctid,
+                                (SELECT string_agg(concat(e.xmin, e.ctid), ' ' ORDER BY e.ctid) FROM pg_description AS e WHERE e.classoid = d.class AND e.objoid = d.object),
+                                (SELECT string_agg(concat(l.xmin, l.ctid), ' ' ORDER BY l.ctid) FROM pg_seclabel AS l WHERE l.classoid = d.class AND l.objoid = d.object)),
+                      ', ' ORDER BY d.class, d.object)
+           || concat((SELECT string_agg(concat(a.xmin, a.ctid), ' ' ORDER BY a.ctid) FROM pg_default_acl AS a))
+    FROM snowflake_internal.migration_dependents(relations, column_names) AS d
+    LEFT JOIN pg_policy AS p ON d.kind = 'policy' AND p.oid = d.object
+    LEFT JOIN pg_proc AS f ON d.kind = 'function' AND f.oid = d.object
+    LEFT JOIN pg_rewrite AS w ON d.kind = 'rule' AND w.oid = d.object
+    LEFT JOIN pg_trigger AS t ON d.class = 'pg_trigger'::regclass AND t.oid = d.object
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_dependents_fingerprint(relations regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_swap: changes when the catalog''s rows of the objects do';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_save_dependents
+--   migration_origins
+--   migration::owner::snowflake_migration_run_as
+
+-- Dropping the objects, creating them again, and comparing them with what there
+-- was. The caller holds the locks.
+
+-- Runs the saved statements of a phase, each with the rights of its role. A
+-- failure is reported with the object's name. Errors of locks are not: the swap
+-- of an online migration tries again.
+CREATE FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    entry record;
+    message text;
+    detail text;
+BEGIN
+    FOR entry IN
+        SELECT (s.entry ->> 'role')::oid AS role, s.entry ->> 'statement' AS statement, s.entry ->> 'identity' AS identity
+        FROM jsonb_array_elements(saved -> 'statements') WITH ORDINALITY AS s (entry, place)
+        WHERE (s.entry ->> 'phase')::integer = migration_run_saved.phase
+        ORDER BY s.place
+    LOOP
+        BEGIN
+            PERFORM snowflake_internal.migration_run_as(entry.role, entry.statement, path);
+        EXCEPTION
+            WHEN lock_not_available OR deadlock_detected OR serialization_failure THEN
+                RAISE;
+            WHEN OTHERS THEN
+                GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
+                RAISE EXCEPTION '% cannot be %', entry.identity,
+                    CASE migration_run_saved.phase WHEN 1 THEN 'dropped' WHEN 2 THEN 'created again with the wider columns'
+                                                   ELSE 'filled again' END
+                    USING ERRCODE = 'object_not_in_prerequisite_state',
+                          DETAIL = format('%s (SQLSTATE %s)%s', message, SQLSTATE, coalesce(E'\n' || nullif(detail, ''), '')),
+                          HINT = 'Nothing was changed by this statement. Change the object so that it accepts bigint, or drop it and create it again afterwards.';
+        END;
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text) IS
+    'Used by snowflake_internal.migration_drop_dependents: runs saved statements with the rights of their roles';
+
+CREATE FUNCTION snowflake_internal.migration_drop_dependents(saved jsonb)
+RETURNS void LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_internal.migration_run_saved(saved, 1, NULL)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_drop_dependents(saved jsonb) IS
+    'Used by snowflake_internal.migration_widen: drops the objects';
+
+-- Constants are read as migration_dependent_statements() has written them. Bodies
+-- of functions are not checked, because they may use other search paths.
+CREATE FUNCTION snowflake_internal.migration_create_dependents(saved jsonb)
+RETURNS void LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET check_function_bodies = off
+SET default_tablespace = ''
+AS $function$
+    SELECT snowflake_internal.migration_run_saved(saved, 2, NULL)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_create_dependents(saved jsonb) IS
+    'Used by snowflake_internal.migration_widen: creates the objects again';
+
+-- The first difference between two descriptions, if there is one. After a column
+-- has another type, an expression can mean another function or operator of the
+-- same name. It must not be one of a role whose code did not run there before.
+CREATE FUNCTION snowflake_internal.migration_dependent_difference(before jsonb, after jsonb)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN f.before IS NULL THEN format('%s did not depend on the columns before.', f.identity)
+                WHEN f.after IS NULL THEN format('%s does not exist any more, or does not depend on the columns.', f.identity)
+                WHEN p.property = 'code' THEN format('%s would call functions or operators of %s.', f.identity,
+                    (SELECT string_agg(quote_ident(o.owner), ', ') FROM jsonb_array_elements_text(p.after -> 0) AS o (owner) WHERE NOT p.before -> 0 ? o.owner))
+                ELSE format('%s: %s was %s, but would be %s.', f.identity, p.property, p.before -> 0, p.after -> 0) END
+    FROM (SELECT coalesce(b.key, a.key) AS identity, b.value AS before, a.value AS after
+          FROM jsonb_each(migration_dependent_difference.before) AS b
+          FULL JOIN jsonb_each(migration_dependent_difference.after) AS a ON a.key = b.key) AS f
+    LEFT JOIN LATERAL (
+        -- In arrays, because format() writes a null of JSON differently from NULL.
+        SELECT k.property, jsonb_build_array(f.before -> k.property) AS before, jsonb_build_array(f.after -> k.property) AS after
+        FROM jsonb_object_keys(f.before) AS k (property)
+        WHERE CASE WHEN k.property = 'code' THEN EXISTS (
+                       SELECT FROM jsonb_array_elements_text(f.after -> k.property) AS o (owner)
+                       WHERE NOT f.before -> k.property ? o.owner AND o.owner <> f.before ->> 'owner'
+                         AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = o.owner AND r.rolsuper))
+                   ELSE f.before -> k.property IS DISTINCT FROM f.after -> k.property END) AS p ON true
+    WHERE f.before IS NULL OR f.after IS NULL OR p.property IS NOT NULL
+    ORDER BY f.identity, p.property
+    LIMIT 1
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_dependent_difference(before jsonb, after jsonb) IS
+    'Used by snowflake_internal.migration_compare_dependents: the first difference between two descriptions';
+
+CREATE FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb, relations regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    difference CONSTANT text := snowflake_internal.migration_dependent_difference(
+        saved -> 'description', snowflake_internal.migration_describe_dependents(relations, column_names));
+BEGIN
+    IF difference IS NOT NULL THEN
+        RAISE EXCEPTION 'objects that depend on the columns would not be as they were'
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = difference,
+                  HINT = 'Nothing was changed by this statement. Drop the object, and create it again afterwards.';
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb, relations regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_widen: fails unless the objects are as they were';
+
+-- Widens columns together with what depends on them. The tables may be several,
+-- because a view of two of them is then created again only once.
+CREATE FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    dependents regclass[];
+    tables regclass[];
+    relation regclass;
+    saved jsonb;
+    obstacles text;
+    code text;
+    altered record;
+    states jsonb;
+    analyzed regclass[];
+    targets_again text[];
+BEGIN
+    IF cardinality(relations) IS DISTINCT FROM cardinality(column_names) OR array_position(relations, NULL) IS NOT NULL
+       OR array_position(column_names, NULL) IS NOT NULL THEN
+        RAISE EXCEPTION 'tables and columns must be arrays of the same length without NULL'
+            USING ERRCODE = 'invalid_parameter_value';
+    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        -- The catalog is read again under the locks.
+        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
+                  HINT = 'SET default_transaction_isolation = ''read committed''.';
+    END IF;
+    FOREACH relation IN ARRAY relations LOOP
+        PERFORM snowflake_internal.migration_require_owner(relation);
+    END LOOP;
+    -- Locked as sessions that use the views do: those first, then the tables.
+    dependents := snowflake_internal.migration_dependent_relations(relations, column_names);
+    tables := ARRAY(SELECT DISTINCT f.relation
+                    FROM unnest(relations, column_names) AS given (relation, column_name)
+                    CROSS JOIN LATERAL snowflake_internal.migration_table_tree(given.relation, given.column_name) AS f
+                    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
+                    ORDER BY f.relation);
+    FOR attempt IN 1 .. 2 LOOP
+        SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
+        FROM snowflake_internal.migration_dependent_obstacles(relations, column_names) AS o;
+        IF obstacles IS NOT NULL THEN
+            RAISE EXCEPTION 'cannot create again what depends on columns of %', array_to_string(relations, ', ')
+                USING ERRCODE = code, DETAIL = obstacles,
+                      HINT = 'Nothing was changed by this statement. Remove the obstacles, then run it again.';
+        END IF;
+        EXIT WHEN attempt = 2;
+        FOREACH relation IN ARRAY dependents || tables LOOP
+            PERFORM snowflake_internal.migration_lock_table(relation, text 'ACCESS EXCLUSIVE');
+        END LOOP;
+    END LOOP;
+    IF NOT snowflake_internal.migration_dependent_relations(relations, column_names) <@ (dependents || tables) THEN
+        RAISE EXCEPTION 'the views of % have changed in the meantime', array_to_string(relations, ', ')
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Nothing was changed by this statement. Run it again.';
+    END IF;
+    states := snowflake_internal.migration_trigger_states(tables);
+    SELECT array_agg(t.relation ORDER BY t.statement), array_agg(t.statement ORDER BY t.statement) INTO analyzed, targets_again
+    FROM snowflake_internal.migration_statistics_targets(tables) AS t;
+    saved := snowflake_internal.migration_save_dependents(relations, column_names);
+    PERFORM snowflake_internal.migration_drop_dependents(saved);
+    FOR altered IN
+        SELECT c.relowner, format('ALTER TABLE %s %s', snowflake_internal.migration_name(given.relation),
+                                  string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum)) AS statement
+        FROM unnest(relations, column_names) AS given (relation, column_name)
+        JOIN pg_class AS c ON c.oid = given.relation
+        JOIN pg_attribute AS a ON a.attrelid = given.relation AND a.attname = given.column_name AND a.atttypid <> 'int8'::regtype
+        GROUP BY c.relowner, given.relation
+        ORDER BY given.relation
+    LOOP
+        PERFORM snowflake_internal.migration_run_as(altered.relowner, altered.statement, path);
+    END LOOP;
+    PERFORM snowflake_internal.migration_run_all(analyzed, targets_again);
+    PERFORM snowflake_internal.migration_restore_trigger_states(states) WHERE states IS NOT NULL;
+    PERFORM snowflake_internal.migration_create_dependents(saved);
+    PERFORM snowflake_internal.migration_run_saved(saved, 3, path);
+    PERFORM snowflake_internal.migration_compare_dependents(saved, relations, column_names);
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text) IS
+    'A step of snowflake_migration_plan: widens columns, and drops and re-creates the views and other objects that depend on them';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- Indexes whose functions find others by search_path. From PostgreSQL 17 on, building
+-- an index and ANALYZE set a search path of pg_catalog and pg_temp themselves, so
+-- such an index cannot be built again, whatever the caller's path is. Before, the
+-- caller's path is used (src/migration/owner.rs).
+
+-- The functions are called for a few rows with the search path that PostgreSQL would
+-- set. What fails because a name is not found would fail after the table is locked.
+CREATE FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    built record;
+BEGIN
+    IF current_setting('server_version_num')::integer < 170000 THEN
+        RETURN;
+    END IF;
+    FOR built IN
+        SELECT DISTINCT i.indexrelid, i.indexrelid::regclass AS index, f.relation,
+               format('SELECT ROW(%s) FROM ONLY %s LIMIT 10',
+                      concat_ws(', ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
+                      snowflake_internal.migration_name(f.relation)) AS query
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        JOIN pg_index AS i ON i.indrelid = f.relation AND num_nonnulls(i.indexprs, i.indpred) > 0
+        JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relkind = 'i'
+        WHERE r.is_narrow
+          -- A rewrite builds all indexes, and the online way those that use the column.
+          AND (online IS NOT TRUE
+               OR EXISTS (SELECT FROM pg_depend AS u WHERE u.classid = 'pg_class'::regclass AND u.objid = i.indexrelid
+                            AND u.refclassid = 'pg_class'::regclass AND u.refobjid = f.relation AND u.refobjsubid = f.attribute))
+          -- Not where all functions are PostgreSQL's own.
+          AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+                        AND d.refclassid = 'pg_proc'::regclass)
+        ORDER BY i.indexrelid
+    LOOP
+        BEGIN
+            PERFORM snowflake_internal.migration_query(built.relation, built.query);
+        EXCEPTION WHEN undefined_function OR undefined_table OR undefined_object OR undefined_column OR invalid_schema_name THEN
+            RETURN QUERY SELECT
+                format('index %s uses a function that finds others by search_path (%s), and PostgreSQL builds indexes with a search path of its own',
+                       built.index, SQLERRM),
+                coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure, migration_index_function_obstacles.search_path), '; ' ORDER BY p.oid)
+                          FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
+                          WHERE d.classid = 'pg_class'::regclass AND d.objid = built.indexrelid AND d.refclassid = 'pg_proc'::regclass
+                            AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%')),
+                         'Set search_path for the function') || '.', '55000';
+        END;
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text) IS
+    'Used by snowflake_migration_plan: indexes that PostgreSQL 17 and later cannot build again';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- Roles that may insert rows, but may not execute snowflake_nextval(). A default is
+-- evaluated with the rights of the role that inserts, also through a view.
+--
+-- Roles with the privileges of others are found by following memberships, once for
+-- all roles, not by asking for each role: servers may have thousands.
+
+CREATE FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[])
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE executor (oid) AS (
+        -- Roles that have the privilege, 0 for PUBLIC, and those that inherit it.
+        SELECT a.grantee
+        FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
+        WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND a.privilege_type = 'EXECUTE'
+      UNION
+        SELECT m.member
+        FROM executor AS e JOIN pg_auth_members AS m ON m.roleid = e.oid
+        JOIN pg_roles AS r ON r.oid = m.member
+        -- From PostgreSQL 16 on, each membership has its own option.
+        WHERE coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, r.rolinherit)
+    ), target_table AS MATERIALIZED (
+        SELECT DISTINCT key.target, f.relation::oid AS oid
+        FROM unnest(targets, column_names) AS key (target, column_name)
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(key.target, key.column_name) AS f
+        WHERE NOT EXISTS (SELECT FROM executor AS e WHERE e.oid = 0)
+    ), entry (target, oid) AS (
+        -- The tables, and views through which rows are inserted into them.
+        SELECT t.target, t.oid FROM target_table AS t
+      UNION
+        SELECT e.target, w.ev_class
+        FROM entry AS e
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = e.oid AND d.classid = 'pg_rewrite'::regclass
+        JOIN pg_rewrite AS w ON w.oid = d.objid AND w.ev_class <> e.oid
+        JOIN pg_class AS v ON v.oid = w.ev_class AND v.relkind = 'v'
+        WHERE pg_relation_is_updatable(v.oid, true) & 8 <> 0
+    ), inserter AS MATERIALIZED (
+        SELECT DISTINCT e.target, a.grantee
+        FROM entry AS e
+        JOIN pg_class AS c ON c.oid = e.oid
+        CROSS JOIN LATERAL (
+            SELECT a.grantee, a.privilege_type FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) AS a
+          UNION ALL
+            SELECT a.grantee, a.privilege_type
+            FROM pg_attribute AS t CROSS JOIN LATERAL aclexplode(t.attacl) AS a
+            WHERE t.attrelid = c.oid AND t.attnum > 0 AND NOT t.attisdropped) AS a
+        WHERE a.privilege_type = 'INSERT'
+    ), missing AS (
+        SELECT i.target, i.grantee, CASE i.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS name
+        FROM inserter AS i
+        LEFT JOIN pg_roles AS r ON r.oid = i.grantee
+        WHERE i.grantee NOT IN (SELECT e.oid FROM executor AS e)
+          AND (i.grantee = 0 OR NOT r.rolsuper AND r.rolname !~ '^pg_')
+    ), numbered AS (
+        SELECT m.target, m.name, row_number() OVER (PARTITION BY m.target ORDER BY m.name) AS place,
+               count(*) OVER (PARTITION BY m.target) AS total
+        FROM missing AS m
+    )
+    -- Members of these roles have the privilege once the roles have it.
+    SELECT format('roles that may insert into %s may not execute snowflake_nextval(): %s%s', n.target,
+                  string_agg(n.name, ', ' ORDER BY n.place), CASE WHEN n.total > 20 THEN format(' and %s more', n.total - 20) ELSE '' END),
+           format('GRANT EXECUTE ON FUNCTION %s() TO %s.', (
+                      SELECT format('%I.%I', s.nspname, p.proname) FROM pg_proc AS p JOIN pg_namespace AS s ON s.oid = p.pronamespace
+                      WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure),
+                  CASE WHEN n.total > 20 THEN 'PUBLIC' ELSE string_agg(n.name, ', ' ORDER BY n.place) END), '42501'
+    FROM numbered AS n
+    WHERE n.place <= 20
+    GROUP BY n.target, n.total
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_obstacles: roles that may insert rows, but may not execute snowflake_nextval()';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- The tables with snowflake IDs, and the columns that have them. A partition is
+-- left out, because its parent stands for it.
+--
+-- Named columns are taken as they are. Otherwise those whose default generates
+-- IDs; of a table that is named, else the bigint column of a primary key with one
+-- column, as in tables that only receive rows.
+CREATE FUNCTION snowflake_internal.tables_with_ids(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
+RETURNS TABLE (table_oid regclass, column_names name[])
+LANGUAGE sql STABLE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT c.oid::regclass, n.column_names
+    FROM pg_class AS c
+    CROSS JOIN LATERAL (
+        SELECT coalesce(
+            array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE a.attname = tables_with_ids.column_name),
+            array_agg(a.attname ORDER BY a.attnum)
+                FILTER (WHERE tables_with_ids.column_name IS NULL AND a.atthasdef
+                          AND snowflake_internal.migration_is_switched(c.oid, a.attname)),
+            array_agg(a.attname ORDER BY a.attnum)
+                FILTER (WHERE tables_with_ids.column_name IS NULL AND tables_with_ids.target IS NOT NULL
+                          AND EXISTS (SELECT FROM pg_index AS i
+                                      WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
+                                        AND i.indkey[0] = a.attnum)))
+        FROM pg_attribute AS a
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid = 'bigint'::regtype) AS n (column_names)
+    WHERE c.relkind IN ('r', 'p')
+      AND CASE WHEN tables_with_ids.target IS NULL THEN
+                   NOT c.relispartition AND c.relpersistence <> 't'
+                   -- Few tables have such a default, and most have none.
+                   AND EXISTS (SELECT FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
+                               WHERE d.classid = 'pg_attrdef'::regclass AND f.adrelid = c.oid
+                                 AND d.refclassid = 'pg_proc'::regclass)
+               ELSE c.oid = tables_with_ids.target END
+      AND n.column_names IS NOT NULL
+    ORDER BY c.oid::regclass::text
+$function$;
+COMMENT ON FUNCTION snowflake_internal.tables_with_ids(target regclass, column_name name) IS
+    'Used by snowflake_watch and snowflake_audit_tables: tables and their columns with snowflake IDs';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+--   migration::expression::snowflake_migration_rename_columns
+
+-- What PostgreSQL has to rebuild with a column of another type, and cannot.
+
+-- The expressions that use these columns, as the catalog has them. Those that
+-- partitions and child tables have from their parents are the parents'.
+CREATE FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[])
+RETURNS TABLE (description text, kind text, expression text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH dependent AS MATERIALIZED (
+        SELECT DISTINCT d.classid, d.objid
+        FROM pg_depend AS d
+        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = ANY (attributes)
+    ), indexed AS MATERIALIZED (
+        SELECT i.*, format('index %s', i.indexrelid::regclass) AS description, 'index' AS kind
+        FROM dependent AS d
+        JOIN pg_index AS i ON d.classid = 'pg_class'::regclass AND i.indexrelid = d.objid AND i.indrelid = relation
+        WHERE NOT i.indisexclusion AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        -- The columns are those of the constraint, or of expressions in its index.
+        SELECT i.*, format('exclusion constraint %I of %s', k.conname, relation), 'constraint'
+        FROM (SELECT DISTINCT CASE WHEN d.classid = 'pg_class'::regclass THEN d.objid ELSE k.conindid END AS index
+              FROM dependent AS d
+              LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'x'
+              WHERE d.classid = 'pg_class'::regclass OR k.oid IS NOT NULL) AS d
+        JOIN pg_index AS i ON i.indexrelid = d.index AND i.indisexclusion AND i.indrelid = relation
+        JOIN pg_constraint AS k ON k.conindid = i.indexrelid AND k.contype = 'x'
+        WHERE NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+    ), keys AS MATERIALIZED (
+        SELECT i.indexrelid, i.description, i.kind, k.place, k.attribute, pg_get_indexdef(i.indexrelid, k.place::integer, false) AS expression
+        FROM indexed AS i
+        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
+        WHERE k.place <= i.indnkeyatts
+    )
+    SELECT format('check constraint %I of %s', k.conname, relation), 'constraint', pg_get_expr(k.conbin, k.conrelid)
+    FROM dependent AS d
+    JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'c' AND k.coninhcount = 0
+  UNION ALL
+    SELECT k.description, k.kind, k.expression FROM keys AS k WHERE k.attribute = 0
+  UNION ALL
+    SELECT i.description, i.kind, pg_get_expr(i.indpred, i.indrelid) FROM indexed AS i WHERE i.indpred IS NOT NULL
+  UNION ALL
+    SELECT k.description, k.kind, format('%1$s OPERATOR(%2$I.%3$s) %1$s', k.expression, n.nspname, o.oprname)
+    FROM keys AS k
+    JOIN pg_constraint AS c ON c.conindid = k.indexrelid AND c.contype = 'x'
+    JOIN pg_operator AS o ON o.oid = c.conexclop[k.place]
+    JOIN pg_namespace AS n ON n.oid = o.oprnamespace
+    WHERE k.attribute = 0 OR k.attribute = ANY (attributes)
+  UNION ALL
+    SELECT format('statistics object %I.%I', n.nspname, x.stxname), 'statistics object', e.expression
+    FROM dependent AS d
+    JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid
+    JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+    CROSS JOIN LATERAL unnest(pg_get_statisticsobjdef_expressions(x.oid)) AS e (expression)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[]) IS
+    'Used by snowflake_migration_plan: the expressions of constraints, indexes and statistics that use columns of a table';
+
+-- Why expressions do not accept bigint columns; NULL if they do. The parser decides
+-- it. No row is read, and the query is not flattened, so that no function is called
+-- with constants in place of columns.
+CREATE FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[])
+RETURNS text LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    query text;
+BEGIN
+    SELECT format('SELECT %s FROM (SELECT %s FROM ONLY %s OFFSET 0) AS %I WHERE false',
+                  (SELECT string_agg(format('(%s)', e.expression), ', ') FROM unnest(expressions) AS e (expression)),
+                  string_agg(CASE WHEN a.attnum = ANY (attributes) THEN format('%1$I::pg_catalog.int8 AS %1$I', a.attname)
+                                  ELSE quote_ident(a.attname) END, ', '),
+                  snowflake_internal.migration_name(relation),
+                  (SELECT c.relname FROM pg_class AS c WHERE c.oid = relation))
+    INTO query
+    FROM pg_attribute AS a
+    WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped;
+    PERFORM snowflake_internal.migration_query(relation, query);
+    RETURN NULL;
+EXCEPTION
+    -- An owner who may not read the table may alter it.
+    WHEN insufficient_privilege THEN
+        RETURN NULL;
+    WHEN syntax_error_or_access_rule_violation THEN
+        RETURN sqlerrm;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[]) IS
+    'Used by snowflake_migration_plan: why expressions do not accept bigint columns';
+
+-- Obstacles in objects that are rebuilt with the columns.
+CREATE FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[])
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    altered record;
+    expressions text[];
+    found_expression record;
+    message text;
+    reported text[] := '{}';
+BEGIN
+    FOR altered IN
+        SELECT f.relation, array_agg(DISTINCT f.attribute) AS attributes
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        WHERE r.is_narrow
+        GROUP BY f.relation
+        ORDER BY f.relation::text
+    LOOP
+        -- Whole rows have another type in the query than in the table.
+        expressions := ARRAY(
+            SELECT DISTINCT e.expression
+            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
+            WHERE snowflake_internal.migration_rename_columns(e.expression, '{}'::name[], '{}'::name[]) IS NOT NULL);
+        CONTINUE WHEN expressions = '{}';
+        CONTINUE WHEN snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, expressions) IS NULL;
+        FOR found_expression IN
+            SELECT e.description, e.kind, e.expression
+            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
+            WHERE e.expression = ANY (expressions)
+            ORDER BY e.description
+        LOOP
+            message := snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, ARRAY[found_expression.expression]);
+            obstacle := format('%s cannot use a bigint column: %s', found_expression.description, message);
+            IF message IS NOT NULL AND obstacle <> ALL (reported) THEN
+                reported := reported || obstacle;
+                remedy := format('Create the function or operator with bigint parameters, which accept integers too. Then create the %s again, so that it uses that one.',
+                                 found_expression.kind);
+                sqlstate_code := '55000';
+                RETURN NEXT;
+            END IF;
+        END LOOP;
+    END LOOP;
+    RETURN QUERY
+        SELECT DISTINCT format('foreign key %I of %s depends on unique index %s, which includes column %I',
+                               k.conname, k.conrelid::regclass, i.indexrelid::regclass, a.attname),
+               format('In one transaction: drop the foreign key, replace the index (or its constraint) by one without INCLUDE (%I), and add the foreign key again.', a.attname),
+               '55000'
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS n ON n.attrelid = r.relation AND n.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, n.attname) AS f
+        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
+        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indnatts > i.indnkeyatts
+        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS key (attribute, place)
+        JOIN pg_constraint AS k ON k.contype = 'f' AND k.conindid = i.indexrelid AND k.conparentid = 0
+        WHERE r.is_narrow AND key.attribute = f.attribute AND key.place > i.indnkeyatts;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_obstacles: constraints and indexes that cannot be rebuilt with a bigint column';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_dependents
+--   migration_rebuilding
+--   migration_scan
+--   migration_roles
+--   migration_foreign_key_triggers
+--   monitor
+
+-- Obstacles to a migration, reported before anything is changed. Each obstacle
+-- has a remedy.
+
+-- Obstacles in the server's configuration.
+CREATE FUNCTION snowflake_internal.migration_server_obstacles()
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT 'this server does not issue IDs: snowflake is not in shared_preload_libraries',
+           'Add it to shared_preload_libraries and restart the server.', '55000'
+    FROM @extschema@.snowflake_status AS s WHERE NOT s.preloaded
+  UNION ALL
+    SELECT 'this server does not issue IDs: snowflake.node_id is not set',
+           'Set it in postgresql.conf and restart the server.', '55000'
+    FROM @extschema@.snowflake_status AS s WHERE s.preloaded AND s.node_id IS NULL
+  UNION ALL
+    SELECT 'permission denied for function snowflake_nextval',
+           format('GRANT EXECUTE ON FUNCTION %s to the roles that insert rows.', p.oid::regprocedure), '42501'
+    FROM pg_proc AS p
+    WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND NOT has_function_privilege(p.oid, 'EXECUTE')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_server_obstacles() IS
+    'Used by snowflake_internal.migration_obstacles: a server that does not issue IDs';
+
+-- Obstacles of table ownership. ALTER TABLE requires the ownership of a table and
+-- of its partitions. A superuser alters them with the rights of their owners.
+CREATE FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[])
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH root (relation, attname) AS (
+        SELECT key.target, key.column_name FROM unnest(targets, column_names) AS key (target, column_name)
+      UNION
+        SELECT r.relation, a.attname
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        WHERE r.is_narrow
+    ), altered AS MATERIALIZED (
+        SELECT DISTINCT c.oid::regclass AS relation, c.relowner, c.relnamespace
+        FROM root
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(root.relation, root.attname) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+    )
+    SELECT format('must be owner of table %s', a.relation),
+           format('Run it as a member of %I, or as a superuser.', pg_get_userbyid(a.relowner)), '42501'
+    FROM altered AS a WHERE NOT pg_has_role(a.relowner, 'USAGE')
+  UNION ALL
+    SELECT DISTINCT format('permission denied for schema %I', n.nspname),
+           format('GRANT USAGE ON SCHEMA %I to the owner of the tables in it.', n.nspname), '42501'
+    FROM altered AS a JOIN pg_namespace AS n ON n.oid = a.relnamespace
+    WHERE NOT (has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(a.relowner, n.oid, 'USAGE'))
+  UNION ALL
+    -- The new default is set with the owner's rights.
+    SELECT format('permission denied for schema %I, which contains the extension', n.nspname),
+           format('GRANT USAGE ON SCHEMA %I TO %I.', n.nspname, pg_get_userbyid(a.relowner)), '42501'
+    FROM altered AS a JOIN pg_namespace AS n ON n.oid = '@extschema@'::regnamespace
+    WHERE a.relation = ANY (targets) AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_obstacles: table ownership';
+
+-- Obstacles in the column itself.
+CREATE FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH target_column AS MATERIALIZED (
+        SELECT c.oid::regclass AS relation, c.relforcerowsecurity, a.attname, a.attnum, a.attinhcount, a.attgenerated,
+               a.atttypid, snowflake_internal.migration_base_type(a.atttypid) AS base_type,
+               format_type(a.atttypid, a.atttypmod) AS type_name
+        FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
+        WHERE c.oid = target
+    )
+    SELECT format('column %I of %s is inherited', m.attname, m.relation),
+           'Migrate the table it is inherited from; its partitions and child tables follow.', '55000'
+    FROM target_column AS m WHERE m.attinhcount > 0
+  UNION ALL
+    SELECT format('column %I of %s is generated from other columns', m.attname, m.relation),
+           'A generated column cannot have a default.', '55000'
+    FROM target_column AS m WHERE m.attgenerated <> ''
+  UNION ALL
+    SELECT format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
+           format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
+    FROM target_column AS m WHERE m.relforcerowsecurity
+  UNION ALL
+    SELECT format('column %I of %s is of type %s', m.attname, m.relation, m.type_name),
+           'Snowflake IDs are bigint: only smallint, integer and bigint columns can be migrated.', '55000'
+    FROM target_column AS m WHERE m.base_type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
+  UNION ALL
+    SELECT format('column %I of %s is an identity column with its own sequence', a.attname, f.relation),
+           format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY; it will get the default of its parent.', f.relation, a.attname), '55000'
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute AND a.attidentity <> ''
+    WHERE f.relation <> target
+      AND EXISTS (SELECT FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation
+                    AND d.refobjsubid = f.attribute AND d.classid = 'pg_class'::regclass AND d.deptype = 'i')
+  UNION ALL
+    SELECT format('%s depends on sequence %s', pg_describe_object(d.classid, d.objid, d.objsubid), s.oid::regclass),
+           'Give it a sequence of its own, because DROP IDENTITY drops this one.', '55000'
+    FROM target_column AS m
+    JOIN pg_depend AS own ON own.refclassid = 'pg_class'::regclass AND own.refobjid = m.relation AND own.refobjsubid = m.attnum
+                         AND own.classid = 'pg_class'::regclass AND own.deptype = 'i'
+    JOIN pg_class AS s ON s.oid = own.objid AND s.relkind = 'S'
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid AND d.deptype = 'n'
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name) IS
+    'Used by snowflake_internal.migration_obstacles: properties of the column itself';
+
+-- Obstacles to changing a column's type. ALTER TABLE also changes partitions and
+-- child tables, so objects that depend on their columns are obstacles too.
+CREATE FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH tree AS MATERIALIZED (
+        SELECT f.relation, f.attribute, c.relkind, c.reloftype, a.atttypid, a.attinhcount,
+               format_type(a.atttypid, a.atttypmod) AS type_name
+        FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
+    ), dependent AS MATERIALIZED (
+        SELECT f.relation, d.classid, d.objid, d.objsubid
+        FROM tree AS f
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
+    ), found (rank, obstacle, remedy) AS (
+        SELECT 1, format('column %I of %s is of the domain %s, which cannot hold a bigint', column_name, f.relation, f.type_name),
+               'First give the column its base type (ALTER COLUMN ... TYPE), and add the domain''s checks as table constraints.'
+        FROM tree AS f JOIN pg_type AS t ON t.oid = f.atttypid WHERE t.typtype = 'd'
+      UNION ALL
+        SELECT 2, format('%s is a typed table', f.relation),
+               format('Make it an ordinary table first: ALTER TABLE %s NOT OF.', f.relation)
+        FROM tree AS f WHERE f.reloftype <> 0
+      UNION ALL
+        SELECT 3, format('column %I of %s is part of its partition key', column_name, f.relation),
+               'The type of a partition key cannot be changed: copy the rows to a new table that is partitioned by a bigint.'
+        FROM tree AS f JOIN pg_partitioned_table AS p ON p.partrelid = f.relation
+        -- The table as a whole depends on the columns of its key, also on those in expressions.
+        WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = f.relation AND d.objsubid = f.attribute
+                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = 0 AND d.deptype = 'i')
+      UNION ALL
+        SELECT 4, format('%s is a foreign table', f.relation),
+               'Its rows are on another server. Detach the table, and change the column on both servers.'
+        FROM tree AS f WHERE f.relkind = 'f'
+      UNION ALL
+        SELECT 5, format('column %I of %s is inherited from several tables', column_name, f.relation),
+               format('The types of its parents can only change together: ALTER TABLE %s NO INHERIT for all but one, and INHERIT again afterwards.', f.relation)
+        FROM tree AS f
+        -- Most have one parent, which is in the tree.
+        WHERE f.relation <> target AND f.attinhcount > 1
+          AND f.attinhcount > (SELECT count(*) FROM pg_inherits AS i JOIN tree AS p ON p.relation = i.inhparent
+                               WHERE i.inhrelid = f.relation)
+      UNION ALL
+        SELECT DISTINCT 9, format('column %I of %s is generated from column %I', g.attname, g.attrelid::regclass, column_name),
+               'Drop it, and add it again after the column is widened.'
+        FROM dependent AS d
+        JOIN pg_attribute AS g ON g.attrelid = d.relation AND g.attgenerated <> ''
+        JOIN pg_attrdef AS e ON e.adrelid = g.attrelid AND e.adnum = g.attnum
+        WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = e.oid
+           OR d.classid = 'pg_class'::regclass AND d.objid = g.attrelid AND d.objsubid = g.attnum
+      UNION ALL
+        SELECT DISTINCT 11, format('publication %I has %s that uses column %I of %s', p.pubname,
+                   CASE WHEN r.prqual IS NULL THEN 'a column list' WHEN r.prattrs IS NULL THEN 'a WHERE clause' ELSE 'a WHERE clause or a column list' END,
+                   column_name, d.relation),
+               'Remove it (ALTER PUBLICATION ... SET TABLE), and add it again after the column is widened.'
+        FROM dependent AS d
+        JOIN pg_publication_rel AS r ON d.classid = 'pg_publication_rel'::regclass AND r.oid = d.objid
+        JOIN pg_publication AS p ON p.oid = r.prpubid
+      UNION ALL
+        SELECT DISTINCT 12, format('index %s uses operator class %I, which does not support bigint', i.indexrelid::regclass, o.opcname),
+               'Drop it, and create it with an operator class for bigint after the column is widened.'
+        FROM tree AS f
+        JOIN pg_index AS i ON i.indrelid = f.relation
+        CROSS JOIN LATERAL unnest(i.indkey::smallint[], i.indclass::oid[]) AS k (attribute, opclass)
+        JOIN pg_opclass AS o ON o.oid = k.opclass AND NOT o.opcdefault AND o.opcintype IN ('int2'::regtype, 'int4'::regtype)
+        WHERE k.attribute = f.attribute
+          AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        -- PostgreSQL restores the replica identity of an index that it rebuilds,
+        -- but not of one that belongs to a partitioned table's index.
+        SELECT DISTINCT 13, format('the replica identity of partition %s is index %s with column %I, which loses that role when it is rebuilt',
+                                   f.relation, i.indexrelid::regclass, column_name),
+               format('ALTER TABLE %s REPLICA IDENTITY FULL, and USING INDEX after the column is widened.', f.relation)
+        FROM tree AS f
+        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indisreplident
+        JOIN pg_inherits AS h ON h.inhrelid = i.indexrelid
+        WHERE f.attribute = ANY (i.indkey::smallint[])
+      UNION ALL
+        -- Tables have such constraints since PostgreSQL 18. When it rebuilds them,
+        -- it does not find those that have another name.
+        SELECT 14, format('not-null constraint %I of %s has another name in the parent %s', k.conname, f.relation, i.inhparent::regclass),
+               format('Detach the table from its parent (NO INHERIT, or DETACH), ALTER TABLE %s RENAME CONSTRAINT %I TO %I, and attach it again.',
+                      f.relation, k.conname, above.conname)
+        FROM tree AS f
+        JOIN pg_inherits AS i ON i.inhrelid = f.relation
+        JOIN tree AS parent ON parent.relation = i.inhparent
+        JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.contype = 'n' AND k.conkey = ARRAY[f.attribute] AND k.conislocal AND k.coninhcount > 0
+        JOIN pg_constraint AS above ON above.conrelid = parent.relation AND above.contype = 'n' AND above.conkey = ARRAY[parent.attribute]
+        WHERE k.conname <> above.conname
+    )
+    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name) IS
+    'Used by snowflake_internal.migration_obstacles: objects that prevent changing the type of a column';
+
+-- All obstacles that both kinds of plan have.
+CREATE FUNCTION snowflake_internal.migration_obstacles(
+    targets regclass[], column_names name[], search_path text DEFAULT NULL
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_server_obstacles() AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_owner_obstacles(targets, column_names) AS o;
+    -- The other checks require the owner's privileges, because they read rows.
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_role_obstacles(targets, column_names) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_foreign_key_obstacles(targets, column_names, search_path) AS o;
+    RETURN QUERY
+        SELECT o.*
+        FROM unnest(targets, column_names) AS key (target, column_name)
+        CROSS JOIN LATERAL snowflake_internal.migration_column_obstacles(key.target, key.column_name) AS o;
+    IF NOT FOUND THEN
+        RETURN QUERY
+            SELECT o.*
+            FROM unnest(targets, column_names) AS key (target, column_name)
+            CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name, search_path) AS o;
+    END IF;
+    RETURN QUERY
+        SELECT o.*
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_type_obstacles(r.relation, a.attname) AS o
+        WHERE r.is_narrow;
+    RETURN QUERY
+        SELECT o.*
+        FROM (SELECT array_agg(r.relation) AS relations, array_agg(a.attname) AS column_names
+              FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+              WHERE r.is_narrow) AS narrow
+        CROSS JOIN LATERAL snowflake_internal.migration_dependent_obstacles(narrow.relations, narrow.column_names) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_rebuild_obstacles(targets, column_names) AS o;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_obstacles(targets regclass[], column_names name[], search_path text) IS
+    'Used by snowflake_migration_plan: obstacles, and how to remove them';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -5007,6 +5035,49 @@ COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_steps(targets regcl
 -- requires:
 --   migration_shadows
 
+-- The statements that add and validate the CHECK constraints of shadow columns. Most
+-- of them are added with the columns: see shadows.sql.
+
+CREATE FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH found AS MATERIALIZED (
+        SELECT k.*, snowflake_internal.migration_name(k.relation) AS quoted_name,
+               EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+                       WHERE s.relation = k.relation AND s.shadow IS NULL) AS is_to_come
+        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+        WHERE NOT k.is_ready
+    ), step (relation, place, statement, lock_level, note) AS (
+        SELECT f.relation, 1,
+               snowflake_internal.migration_do_block(
+                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
+                   || format(E'    ALTER TABLE %s\n        %s;\n', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name))),
+               'ACCESS EXCLUSIVE',
+               format('adds the counterparts of the check constraints %s; holds the lock for a moment, after short attempts to acquire it',
+                      string_agg(quote_ident(f.name), ', ' ORDER BY f.name))
+        FROM found AS f WHERE f.shadow IS NULL AND NOT f.is_to_come
+        GROUP BY f.relation, f.quoted_name
+      UNION ALL
+        SELECT f.relation, 2,
+               format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name)),
+               'SHARE UPDATE EXCLUSIVE', 'checks the existing rows'
+        FROM found AS f WHERE f.is_to_be_valid
+        GROUP BY f.relation, f.quoted_name
+    )
+    SELECT s.statement, s.lock_level, true, s.note
+    FROM step AS s
+    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statements that add and validate the CHECK constraints of shadow columns';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_shadows
+
 -- The indexes of the shadow columns: one for each index that uses a narrow column, as
 -- a key, in an expression or in its WHERE clause. The definition is NULL if an
 -- expression cannot be mapped to the shadows, because it uses whole rows.
@@ -5126,208 +5197,6 @@ AS $function$
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_index_steps(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the statements that build the indexes of shadow columns';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_shadow_indexes
---   migration_shadow_foreign_keys
-
--- The extended statistics of shadow columns: one statistics object for each of those
--- that use a narrow column.
-
-CREATE FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[])
-RETURNS TABLE (
-    statistics oid, name name, schema name, relation regclass, owner oid, shadow_name name, shadow oid, definition text, target integer
-) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH shadow AS MATERIALIZED (
-        SELECT s.* FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-    ), renamed AS MATERIALIZED (
-        SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
-        FROM shadow AS s GROUP BY s.relation
-    ), narrow_statistics AS MATERIALIZED (
-        SELECT x.*, n.nspname, r.former, r.present,
-               coalesce(pg_get_statisticsobjdef_expressions(x.oid), '{}') AS expressions
-        FROM renamed AS r
-        JOIN pg_statistic_ext AS x ON x.stxrelid = r.relation
-        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-        WHERE x.stxexprs::text ~ ':varattno 0 '
-           OR EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_statistic_ext'::regclass AND d.objid = x.oid
-                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = r.relation AND d.refobjsubid = ANY (r.attributes))
-    ), named AS MATERIALIZED (
-        -- The definition is part of the name, so that no counterpart survives another one of the same name.
-        SELECT m.*, snowflake_internal.migration_shadow_name(
-                   concat_ws(' ', 'statistics', m.stxkeys::text, m.stxkind::text, array_to_string(m.expressions, ' ')), m.stxname) AS shadow_name
-        FROM narrow_statistics AS m
-    )
-    SELECT m.oid, m.stxname, m.nspname, m.stxrelid::regclass, m.stxowner, m.shadow_name, x.oid,
-           format('CREATE STATISTICS %I.%I', m.nspname, m.shadow_name)
-           || CASE WHEN cardinality(m.stxkeys::smallint[]) + cardinality(m.expressions) < 2 THEN ''
-                   ELSE (SELECT format(' (%s)', string_agg(k.name, ', ' ORDER BY k.name))
-                         FROM (VALUES ('d', 'ndistinct'), ('f', 'dependencies'), ('m', 'mcv')) AS k (kind, name)
-                         WHERE k.kind::"char" = ANY (m.stxkind)) END
-           || ' ON ' || part.texts || ' FROM ' || snowflake_internal.migration_name(m.stxrelid::regclass),
-           coalesce(m.stxstattarget, -1)
-    FROM named AS m
-    CROSS JOIN LATERAL (
-        -- NULL if an expression cannot be mapped.
-        SELECT CASE WHEN bool_and(p.text IS NOT NULL) THEN string_agg(p.text, ', ' ORDER BY p.kind, p.place) END AS texts
-        FROM (SELECT 1 AS kind, k.place, quote_ident(coalesce(s.shadow_name, a.attname)) AS text
-              FROM unnest(m.stxkeys::smallint[]) WITH ORDINALITY AS k (attribute, place)
-              JOIN pg_attribute AS a ON a.attrelid = m.stxrelid AND a.attnum = k.attribute
-              LEFT JOIN shadow AS s ON s.relation = m.stxrelid AND s.attribute = k.attribute
-            UNION ALL
-              SELECT 2, e.place, '(' || snowflake_internal.migration_rename_columns(e.expression, m.former, m.present) || ')'
-              FROM unnest(m.expressions) WITH ORDINALITY AS e (expression, place)) AS p
-    ) AS part
-    LEFT JOIN pg_statistic_ext AS x ON x.stxrelid = m.stxrelid AND x.stxname = m.shadow_name AND x.stxnamespace = m.stxnamespace
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statistics objects of narrow columns, and those of their shadows';
-
--- They are created with the rights of the table's owner, who owns them and renames
--- them in the swap.
-CREATE FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT snowflake_internal.migration_do_block(string_agg(
-               format(E'    PERFORM snowflake_internal.migration_run(%L::pg_catalog.regclass, %L::pg_catalog.text);\n',
-                      snowflake_internal.migration_name(x.relation), command.text), '' ORDER BY command.place)),
-           'SHARE UPDATE EXCLUSIVE', true, format('creates the counterpart of statistics object %I.%I', x.schema, x.name)
-    FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
-    CROSS JOIN LATERAL (
-        SELECT 1 AS place, x.definition AS text
-      UNION ALL
-        SELECT 2, format('ALTER STATISTICS %I.%I SET STATISTICS %s', x.schema, x.shadow_name, x.target) WHERE x.target <> -1) AS command
-    WHERE x.shadow IS NULL
-    GROUP BY x.relation, x.schema, x.name
-    ORDER BY x.relation = ANY (targets) DESC, x.relation::text, x.schema, x.name
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statements that create the statistics objects of shadow columns';
-
--- The tables with counterparts that only an ANALYZE of the whole table fills: those
--- of statistics objects, and of indexes with expressions.
-CREATE FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[])
-RETURNS TABLE (relation regclass, is_lacking boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT e.relation,
-           bool_or(e.is_lacking) AND c.reltuples <> 0 AND pg_relation_size(c.oid) > 0
-           AND pg_has_role(c.relowner, 'USAGE') AND NOT row_security_active(c.oid)
-    FROM (SELECT x.relation,
-                 -- None are collected for a target of 0, of the object or of a column.
-                 x.target <> 0
-                 AND NOT EXISTS (SELECT FROM pg_statistic_ext AS o JOIN pg_attribute AS a
-                                     ON a.attrelid = o.stxrelid AND a.attnum = ANY (o.stxkeys::smallint[]) AND a.attstattarget = 0
-                                 WHERE o.oid = x.statistics)
-                 AND NOT EXISTS (SELECT FROM pg_stats_ext AS t
-                                 WHERE t.statistics_schemaname = x.schema AND t.statistics_name = x.shadow_name) AS is_lacking
-          FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
-        UNION ALL
-          SELECT i.relation,
-                 NOT EXISTS (SELECT FROM pg_class AS s
-                             JOIN pg_namespace AS n ON n.oid = s.relnamespace
-                             JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = s.relname
-                             WHERE s.oid = i.shadow)
-          FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
-          JOIN pg_index AS x ON x.indexrelid = i.index AND x.indexprs IS NOT NULL) AS e
-    JOIN pg_class AS c ON c.oid = e.relation
-    GROUP BY e.relation, c.oid, c.reltuples, c.relowner
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the tables that have to be analyzed as a whole before the swap, and whether they still have to';
-
--- Counterparts of objects that have been dropped or replaced since: the swap would
--- leave them.
-CREATE FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH dependent AS MATERIALIZED (
-        SELECT DISTINCT s.relation, d.classid, d.objid
-        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.relation AND d.refobjsubid = s.shadow
-        WHERE s.is_kept
-    ), step (place, relation, statement, lock_level, in_transaction, note) AS (
-        SELECT 1, k.conrelid::regclass,
-               snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
-                          ARRAY(SELECT snowflake_internal.migration_name(c.oid::regclass) FROM pg_class AS c WHERE c.oid IN (k.conrelid, k.confrelid) ORDER BY c.oid))
-                   || format(E'    ALTER TABLE %s DROP CONSTRAINT %I;\n', snowflake_internal.migration_name(k.conrelid::regclass), k.conname)),
-               'ACCESS EXCLUSIVE', true, 'removes the counterpart of a constraint that has been dropped or replaced'
-        FROM (SELECT DISTINCT d.objid FROM dependent AS d WHERE d.classid = 'pg_constraint'::regclass) AS d
-        JOIN pg_constraint AS k ON k.oid = d.objid AND k.contype IN ('c', 'f') AND k.conparentid = 0 AND k.conname LIKE 'snowflake\_%'
-        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s WHERE s.check_oid = k.oid)
-          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS s WHERE s.shadow = k.oid)
-          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS s WHERE s.shadow = k.oid)
-      UNION ALL
-        SELECT 2, d.relation, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(c.oid::regclass)), 'SHARE UPDATE EXCLUSIVE', false,
-               'removes the counterpart of an index that has been dropped or replaced'
-        FROM dependent AS d
-        JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'i' AND c.relname LIKE 'snowflake\_%'
-        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i WHERE i.shadow = c.oid)
-      UNION ALL
-        SELECT 3, d.relation, format('DROP STATISTICS %I.%I', n.nspname, x.stxname), 'SHARE UPDATE EXCLUSIVE', true,
-               'removes the counterpart of a statistics object that has been dropped or replaced'
-        FROM dependent AS d
-        JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid AND x.stxname LIKE 'snowflake\_%'
-        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS s WHERE s.shadow = x.oid)
-    )
-    SELECT s.statement, s.lock_level, s.in_transaction, s.note
-    FROM step AS s
-    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place, s.statement
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statements that remove counterparts of objects that no longer exist';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_shadows
-
--- The statements that add and validate the CHECK constraints of shadow columns. Most
--- of them are added with the columns: see shadows.sql.
-
-CREATE FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH found AS MATERIALIZED (
-        SELECT k.*, snowflake_internal.migration_name(k.relation) AS quoted_name,
-               EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-                       WHERE s.relation = k.relation AND s.shadow IS NULL) AS is_to_come
-        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
-        WHERE NOT k.is_ready
-    ), step (relation, place, statement, lock_level, note) AS (
-        SELECT f.relation, 1,
-               snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
-                   || format(E'    ALTER TABLE %s\n        %s;\n', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name))),
-               'ACCESS EXCLUSIVE',
-               format('adds the counterparts of the check constraints %s; holds the lock for a moment, after short attempts to acquire it',
-                      string_agg(quote_ident(f.name), ', ' ORDER BY f.name))
-        FROM found AS f WHERE f.shadow IS NULL AND NOT f.is_to_come
-        GROUP BY f.relation, f.quoted_name
-      UNION ALL
-        SELECT f.relation, 2,
-               format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name)),
-               'SHARE UPDATE EXCLUSIVE', 'checks the existing rows'
-        FROM found AS f WHERE f.is_to_be_valid
-        GROUP BY f.relation, f.quoted_name
-    )
-    SELECT s.statement, s.lock_level, true, s.note
-    FROM step AS s
-    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statements that add and validate the CHECK constraints of shadow columns';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -6196,6 +6065,235 @@ END
 $procedure$;
 COMMENT ON PROCEDURE snowflake_migrate_pace(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer, is_paused boolean) IS
     'Changes how fast snowflake_migrate_backfill() copies rows, or pauses or resumes it, also while it runs in another session; NULL leaves a setting as it is, max_replay_lag 0 and max_active_sessions -1 remove the limit';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   mark
+--   accepted_layout
+--   restore
+--   migration_origins
+--   migration_progress
+
+-- Privileges on the extension's tables and on the mark. Only the extension's
+-- own code writes them; other roles can only read them. Privileges granted
+-- wholesale do not change that:
+--
+-- - ALTER DEFAULT PRIVILEGES before the extension is created: the resulting
+--   privileges are revoked here.
+-- - GRANT ... ON ALL TABLES afterwards: the privileges are revoked immediately
+--   if the library is preloaded (src/utility.rs).
+-- - pg_write_all_data, or any grant while the library is not preloaded: a
+--   trigger rejects writes to the tables, except by superusers. A value set on the mark raises the slots to at most one
+--   lease ahead of the clock (src/generator/mark.rs).
+DO $do$
+DECLARE
+    former_search_path CONSTANT pg_catalog.text := pg_catalog.current_setting('search_path');
+    acl_entry record;
+BEGIN
+    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
+    FOR acl_entry IN
+        SELECT c.relkind, c.oid::regclass AS relation, CASE p.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(p.grantee)) END AS grantee
+        FROM pg_depend AS d
+        JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND e.extname = 'snowflake'
+        JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND c.relkind IN ('r', 'S')
+        CROSS JOIN LATERAL aclexplode(c.relacl) AS p
+        WHERE d.deptype = 'e' AND p.grantee <> c.relowner
+        GROUP BY c.relkind, c.oid, p.grantee
+    LOOP
+        EXECUTE format('REVOKE ALL ON %s %s FROM %s', CASE acl_entry.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
+                       acl_entry.relation, acl_entry.grantee);
+    END LOOP;
+    FOR acl_entry IN
+        SELECT DISTINCT CASE p.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(p.grantee)) END AS grantee
+        FROM pg_namespace AS n
+        CROSS JOIN LATERAL aclexplode(n.nspacl) AS p
+        WHERE n.nspname = 'snowflake_internal' AND p.privilege_type = 'CREATE' AND p.grantee <> n.nspowner
+    LOOP
+        EXECUTE format('REVOKE CREATE ON SCHEMA snowflake_internal FROM %s', acl_entry.grantee);
+    END LOOP;
+    PERFORM set_config('search_path', former_search_path, true);
+END
+$do$;
+
+-- As for the tables of migrations: only superusers write it by SQL, and rows
+-- are not replicated to other servers.
+CREATE TRIGGER accepted_layout_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.accepted_layout
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+ALTER TABLE snowflake_internal.accepted_layout ENABLE ALWAYS TRIGGER accepted_layout_guard;
+CREATE TRIGGER accepted_layout_stay BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.accepted_layout
+    FOR EACH ROW EXECUTE FUNCTION snowflake_internal.origins_stay();
+ALTER TABLE snowflake_internal.accepted_layout ENABLE REPLICA TRIGGER accepted_layout_stay;
+
+GRANT SELECT ON snowflake_internal.mark, snowflake_internal.progress, snowflake_internal.pace,
+    snowflake_internal.accepted_layout TO PUBLIC;
+-- The table contains the last values of sequences of migrated tables, so PUBLIC
+-- cannot read it. The owner of a database must be able to dump it.
+GRANT SELECT ON snowflake_internal.origins TO pg_database_owner;
+-- Dumps read this table, and insert into it. Its trigger checks who restores. A
+-- privilege of the role that creates the extension would remain in
+-- pg_init_privs if that role is dropped (before PostgreSQL 17).
+GRANT SELECT, INSERT ON snowflake_internal.restore TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_shadow_indexes
+--   migration_shadow_foreign_keys
+
+-- The extended statistics of shadow columns: one statistics object for each of those
+-- that use a narrow column.
+
+CREATE FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[])
+RETURNS TABLE (
+    statistics oid, name name, schema name, relation regclass, owner oid, shadow_name name, shadow oid, definition text, target integer
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH shadow AS MATERIALIZED (
+        SELECT s.* FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    ), renamed AS MATERIALIZED (
+        SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
+        FROM shadow AS s GROUP BY s.relation
+    ), narrow_statistics AS MATERIALIZED (
+        SELECT x.*, n.nspname, r.former, r.present,
+               coalesce(pg_get_statisticsobjdef_expressions(x.oid), '{}') AS expressions
+        FROM renamed AS r
+        JOIN pg_statistic_ext AS x ON x.stxrelid = r.relation
+        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+        WHERE x.stxexprs::text ~ ':varattno 0 '
+           OR EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_statistic_ext'::regclass AND d.objid = x.oid
+                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = r.relation AND d.refobjsubid = ANY (r.attributes))
+    ), named AS MATERIALIZED (
+        -- The definition is part of the name, so that no counterpart survives another one of the same name.
+        SELECT m.*, snowflake_internal.migration_shadow_name(
+                   concat_ws(' ', 'statistics', m.stxkeys::text, m.stxkind::text, array_to_string(m.expressions, ' ')), m.stxname) AS shadow_name
+        FROM narrow_statistics AS m
+    )
+    SELECT m.oid, m.stxname, m.nspname, m.stxrelid::regclass, m.stxowner, m.shadow_name, x.oid,
+           format('CREATE STATISTICS %I.%I', m.nspname, m.shadow_name)
+           || CASE WHEN cardinality(m.stxkeys::smallint[]) + cardinality(m.expressions) < 2 THEN ''
+                   ELSE (SELECT format(' (%s)', string_agg(k.name, ', ' ORDER BY k.name))
+                         FROM (VALUES ('d', 'ndistinct'), ('f', 'dependencies'), ('m', 'mcv')) AS k (kind, name)
+                         WHERE k.kind::"char" = ANY (m.stxkind)) END
+           || ' ON ' || part.texts || ' FROM ' || snowflake_internal.migration_name(m.stxrelid::regclass),
+           coalesce(m.stxstattarget, -1)
+    FROM named AS m
+    CROSS JOIN LATERAL (
+        -- NULL if an expression cannot be mapped.
+        SELECT CASE WHEN bool_and(p.text IS NOT NULL) THEN string_agg(p.text, ', ' ORDER BY p.kind, p.place) END AS texts
+        FROM (SELECT 1 AS kind, k.place, quote_ident(coalesce(s.shadow_name, a.attname)) AS text
+              FROM unnest(m.stxkeys::smallint[]) WITH ORDINALITY AS k (attribute, place)
+              JOIN pg_attribute AS a ON a.attrelid = m.stxrelid AND a.attnum = k.attribute
+              LEFT JOIN shadow AS s ON s.relation = m.stxrelid AND s.attribute = k.attribute
+            UNION ALL
+              SELECT 2, e.place, '(' || snowflake_internal.migration_rename_columns(e.expression, m.former, m.present) || ')'
+              FROM unnest(m.expressions) WITH ORDINALITY AS e (expression, place)) AS p
+    ) AS part
+    LEFT JOIN pg_statistic_ext AS x ON x.stxrelid = m.stxrelid AND x.stxname = m.shadow_name AND x.stxnamespace = m.stxnamespace
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statistics objects of narrow columns, and those of their shadows';
+
+-- They are created with the rights of the table's owner, who owns them and renames
+-- them in the swap.
+CREATE FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_internal.migration_do_block(string_agg(
+               format(E'    PERFORM snowflake_internal.migration_run(%L::pg_catalog.regclass, %L::pg_catalog.text);\n',
+                      snowflake_internal.migration_name(x.relation), command.text), '' ORDER BY command.place)),
+           'SHARE UPDATE EXCLUSIVE', true, format('creates the counterpart of statistics object %I.%I', x.schema, x.name)
+    FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+    CROSS JOIN LATERAL (
+        SELECT 1 AS place, x.definition AS text
+      UNION ALL
+        SELECT 2, format('ALTER STATISTICS %I.%I SET STATISTICS %s', x.schema, x.shadow_name, x.target) WHERE x.target <> -1) AS command
+    WHERE x.shadow IS NULL
+    GROUP BY x.relation, x.schema, x.name
+    ORDER BY x.relation = ANY (targets) DESC, x.relation::text, x.schema, x.name
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statements that create the statistics objects of shadow columns';
+
+-- The tables with counterparts that only an ANALYZE of the whole table fills: those
+-- of statistics objects, and of indexes with expressions.
+CREATE FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[])
+RETURNS TABLE (relation regclass, is_lacking boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT e.relation,
+           bool_or(e.is_lacking) AND c.reltuples <> 0 AND pg_relation_size(c.oid) > 0
+           AND pg_has_role(c.relowner, 'USAGE') AND NOT row_security_active(c.oid)
+    FROM (SELECT x.relation,
+                 -- None are collected for a target of 0, of the object or of a column.
+                 x.target <> 0
+                 AND NOT EXISTS (SELECT FROM pg_statistic_ext AS o JOIN pg_attribute AS a
+                                     ON a.attrelid = o.stxrelid AND a.attnum = ANY (o.stxkeys::smallint[]) AND a.attstattarget = 0
+                                 WHERE o.oid = x.statistics)
+                 AND NOT EXISTS (SELECT FROM pg_stats_ext AS t
+                                 WHERE t.statistics_schemaname = x.schema AND t.statistics_name = x.shadow_name) AS is_lacking
+          FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+        UNION ALL
+          SELECT i.relation,
+                 NOT EXISTS (SELECT FROM pg_class AS s
+                             JOIN pg_namespace AS n ON n.oid = s.relnamespace
+                             JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = s.relname
+                             WHERE s.oid = i.shadow)
+          FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
+          JOIN pg_index AS x ON x.indexrelid = i.index AND x.indexprs IS NOT NULL) AS e
+    JOIN pg_class AS c ON c.oid = e.relation
+    GROUP BY e.relation, c.oid, c.reltuples, c.relowner
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the tables that have to be analyzed as a whole before the swap, and whether they still have to';
+
+-- Counterparts of objects that have been dropped or replaced since: the swap would
+-- leave them.
+CREATE FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH dependent AS MATERIALIZED (
+        SELECT DISTINCT s.relation, d.classid, d.objid
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.relation AND d.refobjsubid = s.shadow
+        WHERE s.is_kept
+    ), step (place, relation, statement, lock_level, in_transaction, note) AS (
+        SELECT 1, k.conrelid::regclass,
+               snowflake_internal.migration_do_block(
+                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
+                          ARRAY(SELECT snowflake_internal.migration_name(c.oid::regclass) FROM pg_class AS c WHERE c.oid IN (k.conrelid, k.confrelid) ORDER BY c.oid))
+                   || format(E'    ALTER TABLE %s DROP CONSTRAINT %I;\n', snowflake_internal.migration_name(k.conrelid::regclass), k.conname)),
+               'ACCESS EXCLUSIVE', true, 'removes the counterpart of a constraint that has been dropped or replaced'
+        FROM (SELECT DISTINCT d.objid FROM dependent AS d WHERE d.classid = 'pg_constraint'::regclass) AS d
+        JOIN pg_constraint AS k ON k.oid = d.objid AND k.contype IN ('c', 'f') AND k.conparentid = 0 AND k.conname LIKE 'snowflake\_%'
+        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s WHERE s.check_oid = k.oid)
+          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS s WHERE s.shadow = k.oid)
+          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS s WHERE s.shadow = k.oid)
+      UNION ALL
+        SELECT 2, d.relation, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(c.oid::regclass)), 'SHARE UPDATE EXCLUSIVE', false,
+               'removes the counterpart of an index that has been dropped or replaced'
+        FROM dependent AS d
+        JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'i' AND c.relname LIKE 'snowflake\_%'
+        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i WHERE i.shadow = c.oid)
+      UNION ALL
+        SELECT 3, d.relation, format('DROP STATISTICS %I.%I', n.nspname, x.stxname), 'SHARE UPDATE EXCLUSIVE', true,
+               'removes the counterpart of a statistics object that has been dropped or replaced'
+        FROM dependent AS d
+        JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid AND x.stxname LIKE 'snowflake\_%'
+        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS s WHERE s.shadow = x.oid)
+    )
+    SELECT s.statement, s.lock_level, s.in_transaction, s.note
+    FROM step AS s
+    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place, s.statement
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statements that remove counterparts of objects that no longer exist';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -7544,171 +7642,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_migrate(targets regclass[], col
 -- requires:
 --   migration_steps
 
--- The obstacles of each of several keys. Checking many keys at once takes little
--- longer than checking one, so they are divided only if some of them has an
--- obstacle. An error is an obstacle too.
-CREATE FUNCTION snowflake_internal.migration_survey_obstacles(targets regclass[], column_names name[], online boolean)
-RETURNS TABLE (target regclass, column_name name, obstacles text[])
-LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    half CONSTANT integer := cardinality(targets) / 2;
-    found text[];
-BEGIN
-    IF coalesce(cardinality(targets), 0) = 0 THEN
-        RETURN;
-    END IF;
-    BEGIN
-        IF online IS NULL THEN
-            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
-                           FROM snowflake_internal.migration_obstacles(targets, column_names) AS o);
-        ELSE
-            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
-                           FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, online) AS o);
-        END IF;
-    EXCEPTION WHEN OTHERS THEN
-        found := ARRAY[SQLERRM];
-    END;
-    IF cardinality(targets) = 1 OR cardinality(found) = 0 THEN
-        RETURN QUERY SELECT k.target, k.column_name, found FROM unnest(targets, column_names) AS k (target, column_name);
-    ELSE
-        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[:half], column_names[:half], online) AS o;
-        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[half + 1:], column_names[half + 1:], online) AS o;
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_survey_obstacles(targets regclass[], column_names name[], online boolean) IS
-    'Used by snowflake_migration_survey: the obstacles of each column; online is NULL for those of both kinds of plan';
-
--- An error at a column is a text in its row, because each check is in a
--- subtransaction. The functions of the application are read once, for all
--- columns together. Compiling a query over the catalog takes longer than running
--- it, so jit is off.
-CREATE FUNCTION snowflake_migration_survey(schema_name name DEFAULT NULL)
-RETURNS TABLE (
-    table_name regclass, column_name name, data_type text, percent_used numeric, row_estimate bigint,
-    tables_rewritten bigint, bytes_rewritten bigint, window_way text, online_way text,
-    window_obstacles text[], online_obstacles text[], findings text[]
-) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-DECLARE
-    keys_targets regclass[];
-    keys_columns name[];
-    found_relations regclass[];
-    found_columns name[];
-    found_texts text[];
-    finding_error text;
-    key record;
-    is_narrow boolean;
-    checked jsonb;
-    place text;
-    linked_relations regclass[];
-    linked_columns name[];
-BEGIN
-    SELECT array_agg(k.relation ORDER BY k.relation::oid, k.attname), array_agg(k.attname ORDER BY k.relation::oid, k.attname)
-    INTO keys_targets, keys_columns
-    FROM (SELECT DISTINCT c.oid::regclass AS relation, s.column_name AS attname
-          FROM @extschema@.snowflake_serial_columns AS s
-          JOIN pg_namespace AS n ON n.nspname = s.schema_name
-          JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
-          WHERE c.relkind IN ('r', 'p')
-            AND (snowflake_migration_survey.schema_name IS NULL OR n.nspname = snowflake_migration_survey.schema_name)) AS k;
-    IF keys_targets IS NULL THEN
-        RETURN;
-    END IF;
-    BEGIN
-        SELECT array_agg(f.relation), array_agg(f.column_name), array_agg(format('%s %s. %s', f.object, f.finding, f.remedy))
-        INTO found_relations, found_columns, found_texts
-        FROM snowflake_internal.migration_findings(keys_targets, keys_columns, true) AS f;
-    EXCEPTION WHEN OTHERS THEN
-        finding_error := SQLERRM;
-    END;
-
-    SELECT coalesce(jsonb_object_agg(c.kind || ' ' || c.target::oid || ' ' || c.column_name, c.obstacles), '{}') INTO checked
-    FROM (SELECT 'common' AS kind, o.*
-          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, NULL) AS o
-        UNION ALL
-          SELECT 'window', o.*
-          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, false) AS o
-        UNION ALL
-          SELECT 'online', o.*
-          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, true) AS o) AS c
-    WHERE c.obstacles <> '{}';
-
-    FOR key IN
-        SELECT DISTINCT ON (n.nspname, s.table_name, s.column_name)
-               c.oid::regclass AS relation, s.column_name AS attname, s.data_type, s.percent_used
-        FROM @extschema@.snowflake_serial_columns AS s
-        JOIN pg_namespace AS n ON n.nspname = s.schema_name
-        JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
-        WHERE c.oid = ANY (keys_targets::oid[])
-        ORDER BY n.nspname, s.table_name, s.column_name, s.percent_used DESC NULLS LAST
-    LOOP
-        table_name := key.relation;
-        column_name := key.attname;
-        data_type := key.data_type;
-        percent_used := key.percent_used;
-        row_estimate := NULL;
-        tables_rewritten := NULL;
-        bytes_rewritten := NULL;
-        window_obstacles := '{}';
-        online_obstacles := '{}';
-        findings := '{}';
-        BEGIN
-            SELECT coalesce(bool_or(r.is_narrow), false), array_agg(r.relation), array_agg(a.attname)
-            INTO is_narrow, linked_relations, linked_columns
-            FROM snowflake_internal.migration_linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
-            JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute;
-            SELECT sum(snowflake_internal.migration_row_estimate(f.relation)) INTO row_estimate
-            FROM snowflake_internal.migration_table_tree(key.relation, key.attname) AS f
-            JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r';
-            -- A table with several of the columns is rewritten once.
-            SELECT count(*), coalesce(sum(pg_total_relation_size(t.relation)), 0) INTO tables_rewritten, bytes_rewritten
-            FROM (SELECT DISTINCT f.relation
-                  FROM snowflake_internal.migration_linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
-                  JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-                  CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-                  JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r'
-                  WHERE r.is_narrow) AS t;
-            place := format(' %s %s', key.relation::oid, key.attname);
-            window_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
-                                || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('window' || place)) AS o);
-            window_way := CASE WHEN cardinality(window_obstacles) > 0 THEN 'not possible'
-                               WHEN is_narrow THEN 'rewrite' ELSE 'catalog only' END;
-            IF is_narrow THEN
-                online_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
-                                    || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('online' || place)) AS o);
-                online_way := CASE WHEN cardinality(online_obstacles) > 0 THEN 'not possible' ELSE 'possible' END;
-            ELSE
-                online_way := 'not needed';
-            END IF;
-            findings := ARRAY(
-                SELECT f.text
-                FROM unnest(found_relations, found_columns, found_texts) WITH ORDINALITY AS f (relation, attname, text, place)
-                WHERE EXISTS (SELECT FROM unnest(linked_relations, linked_columns) AS l (relation, attname)
-                              WHERE l.relation = f.relation AND (f.attname IS NULL OR l.attname = f.attname))
-                ORDER BY f.place) || array_remove(ARRAY[finding_error], NULL);
-        EXCEPTION WHEN OTHERS THEN
-            window_way := 'not possible';
-            online_way := 'not possible';
-            window_obstacles := ARRAY[SQLERRM];
-            online_obstacles := ARRAY[SQLERRM];
-        END;
-        RETURN NEXT;
-    END LOOP;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_migration_survey(schema_name name) IS
-    'Returns for each column with a sequence how it can be migrated, what prevents that, what it costs, and what it affects; of one schema or of all';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_steps
-
 -- The functions have no SET clause, and pass the caller's search path on: planning
 -- a query of a table may inline the functions of its indexes. All names are
 -- qualified.
@@ -7742,6 +7675,37 @@ END
 $function$;
 COMMENT ON FUNCTION snowflake_migration_plan_tables(targets regclass[], column_names name[], online boolean) IS
     'Returns the remaining migration statements of several tables together: each table is rewritten, or copied, once';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_steps
+
+-- The procedures have no SET clause, and pass the caller's search path on: functions
+-- of indexes, checks and triggers may find other functions by it. All names are
+-- qualified.
+CREATE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
+AS $procedure$
+BEGIN
+    PERFORM snowflake_internal.migration_migrate(ARRAY[target], ARRAY[column_name],
+        pg_catalog.current_setting('search_path'::pg_catalog.text));
+END
+$procedure$;
+COMMENT ON PROCEDURE snowflake_migrate(target regclass, column_name name) IS
+    'Migrates a column to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan';
+
+CREATE PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[] DEFAULT NULL)
+LANGUAGE plpgsql
+AS $procedure$
+BEGIN
+    PERFORM snowflake_internal.migration_migrate(targets, column_names,
+        pg_catalog.current_setting('search_path'::pg_catalog.text));
+END
+$procedure$;
+COMMENT ON PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[]) IS
+    'Migrates several tables to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan_tables';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -8159,6 +8123,23 @@ COMMENT ON FUNCTION snowflake_internal.migration_revert(target regclass, column_
 /* <begin connected objects> */
 -- src/schema.rs
 -- requires:
+--   migration_revert
+
+-- It has no SET clause, and passes the caller's search path on, as the others.
+CREATE PROCEDURE snowflake_migrate_revert(target regclass, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
+AS $procedure$
+BEGIN
+    PERFORM snowflake_internal.migration_revert(target, column_name, pg_catalog.current_setting('search_path'::pg_catalog.text));
+END
+$procedure$;
+COMMENT ON PROCEDURE snowflake_migrate_revert(target regclass, column_name name) IS
+    'Restores the sequence of a migrated column, or cancels an unfinished online migration';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
 --   mark
 --   migration_columns
 --   migration_revert
@@ -8523,119 +8504,166 @@ COMMENT ON FUNCTION snowflake_audit_tables(expected_nodes integer[], schema_name
 /* <begin connected objects> */
 -- src/schema.rs
 -- requires:
---   migration_revert
-
--- It has no SET clause, and passes the caller's search path on, as the others.
-CREATE PROCEDURE snowflake_migrate_revert(target regclass, column_name name DEFAULT NULL)
-LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    PERFORM snowflake_internal.migration_revert(target, column_name, pg_catalog.current_setting('search_path'::pg_catalog.text));
-END
-$procedure$;
-COMMENT ON PROCEDURE snowflake_migrate_revert(target regclass, column_name name) IS
-    'Restores the sequence of a migrated column, or cancels an unfinished online migration';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
 --   migration_steps
 
--- The procedures have no SET clause, and pass the caller's search path on: functions
--- of indexes, checks and triggers may find other functions by it. All names are
--- qualified.
-CREATE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
-LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    PERFORM snowflake_internal.migration_migrate(ARRAY[target], ARRAY[column_name],
-        pg_catalog.current_setting('search_path'::pg_catalog.text));
-END
-$procedure$;
-COMMENT ON PROCEDURE snowflake_migrate(target regclass, column_name name) IS
-    'Migrates a column to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan';
-
-CREATE PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[] DEFAULT NULL)
-LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    PERFORM snowflake_internal.migration_migrate(targets, column_names,
-        pg_catalog.current_setting('search_path'::pg_catalog.text));
-END
-$procedure$;
-COMMENT ON PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[]) IS
-    'Migrates several tables to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan_tables';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   mark
---   accepted_layout
---   restore
---   migration_origins
---   migration_progress
-
--- Privileges on the extension's tables and on the mark. Only the extension's
--- own code writes them; other roles can only read them. Privileges granted
--- wholesale do not change that:
---
--- - ALTER DEFAULT PRIVILEGES before the extension is created: the resulting
---   privileges are revoked here.
--- - GRANT ... ON ALL TABLES afterwards: the privileges are revoked immediately
---   if the library is preloaded (src/utility.rs).
--- - pg_write_all_data, or any grant while the library is not preloaded: a
---   trigger rejects writes to the tables, except by superusers. A value set on the mark raises the slots to at most one
---   lease ahead of the clock (src/generator/mark.rs).
-DO $do$
+-- The obstacles of each of several keys. Checking many keys at once takes little
+-- longer than checking one, so they are divided only if some of them has an
+-- obstacle. An error is an obstacle too.
+CREATE FUNCTION snowflake_internal.migration_survey_obstacles(targets regclass[], column_names name[], online boolean)
+RETURNS TABLE (target regclass, column_name name, obstacles text[])
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
 DECLARE
-    former_search_path CONSTANT pg_catalog.text := pg_catalog.current_setting('search_path');
-    acl_entry record;
+    half CONSTANT integer := cardinality(targets) / 2;
+    found text[];
 BEGIN
-    PERFORM pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true);
-    FOR acl_entry IN
-        SELECT c.relkind, c.oid::regclass AS relation, CASE p.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(p.grantee)) END AS grantee
-        FROM pg_depend AS d
-        JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND e.extname = 'snowflake'
-        JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND c.relkind IN ('r', 'S')
-        CROSS JOIN LATERAL aclexplode(c.relacl) AS p
-        WHERE d.deptype = 'e' AND p.grantee <> c.relowner
-        GROUP BY c.relkind, c.oid, p.grantee
-    LOOP
-        EXECUTE format('REVOKE ALL ON %s %s FROM %s', CASE acl_entry.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END,
-                       acl_entry.relation, acl_entry.grantee);
-    END LOOP;
-    FOR acl_entry IN
-        SELECT DISTINCT CASE p.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(p.grantee)) END AS grantee
-        FROM pg_namespace AS n
-        CROSS JOIN LATERAL aclexplode(n.nspacl) AS p
-        WHERE n.nspname = 'snowflake_internal' AND p.privilege_type = 'CREATE' AND p.grantee <> n.nspowner
-    LOOP
-        EXECUTE format('REVOKE CREATE ON SCHEMA snowflake_internal FROM %s', acl_entry.grantee);
-    END LOOP;
-    PERFORM set_config('search_path', former_search_path, true);
+    IF coalesce(cardinality(targets), 0) = 0 THEN
+        RETURN;
+    END IF;
+    BEGIN
+        IF online IS NULL THEN
+            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
+                           FROM snowflake_internal.migration_obstacles(targets, column_names) AS o);
+        ELSE
+            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
+                           FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, online) AS o);
+        END IF;
+    EXCEPTION WHEN OTHERS THEN
+        found := ARRAY[SQLERRM];
+    END;
+    IF cardinality(targets) = 1 OR cardinality(found) = 0 THEN
+        RETURN QUERY SELECT k.target, k.column_name, found FROM unnest(targets, column_names) AS k (target, column_name);
+    ELSE
+        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[:half], column_names[:half], online) AS o;
+        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[half + 1:], column_names[half + 1:], online) AS o;
+    END IF;
 END
-$do$;
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_survey_obstacles(targets regclass[], column_names name[], online boolean) IS
+    'Used by snowflake_migration_survey: the obstacles of each column; online is NULL for those of both kinds of plan';
 
--- As for the tables of migrations: only superusers write it by SQL, and rows
--- are not replicated to other servers.
-CREATE TRIGGER accepted_layout_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.accepted_layout
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
-ALTER TABLE snowflake_internal.accepted_layout ENABLE ALWAYS TRIGGER accepted_layout_guard;
-CREATE TRIGGER accepted_layout_stay BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.accepted_layout
-    FOR EACH ROW EXECUTE FUNCTION snowflake_internal.origins_stay();
-ALTER TABLE snowflake_internal.accepted_layout ENABLE REPLICA TRIGGER accepted_layout_stay;
+-- An error at a column is a text in its row, because each check is in a
+-- subtransaction. The functions of the application are read once, for all
+-- columns together. Compiling a query over the catalog takes longer than running
+-- it, so jit is off.
+CREATE FUNCTION snowflake_migration_survey(schema_name name DEFAULT NULL)
+RETURNS TABLE (
+    table_name regclass, column_name name, data_type text, percent_used numeric, row_estimate bigint,
+    tables_rewritten bigint, bytes_rewritten bigint, window_way text, online_way text,
+    window_obstacles text[], online_obstacles text[], findings text[]
+) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+DECLARE
+    keys_targets regclass[];
+    keys_columns name[];
+    found_relations regclass[];
+    found_columns name[];
+    found_texts text[];
+    finding_error text;
+    key record;
+    is_narrow boolean;
+    checked jsonb;
+    place text;
+    linked_relations regclass[];
+    linked_columns name[];
+BEGIN
+    SELECT array_agg(k.relation ORDER BY k.relation::oid, k.attname), array_agg(k.attname ORDER BY k.relation::oid, k.attname)
+    INTO keys_targets, keys_columns
+    FROM (SELECT DISTINCT c.oid::regclass AS relation, s.column_name AS attname
+          FROM @extschema@.snowflake_serial_columns AS s
+          JOIN pg_namespace AS n ON n.nspname = s.schema_name
+          JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
+          WHERE c.relkind IN ('r', 'p')
+            AND (snowflake_migration_survey.schema_name IS NULL OR n.nspname = snowflake_migration_survey.schema_name)) AS k;
+    IF keys_targets IS NULL THEN
+        RETURN;
+    END IF;
+    BEGIN
+        SELECT array_agg(f.relation), array_agg(f.column_name), array_agg(format('%s %s. %s', f.object, f.finding, f.remedy))
+        INTO found_relations, found_columns, found_texts
+        FROM snowflake_internal.migration_findings(keys_targets, keys_columns, true) AS f;
+    EXCEPTION WHEN OTHERS THEN
+        finding_error := SQLERRM;
+    END;
 
-GRANT SELECT ON snowflake_internal.mark, snowflake_internal.progress, snowflake_internal.pace,
-    snowflake_internal.accepted_layout TO PUBLIC;
--- The table contains the last values of sequences of migrated tables, so PUBLIC
--- cannot read it. The owner of a database must be able to dump it.
-GRANT SELECT ON snowflake_internal.origins TO pg_database_owner;
--- Dumps read this table, and insert into it. Its trigger checks who restores. A
--- privilege of the role that creates the extension would remain in
--- pg_init_privs if that role is dropped (before PostgreSQL 17).
-GRANT SELECT, INSERT ON snowflake_internal.restore TO PUBLIC;
+    SELECT coalesce(jsonb_object_agg(c.kind || ' ' || c.target::oid || ' ' || c.column_name, c.obstacles), '{}') INTO checked
+    FROM (SELECT 'common' AS kind, o.*
+          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, NULL) AS o
+        UNION ALL
+          SELECT 'window', o.*
+          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, false) AS o
+        UNION ALL
+          SELECT 'online', o.*
+          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, true) AS o) AS c
+    WHERE c.obstacles <> '{}';
+
+    FOR key IN
+        SELECT DISTINCT ON (n.nspname, s.table_name, s.column_name)
+               c.oid::regclass AS relation, s.column_name AS attname, s.data_type, s.percent_used
+        FROM @extschema@.snowflake_serial_columns AS s
+        JOIN pg_namespace AS n ON n.nspname = s.schema_name
+        JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
+        WHERE c.oid = ANY (keys_targets::oid[])
+        ORDER BY n.nspname, s.table_name, s.column_name, s.percent_used DESC NULLS LAST
+    LOOP
+        table_name := key.relation;
+        column_name := key.attname;
+        data_type := key.data_type;
+        percent_used := key.percent_used;
+        row_estimate := NULL;
+        tables_rewritten := NULL;
+        bytes_rewritten := NULL;
+        window_obstacles := '{}';
+        online_obstacles := '{}';
+        findings := '{}';
+        BEGIN
+            SELECT coalesce(bool_or(r.is_narrow), false), array_agg(r.relation), array_agg(a.attname)
+            INTO is_narrow, linked_relations, linked_columns
+            FROM snowflake_internal.migration_linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
+            JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute;
+            SELECT sum(snowflake_internal.migration_row_estimate(f.relation)) INTO row_estimate
+            FROM snowflake_internal.migration_table_tree(key.relation, key.attname) AS f
+            JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r';
+            -- A table with several of the columns is rewritten once.
+            SELECT count(*), coalesce(sum(pg_total_relation_size(t.relation)), 0) INTO tables_rewritten, bytes_rewritten
+            FROM (SELECT DISTINCT f.relation
+                  FROM snowflake_internal.migration_linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
+                  JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+                  CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+                  JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r'
+                  WHERE r.is_narrow) AS t;
+            place := format(' %s %s', key.relation::oid, key.attname);
+            window_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
+                                || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('window' || place)) AS o);
+            window_way := CASE WHEN cardinality(window_obstacles) > 0 THEN 'not possible'
+                               WHEN is_narrow THEN 'rewrite' ELSE 'catalog only' END;
+            IF is_narrow THEN
+                online_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
+                                    || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('online' || place)) AS o);
+                online_way := CASE WHEN cardinality(online_obstacles) > 0 THEN 'not possible' ELSE 'possible' END;
+            ELSE
+                online_way := 'not needed';
+            END IF;
+            findings := ARRAY(
+                SELECT f.text
+                FROM unnest(found_relations, found_columns, found_texts) WITH ORDINALITY AS f (relation, attname, text, place)
+                WHERE EXISTS (SELECT FROM unnest(linked_relations, linked_columns) AS l (relation, attname)
+                              WHERE l.relation = f.relation AND (f.attname IS NULL OR l.attname = f.attname))
+                ORDER BY f.place) || array_remove(ARRAY[finding_error], NULL);
+        EXCEPTION WHEN OTHERS THEN
+            window_way := 'not possible';
+            online_way := 'not possible';
+            window_obstacles := ARRAY[SQLERRM];
+            online_obstacles := ARRAY[SQLERRM];
+        END;
+        RETURN NEXT;
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_migration_survey(schema_name name) IS
+    'Returns for each column with a sequence how it can be migrated, what prevents that, what it costs, and what it affects; of one schema or of all';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -8836,7 +8864,7 @@ BEGIN
             RAISE NOTICE 'no table has a column whose default is a snowflake ID';
         ELSE
             RAISE EXCEPTION 'no column of % is known to have snowflake IDs', target
-                USING ERRCODE = 'invalid_parameter_value', HINT = 'Pass the column as the second argument.';
+                USING ERRCODE = 'invalid_parameter_value', HINT = 'Pass a column of type bigint as the second argument.';
         END IF;
     END IF;
 END

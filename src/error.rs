@@ -137,6 +137,8 @@ pub enum Error {
     NothingIssued,
     /// A count below zero.
     NegativeCount(i32),
+    /// No layout is offered for so many servers.
+    ServersOutOfRange(i32),
     /// The text is not a valid layout.
     InvalidLayout {
         /// The text.
@@ -592,6 +594,12 @@ impl Error {
                 "snowflake_currval is not yet defined in this session".into(),
             )
             .set_hint("Call snowflake_nextval first, or use INSERT ... RETURNING."),
+            Error::ServersOutOfRange(servers) => new(
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("no layout has node numbers for {servers} servers"),
+            )
+            .set_detail("The range is 1 to 16777216.")
+            .set_hint("Count all servers that may generate IDs: standbys and replacements too."),
             Error::NegativeCount(count) => new(
                 ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("count must not be negative, but is {count}"),

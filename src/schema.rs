@@ -77,7 +77,11 @@ extension_sql_file!(
 extension_sql_file!(
     "../sql/public/layouts.sql",
     name = "layouts",
-    requires = [sql::layouts::snowflake_get_layouts]
+    requires = [
+        sql::layouts::snowflake_get_layouts,
+        sql::layouts::snowflake_layout_capacity,
+        sql::layouts::snowflake_layouts_for
+    ]
 );
 extension_sql_file!(
     "../sql/public/admin.sql",

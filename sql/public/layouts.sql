@@ -1,4 +1,5 @@
--- The preset layouts: a view over a function of src/sql/layouts.rs.
+-- What layouts hold: the presets, any layout, and layouts for a number of servers
+-- (src/sql/layouts.rs).
 
 CREATE VIEW snowflake_layouts AS
     SELECT name, layout, expires_at, ids_per_second, nodes, backends
@@ -12,3 +13,8 @@ COMMENT ON COLUMN snowflake_layouts.nodes IS 'Number of nodes that the layout al
 COMMENT ON COLUMN snowflake_layouts.backends IS 'Number of slots of a node';
 
 GRANT SELECT ON snowflake_layouts TO PUBLIC;
+
+COMMENT ON FUNCTION snowflake_layout_capacity(layout text) IS
+    'What a layout holds: node numbers, slots of a node, IDs per second of a node over all its slots, and when it runs out';
+COMMENT ON FUNCTION snowflake_layouts_for(servers integer) IS
+    'Layouts with a node number for each of so many servers, the recommended one first; count standbys and replacements, too';

@@ -43,7 +43,7 @@ BEGIN
             RAISE NOTICE 'no table has a column whose default is a snowflake ID';
         ELSE
             RAISE EXCEPTION 'no column of % is known to have snowflake IDs', target
-                USING ERRCODE = 'invalid_parameter_value', HINT = 'Pass the column as the second argument.';
+                USING ERRCODE = 'invalid_parameter_value', HINT = 'Pass a column of type bigint as the second argument.';
         END IF;
     END IF;
 END

@@ -25,7 +25,9 @@ mod tests {
         let expected = [
             "function snowflake_accept_clock(timestamp with time zone)",
             "function snowflake_accept_layout()",
+            "function snowflake_accept_node_id()",
             "function snowflake_audit(regclass,name,integer[],bigint)",
+            "function snowflake_audit_tables(integer[],name)",
             "function snowflake_backend_id(bigint)",
             "function snowflake_backend_id(bigint,text)",
             "function snowflake_between(bigint,timestamp with time zone,timestamp with time zone)",
@@ -39,6 +41,8 @@ mod tests {
             "function snowflake_explain(bigint,text)",
             "function snowflake_from_text(text,text)",
             "function snowflake_id()",
+            "function snowflake_layout_capacity(text)",
+            "function snowflake_layouts_for(integer)",
             "function snowflake_max_id(timestamp with time zone)",
             "function snowflake_max_id(timestamp with time zone,text)",
             "function snowflake_max_id_before(timestamp with time zone)",
@@ -67,6 +71,7 @@ mod tests {
             "function snowflake_timestamp(bigint)",
             "function snowflake_timestamp(bigint,text)",
             "function snowflake_to_text(bigint,text)",
+            "function snowflake_watch(regclass,name)",
             "view snowflake_layouts",
             "view snowflake_migrations",
             "view snowflake_serial_columns",
@@ -82,8 +87,10 @@ mod tests {
             "function snowflake_internal.copy_nextval()",
             "function snowflake_internal.get_database_layout()",
             "function snowflake_internal.get_layouts()",
+            "function snowflake_internal.get_node_status()",
             "function snowflake_internal.get_stat_slots()",
             "function snowflake_internal.get_status()",
+            "function snowflake_internal.has_this_node(bigint)",
             "function snowflake_internal.migration_active_sessions()",
             "function snowflake_internal.migration_analyzed_whole(regclass[],name[])",
             "function snowflake_internal.migration_await_snapshots(regclass[],name[])",
@@ -262,6 +269,8 @@ mod tests {
             "function snowflake_internal.origins_stay()",
             "function snowflake_internal.restore_row()",
             "function snowflake_internal.shadow()",
+            "function snowflake_internal.tables_with_ids(regclass,name)",
+            "function snowflake_internal.watch()",
             "schema snowflake_internal",
             "sequence snowflake_internal.mark",
             "table snowflake_internal.accepted_layout",
@@ -292,7 +301,9 @@ mod tests {
         let expected = [
             "snowflake_accept_clock(timestamp with time zone) v s t",
             "snowflake_accept_layout() v u t",
+            "snowflake_accept_node_id() v u t",
             "snowflake_audit(regclass,name,integer[],bigint) s r f",
+            "snowflake_audit_tables(integer[],name) s r f",
             "snowflake_backend_id(bigint) s s t",
             "snowflake_backend_id(bigint,text) i s t",
             "snowflake_between(bigint,timestamp with time zone,timestamp with time zone) s s f",
@@ -306,6 +317,8 @@ mod tests {
             "snowflake_explain(bigint,text) s s t",
             "snowflake_from_text(text,text) i s t",
             "snowflake_id() v s t",
+            "snowflake_layout_capacity(text) i s t",
+            "snowflake_layouts_for(integer) s s t",
             "snowflake_max_id(timestamp with time zone) s s t",
             "snowflake_max_id(timestamp with time zone,text) i s t",
             "snowflake_max_id_before(timestamp with time zone) s s t",
@@ -334,6 +347,7 @@ mod tests {
             "snowflake_timestamp(bigint) s s t",
             "snowflake_timestamp(bigint,text) i s t",
             "snowflake_to_text(bigint,text) i s t",
+            "snowflake_watch(regclass,name) v u f",
         ];
         assert_eq!(marks(false), expected);
     }
@@ -344,8 +358,10 @@ mod tests {
             "snowflake_internal.copy_nextval() s r t",
             "snowflake_internal.get_database_layout() v r t",
             "snowflake_internal.get_layouts() i s t",
+            "snowflake_internal.get_node_status() v r t",
             "snowflake_internal.get_stat_slots() v r t",
             "snowflake_internal.get_status() v r t",
+            "snowflake_internal.has_this_node(bigint) s s t",
             "snowflake_internal.migration_active_sessions() v u f",
             "snowflake_internal.migration_analyzed_whole(regclass[],name[]) s u f",
             "snowflake_internal.migration_await_snapshots(regclass[],name[]) v u f",
@@ -524,6 +540,8 @@ mod tests {
             "snowflake_internal.origins_stay() v u f",
             "snowflake_internal.restore_row() v u f",
             "snowflake_internal.shadow() v u f",
+            "snowflake_internal.tables_with_ids(regclass,name) s r f",
+            "snowflake_internal.watch() v u f",
         ];
         assert_eq!(marks(true), expected);
     }
@@ -563,6 +581,9 @@ mod tests {
             "max_clock_step",
             "max_wait",
             "node_id",
+            "node_id_source",
+            "node_network",
+            "on_node_conflict",
         ];
         let expected: Vec<_> = expected
             .iter()
@@ -589,6 +610,9 @@ mod tests {
             "snowflake.max_clock_step sighup 86400000 ms",
             "snowflake.max_wait user 5000 ms",
             "snowflake.node_id postmaster -1",
+            "snowflake.node_id_source postmaster setting",
+            "snowflake.node_network postmaster ",
+            "snowflake.on_node_conflict sighup log",
         ];
         assert_eq!(settings, expected);
     }

@@ -26,6 +26,8 @@ SELECT snowflake_stat_reset();
 SELECT snowflake_start_after(1);
 SELECT snowflake_accept_clock('2026-11-20 00:00+00');
 SELECT snowflake_accept_layout();
+SELECT snowflake_accept_node_id();
+CALL snowflake_watch('others');
 RESET ROLE;
 -- Only the first may be granted.
 GRANT EXECUTE ON FUNCTION snowflake_stat_reset(), snowflake_start_after(bigint) TO regress_snowflake_user;

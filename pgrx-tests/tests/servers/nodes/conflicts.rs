@@ -357,7 +357,10 @@ fn rows_of_this_server_that_come_back_are_no_conflict() -> Result<()> {
     arrived(&mut client, 4_000)?;
     assert_no_conflict(&here, "initial copy of another server's rows")?;
     // What the other server has is copied again: this server's own rows come back.
-    run(&mut client, ["DROP SUBSCRIPTION of_there", "TRUNCATE orders"])?;
+    run(
+        &mut client,
+        ["DROP SUBSCRIPTION of_there", "TRUNCATE orders"],
+    )?;
     other.batch_execute(&format!("CREATE TABLE kept AS TABLE orders; {}", insert(2)))?;
     let rows = number(&mut other, "SELECT count(*) FROM orders")?;
     subscribe(&mut client, &there, "there")?;
