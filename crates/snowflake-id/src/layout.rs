@@ -1,5 +1,6 @@
 //! What the bits of an ID mean.
 
+mod fleet;
 mod parse;
 mod presets;
 mod tick;

@@ -232,6 +232,32 @@ proptest! {
     }
 
     #[test]
+    fn a_fleet_gets_a_number_for_each_server_and_no_bit_is_lost(
+        servers in (0..=24_u32, any::<u32>()).prop_map(|(bits, number)| number & ((1 << bits) - 1)),
+        more in 0..=3_u32,
+    ) {
+        let layout = Layout::for_servers(servers).unwrap();
+        prop_assert!(layout.max_node() >= servers.saturating_sub(1));
+        // The next power of 2 has room for them, and no smaller one has, above the default's.
+        prop_assert!(layout.max_node() / 2 < servers.max(64));
+        prop_assert_eq!(layout.total_bits(), 63);
+        prop_assert!(layout.backend_is_above_sequence());
+        prop_assert!(layout.backend_bits() >= 2 && layout.sequence_bits() >= 6);
+        prop_assert!(layout.expires_at() > Time::from_unix_micros(i128::from(123 * MICROS_PER_YEAR)));
+        prop_assert_eq!(layout.epoch(), Layout::DEFAULT.epoch());
+        prop_assert_eq!(layout.to_string().parse(), Ok(layout));
+        // More servers get no more IDs each, and no shorter ticks.
+        let of_a_server = |layout: Layout| {
+            u64::from(layout.max_backend() + 1) * u64::from(layout.max_sequence() + 1) * 1_000_000
+                / u64::from(layout.tick_micros())
+        };
+        if let Some(larger) = Layout::for_servers(servers.saturating_mul(2).saturating_add(more)) {
+            prop_assert!(of_a_server(larger) <= of_a_server(layout));
+            prop_assert!(larger.tick_micros() >= layout.tick_micros());
+        }
+    }
+
+    #[test]
     fn any_text_is_a_layout_or_an_error(text in "[a-z0-9:. +TZ-]{0,60}|(timestamp|node|sequence|tick|epoch):.{0,12}( (sequence|epoch|tick):.{0,12}){0,2}") {
         match text.parse::<Layout>() {
             Ok(layout) => prop_assert_eq!(layout.to_string().parse::<Layout>(), Ok(layout)),
