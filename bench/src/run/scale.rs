@@ -67,7 +67,7 @@ impl Scale {
             steady_seconds: 60,
             steady_peer_seconds: 10,
             large: &[10_000_000, 100_000_000],
-            collected_rows: 2_000_000,
+            collected_rows: 1_000_000,
         }
     }
 
@@ -94,7 +94,7 @@ impl Scale {
             steady_seconds: 5,
             steady_peer_seconds: 2,
             large: &[400_000],
-            collected_rows: 100_000,
+            collected_rows: 50_000,
         }
     }
 }

@@ -4,12 +4,14 @@
 //! - [`apply`]: the sessions that insert it into a real table
 //! - [`order`]: how far the inserted keys were from ascending
 //! - [`layouts`]: how far node numbers and IDs a second reach
+//! - [`results`]: tables, figure and conclusions
 //! - [`random`]: random numbers that are the same in every run
 
 mod apply;
 mod layouts;
 mod order;
 mod random;
+mod results;
 mod stream;
 
 use std::collections::BTreeSet;
@@ -17,25 +19,26 @@ use std::io::Read;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use plotters::style::RGBColor;
 use postgres::Client;
 use snowflake_id::{Layout, SnowflakeId};
 
-use crate::measure::Samples;
-use crate::plot::{Bar, Bars, Chart};
-use crate::report::{Block, Figure, Section, Table, per_second, ratio, three};
+use crate::report::{Block, Section, per_second};
 use crate::run::Run;
-use apply::Arrival;
 use order::Disorder;
 use random::Random;
+use results::Results;
 use stream::{Fleet, Transaction};
 
 const TABLE: &str = "collected";
 
 /// Numbers of servers. The clock of a single one has no other to differ from.
 const SERVERS: [u32; 4] = [1, 4, 64, 1_000];
-const RATES: [u32; 2] = [20_000, 100_000];
+/// IDs a second of all servers together.
+const RATES: [u32; 3] = [1_000, 20_000, 100_000];
 const SKEWS_MILLIS: [u32; 3] = [1, 10, 100];
+
+/// One of so many rows is inserted after a checkpoint.
+const AFTER_CHECKPOINT: usize = 20;
 
 /// The servers of the references.
 const REFERENCE: Fleet = Fleet {
@@ -46,10 +49,34 @@ const REFERENCE: Fleet = Fleet {
 
 /// What a table was filled with, and how its index is.
 struct Seen {
+    index: Index,
+    disorder: Disorder,
+    /// Bytes of WAL for each row that is inserted after a checkpoint.
+    wal: f64,
+}
+
+/// An index as `pgstatindex` describes it.
+#[derive(Debug, Clone, Copy)]
+struct Index {
     bytes: f64,
     density: f64,
     fragmentation: f64,
-    disorder: Disorder,
+}
+
+impl Index {
+    fn examine(client: &mut Client) -> Result<Self> {
+        let row = client.query_one(
+            &format!(
+                "SELECT index_size::float8, avg_leaf_density, leaf_fragmentation FROM pgstatindex('{TABLE}_pkey')"
+            ),
+            &[],
+        )?;
+        Ok(Self {
+            bytes: row.get(0),
+            density: row.get(1),
+            fragmentation: row.get(2),
+        })
+    }
 }
 
 /// How keys come into the table.
@@ -110,7 +137,35 @@ const REFERENCES: [Keyed; 4] = [
 /// The IDs of servers.
 const IDS: Keyed = Keyed {
     name: "IDs",
-    ..REFERENCES[0]
+    columns: "id bigint PRIMARY KEY, n bigserial",
+    insert: "INSERT INTO collected (id) SELECT unnest($1::bigint[])",
+    key: "id",
+    servers: 0,
+    keys: Keys::Ascending,
+};
+
+/// Other parameters of their index, the default last.
+const REMEDIES: [Keyed; 3] = [
+    Keyed {
+        name: "`fillfactor = 50`",
+        columns: "id bigint PRIMARY KEY WITH (fillfactor = 50), n bigserial",
+        ..IDS
+    },
+    Keyed {
+        name: "`fillfactor = 70`",
+        columns: "id bigint PRIMARY KEY WITH (fillfactor = 70), n bigserial",
+        ..IDS
+    },
+    Keyed {
+        name: "`fillfactor = 90`, the default",
+        ..IDS
+    },
+];
+
+const FOR_REMEDIES: Fleet = Fleet {
+    servers: 64,
+    rate: 100_000,
+    skew_millis: 10,
 };
 
 /// The cases with this total rate.
@@ -131,7 +186,7 @@ fn fleets(rate: u32) -> impl Iterator<Item = Fleet> {
 
 /// How long it takes.
 pub fn expected(run: &Run) -> Duration {
-    let cases = REFERENCES.len() + RATES.len() * fleets(0).count();
+    let cases = REFERENCES.len() + REMEDIES.len() + RATES.len() * fleets(0).count();
     let one = 0.5 + run.scale().collected_rows as f64 * 9e-6;
     Duration::from_secs_f64(cases as f64 * one)
 }
@@ -140,73 +195,56 @@ pub fn expected(run: &Run) -> Duration {
 pub fn section(run: &Run) -> Result<Section> {
     let mut client = run.connect()?;
     client.batch_execute("CREATE EXTENSION IF NOT EXISTS pgstattuple")?;
-    let rows = run.scale().collected_rows;
-    let mut section = Section {
-        title: "The index of a collector",
-        blocks: vec![Block::Text(method(rows))],
-        describes_itself: true,
-        ..Section::default()
-    };
-    let mut references = Vec::new();
+    let mut results = Results::default();
     for reference in &REFERENCES {
         run.progress().step(reference.name);
-        references.push(measure_reference(run, &mut client, reference)?);
+        let seen = measure_reference(run, &mut client, reference)?;
+        results.references.push((reference.name, seen));
     }
-    let ascending = references[0].bytes;
-    let mut all = Vec::new();
-    let mut tables = Vec::new();
-    for rate in RATES {
-        let mut table = Table::of(head(&["servers", "clocks within ±, ms"]));
-        for fleet in fleets(rate) {
-            run.progress().step(format_args!(
-                "{} servers, {rate} IDs a second, clocks within ±{} ms",
-                fleet.servers, fleet.skew_millis
-            ));
-            let seen = measure_fleet(run, &mut client, fleet)?;
-            let first = [fleet.servers.to_string(), fleet.skew_millis.to_string()];
-            table.row(&cells(first.to_vec(), &seen, ascending));
-            all.push((fleet, seen));
-        }
-        tables.push((rate, table));
+    for fleet in RATES.into_iter().flat_map(fleets) {
+        run.progress().step(fleet);
+        let seen = measure_fleet(run, &mut client, fleet, &IDS)?;
+        results.fleets.push((fleet, seen));
     }
+    for remedy in &REMEDIES {
+        run.progress()
+            .step(format_args!("{FOR_REMEDIES}, {}", remedy.name));
+        let seen = measure_fleet(run, &mut client, FOR_REMEDIES, remedy)?;
+        results.remedies.push((remedy.name, seen.index));
+    }
+    client.batch_execute(&format!("REINDEX INDEX {TABLE}_pkey"))?;
+    results
+        .remedies
+        .push(("after `REINDEX`", Index::examine(&mut client)?));
     client.batch_execute(&format!("DROP TABLE {TABLE}"))?;
-    let seen = Results {
-        references,
-        fleets: all,
-    };
-    section.blocks.push(Block::Text(seen.conclusions()?));
-    section.blocks.push(Block::Figure(seen.figure(rows)));
-    for (rate, table) in tables {
-        let words = format!(
-            "**{} IDs a second of all servers**",
-            per_second(rate.into())
-        );
-        section
-            .blocks
-            .extend([Block::Text(words), Block::Table(table)]);
-    }
-    section.blocks.extend([
-        Block::Text("**Other keys, as a reference**".to_owned()),
-        Block::Table(seen.reference_table()),
-    ]);
-    section.blocks.extend(layouts::blocks()?);
-    Ok(section)
+    let rows = run.scale().collected_rows;
+    let mut blocks = vec![Block::Text(method(rows))];
+    blocks.extend(results.blocks(rows)?);
+    blocks.extend(layouts::blocks()?);
+    Ok(Section {
+        title: "The index of a collector",
+        blocks,
+        describes_itself: true,
+        ..Section::default()
+    })
 }
 
 fn method(rows: usize) -> String {
     format!(
-        "`make bench OPTIONS='--only servers'` writes this document. A collector is a server that receives the rows of many others, for \
-         example by logical replication. This run simulates what they send, and inserts it into a real table with a primary key.\n\n\
-         - Each of the servers has a node number, a layout for so many (below), and slots that generate its IDs with the code of the \
-         extension. Its transactions have 1 to {most} rows and begin at random times. A row takes {row} µs.\n\
+        "A collector is a server that receives the rows of many others, for example by logical replication. `make bench OPTIONS='--only \
+         servers'` simulates what up to 1,000 servers send, and inserts it into a real table with a primary key.\n\n\
+         - Each server has a node number, the layout for so many servers (below), and slots. The code of the extension generates its IDs. \
+         Its transactions have 1 to {most} rows, begin at random times, and take {row} µs a row.\n\
          - The clock of each server has a constant offset. The offsets are spread evenly over ±1, ±10 or ±100 ms.\n\
          - A transaction arrives up to {delay} ms after its commit. Those of a server arrive in the order of their commits.\n\
-         - Each source has a session, as it has an apply worker; {sessions} sessions serve more sources. A transaction begins only when \
-         those that arrived {apply} ms earlier are committed. The IDs a second are those of the simulated time.\n\
+         - Each source has a session, as it has an apply worker of logical replication. With more sources, {sessions} sessions serve all. \
+         The sessions insert as fast as they can, but a transaction begins only when all that arrived {apply} ms earlier are committed. \
+         IDs a second are those of the simulated time.\n\
          - Each table has {rows} rows. `pgstatindex` of the contrib extension `pgstattuple` examines the index. A sequence in a second \
-         column records the order of the insertions.\n\n\
-         A row is out of order if a greater key was inserted before it. It is behind by the time between the two IDs, and by the number \
-         of rows with a greater key. The rows behind tell how many of the latest keys share the part of the index that is written.",
+         column records the order of the insertions. The last twentieth of the transactions follows a checkpoint, for the figures on WAL, \
+         which is of the whole row.\n\n\
+         A row is out of order if a greater key was inserted before it. It is behind by the time between the two IDs, whole \
+         milliseconds, and by the number of rows with a greater key. There is one round.",
         most = stream::MOST_ROWS,
         row = stream::ROW_MICROS,
         delay = stream::LONGEST_DELAY_MICROS / 1_000,
@@ -217,12 +255,12 @@ fn method(rows: usize) -> String {
 }
 
 /// Fills the table with the IDs of these servers.
-fn measure_fleet(run: &Run, client: &mut Client, fleet: Fleet) -> Result<Seen> {
+fn measure_fleet(run: &Run, client: &mut Client, fleet: Fleet, keyed: &Keyed) -> Result<Seen> {
     let arrivals = fleet.arrivals(run.scale().collected_rows)?;
     let layout = fleet.layout()?;
     let senders: BTreeSet<u32> = arrivals.iter().map(|one| one.server).collect();
     let millis = |greatest, id| (micros(&layout, greatest) - micros(&layout, id)) / 1e3;
-    let seen = measure(run, client, &IDS, fleet.servers, arrivals, millis)?;
+    let seen = measure(run, client, keyed, fleet.servers, &arrivals, millis)?;
     // The extension reads the same node numbers from what the table has.
     let row = client.query_one(
         &format!("SELECT count(DISTINCT snowflake_node_id(id, $1)) FROM {TABLE}"),
@@ -259,7 +297,9 @@ fn measure_reference(run: &Run, client: &mut Client, keyed: &Keyed) -> Result<Se
             Keys::OfTheTable => {}
         }
     }
-    measure(run, client, keyed, keyed.servers, arrivals, |_, _| f64::NAN)
+    measure(run, client, keyed, keyed.servers, &arrivals, |_, _| {
+        f64::NAN
+    })
 }
 
 /// Fills the table, and examines its index.
@@ -268,40 +308,36 @@ fn measure(
     client: &mut Client,
     keyed: &Keyed,
     sources: u32,
-    arrivals: Vec<Transaction>,
+    arrivals: &[Transaction],
     distance: impl Fn(i64, i64) -> f64,
 ) -> Result<Seen> {
     client.batch_execute(&format!(
         "DROP TABLE IF EXISTS {TABLE}; CREATE TABLE {TABLE} ({}); CHECKPOINT",
         keyed.columns
     ))?;
-    let arrivals: Vec<Arrival<i64>> = arrivals
-        .into_iter()
-        .map(|one| Arrival {
-            micros: one.arrives,
-            source: one.server,
-            keys: one.ids,
-        })
-        .collect();
-    apply::apply(run.cluster(), keyed.insert, sources, &arrivals)?;
+    let (before, after) = arrivals.split_at(arrivals.len() - arrivals.len() / AFTER_CHECKPOINT);
+    apply::apply(run.cluster(), keyed.insert, sources, before)?;
+    client.batch_execute("CHECKPOINT")?;
+    let begin = wal_bytes(client)?;
+    apply::apply(run.cluster(), keyed.insert, sources, after)?;
+    let rows: usize = after.iter().map(|one| one.ids.len()).sum();
+    let wal = (wal_bytes(client)? - begin) / rows as f64;
     let keys = inserted(client, keyed.key)?;
     ensure!(
         keys.len() == run.scale().collected_rows,
         "the table has {} rows",
         keys.len()
     );
-    let shape = client.query_one(
-        &format!(
-            "SELECT index_size::float8, avg_leaf_density, leaf_fragmentation FROM pgstatindex('{TABLE}_pkey')"
-        ),
-        &[],
-    )?;
     Ok(Seen {
-        bytes: shape.get(0),
-        density: shape.get(1),
-        fragmentation: shape.get(2),
+        index: Index::examine(client)?,
         disorder: order::disorder(&keys, distance),
+        wal,
     })
+}
+
+fn wal_bytes(client: &mut Client) -> Result<f64> {
+    let query = "SELECT (pg_current_wal_insert_lsn() - '0/0')::float8";
+    Ok(client.query_one(query, &[])?.get(0))
 }
 
 /// The keys in the order in which they were inserted.
@@ -315,137 +351,4 @@ fn inserted(client: &mut Client, key: &str) -> Result<Vec<i64>> {
     text.lines()
         .map(|line| line.parse().context("a key is a number"))
         .collect()
-}
-
-fn percent(value: f64) -> String {
-    format!("{value:.1} %")
-}
-
-fn mib(bytes: f64) -> f64 {
-    bytes / f64::from(1 << 20)
-}
-
-fn head(first: &[&str]) -> Vec<String> {
-    let last = [
-        "index, MiB",
-        "ratio to ascending",
-        "leaf density",
-        "fragmentation",
-        "out of order",
-        "behind, ms: median",
-        "99 of 100",
-        "behind, rows: median",
-        "99 of 100",
-    ];
-    first.iter().chain(&last).map(ToString::to_string).collect()
-}
-
-fn cells(mut first: Vec<String>, seen: &Seen, ascending: f64) -> Vec<String> {
-    let Disorder {
-        share,
-        distance,
-        rows,
-    } = seen.disorder;
-    first.extend([
-        three(mib(seen.bytes)),
-        ratio(seen.bytes / ascending),
-        percent(seen.density),
-        percent(seen.fragmentation),
-        percent(100.0 * share),
-        three(distance.median),
-        three(distance.p99),
-        per_second(rows.median),
-        per_second(rows.p99),
-    ]);
-    first
-}
-
-/// What was measured.
-struct Results {
-    references: Vec<Seen>,
-    fleets: Vec<(Fleet, Seen)>,
-}
-
-impl Results {
-    fn reference_table(&self) -> Table {
-        let mut table = Table::of(head(&[""]));
-        for (keyed, seen) in REFERENCES.iter().zip(&self.references) {
-            let first = vec![keyed.name.to_owned()];
-            table.row(&cells(first, seen, self.references[0].bytes));
-        }
-        table
-    }
-
-    fn ratio(&self, seen: &Seen) -> f64 {
-        seen.bytes / self.references[0].bytes
-    }
-
-    fn of(&self, servers: u32, rate: u32, skew_millis: u32) -> Result<&Seen> {
-        let wanted = Fleet {
-            servers,
-            rate,
-            skew_millis,
-        };
-        let found = self.fleets.iter().find(|(fleet, _)| *fleet == wanted);
-        Ok(&found.context("a case that was measured")?.1)
-    }
-
-    fn conclusions(&self) -> Result<String> {
-        let _ = self.of(1, RATES[0], 0)?;
-        Ok(String::new())
-    }
-
-    fn figure(&self, rows: usize) -> Figure {
-        let colours = [
-            RGBColor(0x56, 0xB4, 0xE9),
-            RGBColor(0x00, 0x72, 0xB2),
-            RGBColor(0x00, 0x3F, 0x66),
-        ];
-        let groups = SERVERS.iter().map(|&servers| {
-            let of_them = self
-                .fleets
-                .iter()
-                .filter(|(fleet, _)| fleet.servers == servers && fleet.rate == RATES[1]);
-            let bars = of_them.enumerate().map(|(place, (fleet, seen))| {
-                let name = match fleet.skew_millis {
-                    0 => "one clock".to_owned(),
-                    millis => format!("clocks within ±{millis} ms"),
-                };
-                let value: Samples = [self.ratio(seen)].into_iter().collect();
-                Bar::new(&name, colours[place], &value)
-            });
-            let heading = match servers {
-                1 => "1 server".to_owned(),
-                _ => format!("{servers} servers"),
-            };
-            (heading, bars.collect())
-        });
-        let references = REFERENCES
-            .iter()
-            .zip(&self.references)
-            .map(|(keyed, seen)| {
-                let value: Samples = [self.ratio(seen)].into_iter().collect();
-                Bar::new(
-                    &keyed.name.replace('`', ""),
-                    RGBColor(0x99, 0x99, 0x99),
-                    &value,
-                )
-            });
-        let mut groups: Vec<_> = groups.collect();
-        groups.push(("other keys".to_owned(), references.collect()));
-        Figure {
-            file: "index",
-            about: "Size of a collector's index, for each number of servers and each skew of their clocks",
-            chart: Chart::Bars(Bars {
-                title: format!(
-                    "Index of {} rows, {} IDs a second",
-                    per_second(rows as f64),
-                    per_second(RATES[1].into())
-                ),
-                unit: "size, relative to ascending keys of one session",
-                one_scale: true,
-                groups,
-            }),
-        }
-    }
 }

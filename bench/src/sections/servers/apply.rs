@@ -5,8 +5,9 @@ use std::sync::{Condvar, Mutex};
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
-use postgres::types::ToSql;
 use snowflake_tests::Cluster;
+
+use super::stream::Transaction;
 
 /// A transaction begins only when those that arrived this much earlier have been
 /// committed. Without this limit, sessions that are faster than the true time
@@ -16,23 +17,16 @@ pub const APPLY_MICROS: u64 = 5_000;
 /// The most sessions. A session has one source, or several if there are more.
 pub const MOST_SESSIONS: u32 = 64;
 
-/// A transaction: when it arrives, whose it is, and the keys of its rows.
-pub struct Arrival<K> {
-    pub micros: u64,
-    pub source: u32,
-    pub keys: Vec<K>,
-}
-
 /// Inserts the transactions with `insert`, whose parameter is an array of keys.
 /// Each source has its session.
-pub fn apply<K: ToSql + Sync>(
+pub fn apply(
     cluster: &Cluster,
     insert: &str,
     sources: u32,
-    arrivals: &[Arrival<K>],
+    arrivals: &[Transaction],
 ) -> Result<()> {
     let sessions = sources.min(MOST_SESSIONS) as usize;
-    let gate = Gate::new(arrivals.iter().map(|one| one.micros).collect());
+    let gate = Gate::new(arrivals.iter().map(|one| one.arrives).collect());
     std::thread::scope(|scope| -> Result<()> {
         let mut queues = Vec::new();
         let mut workers = Vec::new();
@@ -48,7 +42,7 @@ pub fn apply<K: ToSql + Sync>(
         }
         let mut handed_out = 0;
         while handed_out < arrivals.len() && gate.wait_for_turn(handed_out) {
-            let queue = &queues[arrivals[handed_out].source as usize % sessions];
+            let queue = &queues[arrivals[handed_out].server as usize % sessions];
             if queue.send(handed_out).is_err() {
                 break;
             }
@@ -70,21 +64,21 @@ fn connect(cluster: &Cluster) -> Result<Client> {
     Ok(session)
 }
 
-fn insert_all<K: ToSql + Sync>(
+fn insert_all(
     session: &mut Client,
     insert: &str,
-    arrivals: &[Arrival<K>],
+    arrivals: &[Transaction],
     work: &Receiver<usize>,
     gate: &Gate,
 ) -> Result<()> {
     let insert = session.prepare(insert)?;
     for which in work {
-        let keys = &arrivals[which].keys;
-        let inserted = session.execute(&insert, &[keys])?;
+        let ids = &arrivals[which].ids;
+        let inserted = session.execute(&insert, &[ids])?;
         ensure!(
-            inserted == keys.len() as u64,
+            inserted == ids.len() as u64,
             "{inserted} rows were inserted, not {}",
-            keys.len()
+            ids.len()
         );
         gate.committed(which);
     }
@@ -170,12 +164,14 @@ mod tests {
         });
         // The first that is not committed is now the third.
         assert!(gate.wait_for_turn(3));
+    }
+
+    #[test]
+    fn nothing_waits_for_a_session_that_has_ended() {
+        let gate = Gate::new(vec![0, APPLY_MICROS]);
         std::thread::scope(|scope| {
-            let gate = Gate::new(vec![0, APPLY_MICROS]);
-            let waiting = scope.spawn(|| {
-                drop(Ends(&gate));
-                gate.wait_for_turn(1)
-            });
+            let waiting = scope.spawn(|| gate.wait_for_turn(1));
+            drop(Ends(&gate));
             assert!(!waiting.join().unwrap());
         });
     }

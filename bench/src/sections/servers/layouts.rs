@@ -3,6 +3,7 @@
 use anyhow::{Context, Result};
 use snowflake_id::Layout;
 
+use super::results::whole;
 use crate::report::{Block, Table, per_second};
 
 /// Numbers of servers.
@@ -50,10 +51,10 @@ pub fn blocks() -> Result<[Block; 2]> {
             format!("`{fields} tick:{tick}`")
         };
         table.row(&[
-            per_second(servers.into()),
+            whole(servers.into()),
             name,
             tick.to_owned(),
-            (u64::from(layout.max_node()) + 1).to_string(),
+            whole(u64::from(layout.max_node()) + 1),
             one.slots.to_string(),
             per_second(layout.ids_per_second() as f64),
             per_second(one.ids_per_second as f64),

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail, ensure};
 use snowflake_id::{Allowance, Answer, Identity, Layout, Position, Slot, SlotWalk, Time};
 
 use super::random::Random;
+use crate::report::per_second;
 
 /// Rows of a transaction: from 1 up to this number.
 pub const MOST_ROWS: u64 = 100;
@@ -37,6 +38,24 @@ pub struct Fleet {
     /// The offsets of the clocks are spread evenly over this time before and after
     /// the true time.
     pub skew_millis: u32,
+}
+
+impl std::fmt::Display for Fleet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            servers,
+            rate,
+            skew_millis,
+        } = self;
+        let rate = per_second(f64::from(*rate));
+        match servers {
+            1 => write!(f, "1 server, {rate} IDs a second"),
+            _ => write!(
+                f,
+                "{servers} servers, {rate} IDs a second, clocks within ±{skew_millis} ms"
+            ),
+        }
+    }
 }
 
 /// A transaction as the collector applies it.
