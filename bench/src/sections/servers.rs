@@ -100,7 +100,7 @@ enum Keys {
 
 const REFERENCES: [Keyed; 4] = [
     Keyed {
-        name: "ascending `bigint`, one session",
+        name: "ascending, one session",
         columns: "id bigint PRIMARY KEY, n bigserial",
         insert: "INSERT INTO collected (id) SELECT unnest($1::bigint[])",
         key: "id",

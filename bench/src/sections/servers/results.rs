@@ -183,11 +183,11 @@ impl Results {
              second, because transactions are committed in another order than their IDs were generated.\n\
              2. The rate and the skew have an effect. With {MANY} servers and clocks within ±1, ±10 and ±100 ms, the leaf pages are {} \
              full at {slow_rate} IDs a second, {} at {middle_rate} and {} at {fast_rate}.\n\
-             3. A leaf page has {page_rows} rows if keys ascend. Late rows that are as far behind as that split full pages into halves. The \
+             3. A leaf page has {page_rows} rows if keys ascend. Rows out of order that are as far behind as that split full pages into halves. The \
              index is then about as large as one of random `bigint` ({}), and a greater skew does not enlarge it further. The largest has \
              {}.\n\
              4. Unlike random keys, all rows enter the latest part of the index. With {MANY} servers at {fast_rate} IDs a second and \
-             clocks within ±100 ms, 99 of 100 late rows are behind no more than {} rows, which are {} MiB of the index. After a \
+             clocks within ±100 ms, 99 of 100 rows out of order are behind no more than {} rows, which are {} MiB of the index. After a \
              checkpoint a row of several servers takes {} to {} bytes of WAL. With ascending keys it takes {}, with random UUIDs {}.\n\
              5. `REINDEX` makes such an index as small as with ascending keys ({}). On a table partitioned by time, run `REINDEX \
              INDEX CONCURRENTLY` on partitions that no longer grow. A lower `fillfactor` does not help ({} with 70, {} with 50).",
