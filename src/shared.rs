@@ -113,9 +113,10 @@ pub struct Conflicts {
     pub count: AtomicU64,
     /// The highest of their IDs; 0 for none.
     pub highest: AtomicI64,
-    /// When a slot has last skipped time, microseconds since boot.
-    pub gap_made_at: AtomicI64,
-    /// What slots have skipped; changed under the lock.
+    /// Until when processes let their slots skip time, microseconds since boot; 0 for
+    /// no suspicion.
+    pub suspected_until: AtomicI64,
+    /// What slots have skipped.
     pub gaps: Gaps,
     /// Whether no IDs are issued because of them; changed under the lock.
     stopped: AtomicBool,

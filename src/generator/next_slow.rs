@@ -25,6 +25,7 @@ use crate::settings;
 pub fn next_slow(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
     stats::flush();
     let session = session::resolve()?;
+    session::probe();
     let mut budget = WaitBudget::new();
     loop {
         if session.shared.is_stopped() {

@@ -18,16 +18,13 @@ use pgrx::pg_sys;
 use snowflake_id::node_conflict::{self, Verdict};
 use snowflake_id::{Identity, SnowflakeId, Tick};
 
-use crate::clock::{self, Clocks};
+use crate::clock;
 use crate::error::Error;
-use crate::generator::{admin, floor, log};
+use crate::generator::{admin, floor, gaps, log};
 use crate::pg;
 use crate::server_file;
 use crate::settings::{self, OnNodeConflict};
 use crate::shared::{self, Shared};
-
-/// The time between two gaps, microseconds.
-const BETWEEN_GAPS: i64 = 50_000;
 
 /// Whether the ID has this server's node number.
 #[inline]
@@ -48,7 +45,7 @@ pub fn arrived(id: i64, table: &str) {
     let conflicts = shared.conflicts();
     match node_conflict::judge(identity, shared.slots(), &conflicts.gaps, first_judged, id) {
         Verdict::Unrelated => {}
-        Verdict::Undecided => make_gap(shared, identity, id),
+        Verdict::Undecided(backend) => gaps::suspect(shared, backend),
         Verdict::Conflict => {
             let count = conflicts.count.fetch_add(1, Relaxed) + 1;
             conflicts.highest.fetch_max(id.get(), Relaxed);
@@ -71,27 +68,6 @@ fn first_judged(shared: Shared, identity: &Identity) -> Option<SnowflakeId> {
         .unwrap_or_default();
     let after = Tick::new(start.get() + 1).min(layout.last_tick());
     Some(floor.max(layout.first_id_of(after)))
-}
-
-/// Lets the slot of an ID skip a little time, if that was not done just now.
-fn make_gap(shared: Shared, identity: &Identity, id: SnowflakeId) {
-    let conflicts = shared.conflicts();
-    let clocks = Clocks::read();
-    let last = conflicts.gap_made_at.load(Relaxed);
-    if last != 0 && clocks.boot.micros() - last < BETWEEN_GAPS {
-        return;
-    }
-    let layout = identity.layout();
-    let Ok(now) = layout.tick_at(clock::time(clocks.wall)) else {
-        return;
-    };
-    let max_borrow = settings::max_borrow_micros() / u64::from(layout.tick_micros());
-    let _lock = shared.lock_conflicts();
-    if conflicts.gap_made_at.swap(clocks.boot.micros(), Relaxed) == last {
-        conflicts
-            .gaps
-            .make(identity, shared.slots(), id, now, max_borrow);
-    }
 }
 
 /// Ends the issuing of IDs on this server.

@@ -5,13 +5,14 @@
 //! - What is above the last ID of a slot. A second server with the same number is found by this as soon as one of its IDs
 //!   is of a slot that is not in use here at this moment.
 //! - What a slot has skipped. If both servers are busy in the same slots, IDs of the other one mostly arrive when the
-//!   slot here has already passed them. Then the slot skips a little time now and again, and the skipped words are
+//!   slot here has already passed them. Then slots in use skip a little time now and again, and the skipped words are
 //!   kept ([`Gaps`]): IDs of that time were issued by the other server.
 //!
 //! Both are certain: an ID that this server has issued is never taken for another server's. There is no such
 //! certainty about IDs from before the start, so those are not judged.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use crate::{Gap, Identity, Slot, SnowflakeId, Tick};
 
@@ -20,8 +21,8 @@ use crate::{Gap, Identity, Slot, SnowflakeId, Tick};
 pub enum Verdict {
     /// It has another node number, or is not to be judged.
     Unrelated,
-    /// It has this server's node number, and this server may have issued it.
-    Undecided,
+    /// It has this server's node number, and this server may have issued it, in the slot of this backend number.
+    Undecided(u32),
     /// It has this server's node number, and this server has not issued it.
     Conflict,
 }
@@ -55,20 +56,26 @@ pub fn judge(
         return Verdict::Unrelated;
     };
     match slots.get(backend as usize) {
-        Some(slot) if slot.has_passed(word) && !gaps.contain(backend, word) => Verdict::Undecided,
+        Some(slot) if slot.has_passed(word) && !gaps.contain(backend, word) => {
+            Verdict::Undecided(backend)
+        }
         _ => Verdict::Conflict,
     }
 }
 
-/// How many gaps are kept.
-const KEPT: usize = 128;
+/// How many gaps are kept: those of some seconds, if 16 slots make one every [`Gaps::INTERVAL_MICROS`].
+const KEPT: usize = 1_024;
+
+/// The backend number of a gap's tag, plus 1; 0 in an entry without a gap.
+const BACKEND_OF_TAG: u64 = 0xFFFF;
 
 /// Words that slots have skipped. All bytes zero is a valid value without gaps.
 ///
-/// Several processes may read it while one writes; writers need a lock of their own. A gap that is being replaced is
-/// seen as none.
+/// Any number of processes may read it while one writes. A gap that is being replaced is seen as none.
 #[derive(Debug)]
 pub struct Gaps {
+    /// Whether a process writes.
+    taken: AtomicBool,
     count: AtomicU64,
     gaps: [[AtomicU64; 3]; KEPT],
 }
@@ -76,6 +83,7 @@ pub struct Gaps {
 impl Default for Gaps {
     fn default() -> Self {
         Self {
+            taken: AtomicBool::new(false),
             count: AtomicU64::new(0),
             gaps: [const { [const { AtomicU64::new(0) }; 3] }; KEPT],
         }
@@ -83,22 +91,24 @@ impl Default for Gaps {
 }
 
 impl Gaps {
-    /// How much time a gap is to have, microseconds. The other server's IDs have to fall into it, and calls here may
-    /// have to wait for it.
-    const MICROS: u64 = 2_000;
+    /// How much time a gap is to have, microseconds. The other server's IDs have to fall into it.
+    const MICROS: u64 = 10_000;
 
-    /// Makes the slot of an undecided ID skip a little time, and keeps the gap. Does nothing if that is more than a
-    /// quarter of `max_borrow` (ticks): then calls might have to wait or to fail. For one process at a time.
+    /// How long to wait after a gap before the next one of a slot, microseconds. An ID of the other server is in a gap
+    /// with a probability of a fifth.
+    pub const INTERVAL_MICROS: i64 = 50_000;
+
+    /// Makes the slot of this backend number skip a little time, and keeps the gap. Does nothing if that is more than a
+    /// quarter of `max_borrow` (ticks): then calls might have to wait or to fail. Nor if another process does it now.
     pub fn make(
         &self,
         identity: &Identity,
         slots: &[Slot],
-        id: SnowflakeId,
+        backend: u32,
         now: Tick,
         max_borrow: u64,
     ) -> Option<Gap> {
         let layout = identity.layout();
-        let (backend, _) = word_of(identity, id)?;
         let bits = layout.sequence_bits();
         let tick_micros = u64::from(layout.tick_micros());
         let count = match Self::MICROS / tick_micros {
@@ -110,9 +120,15 @@ impl Gaps {
             return None;
         }
         let slot = slots.get(backend as usize)?;
-        let gap = slot.skip(bits, now, count, layout.end_tick())?;
-        self.keep(backend, gap);
-        Some(gap)
+        if self.taken.swap(true, Acquire) {
+            return None;
+        }
+        let gap = slot.skip(bits, now, count, layout.end_tick());
+        if let Some(gap) = gap {
+            self.keep(backend, gap);
+        }
+        self.taken.store(false, Release);
+        gap
     }
 
     /// Replaces one at random once there are too many. So some of them stay for long: IDs may arrive late, at the end of
@@ -122,20 +138,24 @@ impl Gaps {
         let index = match usize::try_from(count) {
             Ok(index) if index < KEPT => index,
             // Fibonacci hashing: the top bits are spread evenly.
-            _ => (count.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 57) as usize % KEPT,
+            _ => (count.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54) as usize % KEPT,
         };
-        let [first, last, of] = &self.gaps[index];
-        of.store(0, Relaxed);
-        first.store(gap.first, Relaxed);
-        last.store(gap.last, Relaxed);
-        of.store(u64::from(backend) + 1, Relaxed);
+        let [first, last, tag] = &self.gaps[index];
+        tag.store(0, Release);
+        first.store(gap.first, Release);
+        last.store(gap.last, Release);
+        // Different each time.
+        tag.store(count << 16 | u64::from(backend) + 1, Release);
     }
 
     /// Whether the slot of this backend number has skipped the word.
     fn contain(&self, backend: u32, word: u64) -> bool {
-        self.gaps.iter().any(|[first, last, of]| {
-            of.load(Relaxed) == u64::from(backend) + 1
-                && (first.load(Relaxed)..=last.load(Relaxed)).contains(&word)
+        self.gaps.iter().any(|[first, last, tag]| {
+            let before = tag.load(Acquire);
+            before & BACKEND_OF_TAG == u64::from(backend) + 1
+                && (first.load(Acquire)..=last.load(Acquire)).contains(&word)
+                // Not replaced in between: parts of two gaps are none.
+                && tag.load(Acquire) == before
         })
     }
 }
@@ -192,7 +212,7 @@ mod tests {
     fn an_id_above_the_last_of_its_slot_is_another_servers() {
         let (here, there) = (Server::new("default", 5), Server::new("default", 5));
         let own = here.next(3, 1_000);
-        assert_eq!(here.judge(own), Verdict::Undecided);
+        assert_eq!(here.judge(own), Verdict::Undecided(3));
         assert_eq!(here.judge(there.next(3, 1_001)), Verdict::Conflict);
         assert_eq!(here.judge(there.next(4, 1)), Verdict::Conflict);
         assert_eq!(
@@ -202,7 +222,7 @@ mod tests {
         // Passed here in the meantime.
         let id = there.next(3, 1_002);
         here.next(3, 1_003);
-        assert_eq!(here.judge(id), Verdict::Undecided);
+        assert_eq!(here.judge(id), Verdict::Undecided(3));
         let after = SnowflakeId::new(id.get() + 1).unwrap();
         let judged = judge(
             &here.identity,
@@ -240,10 +260,10 @@ mod tests {
                         found = Some((now, at));
                         break;
                     }
-                    Verdict::Undecided if now % 50 == 0 => {
+                    Verdict::Undecided(_) if now % 50 == 0 => {
                         let gap =
                             here.gaps
-                                .make(&here.identity, &here.slots, id, Tick::new(now), BORROW);
+                                .make(&here.identity, &here.slots, 0, Tick::new(now), BORROW);
                         assert!(gap.is_some(), "{layout}");
                     }
                     _ => {}
@@ -251,7 +271,7 @@ mod tests {
             }
             assert!(found.is_some(), "{layout}");
             for id in own {
-                assert_eq!(here.judge(id), Verdict::Undecided, "{layout}");
+                assert_eq!(here.judge(id), Verdict::Undecided(0), "{layout}");
             }
         }
     }
@@ -261,10 +281,11 @@ mod tests {
         for (layout, max_borrow, is_made) in [
             ("default", 1_000, true),
             ("default", 0, false),
-            ("default", 8, false),
-            ("default", 12, true),
+            ("default", 43, false),
+            ("default", 44, true),
             ("uid-generator", 1, false),
             ("uid-generator", 4, true),
+            ("sonyflake", 7, false),
             ("sonyflake", 100, true),
         ] {
             let server = Server::new(layout, 0);
@@ -272,15 +293,15 @@ mod tests {
             let made = server.gaps.make(
                 &server.identity,
                 &server.slots,
-                id,
+                0,
                 Tick::new(1_000),
                 max_borrow,
             );
             assert_eq!(made.is_some(), is_made, "{layout}, {max_borrow}");
             let next = server.next(0, 1_000);
             assert!(next > id);
-            assert_eq!(server.judge(next), Verdict::Undecided);
-            assert_eq!(server.judge(id), Verdict::Undecided);
+            assert_eq!(server.judge(next), Verdict::Undecided(0));
+            assert_eq!(server.judge(id), Verdict::Undecided(0));
         }
     }
 
