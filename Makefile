@@ -13,7 +13,7 @@ endif
 
 .DEFAULT_GOAL := all
 .PHONY: all help demo demo-stop check test installcheck install uninstall schema soak online-load bench clean clean-cache
-.PHONY: deb pgxn tree test-packages test-clients
+.PHONY: deb pgxn tree test-packages test-clients test-servers
 
 all: ## compile the extension for the server of PG_CONFIG, with cargo alone (2 minutes)
 	@scripts/build
@@ -74,6 +74,10 @@ test-packages: ## build each package, install it into a clean place and use it (
 test-clients: ## use it with clients, ORMs and poolers from their registries; docs/clients.md (10 minutes)
 #: test-clients CLIENTS='psycopg prisma' -- these only
 	@scripts/test-clients $(CLIENTS)
+
+test-servers: ## several servers at once: logical replication, Patroni, postgres_fdw, monitoring (15 minutes)
+#: test-servers TESTS=patroni:: -- these only
+	@scripts/test-servers $(TESTS)
 
 schema: ## write sql/snowflake--VERSION.sql anew, after a change of SQL (a minute)
 	@scripts/schema

@@ -236,14 +236,14 @@ cluster_tests() {
 # version. The others are listed, with the versions they run on.
 cluster_tests_of_version() {
     local names=() all status=0
-    all=$(cargo test -q -p snowflake-tests --test '*' -- --list --format terse | sed -n 's/: test$//p')
+    all=$(cargo test -q -p snowflake-tests --test servers -- --list --format terse | sed -n 's/: test$//p')
     mapfile -t names < <(awk -v version="${FEATURE#pg}" -f "$ROOT/scripts/tests-of-version.awk" "$ROOT/pgrx-tests/versions" - <<<"$all")
     [ ${#names[@]} -gt 0 ] && [ "${names[0]}" != wrong ] || return 1
     if [ "${#names[@]}" = "$(wc -l <<<"$all")" ]; then
-        cluster_tests --
+        cluster_tests --lib --test servers --
     else
         cluster_tests --lib -- || status=1
-        cluster_tests --test '*' -- --exact "${names[@]}" || status=1
+        cluster_tests --test servers -- --exact "${names[@]}" || status=1
         return "$status"
     fi
 }
@@ -253,7 +253,7 @@ cluster_tests_of_version() {
 # mark and not rights_mark.
 some_cluster_tests() {
     local names=()
-    mapfile -t names < <(cargo test -q -p snowflake-tests --test '*' -- --list --format terse | awk -v filter="$1" '
+    mapfile -t names < <(cargo test -q -p snowflake-tests --test servers -- --list --format terse | awk -v filter="$1" '
         sub(/: test$/, "") {
             if (index("::" $0, "::" filter)) { whole[++wholes] = $0 }
             else if (index($0, filter)) { part[++parts] = $0 }
@@ -266,5 +266,11 @@ some_cluster_tests() {
         note "No test of pgrx-tests/tests has \"$1\" in its path; the words crates, sql and golden are the other tests."
         return 1
     }
-    cluster_tests --test '*' -- --exact "${names[@]}"
+    cluster_tests --test servers -- --exact "${names[@]}"
+}
+
+# fleet_tests FILTER: tests of several servers, one at a time: each starts several
+# and loads them.
+fleet_tests() {
+    PG_CONFIG=$RELEASE cargo test -p snowflake-tests --no-fail-fast --test fleet -- "$1" --test-threads=1 --nocapture
 }

@@ -1,0 +1,1 @@
+//! Logical replication between servers that all write.

@@ -1,0 +1,1 @@
+//! What an exporter for Prometheus reads from a server.

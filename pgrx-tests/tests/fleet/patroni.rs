@@ -1,0 +1,1 @@
+//! A cluster of Patroni with writers throughout failovers and a switchover.
