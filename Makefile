@@ -10,6 +10,9 @@ endif
 ifneq ($(TREE),)
 export TREE
 endif
+ifneq ($(VERSIONS),)
+export VERSIONS
+endif
 
 .DEFAULT_GOAL := all
 .PHONY: all help demo demo-stop check test installcheck install uninstall schema soak online-load bench clean clean-cache
@@ -75,7 +78,7 @@ test-clients: ## use it with clients, ORMs and poolers from their registries; do
 #: test-clients CLIENTS='psycopg prisma' -- these only
 	@scripts/test-clients $(CLIENTS)
 
-test-servers: ## several servers at once: logical replication, Patroni, postgres_fdw, monitoring (15 minutes)
+test-servers: ## several servers at once: logical replication, Patroni, postgres_fdw, monitoring (10 minutes)
 #: test-servers TESTS=patroni:: -- these only
 	@scripts/test-servers $(TESTS)
 

@@ -122,6 +122,18 @@ apt_get() {
     quietly "$SNOWFLAKE_CACHE/apt.log" apt-get -q "$@"
 }
 
+# debian_program PACKAGE FILE: unpacks a program from Debian's package, and prints
+# its path. Where a service's package is installed, the service may be started.
+debian_program() {
+    local directory=$SNOWFLAKE_CACHE/programs/$1
+    if [ ! -x "$directory/$2" ]; then
+        rm -rf "$directory"
+        mkdir -p "$directory"
+        (cd "$directory" && { apt-get -q download "$1" || { apt_get update && apt-get -q download "$1"; }; } && dpkg-deb -x "$1"_*.deb .) >&2
+    fi
+    printf '%s\n' "$directory/$2"
+}
+
 # debian_uri LABEL: the archive with that label among this machine's entries.
 debian_uri() {
     # shellcheck disable=SC2016

@@ -34,7 +34,7 @@ use report::Section;
 use run::{Run, Scale};
 use sections::{
     algorithm, calls, clients, contention, copy, index, inserts, large_tables, latency, reading,
-    steady, wal,
+    servers, steady, wal,
 };
 
 /// Measures the extension beside the other ways to make an ID.
@@ -134,26 +134,45 @@ const PARTS: &[Part] = &[
     },
 ];
 
-/// Measured only on request, and alone.
-const LARGE: Part = Part {
-    name: "scale",
-    expected: large_tables::expected,
-    measure: large_tables::section,
-};
+/// Measured only on request, and alone: each has a document of its own.
+const ALONE: &[Part] = &[
+    Part {
+        name: "scale",
+        expected: large_tables::expected,
+        measure: large_tables::section,
+    },
+    Part {
+        name: "servers",
+        expected: servers::expected,
+        measure: servers::section,
+    },
+];
+
+/// The name of the document.
+fn document(alone: Option<&Part>, major: u32) -> String {
+    match alone.map(|part| part.name) {
+        None => format!("postgresql-{major}"),
+        Some("scale") => format!("postgresql-{major}-large-tables"),
+        Some(name) => name.to_owned(),
+    }
+}
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
-    let large = arguments.only == [LARGE.name];
+    let alone = ALONE.iter().find(|part| arguments.only == [part.name]);
     if let Some(unknown) = arguments
         .only
         .iter()
-        .find(|only| !large && !PARTS.iter().any(|part| part.name == **only))
+        .find(|only| alone.is_none() && !PARTS.iter().any(|part| part.name == **only))
     {
-        let names: Vec<&str> = PARTS.iter().map(|part| part.name).collect();
+        let names = |parts: &[Part]| -> String {
+            let names: Vec<&str> = parts.iter().map(|part| part.name).collect();
+            names.join(", ")
+        };
         bail!(
-            "there is no section {unknown:?}; the sections are {}, and {}, which runs alone",
-            names.join(", "),
-            LARGE.name
+            "there is no section {unknown:?}; the sections are {}; each of these runs alone: {}",
+            names(PARTS),
+            names(ALONE)
         );
     }
     let mut scale = if arguments.quick {
@@ -178,11 +197,7 @@ fn main() -> Result<()> {
     let mut report = report::Report::new(machine::describe(), scale, searched);
     let run = Run::start(scale)?;
     report.server(&run)?;
-    let all = if large {
-        std::slice::from_ref(&LARGE)
-    } else {
-        PARTS
-    };
+    let all = alone.map_or(PARTS, std::slice::from_ref);
     let parts: Vec<&Part> = all
         .iter()
         .filter(|part| arguments.only.is_empty() || arguments.only.iter().any(|n| n == part.name))
@@ -199,6 +214,5 @@ fn main() -> Result<()> {
     }
     run.progress().end();
     let major = run.cluster().installation().major;
-    let large = if large { "-large-tables" } else { "" };
-    report.write(&arguments.out, &format!("postgresql-{major}{large}"))
+    report.write(&arguments.out, &document(alone, major))
 }

@@ -10,5 +10,6 @@ pub mod inserts;
 pub mod large_tables;
 pub mod latency;
 pub mod reading;
+pub mod servers;
 pub mod steady;
 pub mod wal;

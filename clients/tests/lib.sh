@@ -47,18 +47,6 @@ unpack_into() {
     done
 }
 
-# debian_program PACKAGE FILE: unpacks a program from Debian's package, and prints
-# its path. Where a service's package is installed, the service may be started.
-debian_program() {
-    local directory=$SNOWFLAKE_CACHE/clients/programs/$1
-    if [ ! -x "$directory/$2" ]; then
-        rm -rf "$directory"
-        mkdir -p "$directory"
-        (cd "$directory" && { apt-get -q download "$1" || { apt_get update && apt-get -q download "$1"; }; } && dpkg-deb -x "$1"_*.deb .) >&2
-    fi
-    printf '%s\n' "$directory/$2"
-}
-
 # as_postgres COMMAND...: as root, services run as that user, who may not be
 # allowed into the checkout.
 as_postgres() {

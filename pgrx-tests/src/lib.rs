@@ -10,6 +10,8 @@
 //! - [`cluster`]: a throwaway server for one test
 //! - [`time_limit`]: its time limit
 //! - [`clock`]: its clock, which a test sets
+//! - [`program`]: programs beside servers
+//! - [`patroni`]: a cluster that Patroni manages
 //! - [`replica`]: standbys, base backups, point-in-time recovery, dumps, `pg_upgrade`
 //!
 //! What clients do and receive:
@@ -49,7 +51,9 @@ pub mod migration;
 pub mod online;
 pub mod online_load;
 pub mod os_user;
+pub mod patroni;
 pub mod processes;
+pub mod program;
 pub mod query;
 pub mod replica;
 pub mod sample_tables;

@@ -27,7 +27,8 @@ const OWN_PART_OF_SOCKET_PATH: usize = 48;
 
 /// The reaper. `$1` is the directory. A `postmaster.pid` may be stale, and its
 /// number may belong to another program by now. So a process is ended only if
-/// its working directory is the data directory, as a postmaster's is.
+/// its working directory is the data directory, as a postmaster's is, or one below
+/// the private directory.
 const REAPER: &str = r#"
 trap '' INT TERM HUP
 cat >/dev/null
@@ -44,6 +45,12 @@ for data in "$1"/*/; do
         sleep 0.1
     done
     is_ours && kill -KILL "$pid"
+done
+# Programs beside servers, which work in a directory below.
+for process in /proc/[0-9]*; do
+    case $(readlink "$process/cwd") in
+    "$1"/*) kill -KILL "${process#/proc/}" ;;
+    esac
 done
 rm -rf -- "$1"
 "#;

@@ -77,10 +77,10 @@ impl<'a> Trigger<'a> {
     /// The columns of the new row that its WHEN condition reads. They follow a
     /// column that is renamed, and differ between partitions.
     pub fn columns_of_condition(self) -> Vec<Column<'a>> {
+        let mut columns = Vec::new();
         // SAFETY: the condition, if any, is a node as text, which Postgres has
         // written. The set is that of columns of `NEW`, as numbers from 1 on with an
         // offset that leaves room for system columns.
-        let mut columns = Vec::new();
         unsafe {
             let condition = (*self.0.tg_trigger).tgqual;
             if condition.is_null() {

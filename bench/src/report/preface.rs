@@ -48,6 +48,10 @@ impl Report {
         for (name, value) in server.chain(machine) {
             writeln!(text, "| {name} | {value} |")?;
         }
+        if self.sections.iter().all(|section| section.describes_itself) {
+            text.push('\n');
+            return Ok(());
+        }
         writeln!(
             text,
             "\nAll contenders run in turn on one server, which was started for this run. A round has one measurement of each \

@@ -11,6 +11,9 @@ pub struct Section {
     pub verdicts: Vec<Verdict>,
     /// Its part of the first page.
     pub highlight: Option<Highlight>,
+    /// Whether its text is all that a reader needs about how it was measured. The
+    /// document then lacks the chapter's paragraphs about rounds and contenders.
+    pub describes_itself: bool,
 }
 
 /// A part of the first page: a question, its answer and one plot.

@@ -39,6 +39,8 @@ pub struct Scale {
     pub steady_peer_seconds: u64,
     /// Rows of large tables.
     pub large: &'static [u64],
+    /// Rows that a collector receives from its servers.
+    pub collected_rows: usize,
 }
 
 impl Scale {
@@ -65,6 +67,7 @@ impl Scale {
             steady_seconds: 60,
             steady_peer_seconds: 10,
             large: &[10_000_000, 100_000_000],
+            collected_rows: 1_000_000,
         }
     }
 
@@ -91,6 +94,7 @@ impl Scale {
             steady_seconds: 5,
             steady_peer_seconds: 2,
             large: &[400_000],
+            collected_rows: 50_000,
         }
     }
 }

@@ -112,6 +112,7 @@ pub fn one_call(run: &Run) -> Result<Section> {
         ],
         verdicts: verdicts(&measured, &mut client)?,
         highlight: Some(highlight(&measured, scale.calls)),
+        ..Section::default()
     })
 }
 

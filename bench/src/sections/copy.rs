@@ -152,6 +152,7 @@ pub fn section(run: &Run) -> Result<Section> {
         ],
         verdicts: verdicts(&times),
         highlight: Some(highlight(&rows, contenders, &times)),
+        ..Section::default()
     })
 }
 

@@ -158,6 +158,7 @@ pub fn section(run: &Run) -> Result<Section> {
             ),
             figure: ranges.figure(rows),
         }),
+        ..Section::default()
     })
 }
 

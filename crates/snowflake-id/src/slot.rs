@@ -44,8 +44,8 @@ pub struct Slot {
     /// the tick and leaves a sequence of 0. So the word only ever grows, whatever `now` does.
     ///
     /// The top bit is set while the slot is closed. No layout uses it, because its fields take 63 bits. So one atomic
-    /// operation ends the issuing in all processes, and the way to an ID compares nothing more than before: a closed
-    /// word has no valid one after it.
+    /// operation ends the issuing in all processes. The way to an ID finds it with the comparison that finds the last
+    /// word: neither has a valid one after it.
     ///
     /// # Memory ordering
     ///
@@ -139,7 +139,7 @@ impl Slot {
     ///
     /// # Cost
     ///
-    /// Inlined on x86-64, 34 instructions within a tick, 46 with [`Identity::id`](crate::Identity::id) (callgrind over
+    /// Inlined on x86-64, 35 instructions within a tick, 47 with [`Identity::id`](crate::Identity::id) (callgrind over
     /// the group `given_time` of bench/benches/one_id). Most of the time goes into one of them, the locked compare-and-swap:
     /// it waits for everything before it, stores too, and what follows waits for it. So what can be wrong with a tick
     /// is found by branches that are predicted, before the swap, and nothing is stored there. A caller that reads the

@@ -9,3 +9,4 @@ mod logical;
 mod monitoring;
 mod patroni;
 mod shards;
+mod support;
