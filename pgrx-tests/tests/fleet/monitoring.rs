@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use postgres::Client;
 use snowflake_tests::os_user::OsUser;
 use snowflake_tests::program::{self, Program, free_ports, http};
 use snowflake_tests::query::value;
@@ -79,6 +80,89 @@ fn samples(port: u16) -> Result<BTreeMap<String, Vec<String>>> {
     Ok(samples)
 }
 
+/// The sum of a metric's samples.
+fn sum(samples: &[String]) -> Result<f64> {
+    samples
+        .iter()
+        .map(|sample| {
+            let value = sample.rsplit(' ').next().unwrap_or_default();
+            value.parse::<f64>().with_context(|| sample.clone())
+        })
+        .sum()
+}
+
+/// A view, a column of its query, and what that column is by other SQL.
+const EXPECTED: [(&str, &str, &str); 21] = [
+    ("snowflake_status", "preloaded", "1"),
+    ("snowflake_status", "node_id", "7"),
+    ("snowflake_status", "in_recovery", "0"),
+    ("snowflake_status", "ids", "ids"),
+    ("snowflake_status", "waits", "waits"),
+    ("snowflake_status", "node_conflicts", "node_conflicts"),
+    ("snowflake_status", "stopped", "0"),
+    ("snowflake_status", "copied", "0"),
+    ("snowflake_status", "layout_changed", "0"),
+    (
+        "snowflake_status",
+        "clock_behind_seconds",
+        "extract(epoch FROM clock_behind)",
+    ),
+    (
+        "snowflake_status",
+        "reserved_ahead_seconds",
+        "extract(epoch FROM reserved_until) - extract(epoch FROM clock_timestamp())",
+    ),
+    (
+        "snowflake_status",
+        "last_id_age_seconds",
+        "extract(epoch FROM clock_timestamp()) - extract(epoch FROM last_id_at)",
+    ),
+    (
+        "snowflake_status",
+        "expires_in_seconds",
+        "extract(epoch FROM expires_at) - extract(epoch FROM clock_timestamp())",
+    ),
+    (
+        "snowflake_status",
+        "lease_seconds",
+        "extract(epoch FROM current_setting('snowflake.lease')::interval)",
+    ),
+    (
+        "snowflake_status",
+        "max_borrow_seconds",
+        "extract(epoch FROM current_setting('snowflake.max_borrow')::interval)",
+    ),
+    ("snowflake_stat_slots", "ids", "sum(ids)"),
+    ("snowflake_stat_slots", "waits", "sum(waits)"),
+    (
+        "snowflake_stat_slots",
+        "wait_seconds",
+        "sum(wait_time) / 1000",
+    ),
+    (
+        "snowflake_stat_slots",
+        "borrowed_ticks",
+        "sum(borrowed_ticks)",
+    ),
+    ("snowflake_stat_slots", "clock_steps", "sum(clock_steps)"),
+    (
+        "snowflake_serial_columns",
+        "percent_used",
+        "sum(percent_used)",
+    ),
+];
+
+/// What the metrics are now, by that SQL. Of several rows, the sum.
+fn expected(client: &mut Client) -> Result<BTreeMap<String, f64>> {
+    EXPECTED
+        .iter()
+        .map(|(view, column, expression)| {
+            let query = format!("SELECT ({expression})::float8 FROM {view}");
+            Ok((format!("{view}_{column}"), value(client, &query)?.parse()?))
+        })
+        .collect()
+}
+
 fn start_exporter(
     cluster: &Cluster,
     directory: &Path,
@@ -129,6 +213,7 @@ fn an_exporter_has_every_metric_that_alerts_and_dashboard_use() -> Result<()> {
     let directory = scratch.subdirectory("exporter", &os_user)?;
     let [port] = free_ports()?;
     let exporter = start_exporter(&cluster, &directory, &os_user, port)?;
+    let before = expected(&mut client)?;
     let exported = samples(port)?;
     let names: BTreeSet<String> = exported.keys().cloned().collect();
     let defined = defined()?;
@@ -147,32 +232,28 @@ fn an_exporter_has_every_metric_that_alerts_and_dashboard_use() -> Result<()> {
         );
         println!("{user}: {} metrics, all exported", used.len());
     }
-    // Their values are those of SQL.
-    for (metric, query) in [
-        ("snowflake_status_ids", "SELECT ids FROM snowflake_status"),
-        (
-            "snowflake_status_node_id",
-            "SELECT node_id FROM snowflake_status",
-        ),
-        (
-            "snowflake_status_node_conflicts",
-            "SELECT node_conflicts FROM snowflake_status",
-        ),
-        ("snowflake_status_preloaded", "SELECT 1"),
-        ("snowflake_status_stopped", "SELECT 0"),
-        ("snowflake_status_copied", "SELECT 0"),
-        ("snowflake_status_lease_seconds", "SELECT 2"),
-        ("snowflake_status_max_borrow_seconds", "SELECT 1"),
-        (
-            "snowflake_serial_columns_percent_used",
-            "SELECT percent_used FROM snowflake_serial_columns",
-        ),
-    ] {
-        let sample = exported[metric].first().context("no sample")?;
-        let got: f64 = sample.rsplit(' ').next().unwrap_or_default().parse()?;
-        let wanted: f64 = value(&mut client, query)?.parse()?;
-        ensure!((got - wanted).abs() < 0.01, "{sample}: {wanted}");
+    let after = expected(&mut client)?;
+    let compared: BTreeSet<String> = after.keys().cloned().collect();
+    assert_eq!(
+        compared, defined,
+        "the metrics whose values are compared with those of SQL"
+    );
+    for (metric, after) in &after {
+        let got = sum(&exported[metric])?;
+        let (low, high) = (after.min(before[metric]), after.max(before[metric]));
+        // The exporter has read between the two; it rounds.
+        ensure!(
+            (low - 0.001..=high + 0.001).contains(&got),
+            "{metric}: {got}, but {low} to {high} by SQL"
+        );
     }
+    // SnowflakeNoMetrics uses this one, which is the exporter's own.
+    let all = http("GET", port, "/metrics", "")?;
+    ensure!(
+        all.lines()
+            .any(|line| line == "pg_exporter_last_scrape_error 0"),
+        "{all}"
+    );
     let slots = exported["snowflake_stat_slots_ids"].len();
     assert_eq!(slots, 16);
     let failed = exporter
@@ -182,9 +263,11 @@ fn an_exporter_has_every_metric_that_alerts_and_dashboard_use() -> Result<()> {
         .count();
     assert_eq!(failed, 0, "{}", exporter.log());
     println!(
-        "{} metrics of {} exported, by a role that may read a sequence and nothing else",
+        "{} metrics of {} exported, by a role that may read a sequence and nothing else; \
+         {} have the values of SQL",
         names.len(),
-        defined.len()
+        defined.len(),
+        after.len()
     );
     Ok(())
 }
