@@ -45,6 +45,37 @@ AS $function$
                            AND d.refobjid IN ('@extschema@.snowflake_nextval()'::regprocedure, '@extschema@.snowflake_id()'::regprocedure)
         WHERE a.attrelid = target AND a.attname = column_name AND a.attgenerated = '')
 $function$;
+CREATE FUNCTION snowflake_internal.tables_with_ids(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
+RETURNS TABLE (table_oid regclass, column_names name[])
+LANGUAGE sql STABLE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT c.oid::regclass, n.column_names
+    FROM pg_class AS c
+    CROSS JOIN LATERAL (
+        SELECT coalesce(
+            array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE a.attname = tables_with_ids.column_name),
+            array_agg(a.attname ORDER BY a.attnum)
+                FILTER (WHERE tables_with_ids.column_name IS NULL AND a.atthasdef
+                          AND snowflake_internal.migration_is_switched(c.oid, a.attname)),
+            array_agg(a.attname ORDER BY a.attnum)
+                FILTER (WHERE tables_with_ids.column_name IS NULL AND tables_with_ids.target IS NOT NULL
+                          AND EXISTS (SELECT FROM pg_index AS i
+                                      WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
+                                        AND i.indkey[0] = a.attnum)))
+        FROM pg_attribute AS a
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid = 'bigint'::regtype) AS n (column_names)
+    WHERE c.relkind IN ('r', 'p')
+      AND CASE WHEN tables_with_ids.target IS NULL THEN
+                   NOT c.relispartition AND c.relpersistence <> 't'
+                   -- Few tables have such a default, and most have none.
+                   AND EXISTS (SELECT FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
+                               WHERE d.classid = 'pg_attrdef'::regclass AND f.adrelid = c.oid
+                                 AND d.refclassid = 'pg_proc'::regclass)
+               ELSE c.oid = tables_with_ids.target END
+      AND n.column_names IS NOT NULL
+    ORDER BY c.oid::regclass::text
+$function$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean)
 RETURNS TABLE (relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text)
 LANGUAGE sql STABLE
@@ -303,37 +334,6 @@ BEGIN
         PERFORM snowflake_internal.migration_keep_origin(origin);
     END IF;
 END
-$function$;
-CREATE FUNCTION snowflake_internal.tables_with_ids(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
-RETURNS TABLE (table_oid regclass, column_names name[])
-LANGUAGE sql STABLE PARALLEL RESTRICTED
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT c.oid::regclass, n.column_names
-    FROM pg_class AS c
-    CROSS JOIN LATERAL (
-        SELECT coalesce(
-            array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE a.attname = tables_with_ids.column_name),
-            array_agg(a.attname ORDER BY a.attnum)
-                FILTER (WHERE tables_with_ids.column_name IS NULL AND a.atthasdef
-                          AND snowflake_internal.migration_is_switched(c.oid, a.attname)),
-            array_agg(a.attname ORDER BY a.attnum)
-                FILTER (WHERE tables_with_ids.column_name IS NULL AND tables_with_ids.target IS NOT NULL
-                          AND EXISTS (SELECT FROM pg_index AS i
-                                      WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
-                                        AND i.indkey[0] = a.attnum)))
-        FROM pg_attribute AS a
-        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid = 'bigint'::regtype) AS n (column_names)
-    WHERE c.relkind IN ('r', 'p')
-      AND CASE WHEN tables_with_ids.target IS NULL THEN
-                   NOT c.relispartition AND c.relpersistence <> 't'
-                   -- Few tables have such a default, and most have none.
-                   AND EXISTS (SELECT FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
-                               WHERE d.classid = 'pg_attrdef'::regclass AND f.adrelid = c.oid
-                                 AND d.refclassid = 'pg_proc'::regclass)
-               ELSE c.oid = tables_with_ids.target END
-      AND n.column_names IS NOT NULL
-    ORDER BY c.oid::regclass::text
 $function$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_default_note(target regclass, column_name name)
 RETURNS text LANGUAGE sql STABLE
@@ -764,15 +764,14 @@ BEGIN
             RAISE EXCEPTION 'trigger "snowflake_watch" of % is not of the extension', watched.table_oid
                 USING ERRCODE = 'duplicate_object', HINT = 'Rename the trigger.';
         END IF;
-        -- Both statements check that the caller owns the table. An OID prints as a
-        -- qualified and quoted name.
-        EXECUTE format(
-            'CREATE OR REPLACE TRIGGER snowflake_watch AFTER INSERT ON %s FOR EACH ROW WHEN (%s)
-             EXECUTE FUNCTION snowflake_internal.watch()',
+        -- With the privileges of the table's owner, which the caller must have.
+        PERFORM snowflake_internal.migration_run(watched.table_oid, format(
+            'CREATE OR REPLACE TRIGGER snowflake_watch AFTER INSERT ON %s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION snowflake_internal.watch()',
             watched.table_oid,
             (SELECT string_agg(format('snowflake_internal.has_this_node(NEW.%I)', c.name), ' OR ' ORDER BY c.position)
-             FROM unnest(watched.column_names) WITH ORDINALITY AS c (name, position)));
-        EXECUTE format('ALTER TABLE %s ENABLE REPLICA TRIGGER snowflake_watch', watched.table_oid);
+             FROM unnest(watched.column_names) WITH ORDINALITY AS c (name, position))));
+        PERFORM snowflake_internal.migration_run(watched.table_oid,
+                                                 format('ALTER TABLE %s ENABLE REPLICA TRIGGER snowflake_watch', watched.table_oid));
     END LOOP;
     IF NOT FOUND THEN
         IF target IS NULL THEN

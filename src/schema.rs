@@ -391,6 +391,7 @@ extension_sql_file!(
     "../sql/public/watch.sql",
     name = "watch",
     requires = [
+        "migration_statements",
         "tables_with_ids",
         sql::watch::snowflake_has_this_node,
         sql::watch::snowflake_watch

@@ -5,8 +5,8 @@
 -- condition. AFTER, because COPY inserts in batches unless a table has a BEFORE
 -- trigger. The condition keeps rows of other servers out of the queue of triggers.
 --
--- The procedure runs with the caller's privileges: it needs the ownership of the
--- table, as CREATE TRIGGER ... and ALTER TABLE do.
+-- The statements run with the privileges of the table's owner, also if a superuser
+-- calls the procedure.
 CREATE PROCEDURE snowflake_watch(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -28,15 +28,14 @@ BEGIN
             RAISE EXCEPTION 'trigger "snowflake_watch" of % is not of the extension', watched.table_oid
                 USING ERRCODE = 'duplicate_object', HINT = 'Rename the trigger.';
         END IF;
-        -- Both statements check that the caller owns the table. An OID prints as a
-        -- qualified and quoted name.
-        EXECUTE format(
-            'CREATE OR REPLACE TRIGGER snowflake_watch AFTER INSERT ON %s FOR EACH ROW WHEN (%s)
-             EXECUTE FUNCTION snowflake_internal.watch()',
+        -- With the privileges of the table's owner, which the caller must have.
+        PERFORM snowflake_internal.migration_run(watched.table_oid, format(
+            'CREATE OR REPLACE TRIGGER snowflake_watch AFTER INSERT ON %s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION snowflake_internal.watch()',
             watched.table_oid,
             (SELECT string_agg(format('snowflake_internal.has_this_node(NEW.%I)', c.name), ' OR ' ORDER BY c.position)
-             FROM unnest(watched.column_names) WITH ORDINALITY AS c (name, position)));
-        EXECUTE format('ALTER TABLE %s ENABLE REPLICA TRIGGER snowflake_watch', watched.table_oid);
+             FROM unnest(watched.column_names) WITH ORDINALITY AS c (name, position))));
+        PERFORM snowflake_internal.migration_run(watched.table_oid,
+                                                 format('ALTER TABLE %s ENABLE REPLICA TRIGGER snowflake_watch', watched.table_oid));
     END LOOP;
     IF NOT FOUND THEN
         IF target IS NULL THEN
