@@ -55,8 +55,8 @@ struct Member {
 }
 
 impl Patroni {
-    /// Starts the nodes 1 to 3 with these settings besides those of [`Node`]. `own` returns the
-    /// settings in the file of a node.
+    /// Starts the nodes 1 to 3. `own` returns what the file of a node sets besides what
+    /// all of them have.
     pub fn start(own: impl Fn(usize) -> Vec<(&'static str, String)>) -> Result<Self> {
         let installation = Installation::under_test()?;
         let os_user = OsUser::for_servers()?;
