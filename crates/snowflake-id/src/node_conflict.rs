@@ -145,7 +145,7 @@ impl Gaps {
         first.store(gap.first, Release);
         last.store(gap.last, Release);
         // Different each time.
-        tag.store(count << 16 | u64::from(backend) + 1, Release);
+        tag.store((count << 16) | (u64::from(backend) + 1), Release);
     }
 
     /// Whether the slot of this backend number has skipped the word.
