@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use postgres::Config;
 use snowflake_tests::ids::grouped;
 use snowflake_tests::query::{number, value};
 use snowflake_tests::{Cluster, ClusterBuilder, Server, Stop};
 
 use crate::support::{
-    TABLE, assert_kept, assert_no_conflict, at_least, same_rows, subscribe, write,
+    TABLE, Written, assert_kept, assert_no_conflict, at_least, same_rows, subscribe, write,
 };
 
 /// Sessions of each server.
@@ -23,6 +23,8 @@ fn server(node: i32) -> ClusterBuilder {
         // False alarms would end the test.
         .conf("snowflake.on_node_conflict", "stop")
         .conf("wal_level", "logical")
+        // Without it, PostgreSQL does not see that a row was changed by two servers.
+        .conf("track_commit_timestamp", "on")
         .conf("wal_retrieve_retry_interval", "200ms")
         .time_limit(Duration::from_secs(600))
 }
@@ -49,7 +51,7 @@ fn writing<T>(
     servers: &[Config],
     sessions: usize,
     faults: impl FnOnce() -> Result<T>,
-) -> Result<(Vec<i64>, T)> {
+) -> Result<(Written, T)> {
     let end = AtomicBool::new(false);
     let begun = Instant::now();
     thread::scope(|scope| {
@@ -62,20 +64,19 @@ fn writing<T>(
             .collect();
         let result = faults();
         end.store(true, Relaxed);
-        let mut ids = Vec::new();
-        let mut failures = 0;
+        let mut written = Written::default();
         for writer in writers {
-            let (written, failed) = writer.join().expect("a session")?;
-            ids.extend(written);
-            failures += failed;
+            written.add(writer.join().expect("a session")?);
         }
         println!(
-            "{} servers with {sessions} sessions each, {:.0} s: {} IDs acknowledged, {failures} statements failed with their server",
+            "{} servers with {sessions} sessions each, {:.0} s: {} IDs acknowledged, {} statements failed with their server",
             servers.len(),
             begun.elapsed().as_secs_f64(),
-            grouped(ids.len() as u64),
+            grouped(written.ids.len() as u64),
+            written.failures
         );
-        Ok((ids, result?))
+        ensure!(written.failures > 0, "no session was interrupted");
+        Ok((written, result?))
     })
 }
 
@@ -96,7 +97,7 @@ fn both_ways_of_two_servers_have_the_same_rows_after_restarts_and_crashes() -> R
         one.config("postgres", "postgres"),
         two.config("postgres", "postgres"),
     ];
-    let (ids, ()) = writing(&configs, SESSIONS, || {
+    let (written, ()) = writing(&configs, SESSIONS, || {
         a_while();
         one.restart()?;
         a_while();
@@ -112,7 +113,7 @@ fn both_ways_of_two_servers_have_the_same_rows_after_restarts_and_crashes() -> R
     })?;
     let rows = same_rows(&[&one, &two])?;
     println!("both servers: {} rows, equal", grouped(rows));
-    assert_kept(ids, &mut one.connect()?)?;
+    assert_kept(written, &mut one.connect()?)?;
     assert_no_conflict(&[&one, &two])?;
     for server in [&one, &two] {
         let log = server.log()?;
@@ -158,7 +159,7 @@ fn collector_of_three_servers_has_every_row() -> Result<()> {
         .iter()
         .map(|source| source.config("postgres", "postgres"))
         .collect();
-    let (mut ids, ()) = writing(&configs, 3, || {
+    let (mut written, ()) = writing(&configs, 3, || {
         // Bulk loads beside the sessions.
         for _ in 0..3 {
             for (source, place) in sources.iter().zip(1..) {
@@ -202,9 +203,11 @@ fn collector_of_three_servers_has_every_row() -> Result<()> {
             "SELECT id FROM orders WHERE note <> 'one' AND note <> 'of 20'",
             &[],
         )?;
-        ids.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
+        written
+            .ids
+            .extend(rows.iter().map(|row| row.get::<_, i64>(0)));
     }
-    assert_kept(ids, &mut client)?;
+    assert_kept(written, &mut client)?;
     let mut all: Vec<&Server> = sources.iter().map(|source| &**source).collect();
     all.push(&collector);
     assert_no_conflict(&all)?;

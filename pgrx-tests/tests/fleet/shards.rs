@@ -111,6 +111,27 @@ fn a_partitioned_table_over_two_servers_has_distinct_ids() -> Result<()> {
         number(&mut client, "SELECT count(DISTINCT id) FROM orders")?,
         all.len() as i64
     );
+    // A range of time finds all of them, and not one of another time.
+    for (range, expected) in [
+        (
+            "snowflake_between(id, now() - interval '1 hour', now() + interval '1 hour')",
+            all.len(),
+        ),
+        (
+            "id >= (SELECT snowflake_min_id(now() - interval '1 hour'))",
+            all.len(),
+        ),
+        (
+            "id < (SELECT snowflake_min_id(now() - interval '1 hour'))",
+            0,
+        ),
+    ] {
+        let found = number(
+            &mut client,
+            &format!("SELECT count(*) FROM orders WHERE {range}"),
+        )?;
+        assert_eq!(found, expected as i64, "{range}");
+    }
     // The bound is sent to the other server (docs/clients.md).
     let plan = client.query(
         "EXPLAIN (VERBOSE, COSTS off) SELECT count(*) FROM orders WHERE id >= (SELECT snowflake_min_id(now() - interval '1 hour'))",

@@ -2,6 +2,7 @@
 //! start, and the comparison of what arrived.
 
 use std::collections::HashSet;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
@@ -32,50 +33,94 @@ pub(crate) fn subscribe(
     to.connect()?.batch_execute(&statement).context(statement)
 }
 
-/// What a session writes in each round, with the IDs of the rows; `$1` is the place.
-const STATEMENTS: [&str; 3] = [
+/// Insert rows, `$1` is the place, and return their IDs.
+const INSERTS: [&str; 2] = [
     "INSERT INTO orders (place, note) VALUES ($1, 'one') RETURNING id",
     "INSERT INTO orders (place, note) SELECT $1, 'of 20' FROM generate_series(1, 20) RETURNING id",
-    "UPDATE orders SET version = version + 1
-     WHERE id = (SELECT max(id) FROM orders WHERE place = $1) RETURNING id",
 ];
 
-/// Writes until `end` is set, through every end and start of the server. Returns the
-/// IDs of inserted rows whose commit was acknowledged, and how often a statement failed.
-pub(crate) fn write(server: &Config, place: i32, end: &AtomicBool) -> Result<(Vec<i64>, usize)> {
-    let mut ids = Vec::new();
-    let mut failures = 0;
-    'sessions: while !end.load(Relaxed) {
+/// Changes a row of this place, which sessions of other servers leave alone.
+const UPDATE: &str = "UPDATE orders SET version = version + 1
+    WHERE id = (SELECT max(id) FROM orders WHERE place = $1)";
+
+/// What a session has written.
+#[derive(Default)]
+pub(crate) struct Written {
+    /// IDs of inserted rows whose commit was acknowledged.
+    pub(crate) ids: Vec<i64>,
+    /// Those of them that were deleted, or may have been.
+    pub(crate) deleted: HashSet<i64>,
+    /// How often a statement failed because the server ended.
+    pub(crate) failures: usize,
+}
+
+impl Written {
+    /// The same of several sessions.
+    pub(crate) fn add(&mut self, other: Written) {
+        self.ids.extend(other.ids);
+        self.deleted.extend(other.deleted);
+        self.failures += other.failures;
+    }
+
+    /// Inserts, updates and deletes.
+    fn round(&mut self, client: &mut Client, place: i32) -> Result<(), postgres::Error> {
+        for statement in INSERTS {
+            let rows = client.query(statement, &[&place])?;
+            self.ids.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
+        }
+        client.execute(UPDATE, &[&place])?;
+        if let Some(&id) = self.ids.last() {
+            // It may be deleted although that is not acknowledged.
+            self.deleted.insert(id);
+            client.execute("DELETE FROM orders WHERE id = $1", &[&id])?;
+        }
+        let mut copy = client.copy_in("COPY orders (place, note) FROM STDIN")?;
+        for _ in 0..10 {
+            if copy
+                .write_all(format!("{place}\tcopied\n").as_bytes())
+                .is_err()
+            {
+                break;
+            }
+        }
+        copy.finish()?;
+        Ok(())
+    }
+}
+
+/// Writes until `end` is set, through every end and start of the server.
+pub(crate) fn write(server: &Config, place: i32, end: &AtomicBool) -> Result<Written> {
+    let mut written = Written::default();
+    while !end.load(Relaxed) {
         let Ok(mut client) = server.connect(NoTls) else {
             std::thread::sleep(Duration::from_millis(20));
             continue;
         };
         while !end.load(Relaxed) {
-            for statement in STATEMENTS {
-                match client.query(statement, &[&place]) {
-                    Ok(rows) if statement.starts_with("INSERT") => {
-                        ids.extend(rows.iter().map(|row| row.get::<_, i64>(0)));
-                    }
-                    Ok(_) => {}
-                    // The server has ended, or this session was ended with it.
-                    Err(error) if is_end_of_server(&error) => {
-                        failures += 1;
-                        continue 'sessions;
-                    }
-                    Err(error) => return Err(error).context(statement),
+            match written.round(&mut client, place) {
+                Ok(()) => {}
+                // The server has ended, or this session was ended with it.
+                Err(error) if is_end_of_server(&error) => {
+                    written.failures += 1;
+                    break;
                 }
+                Err(error) => return Err(error).context("writing"),
             }
         }
     }
-    Ok((ids, failures))
+    ensure!(!written.ids.is_empty(), "a session has written nothing");
+    Ok(written)
 }
 
 fn is_end_of_server(error: &postgres::Error) -> bool {
-    error.is_closed()
-        || error.code().is_none()
-        || error
+    let is_io =
+        || std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>());
+    let is_shutdown = || {
+        error
             .code()
             .is_some_and(|code| matches!(code.code(), "57P01" | "57P02" | "57P03"))
+    };
+    error.is_closed() || is_io() || is_shutdown()
 }
 
 /// The number of rows of the table, and a checksum of all of them.
@@ -106,21 +151,22 @@ pub(crate) fn same_rows(servers: &[&Server]) -> Result<u64> {
     }
 }
 
-/// Asserts that acknowledged IDs are distinct and that each is the key of a row.
-pub(crate) fn assert_kept(acknowledged: Vec<i64>, client: &mut Client) -> Result<()> {
+/// Asserts that acknowledged IDs are distinct and that each is the key of a row, unless
+/// it was deleted.
+pub(crate) fn assert_kept(written: Written, client: &mut Client) -> Result<()> {
     let rows: HashSet<i64> = client
         .query("SELECT id FROM orders", &[])?
         .iter()
         .map(|row| row.get(0))
         .collect();
-    let lost: Vec<_> = acknowledged
-        .iter()
-        .filter(|&id| !rows.contains(id))
-        .take(5)
-        .collect();
+    let is_lost = |id: &&i64| !rows.contains(id) && !written.deleted.contains(id);
+    let lost: Vec<_> = written.ids.iter().filter(is_lost).take(5).collect();
     ensure!(lost.is_empty(), "acknowledged rows are lost: {lost:?}");
-    let tally = Tally::of(acknowledged);
-    println!("{tally}, each the key of a row");
+    let tally = Tally::of(written.ids);
+    println!(
+        "{tally}, each the key of a row, except {} that were deleted",
+        grouped(written.deleted.len() as u64)
+    );
     tally.assert_unique();
     Ok(())
 }
