@@ -37,21 +37,6 @@ GRANT USAGE ON SCHEMA snowflake_internal TO PUBLIC;
 
 /* <begin connected objects> */
 -- src/schema.rs
--- The layout that this database's IDs were generated with. It is written by
--- src/generator/accepted_layout.rs, which describes it. The table has several
--- rows after a dump from a server with another layout was restored.
-CREATE TABLE snowflake_internal.accepted_layout (
-    layout text NOT NULL,
-    accepted_at timestamp with time zone NOT NULL DEFAULT pg_catalog.now()
-) USING heap;
-COMMENT ON TABLE snowflake_internal.accepted_layout IS 'The layout that the IDs of this database were generated with; written by the extension only. See snowflake_accept_layout()';
-COMMENT ON COLUMN snowflake_internal.accepted_layout.layout IS 'Layout in canonical form';
-COMMENT ON COLUMN snowflake_internal.accepted_layout.accepted_at IS 'Time of the first ID with this layout, or of its acceptance';
-GRANT SELECT ON snowflake_internal.accepted_layout TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
 -- Types of the columns that can be migrated.
 
 -- The base type of a domain, also through several levels of domains.
@@ -193,6 +178,21 @@ COMMENT ON COLUMN snowflake_serial_columns.percent_used IS 'Percentage of the ty
 COMMENT ON COLUMN snowflake_serial_columns.referenced_by IS 'Columns that reference the column';
 
 GRANT SELECT ON snowflake_serial_columns TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- The layout that this database's IDs were generated with. It is written by
+-- src/generator/accepted_layout.rs, which describes it. The table has several
+-- rows after a dump from a server with another layout was restored.
+CREATE TABLE snowflake_internal.accepted_layout (
+    layout text NOT NULL,
+    accepted_at timestamp with time zone NOT NULL DEFAULT pg_catalog.now()
+) USING heap;
+COMMENT ON TABLE snowflake_internal.accepted_layout IS 'The layout that the IDs of this database were generated with; written by the extension only. See snowflake_accept_layout()';
+COMMENT ON COLUMN snowflake_internal.accepted_layout.layout IS 'Layout in canonical form';
+COMMENT ON COLUMN snowflake_internal.accepted_layout.accepted_at IS 'Time of the first ID with this layout, or of its acceptance';
+GRANT SELECT ON snowflake_internal.accepted_layout TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -422,6 +422,17 @@ COMMENT ON FUNCTION snowflake_internal.get_node_status() IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- src/sql/resolved.rs
+-- snowflake::sql::resolved::snowflake_get_resolved
+
+CREATE FUNCTION snowflake_internal.get_resolved() RETURNS TABLE (
+    resolved_id bigint, resolved_age double precision, unknown_prepared bigint
+) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_get_resolved_wrapper';
+COMMENT ON FUNCTION snowflake_internal.get_resolved() IS
+    'Used by the view snowflake_status: up to where rows can be read by key';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- src/sql/monitor.rs
 -- snowflake::sql::monitor::snowflake_get_stat_slots
 
@@ -452,6 +463,7 @@ COMMENT ON FUNCTION snowflake_internal.get_status() IS
 --   accepted_layout
 --   sql::monitor::snowflake_get_database_layout
 --   sql::monitor::snowflake_get_node_status
+--   sql::resolved::snowflake_get_resolved
 --   sql::monitor::snowflake_get_status
 --   sql::monitor::snowflake_get_stat_slots
 
@@ -462,8 +474,9 @@ CREATE VIEW snowflake_status AS
            pg_catalog.make_interval(secs => clock_behind) AS clock_behind,
            ids, waits, expires_at,
            snowflake_internal.get_database_layout() AS database_layout,
-           node_id_source, node_conflicts, stopped, copied_from
-    FROM snowflake_internal.get_status(), snowflake_internal.get_node_status();
+           node_id_source, node_conflicts, stopped, copied_from,
+           resolved_id, pg_catalog.make_interval(secs => resolved_age) AS resolved_age, unknown_prepared
+    FROM snowflake_internal.get_status(), snowflake_internal.get_node_status(), snowflake_internal.get_resolved();
 COMMENT ON VIEW snowflake_status IS 'How this server issues IDs: one row';
 COMMENT ON COLUMN snowflake_status.version IS 'The version of the library';
 COMMENT ON COLUMN snowflake_status.preloaded IS 'Whether the library is in shared_preload_libraries; if not, IDs can only be decoded';
@@ -479,6 +492,9 @@ COMMENT ON COLUMN snowflake_status.node_id_source IS 'Where the node number come
 COMMENT ON COLUMN snowflake_status.node_conflicts IS 'Replicated rows with the node number of this server that it has not issued, since the statistics were reset; tables are watched by snowflake_watch()';
 COMMENT ON COLUMN snowflake_status.stopped IS 'Whether a node conflict has ended the issuing of IDs on this server (snowflake.on_node_conflict)';
 COMMENT ON COLUMN snowflake_status.copied_from IS 'The server whose data directory this one may be a copy of, with the same node number; NULL if nothing indicates a copy';
+COMMENT ON COLUMN snowflake_status.resolved_id IS 'What snowflake_resolved_id() returns: below it, no row of this database is missing; NULL if unknown';
+COMMENT ON COLUMN snowflake_status.resolved_age IS 'For how long an open transaction has held back resolved_id; zero if none does';
+COMMENT ON COLUMN snowflake_status.unknown_prepared IS 'Transactions of this database that were prepared before the server started; resolved_id is unknown until they have ended';
 COMMENT ON COLUMN snowflake_status.expires_at IS 'Time at which the layout runs out; NULL if it is past the range of timestamptz';
 
 CREATE VIEW snowflake_stat_slots AS
@@ -501,6 +517,17 @@ COMMENT ON COLUMN snowflake_stat_slots.wait_time IS 'Total time of these waits, 
 COMMENT ON COLUMN snowflake_stat_slots.clock_steps IS 'Clock steps that a process of this slot was the first to see';
 
 GRANT SELECT ON snowflake_status, snowflake_stat_slots TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/sql/resolved.rs
+-- snowflake::sql::resolved::snowflake_get_unresolved
+
+CREATE FUNCTION snowflake_internal.get_unresolved() RETURNS TABLE (
+    pid integer, prepared_xid xid, first_id bigint, first_id_at timestamp with time zone
+) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_get_unresolved_wrapper';
+COMMENT ON FUNCTION snowflake_internal.get_unresolved() IS
+    'Used by the view snowflake_unresolved';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1452,6 +1479,95 @@ COMMENT ON FUNCTION snowflake_internal.migration_linked_columns(targets regclass
 -- src/schema.rs
 -- requires:
 --   migration_columns
+--   migration::owner::snowflake_migration_run_as
+
+-- Functions that sessions have compiled with the former types of the columns.
+--
+-- A session compiles a PL/pgSQL function once. If a column has another type since,
+-- the function fails until the session ends (42804), and with it each write that
+-- fires it as a trigger. A session compiles a function again if the function has
+-- been altered. So functions that may use the tables are altered, to what they are.
+
+-- PL/pgSQL functions that triggers of the tables call, or whose source contains the
+-- name of one.
+CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
+RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH RECURSIVE tree (oid) AS (
+        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
+      UNION
+        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
+    ), trigger_function AS MATERIALIZED (
+        SELECT DISTINCT g.tgfoid AS oid FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
+    ), compiled AS MATERIALIZED (
+        SELECT p.oid, lower(p.prosrc) AS source
+        FROM pg_proc AS p
+        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
+        WHERE NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    )
+    SELECT p.oid::regprocedure, t.oid IS NOT NULL
+    FROM compiled AS p
+    LEFT JOIN trigger_function AS t ON t.oid = p.oid
+    -- Part of another name too: to alter too many functions has no effect.
+    WHERE t.oid IS NOT NULL
+       OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (relations) AND strpos(p.source, lower(c.relname)) > 0)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[]) IS
+    'Used by snowflake_internal.migration_recompile: functions that sessions may have compiled with the former types of columns';
+
+-- Makes all sessions compile them again, once this transaction has committed. A
+-- function that cannot be altered does not prevent the migration.
+CREATE FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- The caller has the rights of the owners of all tables that have changed.
+    relations CONSTANT regclass[] := ARRAY(
+        SELECT DISTINCT r.relation FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
+    compiled record;
+    left_out text[] := '{}';
+BEGIN
+    FOR compiled IN
+        SELECT f.function, f.is_trigger, p.proowner, p.procost, p.prokind, p.prosecdef
+        FROM snowflake_internal.migration_compiled_functions(relations) AS f
+        JOIN pg_proc AS p ON p.oid = f.function
+        ORDER BY f.function::text
+    LOOP
+        IF pg_has_role(compiled.proowner, 'USAGE') AND pg_has_role(compiled.proowner, 'MEMBER') THEN
+            BEGIN
+                PERFORM snowflake_internal.migration_run_as(compiled.proowner,
+                    CASE compiled.prokind
+                        WHEN 'p' THEN format('ALTER PROCEDURE %s SECURITY %s', compiled.function,
+                                             CASE WHEN compiled.prosecdef THEN 'DEFINER' ELSE 'INVOKER' END)
+                        ELSE format('ALTER FUNCTION %s COST %s', compiled.function, compiled.procost) END, text '');
+                CONTINUE;
+            EXCEPTION WHEN OTHERS THEN
+                NULL;  -- For example altered or dropped at the same time.
+            END;
+        END IF;
+        -- Any role can create a function whose source contains a name.
+        IF compiled.is_trigger THEN
+            left_out := left_out || compiled.function::text;
+        END IF;
+    END LOOP;
+    IF left_out <> '{}' THEN
+        RAISE WARNING 'sessions that have fired these trigger functions have to reconnect: %', array_to_string(left_out, ', ')
+            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function.',
+                  HINT = 'Altering a function as its owner, for example its COST, makes all sessions compile it again.';
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[]) IS
+    'A step of snowflake_migration_plan: makes sessions compile PL/pgSQL functions again, because columns have other types';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
 
 -- Views and other objects that PostgreSQL does not let follow a column to another
 -- type. A migration drops them, changes the column, and creates them again.
@@ -2216,677 +2332,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], s
 -- src/schema.rs
 -- requires:
 --   migration_columns
-
--- Widening a key while its table is in use. Shadow columns are added beside the
--- narrow ones and kept up to date by a trigger. They are filled batch by batch,
--- and get indexes and foreign keys. One statement replaces the narrow columns.
---
--- The state of a migration is what the catalog shows; nothing else is recorded.
--- The names of added objects follow from those of existing ones. So the whole
--- plan can be generated before its first step.
---
--- This file: acquiring a lock without blocking other sessions for long.
-
--- How long a step tries to acquire its locks before it fails.
-CREATE FUNCTION snowflake_internal.migration_lock_time_limit()
-RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT interval '10 minutes'
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock_time_limit() IS
-    'Used by snowflake_internal.migration_lock: how long a step of an online migration waits for locks';
-
--- The longest wait for a lock that other sessions are not to notice, in
--- milliseconds. It is shorter than deadlock_timeout, because resolving a deadlock
--- could cancel another session's transaction.
-CREATE FUNCTION snowflake_internal.migration_short_wait()
-RETURNS integer LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
-                                                  ELSE nullif(s.setting::integer, 0) END)))
-    FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout')
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_short_wait() IS
-    'Used by snowflake_internal.migration_lock: the longest wait for a lock, in milliseconds';
-
--- Called when a lock on one of these tables was not acquired in time. It reports
--- the holders at intervals, and fails after the time limit. It returns the time
--- of the last report.
-CREATE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz)
-RETURNS timestamptz LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    time_limit CONSTANT interval := snowflake_internal.migration_lock_time_limit();
-    wanted text;
-    holders text;
-BEGIN
-    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
-        RETURN told;
-    END IF;
-    SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
-    FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
-    -- A prepared transaction has no process, but a lock on its transaction ID.
-    SELECT concat_ws(' and ', 'processes ' || string_agg(DISTINCT l.pid::text, ', '),
-                     'prepared transactions ' || string_agg(DISTINCT quote_literal(p.gid), ', '))
-    INTO holders
-    FROM pg_locks AS l
-    LEFT JOIN pg_locks AS x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.granted
-                           AND x.virtualtransaction = l.virtualtransaction
-    LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid
-    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
-      AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-      AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
-    holders := nullif(holders, '');
-    IF clock_timestamp() - begun > time_limit THEN
-        RAISE EXCEPTION 'could not lock % within %', wanted, time_limit
-            USING ERRCODE = 'lock_not_available',
-                  DETAIL = coalesce('Held by ' || holders || '.', 'Other transactions kept locking it.'),
-                  HINT = 'See pg_stat_activity for what they are doing'
-                         || CASE WHEN holders LIKE '%prepared transactions %'
-                                 THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
-                         || '. Run it again when they have ended.';
-    END IF;
-    RAISE NOTICE 'waiting for a lock on %', wanted
-        USING DETAIL = coalesce('Held by ' || holders || '.', 'No process holds it at this moment.');
-    RETURN clock_timestamp();
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz) IS
-    'Used by snowflake_internal.migration_lock: reports who holds the lock, and fails after a time limit';
-
--- Locks tables, all or none. A session that waits for a strong lock blocks all
--- sessions queued behind it. So each attempt is short, and is repeated after a
--- pause in which the others continue. The short lock_timeout also holds for the
--- statements that follow, until the caller restores it.
-CREATE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    -- The longest time of one attempt for all tables together.
-    longest_wait CONSTANT integer := snowflake_internal.migration_short_wait();
-    wanted CONSTANT regclass[] := ARRAY(
-        SELECT r.relation
-        FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
-        ORDER BY r.relation::oid);
-    started_at CONSTANT timestamptz := clock_timestamp();
-    last_notice_at timestamptz := started_at;
-    attempt_started_at timestamptz;
-    pause double precision := 0.25;
-    table_to_lock regclass;
-BEGIN
-    IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
-        RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
-    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-        -- The checks under the lock have to see the present state.
-        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
-                  HINT = 'SET default_transaction_isolation = ''read committed''.';
-    END IF;
-    LOOP
-        BEGIN
-            attempt_started_at := clock_timestamp();
-            FOREACH table_to_lock IN ARRAY wanted LOOP
-                PERFORM set_config('lock_timeout', greatest(1,
-                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - attempt_started_at)))::integer::text, true);
-                PERFORM snowflake_internal.migration_lock_table(table_to_lock, mode);
-            END LOOP;
-            PERFORM set_config('lock_timeout', longest_wait::text, true);
-            RETURN;
-        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-            NULL;
-        END;
-        last_notice_at := snowflake_internal.migration_lock_missed(relations, mode, started_at, last_notice_at);
-        PERFORM pg_sleep(pause * (0.5 + random()));
-        pause := least(pause * 1.5, 2);
-    END LOOP;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text) IS
-    'Used by snowflake_migration_plan: locks tables in short attempts, so that other sessions are not blocked for long';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
---   migration::expression::snowflake_migration_rename_columns
-
--- What PostgreSQL has to rebuild with a column of another type, and cannot.
-
--- The expressions that use these columns, as the catalog has them. Those that
--- partitions and child tables have from their parents are the parents'.
-CREATE FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[])
-RETURNS TABLE (description text, kind text, expression text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH dependent AS MATERIALIZED (
-        SELECT DISTINCT d.classid, d.objid
-        FROM pg_depend AS d
-        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = ANY (attributes)
-    ), indexed AS MATERIALIZED (
-        SELECT i.*, format('index %s', i.indexrelid::regclass) AS description, 'index' AS kind
-        FROM dependent AS d
-        JOIN pg_index AS i ON d.classid = 'pg_class'::regclass AND i.indexrelid = d.objid AND i.indrelid = relation
-        WHERE NOT i.indisexclusion AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-      UNION ALL
-        -- The columns are those of the constraint, or of expressions in its index.
-        SELECT i.*, format('exclusion constraint %I of %s', k.conname, relation), 'constraint'
-        FROM (SELECT DISTINCT CASE WHEN d.classid = 'pg_class'::regclass THEN d.objid ELSE k.conindid END AS index
-              FROM dependent AS d
-              LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'x'
-              WHERE d.classid = 'pg_class'::regclass OR k.oid IS NOT NULL) AS d
-        JOIN pg_index AS i ON i.indexrelid = d.index AND i.indisexclusion AND i.indrelid = relation
-        JOIN pg_constraint AS k ON k.conindid = i.indexrelid AND k.contype = 'x'
-        WHERE NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-    ), keys AS MATERIALIZED (
-        SELECT i.indexrelid, i.description, i.kind, k.place, k.attribute, pg_get_indexdef(i.indexrelid, k.place::integer, false) AS expression
-        FROM indexed AS i
-        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
-        WHERE k.place <= i.indnkeyatts
-    )
-    SELECT format('check constraint %I of %s', k.conname, relation), 'constraint', pg_get_expr(k.conbin, k.conrelid)
-    FROM dependent AS d
-    JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'c' AND k.coninhcount = 0
-  UNION ALL
-    SELECT k.description, k.kind, k.expression FROM keys AS k WHERE k.attribute = 0
-  UNION ALL
-    SELECT i.description, i.kind, pg_get_expr(i.indpred, i.indrelid) FROM indexed AS i WHERE i.indpred IS NOT NULL
-  UNION ALL
-    SELECT k.description, k.kind, format('%1$s OPERATOR(%2$I.%3$s) %1$s', k.expression, n.nspname, o.oprname)
-    FROM keys AS k
-    JOIN pg_constraint AS c ON c.conindid = k.indexrelid AND c.contype = 'x'
-    JOIN pg_operator AS o ON o.oid = c.conexclop[k.place]
-    JOIN pg_namespace AS n ON n.oid = o.oprnamespace
-    WHERE k.attribute = 0 OR k.attribute = ANY (attributes)
-  UNION ALL
-    SELECT format('statistics object %I.%I', n.nspname, x.stxname), 'statistics object', e.expression
-    FROM dependent AS d
-    JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid
-    JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-    CROSS JOIN LATERAL unnest(pg_get_statisticsobjdef_expressions(x.oid)) AS e (expression)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[]) IS
-    'Used by snowflake_migration_plan: the expressions of constraints, indexes and statistics that use columns of a table';
-
--- Why expressions do not accept bigint columns; NULL if they do. The parser decides
--- it. No row is read, and the query is not flattened, so that no function is called
--- with constants in place of columns.
-CREATE FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[])
-RETURNS text LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    query text;
-BEGIN
-    SELECT format('SELECT %s FROM (SELECT %s FROM ONLY %s OFFSET 0) AS %I WHERE false',
-                  (SELECT string_agg(format('(%s)', e.expression), ', ') FROM unnest(expressions) AS e (expression)),
-                  string_agg(CASE WHEN a.attnum = ANY (attributes) THEN format('%1$I::pg_catalog.int8 AS %1$I', a.attname)
-                                  ELSE quote_ident(a.attname) END, ', '),
-                  snowflake_internal.migration_name(relation),
-                  (SELECT c.relname FROM pg_class AS c WHERE c.oid = relation))
-    INTO query
-    FROM pg_attribute AS a
-    WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped;
-    PERFORM snowflake_internal.migration_query(relation, query);
-    RETURN NULL;
-EXCEPTION
-    -- An owner who may not read the table may alter it.
-    WHEN insufficient_privilege THEN
-        RETURN NULL;
-    WHEN syntax_error_or_access_rule_violation THEN
-        RETURN sqlerrm;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[]) IS
-    'Used by snowflake_migration_plan: why expressions do not accept bigint columns';
-
--- Obstacles in objects that are rebuilt with the columns.
-CREATE FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    altered record;
-    expressions text[];
-    found_expression record;
-    message text;
-    reported text[] := '{}';
-BEGIN
-    FOR altered IN
-        SELECT f.relation, array_agg(DISTINCT f.attribute) AS attributes
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        WHERE r.is_narrow
-        GROUP BY f.relation
-        ORDER BY f.relation::text
-    LOOP
-        -- Whole rows have another type in the query than in the table.
-        expressions := ARRAY(
-            SELECT DISTINCT e.expression
-            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
-            WHERE snowflake_internal.migration_rename_columns(e.expression, '{}'::name[], '{}'::name[]) IS NOT NULL);
-        CONTINUE WHEN expressions = '{}';
-        CONTINUE WHEN snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, expressions) IS NULL;
-        FOR found_expression IN
-            SELECT e.description, e.kind, e.expression
-            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
-            WHERE e.expression = ANY (expressions)
-            ORDER BY e.description
-        LOOP
-            message := snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, ARRAY[found_expression.expression]);
-            obstacle := format('%s cannot use a bigint column: %s', found_expression.description, message);
-            IF message IS NOT NULL AND obstacle <> ALL (reported) THEN
-                reported := reported || obstacle;
-                remedy := format('Create the function or operator with bigint parameters, which accept integers too. Then create the %s again, so that it uses that one.',
-                                 found_expression.kind);
-                sqlstate_code := '55000';
-                RETURN NEXT;
-            END IF;
-        END LOOP;
-    END LOOP;
-    RETURN QUERY
-        SELECT DISTINCT format('foreign key %I of %s depends on unique index %s, which includes column %I',
-                               k.conname, k.conrelid::regclass, i.indexrelid::regclass, a.attname),
-               format('In one transaction: drop the foreign key, replace the index (or its constraint) by one without INCLUDE (%I), and add the foreign key again.', a.attname),
-               '55000'
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS n ON n.attrelid = r.relation AND n.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, n.attname) AS f
-        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
-        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indnatts > i.indnkeyatts
-        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS key (attribute, place)
-        JOIN pg_constraint AS k ON k.contype = 'f' AND k.conindid = i.indexrelid AND k.conparentid = 0
-        WHERE r.is_narrow AND key.attribute = f.attribute AND key.place > i.indnkeyatts;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_obstacles: constraints and indexes that cannot be rebuilt with a bigint column';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
--- Objects that use the row type of a table whose columns are migrated.
---
--- ALTER COLUMN ... TYPE fails if rows of that type are stored in columns: of the
--- type, of its arrays, of domains, ranges and composite types over it. The minor
--- releases from 15.20, 16.16, 17.12 and 18.7 on also reject it if an expression
--- uses the type (CVE-2026-6460). They have the setting composite_type_mismatch,
--- which tells them from earlier ones.
---
--- An online migration changes no type, and none of them rejects its statements. It
--- replaces the column by another one at the end of the row. So stored rows, and
--- rows that are written down in expressions, would lose the column's value.
-
--- The columns that store rows, and the objects whose expressions use the type.
--- kind is 'column' or 'expression'; type is a type that contains the rows.
-CREATE FUNCTION snowflake_internal.migration_row_type_users(relations regclass[])
-RETURNS TABLE (kind text, rank integer, relation regclass, type oid, class oid, object oid, description text, expression text, remedy text)
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH RECURSIVE row_type (relation, oid) AS (
-        -- The types that contain rows of these tables: arrays, domains, ranges, composites.
-        SELECT c.oid::regclass, c.reltype FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.reltype <> 0
-      UNION
-        SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
-        FROM row_type AS t
-        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
-        LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
-        WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
-    ), reference AS MATERIALIZED (
-        SELECT t.relation, t.oid AS type, d.classid, d.objid, d.objsubid, count(*) AS times
-        FROM row_type AS t
-        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid AND d.deptype = 'n'
-        GROUP BY t.relation, t.oid, d.classid, d.objid, d.objsubid
-    ), used (rank, relation, type, class, object, description, expression, remedy) AS (
-        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object('pg_class'::regclass, w.ev_class, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
-               'Drop it, and create it again after the column is widened: pg_dump --schema-only shows its definition and privileges.'
-        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename = '_RETURN'
-        WHERE r.classid = 'pg_rewrite'::regclass
-      UNION ALL
-        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, w.oid, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename <> '_RETURN'
-        WHERE r.classid = 'pg_rewrite'::regclass
-      UNION ALL
-        SELECT 2, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.polqual::text, p.polwithcheck::text),
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_policy AS p ON p.oid = r.objid WHERE r.classid = 'pg_policy'::regclass
-      UNION ALL
-        -- A function depends on a type once for its arguments and its result,
-        -- which are allowed, and once more for each of its expressions.
-        SELECT 3, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.proargdefaults::text, p.prosqlbody::text),
-               CASE WHEN p.prosqlbody IS NULL THEN 'Create it again without the default of its parameter until the column is widened.'
-                    ELSE 'Drop it and create it again after the column is widened, or give it a body in a string and no such default of a parameter.' END
-        FROM reference AS r JOIN pg_proc AS p ON p.oid = r.objid
-        WHERE r.classid = 'pg_proc'::regclass
-          AND r.times > CASE WHEN r.type = p.prorettype OR r.type = ANY (p.proargtypes::oid[]) OR r.type = ANY (p.proallargtypes) THEN 1 ELSE 0 END
-      UNION ALL
-        -- Partitions have copies of their parent's triggers, indexes and constraints.
-        SELECT 4, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, t.oid, 0), t.tgqual::text,
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_trigger AS t ON t.oid = r.objid AND t.tgparentid = 0
-        WHERE r.classid = 'pg_trigger'::regclass
-      UNION ALL
-        SELECT 5, r.relation, r.type, r.classid, r.objid,
-               CASE WHEN k.contypid = 0 THEN pg_describe_object(r.classid, k.oid, 0)
-                    ELSE format('constraint %I of domain %s', k.conname, k.contypid::regtype) END,
-               k.conbin::text, 'Drop it, and add it again after the column is widened.'
-        FROM reference AS r JOIN pg_constraint AS k ON k.oid = r.objid AND (k.conislocal OR k.contypid <> 0)
-        WHERE r.classid = 'pg_constraint'::regclass
-      UNION ALL
-        SELECT 6, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, e.oid, 0), e.adbin::text,
-               CASE WHEN a.attgenerated = ''
-                    THEN format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT until the column is widened.', e.adrelid::regclass, a.attname)
-                    ELSE 'Drop that column, and add it again after the column is widened.' END
-        FROM reference AS r JOIN pg_attrdef AS e ON e.oid = r.objid
-        JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
-        WHERE r.classid = 'pg_attrdef'::regclass
-      UNION ALL
-        SELECT 7, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, i.indexrelid, 0), concat(i.indexprs::text, i.indpred::text),
-               CASE WHEN EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
-                    THEN 'Drop its constraint, and add it again after the column is widened.'
-                    ELSE 'Drop it, and create it again after the column is widened.' END
-        FROM reference AS r JOIN pg_index AS i ON i.indexrelid = r.objid
-        WHERE r.classid = 'pg_class'::regclass AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-      UNION ALL
-        SELECT 8, r.relation, r.type, r.classid, r.objid, format('the partition key of %s', p.partrelid::regclass), p.partexprs::text,
-               'The partition key cannot be changed: copy the rows to a new table without it.'
-        FROM reference AS r JOIN pg_partitioned_table AS p ON p.partrelid = r.objid
-        WHERE r.classid = 'pg_class'::regclass AND r.objsubid = 0
-      UNION ALL
-        SELECT 9, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, x.oid, 0), x.stxexprs::text,
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_statistic_ext AS x ON x.oid = r.objid WHERE r.classid = 'pg_statistic_ext'::regclass
-      UNION ALL
-        -- As a function, a domain may use the type as its base and in its default.
-        SELECT 10, r.relation, r.type, r.classid, r.objid, format('the default of domain %s', y.oid::regtype), y.typdefaultbin::text,
-               format('ALTER DOMAIN %s DROP DEFAULT until the column is widened.', y.oid::regtype)
-        FROM reference AS r JOIN pg_type AS y ON y.oid = r.objid AND y.typtype = 'd' AND y.typdefaultbin IS NOT NULL
-        WHERE r.classid = 'pg_type'::regclass AND r.times > CASE WHEN y.typbasetype = r.type THEN 1 ELSE 0 END
-    )
-    SELECT 'column', 0, r.relation, r.type, r.classid, r.objid, format('column %I of %s', a.attname, a.attrelid::regclass), NULL,
-           'Give that column another type, or drop it, until the column is widened.'
-    FROM reference AS r
-    JOIN pg_class AS c ON c.oid = r.objid AND c.relkind IN ('r', 'p', 'm', 'f')
-    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = r.objsubid AND a.attnum > 0 AND NOT a.attisdropped
-    WHERE r.classid = 'pg_class'::regclass
-  UNION ALL
-    SELECT 'expression', u.* FROM used AS u
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_row_type_users(relations regclass[]) IS
-    'Used by snowflake_internal.migration_row_type_obstacles: what uses the row type of tables';
-
--- recreated: catalogs whose objects the migration drops and creates again itself.
-CREATE FUNCTION snowflake_internal.migration_row_type_obstacles(
-    relations regclass[], online boolean DEFAULT false, recreated regclass[] DEFAULT '{}'
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH server AS MATERIALIZED (
-        SELECT current_setting('composite_type_mismatch', true) IS NOT NULL AS checks_expressions
-    ), found AS (
-        SELECT DISTINCT u.rank, format('%s uses the row type of %s', u.description, u.relation) AS obstacle, u.remedy
-        FROM server CROSS JOIN snowflake_internal.migration_row_type_users(relations) AS u
-        WHERE CASE WHEN u.kind = 'column'
-                   -- Earlier minor releases do not look at foreign tables.
-                   THEN server.checks_expressions OR online
-                        OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = u.object AND c.relkind = 'f')
-                   ELSE server.checks_expressions AND NOT online AND u.class <> ALL (recreated::oid[]) END
-      UNION ALL
-        -- ROW(...) and constants: their values are those of the columns in order.
-        SELECT DISTINCT u.rank, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy
-        FROM snowflake_internal.migration_row_type_users(relations) AS u
-        WHERE online AND u.kind = 'expression'
-          AND u.expression ~ format(':row_typeid %1$s |:consttype %1$s [^{}]*:constisnull false', u.type)
-    )
-    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_row_type_obstacles(relations regclass[], online boolean, recreated regclass[]) IS
-    'Used by snowflake_internal.migration_plan_kind_obstacles: objects that use the row type of a table whose columns are migrated';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
---   migration::owner::snowflake_migration_run_as
-
--- Functions that sessions have compiled with the former types of the columns.
---
--- A session compiles a PL/pgSQL function once. If a column has another type since,
--- the function fails until the session ends (42804), and with it each write that
--- fires it as a trigger. A session compiles a function again if the function has
--- been altered. So functions that may use the tables are altered, to what they are.
-
--- PL/pgSQL functions that triggers of the tables call, or whose source contains the
--- name of one.
-CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
-RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    WITH RECURSIVE tree (oid) AS (
-        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
-      UNION
-        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
-    ), trigger_function AS MATERIALIZED (
-        SELECT DISTINCT g.tgfoid AS oid FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
-    ), compiled AS MATERIALIZED (
-        SELECT p.oid, lower(p.prosrc) AS source
-        FROM pg_proc AS p
-        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
-        WHERE NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
-    )
-    SELECT p.oid::regprocedure, t.oid IS NOT NULL
-    FROM compiled AS p
-    LEFT JOIN trigger_function AS t ON t.oid = p.oid
-    -- Part of another name too: to alter too many functions has no effect.
-    WHERE t.oid IS NOT NULL
-       OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (relations) AND strpos(p.source, lower(c.relname)) > 0)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[]) IS
-    'Used by snowflake_internal.migration_recompile: functions that sessions may have compiled with the former types of columns';
-
--- Makes all sessions compile them again, once this transaction has committed. A
--- function that cannot be altered does not prevent the migration.
-CREATE FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[])
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    -- The caller has the rights of the owners of all tables that have changed.
-    relations CONSTANT regclass[] := ARRAY(
-        SELECT DISTINCT r.relation FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
-    compiled record;
-    left_out text[] := '{}';
-BEGIN
-    FOR compiled IN
-        SELECT f.function, f.is_trigger, p.proowner, p.procost, p.prokind, p.prosecdef
-        FROM snowflake_internal.migration_compiled_functions(relations) AS f
-        JOIN pg_proc AS p ON p.oid = f.function
-        ORDER BY f.function::text
-    LOOP
-        IF pg_has_role(compiled.proowner, 'USAGE') AND pg_has_role(compiled.proowner, 'MEMBER') THEN
-            BEGIN
-                PERFORM snowflake_internal.migration_run_as(compiled.proowner,
-                    CASE compiled.prokind
-                        WHEN 'p' THEN format('ALTER PROCEDURE %s SECURITY %s', compiled.function,
-                                             CASE WHEN compiled.prosecdef THEN 'DEFINER' ELSE 'INVOKER' END)
-                        ELSE format('ALTER FUNCTION %s COST %s', compiled.function, compiled.procost) END, text '');
-                CONTINUE;
-            EXCEPTION WHEN OTHERS THEN
-                NULL;  -- For example altered or dropped at the same time.
-            END;
-        END IF;
-        -- Any role can create a function whose source contains a name.
-        IF compiled.is_trigger THEN
-            left_out := left_out || compiled.function::text;
-        END IF;
-    END LOOP;
-    IF left_out <> '{}' THEN
-        RAISE WARNING 'sessions that have fired these trigger functions have to reconnect: %', array_to_string(left_out, ', ')
-            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function.',
-                  HINT = 'Altering a function as its owner, for example its COST, makes all sessions compile it again.';
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[]) IS
-    'A step of snowflake_migration_plan: makes sessions compile PL/pgSQL functions again, because columns have other types';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
--- Indexes whose functions find others by search_path. From PostgreSQL 17 on, building
--- an index and ANALYZE set a search path of pg_catalog and pg_temp themselves, so
--- such an index cannot be built again, whatever the caller's path is. Before, the
--- caller's path is used (src/migration/owner.rs).
-
--- The functions are called for a few rows with the search path that PostgreSQL would
--- set. What fails because a name is not found would fail after the table is locked.
-CREATE FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $function$
-DECLARE
-    built record;
-BEGIN
-    IF current_setting('server_version_num')::integer < 170000 THEN
-        RETURN;
-    END IF;
-    FOR built IN
-        SELECT DISTINCT i.indexrelid, i.indexrelid::regclass AS index, f.relation,
-               format('SELECT ROW(%s) FROM ONLY %s LIMIT 10',
-                      concat_ws(', ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
-                      snowflake_internal.migration_name(f.relation)) AS query
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        JOIN pg_index AS i ON i.indrelid = f.relation AND num_nonnulls(i.indexprs, i.indpred) > 0
-        JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relkind = 'i'
-        WHERE r.is_narrow
-          -- A rewrite builds all indexes, and the online way those that use the column.
-          AND (online IS NOT TRUE
-               OR EXISTS (SELECT FROM pg_depend AS u WHERE u.classid = 'pg_class'::regclass AND u.objid = i.indexrelid
-                            AND u.refclassid = 'pg_class'::regclass AND u.refobjid = f.relation AND u.refobjsubid = f.attribute))
-          -- Not where all functions are PostgreSQL's own.
-          AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
-                        AND d.refclassid = 'pg_proc'::regclass)
-        ORDER BY i.indexrelid
-    LOOP
-        BEGIN
-            PERFORM snowflake_internal.migration_query(built.relation, built.query);
-        EXCEPTION WHEN undefined_function OR undefined_table OR undefined_object OR undefined_column OR invalid_schema_name THEN
-            RETURN QUERY SELECT
-                format('index %s uses a function that finds others by search_path (%s), and PostgreSQL builds indexes with a search path of its own',
-                       built.index, SQLERRM),
-                coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure, migration_index_function_obstacles.search_path), '; ' ORDER BY p.oid)
-                          FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
-                          WHERE d.classid = 'pg_class'::regclass AND d.objid = built.indexrelid AND d.refclassid = 'pg_proc'::regclass
-                            AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%')),
-                         'Set search_path for the function') || '.', '55000';
-        END;
-    END LOOP;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text) IS
-    'Used by snowflake_migration_plan: indexes that PostgreSQL 17 and later cannot build again';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
--- Roles that may insert rows, but may not execute snowflake_nextval(). A default is
--- evaluated with the rights of the role that inserts, also through a view.
---
--- Roles with the privileges of others are found by following memberships, once for
--- all roles, not by asking for each role: servers may have thousands.
-
-CREATE FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH RECURSIVE executor (oid) AS (
-        -- Roles that have the privilege, 0 for PUBLIC, and those that inherit it.
-        SELECT a.grantee
-        FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
-        WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND a.privilege_type = 'EXECUTE'
-      UNION
-        SELECT m.member
-        FROM executor AS e JOIN pg_auth_members AS m ON m.roleid = e.oid
-        JOIN pg_roles AS r ON r.oid = m.member
-        -- From PostgreSQL 16 on, each membership has its own option.
-        WHERE coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, r.rolinherit)
-    ), target_table AS MATERIALIZED (
-        SELECT DISTINCT key.target, f.relation::oid AS oid
-        FROM unnest(targets, column_names) AS key (target, column_name)
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(key.target, key.column_name) AS f
-        WHERE NOT EXISTS (SELECT FROM executor AS e WHERE e.oid = 0)
-    ), entry (target, oid) AS (
-        -- The tables, and views through which rows are inserted into them.
-        SELECT t.target, t.oid FROM target_table AS t
-      UNION
-        SELECT e.target, w.ev_class
-        FROM entry AS e
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = e.oid AND d.classid = 'pg_rewrite'::regclass
-        JOIN pg_rewrite AS w ON w.oid = d.objid AND w.ev_class <> e.oid
-        JOIN pg_class AS v ON v.oid = w.ev_class AND v.relkind = 'v'
-        WHERE pg_relation_is_updatable(v.oid, true) & 8 <> 0
-    ), inserter AS MATERIALIZED (
-        SELECT DISTINCT e.target, a.grantee
-        FROM entry AS e
-        JOIN pg_class AS c ON c.oid = e.oid
-        CROSS JOIN LATERAL (
-            SELECT a.grantee, a.privilege_type FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) AS a
-          UNION ALL
-            SELECT a.grantee, a.privilege_type
-            FROM pg_attribute AS t CROSS JOIN LATERAL aclexplode(t.attacl) AS a
-            WHERE t.attrelid = c.oid AND t.attnum > 0 AND NOT t.attisdropped) AS a
-        WHERE a.privilege_type = 'INSERT'
-    ), missing AS (
-        SELECT i.target, i.grantee, CASE i.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS name
-        FROM inserter AS i
-        LEFT JOIN pg_roles AS r ON r.oid = i.grantee
-        WHERE i.grantee NOT IN (SELECT e.oid FROM executor AS e)
-          AND (i.grantee = 0 OR NOT r.rolsuper AND r.rolname !~ '^pg_')
-    ), numbered AS (
-        SELECT m.target, m.name, row_number() OVER (PARTITION BY m.target ORDER BY m.name) AS place,
-               count(*) OVER (PARTITION BY m.target) AS total
-        FROM missing AS m
-    )
-    -- Members of these roles have the privilege once the roles have it.
-    SELECT format('roles that may insert into %s may not execute snowflake_nextval(): %s%s', n.target,
-                  string_agg(n.name, ', ' ORDER BY n.place), CASE WHEN n.total > 20 THEN format(' and %s more', n.total - 20) ELSE '' END),
-           format('GRANT EXECUTE ON FUNCTION %s() TO %s.', (
-                      SELECT format('%I.%I', s.nspname, p.proname) FROM pg_proc AS p JOIN pg_namespace AS s ON s.oid = p.pronamespace
-                      WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure),
-                  CASE WHEN n.total > 20 THEN 'PUBLIC' ELSE string_agg(n.name, ', ' ORDER BY n.place) END), '42501'
-    FROM numbered AS n
-    WHERE n.place <= 20
-    GROUP BY n.target, n.total
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_obstacles: roles that may insert rows, but may not execute snowflake_nextval()';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
 --   migration::trigger::snowflake_migration_set_trigger_state
 
 -- Foreign keys whose triggers are not enabled as usual, as after ALTER TABLE ...
@@ -3062,567 +2507,332 @@ COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_obstacles(targets r
 -- requires:
 --   migration_columns
 
--- The tables with snowflake IDs, and the columns that have them. A partition is
--- left out, because its parent stands for it.
+-- Roles that may insert rows, but may not execute snowflake_nextval(). A default is
+-- evaluated with the rights of the role that inserts, also through a view.
 --
--- Named columns are taken as they are. Otherwise those whose default generates
--- IDs; of a table that is named, else the bigint column of a primary key with one
--- column, as in tables that only receive rows.
-CREATE FUNCTION snowflake_internal.tables_with_ids(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
-RETURNS TABLE (table_oid regclass, column_names name[])
-LANGUAGE sql STABLE PARALLEL RESTRICTED
+-- Roles with the privileges of others are found by following memberships, once for
+-- all roles, not by asking for each role: servers may have thousands.
+
+CREATE FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[])
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT c.oid::regclass, n.column_names
-    FROM pg_class AS c
-    CROSS JOIN LATERAL (
-        SELECT coalesce(
-            array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE a.attname = tables_with_ids.column_name),
-            array_agg(a.attname ORDER BY a.attnum)
-                FILTER (WHERE tables_with_ids.column_name IS NULL AND a.atthasdef
-                          AND snowflake_internal.migration_is_switched(c.oid, a.attname)),
-            array_agg(a.attname ORDER BY a.attnum)
-                FILTER (WHERE tables_with_ids.column_name IS NULL AND tables_with_ids.target IS NOT NULL
-                          AND EXISTS (SELECT FROM pg_index AS i
-                                      WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
-                                        AND i.indkey[0] = a.attnum)))
-        FROM pg_attribute AS a
-        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid = 'bigint'::regtype) AS n (column_names)
-    WHERE c.relkind IN ('r', 'p')
-      AND CASE WHEN tables_with_ids.target IS NULL THEN
-                   NOT c.relispartition AND c.relpersistence <> 't'
-                   -- Few tables have such a default, and most have none.
-                   AND EXISTS (SELECT FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
-                               WHERE d.classid = 'pg_attrdef'::regclass AND f.adrelid = c.oid
-                                 AND d.refclassid = 'pg_proc'::regclass)
-               ELSE c.oid = tables_with_ids.target END
-      AND n.column_names IS NOT NULL
-    ORDER BY c.oid::regclass::text
+    WITH RECURSIVE executor (oid) AS (
+        -- Roles that have the privilege, 0 for PUBLIC, and those that inherit it.
+        SELECT a.grantee
+        FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
+        WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND a.privilege_type = 'EXECUTE'
+      UNION
+        SELECT m.member
+        FROM executor AS e JOIN pg_auth_members AS m ON m.roleid = e.oid
+        JOIN pg_roles AS r ON r.oid = m.member
+        -- From PostgreSQL 16 on, each membership has its own option.
+        WHERE coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, r.rolinherit)
+    ), target_table AS MATERIALIZED (
+        SELECT DISTINCT key.target, f.relation::oid AS oid
+        FROM unnest(targets, column_names) AS key (target, column_name)
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(key.target, key.column_name) AS f
+        WHERE NOT EXISTS (SELECT FROM executor AS e WHERE e.oid = 0)
+    ), entry (target, oid) AS (
+        -- The tables, and views through which rows are inserted into them.
+        SELECT t.target, t.oid FROM target_table AS t
+      UNION
+        SELECT e.target, w.ev_class
+        FROM entry AS e
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = e.oid AND d.classid = 'pg_rewrite'::regclass
+        JOIN pg_rewrite AS w ON w.oid = d.objid AND w.ev_class <> e.oid
+        JOIN pg_class AS v ON v.oid = w.ev_class AND v.relkind = 'v'
+        WHERE pg_relation_is_updatable(v.oid, true) & 8 <> 0
+    ), inserter AS MATERIALIZED (
+        SELECT DISTINCT e.target, a.grantee
+        FROM entry AS e
+        JOIN pg_class AS c ON c.oid = e.oid
+        CROSS JOIN LATERAL (
+            SELECT a.grantee, a.privilege_type FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) AS a
+          UNION ALL
+            SELECT a.grantee, a.privilege_type
+            FROM pg_attribute AS t CROSS JOIN LATERAL aclexplode(t.attacl) AS a
+            WHERE t.attrelid = c.oid AND t.attnum > 0 AND NOT t.attisdropped) AS a
+        WHERE a.privilege_type = 'INSERT'
+    ), missing AS (
+        SELECT i.target, i.grantee, CASE i.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS name
+        FROM inserter AS i
+        LEFT JOIN pg_roles AS r ON r.oid = i.grantee
+        WHERE i.grantee NOT IN (SELECT e.oid FROM executor AS e)
+          AND (i.grantee = 0 OR NOT r.rolsuper AND r.rolname !~ '^pg_')
+    ), numbered AS (
+        SELECT m.target, m.name, row_number() OVER (PARTITION BY m.target ORDER BY m.name) AS place,
+               count(*) OVER (PARTITION BY m.target) AS total
+        FROM missing AS m
+    )
+    -- Members of these roles have the privilege once the roles have it.
+    SELECT format('roles that may insert into %s may not execute snowflake_nextval(): %s%s', n.target,
+                  string_agg(n.name, ', ' ORDER BY n.place), CASE WHEN n.total > 20 THEN format(' and %s more', n.total - 20) ELSE '' END),
+           format('GRANT EXECUTE ON FUNCTION %s() TO %s.', (
+                      SELECT format('%I.%I', s.nspname, p.proname) FROM pg_proc AS p JOIN pg_namespace AS s ON s.oid = p.pronamespace
+                      WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure),
+                  CASE WHEN n.total > 20 THEN 'PUBLIC' ELSE string_agg(n.name, ', ' ORDER BY n.place) END), '42501'
+    FROM numbered AS n
+    WHERE n.place <= 20
+    GROUP BY n.target, n.total
 $function$;
-COMMENT ON FUNCTION snowflake_internal.tables_with_ids(target regclass, column_name name) IS
-    'Used by snowflake_watch and snowflake_audit_tables: tables and their columns with snowflake IDs';
+COMMENT ON FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_obstacles: roles that may insert rows, but may not execute snowflake_nextval()';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 -- src/schema.rs
 -- requires:
 --   migration_columns
---   migration::code::snowflake_migration_code
---   migration::code::snowflake_migration_calls
+--   migration::expression::snowflake_migration_rename_columns
 
--- Findings: what a migration will break, or what continues to use the old
--- sequence, in functions, triggers and views of the application. They are found by
--- what the bodies contain, as text, so they are hints for a person. A migration is
--- never refused because of them.
---
--- Bodies are compared as snowflake_internal.migration_code() returns them: tokens
--- between single spaces, without comments. A name of the catalog is brought into
--- the same form.
---
--- Cost: the bodies of the functions in user schemas are read once.
+-- What PostgreSQL has to rebuild with a column of another type, and cannot.
 
--- A name as it is in a body, between spaces, and for a regular expression.
-CREATE FUNCTION snowflake_internal.migration_code_name(name name, OUT code text, OUT pattern text)
-LANGUAGE sql STABLE PARALLEL SAFE
+-- The expressions that use these columns, as the catalog has them. Those that
+-- partitions and child tables have from their parents are the parents'.
+CREATE FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[])
+RETURNS TABLE (description text, kind text, expression text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT c.code, regexp_replace(c.code, '([][\\.*+?(){}|^$])', '\\\1', 'g')
-    FROM btrim(snowflake_internal.migration_code(quote_ident(name)), ' ') AS c (code)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_code_name(name name) IS
-    'Used by snowflake_internal.migration_findings: a name as it is in a function''s body';
-
--- The findings of a plan. stage is the step that breaks or changes it: 'shadow'
--- (an online plan adds the column), 'type' (the column becomes a bigint; online
--- that is the swap), 'default' (the column gets its new default). relation is the
--- table of that step; column_name is NULL where the finding is about its rows.
--- breaks_writes: INSERT or UPDATE of the table fails
--- afterwards, or new rows do not get snowflake IDs.
-CREATE FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean)
-RETURNS TABLE (relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text)
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    WITH linked AS MATERIALIZED (
-        SELECT r.relation, c.relname, n.nspname, c.reltype, a.attname, a.attnum, r.is_narrow, code.code AS column_code, code.pattern AS column_pattern,
-               EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, attname)
-                       WHERE key.target = r.relation AND key.attname = a.attname) AS is_key
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_class AS c ON c.oid = r.relation
-        JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(a.attname) AS code
-    ), linked_table AS MATERIALIZED (
-        SELECT l.relation, l.reltype, bool_or(l.is_narrow) AS is_narrow, table_code.code AS table_code, schema_code.code AS schema_code
-        FROM linked AS l
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.relname) AS table_code
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.nspname) AS schema_code
-        GROUP BY l.relation, l.reltype, table_code.code, schema_code.code
-    ), key_sequence AS MATERIALIZED (
-        SELECT l.relation, l.attname, l.column_code, s.oid::regclass AS sequence, a.attidentity <> '' AS is_dropped,
-               sequence_code.code AS sequence_code, schema_code.code AS schema_code
-        FROM linked AS l
-        JOIN pg_attribute AS a ON a.attrelid = l.relation AND a.attname = l.attname
-        JOIN snowflake_internal.sequence_columns AS source ON source.relation = l.relation AND source.attribute = l.attnum
-        JOIN pg_class AS s ON s.oid = source.sequence
-        JOIN pg_namespace AS n ON n.oid = s.relnamespace
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(s.relname) AS sequence_code
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(n.nspname) AS schema_code
-        WHERE l.is_key
-    ), hooked AS MATERIALIZED (
-        -- Partitions have copies of their parent's triggers.
-        SELECT t.tgrelid, t.tgname, t.tgfoid, t.tgtype, t.tgargs, t.tgnewtable, t.tgoldtable, l.relation, l.attname
-        FROM linked AS l
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(l.relation, l.attname) AS f
-        JOIN pg_trigger AS t ON t.tgrelid = f.relation AND NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgenabled <> 'D'
-                            AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
-    ), body AS MATERIALIZED (
-        SELECT p.oid, p.prorettype, p.prosrc, snowflake_internal.migration_code(p.prosrc) AS code
-        FROM pg_proc AS p
-        JOIN pg_namespace AS n ON n.oid = p.pronamespace
-        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname IN ('plpgsql', 'sql')
-        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
-          AND p.prosqlbody IS NULL
-          AND (p.prosrc ~* '(?:nextval|currval|setval|lastval|insert)'
-               OR p.oid IN (SELECT h.tgfoid FROM hooked AS h)
-               OR p.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online))
-          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
-    ), inserting AS MATERIALIZED (
-        SELECT b.oid, regexp_replace(s.statement, ' exists \( select \* ', ' exists ( select ', 'g') AS statement
-        FROM body AS b
-        CROSS JOIN LATERAL string_to_table(b.code, ' ; ') AS part
-        CROSS JOIN LATERAL (SELECT ' ' || part || ' ') AS s (statement)
-        WHERE strpos(b.code, ' insert into ') > 0 AND strpos(s.statement, ' insert into ') > 0
-    ), named AS MATERIALIZED (
-        -- The tables that these statements read as a whole, or insert into without
-        -- naming columns.
-        SELECT DISTINCT i.oid, 'copy' AS use, m[1] AS schema_code, m[2] AS table_code
-        FROM inserting AS i
-        CROSS JOIN LATERAL regexp_matches(i.statement, ' (?:from|join|,) (?:only )?(?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
-        WHERE online AND i.statement ~ ' insert into .*(?:select|,|\.) \* '
-      UNION
-        SELECT i.oid, 'unnamed', m[1], m[2]
-        FROM inserting AS i
-        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) (?:as [^ ]+ )?(?:values|select|with|table) ', 'g') AS m
-        WHERE online
-    ), returning_rows AS MATERIALIZED (
-        -- Few functions return rows of these tables, so only their bodies are read.
-        SELECT b.oid, b.prorettype, b.code
-        FROM body AS b
-        WHERE b.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online AND t.is_narrow)
-    ), fired AS MATERIALIZED (
-        SELECT h.tgfoid, h.tgtype, h.tgnewtable, h.tgoldtable, l.relation, l.attname, l.is_narrow, l.is_key,
-               l.column_code, l.column_pattern, b.code, b.prosrc, p.prosrc = 'autoinc' AND p.probin LIKE '%autoinc%' AS is_autoinc,
-               h.tgargs, format('function %s, called by trigger %I of %s,', p.oid::regprocedure, h.tgname, h.tgrelid::regclass) AS object,
-               strpos(b.code, format(' new . %s ', l.column_code)) > 0 OR strpos(b.code, format(' old . %s ', l.column_code)) > 0 AS has_column
-        FROM hooked AS h
-        JOIN linked AS l ON l.relation = h.relation AND l.attname = h.attname
-        JOIN pg_proc AS p ON p.oid = h.tgfoid
-        LEFT JOIN body AS b ON b.oid = h.tgfoid
-    ), row_copy AS (
-        SELECT DISTINCT f.tgfoid, f.relation, f.object
-        FROM fired AS f
-        -- A comparison of rows copies nothing.
-        CROSS JOIN LATERAL regexp_replace(f.code,
-            '(?:old|new) \. \* (?:\) )?(?:is (?:not )?distinct from|=|< >|! =) (?:row )?(?:\( )?(?:old|new) \. \* ', '', 'g') AS bare (code)
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgnewtable, f.tgoldtable)) AS new_rows
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgoldtable, f.tgnewtable)) AS old_rows
-        WHERE f.is_narrow AND online AND strpos(bare.code, ' insert into ') > 0
-          AND (bare.code ~ ' insert into [^;]* (?:old|new) (?:\) )?\. \* '
-               OR bare.code ~ ' insert into [^;]*\$1 (?:\) )?\. \* ' AND bare.code ~ ' using (?:old|new) '
-               OR coalesce(f.tgnewtable, f.tgoldtable) IS NOT NULL
-                  AND bare.code ~ format(' insert into [^;]*(?:select|,|\.) \* [^;]*(?:from|join|,) (?:%s|%s) ', new_rows.pattern, old_rows.pattern))
-    ), call AS (
-        SELECT DISTINCT f.relation, f.attname, f.column_code, f.tgfoid, f.object, field.parts[1]::name AS function_name, field.parts[2]::name AS schema_name,
-               field.parts[3]::integer AS place, field.parts[4]::integer AS count
-        FROM fired AS f
-        CROSS JOIN LATERAL regexp_split_to_table(snowflake_internal.migration_calls(f.prosrc), E'\n') AS line
-        CROSS JOIN LATERAL string_to_array(line, E'\t') AS field (parts)
-        WHERE f.is_narrow AND f.has_column AND cardinality(field.parts) = 5 AND field.parts[3] ~ '^[0-9]{1,4}$' AND field.parts[4] ~ '^[0-9]{1,4}$'
-          AND (field.parts[5] IN ('new . ' || f.column_code, 'old . ' || f.column_code)
-               OR starts_with(field.parts[5], format('coalesce ( new . %s ,', f.column_code))
-               OR starts_with(field.parts[5], format('coalesce ( old . %s ,', f.column_code)))
-    ), narrow_call AS (
-        SELECT c.relation, c.attname, c.object, c.function_name, min(p.oid::regprocedure::text) FILTER (WHERE type.is_narrow) AS signature,
-               bool_and(n.nspname = 'pg_catalog') AS is_built_in
-        FROM call AS c
-        JOIN pg_proc AS p ON p.proname = c.function_name AND c.count BETWEEN p.pronargs - p.pronargdefaults AND p.pronargs
-        JOIN pg_namespace AS n ON n.oid = p.pronamespace AND (c.schema_name = '' OR n.nspname = c.schema_name)
-        JOIN pg_type AS t ON t.oid = p.proargtypes[c.place - 1]
-        CROSS JOIN LATERAL (
-            SELECT CASE WHEN t.typtype = 'd' THEN snowflake_internal.migration_base_type(t.oid) ELSE t.oid END
-                   IN ('int2'::regtype, 'int4'::regtype) AS is_narrow) AS type
-        GROUP BY c.relation, c.attname, c.object, c.function_name, c.place
-        -- A bigint is implicitly converted to other types of numbers.
-        HAVING bool_or(type.is_narrow) AND NOT bool_or(NOT type.is_narrow AND (t.typtype = 'p' OR t.typcategory = 'N'))
-    ), narrow_variable AS (
-        SELECT DISTINCT f.relation, f.attname, f.object, found.variable
-        FROM fired AS f
-        CROSS JOIN LATERAL (
-            SELECT m[1] AS variable
-            FROM regexp_matches(f.code, format(' ([^ ]+) (?:constant )?(?:int|integer|int4|smallint|int2) (?::=|=|default) (?:new|old) \. %s ', f.column_pattern), 'g') AS m
-          UNION
-            SELECT m[1]
-            FROM regexp_matches(f.code, format(' ([^ ]+) (?::=|=) (?:new|old) \. %s ;', f.column_pattern), 'g') AS m
-            WHERE f.code ~ format(' %s (?:constant )?(?:int|integer|int4|smallint|int2) ',
-                                  regexp_replace(m[1], '([][\\.*+?(){}|^$])', '\\\1', 'g'))
-        ) AS found
-        WHERE f.is_narrow AND f.has_column
-    ), key_setter AS (
-        SELECT DISTINCT f.relation, f.attname, f.object, f.tgfoid,
-               strpos(f.code, format(' new . %s is null ', f.column_code)) > 0
-               OR strpos(f.code, format(' coalesce ( new . %s ', f.column_code)) > 0 AS is_conditional
-        FROM fired AS f
-        -- BEFORE INSERT, each row.
-        WHERE f.is_key AND f.has_column AND f.tgtype & 7 = 7
-          AND f.code !~ ' snowflake_(?:nextval|id) '
-          AND (f.code ~ format(' (?:;|begin|then|else|loop) new \. %1$s (?::=|=) (?!old \. %1$s )', f.column_pattern)
-               OR f.code ~ format(' select [^;]* into (?:strict )?new \. %s ', f.column_pattern))
-    ), word_call AS MATERIALIZED (
-        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS sequence_code
-        FROM body AS b
-        CROSS JOIN LATERAL regexp_matches(b.code, ' (nextval|currval|setval) \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) ''(?= )', 'g') AS m
-        WHERE strpos(b.code, 'val ( '' ') > 0
-    ), serial_call AS MATERIALIZED (
-        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS table_code, m[4] AS column_code
-        FROM body AS b
-        CROSS JOIN LATERAL regexp_matches(b.code,
-            ' (nextval|currval|setval) \( (?:pg_catalog \. )?pg_get_serial_sequence \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) '' , '' ([^'']+) '' ', 'g') AS m
-        WHERE strpos(b.code, ' pg_get_serial_sequence ( ') > 0
-    ), last_call AS MATERIALIZED (
-        SELECT i.oid, m[1] AS schema_code, m[2] AS table_code
-        FROM body AS b
-        JOIN inserting AS i ON i.oid = b.oid
-        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
-        WHERE strpos(b.code, ' lastval ( ) ') > 0
-    ), sequence_call AS (
-        SELECT DISTINCT s.relation, s.attname, s.sequence, s.is_dropped, c.oid, c.word
-        FROM (SELECT w.oid, w.word, s.sequence
-              FROM word_call AS w
-              JOIN key_sequence AS s ON s.sequence_code = w.sequence_code AND coalesce(w.schema_code, s.schema_code) = s.schema_code
-            UNION ALL
-              SELECT w.oid, w.word, s.sequence
-              FROM serial_call AS w
-              JOIN linked_table AS t ON t.table_code = w.table_code AND coalesce(w.schema_code, t.schema_code) = t.schema_code
-              JOIN key_sequence AS s ON s.relation = t.relation AND s.column_code = w.column_code
-            UNION ALL
-              SELECT w.oid, 'lastval', s.sequence
-              FROM last_call AS w
-              JOIN linked_table AS t ON t.table_code = w.table_code AND coalesce(w.schema_code, t.schema_code) = t.schema_code
-              JOIN key_sequence AS s ON s.relation = t.relation) AS c
-        JOIN key_sequence AS s ON s.sequence = c.sequence
-        WHERE NOT EXISTS (SELECT FROM key_setter AS k WHERE k.tgfoid = c.oid AND k.relation = s.relation)
+    WITH dependent AS MATERIALIZED (
+        SELECT DISTINCT d.classid, d.objid
+        FROM pg_depend AS d
+        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = ANY (attributes)
+    ), indexed AS MATERIALIZED (
+        SELECT i.*, format('index %s', i.indexrelid::regclass) AS description, 'index' AS kind
+        FROM dependent AS d
+        JOIN pg_index AS i ON d.classid = 'pg_class'::regclass AND i.indexrelid = d.objid AND i.indrelid = relation
+        WHERE NOT i.indisexclusion AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        -- The columns are those of the constraint, or of expressions in its index.
+        SELECT i.*, format('exclusion constraint %I of %s', k.conname, relation), 'constraint'
+        FROM (SELECT DISTINCT CASE WHEN d.classid = 'pg_class'::regclass THEN d.objid ELSE k.conindid END AS index
+              FROM dependent AS d
+              LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'x'
+              WHERE d.classid = 'pg_class'::regclass OR k.oid IS NOT NULL) AS d
+        JOIN pg_index AS i ON i.indexrelid = d.index AND i.indisexclusion AND i.indrelid = relation
+        JOIN pg_constraint AS k ON k.conindid = i.indexrelid AND k.contype = 'x'
+        WHERE NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+    ), keys AS MATERIALIZED (
+        SELECT i.indexrelid, i.description, i.kind, k.place, k.attribute, pg_get_indexdef(i.indexrelid, k.place::integer, false) AS expression
+        FROM indexed AS i
+        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
+        WHERE k.place <= i.indnkeyatts
     )
-    SELECT r.relation, NULL::name, r.object,
-           'inserts whole rows of this table into another one, which lacks the column that the migration adds',
-           'Before the migration, name the columns: INSERT INTO ... (a, b) VALUES (OLD.a, OLD.b).', true, 'shadow'
-    FROM row_copy AS r
+    SELECT format('check constraint %I of %s', k.conname, relation), 'constraint', pg_get_expr(k.conbin, k.conrelid)
+    FROM dependent AS d
+    JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'c' AND k.coninhcount = 0
   UNION ALL
-    SELECT DISTINCT t.relation, NULL::name, format('function %s', u.oid::regprocedure),
-           CASE u.use WHEN 'copy' THEN format('copies rows of %s by SELECT * or RETURNING *, and the migration adds a column', t.relation)
-                ELSE format('inserts into %s without naming its columns, of which the key becomes the last', t.relation) END,
-           CASE u.use WHEN 'copy' THEN 'Before the migration, name the columns in both lists.'
-                ELSE 'Before the migration, name the columns.' END,
-           EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = u.oid), 'shadow'
-    FROM named AS u
-    JOIN linked_table AS t ON t.table_code = u.table_code AND coalesce(u.schema_code, t.schema_code) = t.schema_code
-    WHERE t.is_narrow
+    SELECT k.description, k.kind, k.expression FROM keys AS k WHERE k.attribute = 0
   UNION ALL
-    SELECT t.relation, NULL::name, format('function %s', b.oid::regprocedure),
-           format('returns rows of %s and names their columns, and the migration adds a column', t.relation),
-           'Use SELECT * there, or declare the columns: RETURNS TABLE (...).', false, 'shadow'
-    FROM linked_table AS t
-    JOIN returning_rows AS b ON b.prorettype = t.reltype
-    WHERE b.code ~ ' select ' AND b.code !~ ' (?:select|,|\.) \* '
+    SELECT i.description, i.kind, pg_get_expr(i.indpred, i.indrelid) FROM indexed AS i WHERE i.indpred IS NOT NULL
   UNION ALL
-    SELECT c.relation, c.attname, c.object,
-           format('passes column %I to %s, which has no form for a bigint', c.attname, c.signature),
-           CASE WHEN c.is_built_in THEN format('Before the migration, pass another value, for example hashint8(NEW.%I).', c.attname)
-                ELSE 'Before the migration, create that function with bigint (CREATE FUNCTION makes a second one), then drop the one with integer. A bigint parameter also takes integer columns.' END,
-           true, 'type'
-    FROM narrow_call AS c
+    SELECT k.description, k.kind, format('%1$s OPERATOR(%2$I.%3$s) %1$s', k.expression, n.nspname, o.oprname)
+    FROM keys AS k
+    JOIN pg_constraint AS c ON c.conindid = k.indexrelid AND c.contype = 'x'
+    JOIN pg_operator AS o ON o.oid = c.conexclop[k.place]
+    JOIN pg_namespace AS n ON n.oid = o.oprnamespace
+    WHERE k.attribute = 0 OR k.attribute = ANY (attributes)
   UNION ALL
-    SELECT v.relation, v.attname, v.object, format('assigns column %I to the integer variable %s, which cannot hold snowflake IDs', v.attname, v.variable),
-           format('Before the migration, declare it as bigint, or as %I%%TYPE.', v.attname), true, 'default'
-    FROM narrow_variable AS v
-  UNION ALL
-    SELECT DISTINCT f.relation, f.attname, f.object, format('(autoinc) requires that column %I is an integer', f.attname),
-           'Before the migration, drop the trigger: the default replaces it.', true, 'type'
-    FROM fired AS f
-    WHERE f.is_autoinc AND f.is_narrow
-      -- The arguments, each with a zero byte at its end.
-      AND encode(convert_to(f.attname::text, getdatabaseencoding()), 'escape') = ANY (string_to_array(encode(f.tgargs, 'escape'), E'\\000'))
-  UNION ALL
-    SELECT k.relation, k.attname, k.object,
-           CASE WHEN k.is_conditional THEN format('sets column %I where it is NULL: only rows that are inserted with NULL keep old numbers', k.attname)
-                ELSE format('sets column %I of each new row itself, so new rows do not get snowflake IDs', k.attname) END,
-           'Drop the trigger, or remove that assignment from its function: the default sets the column.', NOT k.is_conditional, 'default'
-    FROM key_setter AS k
-  UNION ALL
-    SELECT c.relation, c.attname, format('function %s', c.oid::regprocedure),
-           format('calls %s(%s)%s', c.word, CASE WHEN c.word <> 'lastval' THEN quote_literal(c.sequence::text) END,
-                  CASE WHEN c.is_dropped THEN ', and that sequence is dropped with the identity'
-                       WHEN c.word = 'nextval' THEN ', which continues to return old numbers'
-                       WHEN c.word = 'setval' THEN ', which has no effect on new IDs any more'
-                       ELSE ', which does not return the new row''s ID any more' END),
-           CASE c.word WHEN 'nextval' THEN 'Call snowflake_nextval() instead, or leave the column to its default.'
-                       WHEN 'setval' THEN 'Remove the call after the migration.'
-                       ELSE 'Use INSERT ... RETURNING.' END,
-           c.is_dropped AND EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = c.oid), 'default'
-    FROM sequence_call AS c
-  UNION ALL
-    SELECT DISTINCT s.relation, s.attname, format('view %s', w.ev_class::regclass), format('uses sequence %s', s.sequence),
-           'Its values are old numbers after the migration.', false, 'default'
-    FROM key_sequence AS s
-    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.sequence AND d.classid = 'pg_rewrite'::regclass
-    JOIN pg_rewrite AS w ON w.oid = d.objid
+    SELECT format('statistics object %I.%I', n.nspname, x.stxname), 'statistics object', e.expression
+    FROM dependent AS d
+    JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid
+    JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+    CROSS JOIN LATERAL unnest(pg_get_statisticsobjdef_expressions(x.oid)) AS e (expression)
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean) IS
-    'Used by snowflake_migration_plan and snowflake_migration_survey: functions, triggers and views that a migration affects';
+COMMENT ON FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[]) IS
+    'Used by snowflake_migration_plan: the expressions of constraints, indexes and statistics that use columns of a table';
 
--- Warns of the findings that break writes, and returns all of them for the notes
--- of the steps. They are hints, so an error of the search does not prevent a plan.
-CREATE FUNCTION snowflake_internal.migration_warn(targets regclass[], column_names name[], online boolean)
-RETURNS jsonb LANGUAGE plpgsql STABLE
+-- Why expressions do not accept bigint columns; NULL if they do. The parser decides
+-- it. No row is read, and the query is not flattened, so that no function is called
+-- with constants in place of columns.
+CREATE FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[])
+RETURNS text LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    most_warnings CONSTANT integer := 50;
-    findings jsonb := '[]';
-    warnings integer := 0;
-    found record;
+    query text;
 BEGIN
-    BEGIN
-        FOR found IN
-            SELECT f.* FROM snowflake_internal.migration_findings(targets, column_names, online) AS f
-            ORDER BY f.breaks_writes DESC, f.relation::text, f.stage, f.object, f.finding
-        LOOP
-            findings := findings || jsonb_build_object(
-                'relation', found.relation::oid, 'stage', found.stage,
-                'note', format('. %s %s: %s', found.object, found.finding, rtrim(found.remedy, '.')));
-            warnings := warnings + found.breaks_writes::integer;
-            IF found.breaks_writes AND warnings <= most_warnings THEN
-                RAISE WARNING '% %', found.object, found.finding
-                    USING DETAIL = format(CASE found.stage
-                              WHEN 'shadow' THEN 'Writes to %s will fail from the step on that adds a column to it.'
-                              WHEN 'type' THEN 'Writes to %s will fail as soon as the column is a bigint.'
-                              ELSE 'Writes to %s will fail, or continue to use old numbers, as soon as the column has its new default.' END,
-                              found.relation),
-                          HINT = found.remedy;
-            END IF;
-        END LOOP;
-    EXCEPTION WHEN OTHERS THEN
-        RAISE WARNING 'could not search functions and triggers for code that the migration affects: %', SQLERRM;
-    END;
-    IF warnings > most_warnings THEN
-        RAISE WARNING '% more functions and triggers will fail', warnings - most_warnings
-            USING HINT = 'The notes of the plan and snowflake_migration_survey() contain all of them.';
-    END IF;
-    RETURN findings;
+    SELECT format('SELECT %s FROM (SELECT %s FROM ONLY %s OFFSET 0) AS %I WHERE false',
+                  (SELECT string_agg(format('(%s)', e.expression), ', ') FROM unnest(expressions) AS e (expression)),
+                  string_agg(CASE WHEN a.attnum = ANY (attributes) THEN format('%1$I::pg_catalog.int8 AS %1$I', a.attname)
+                                  ELSE quote_ident(a.attname) END, ', '),
+                  snowflake_internal.migration_name(relation),
+                  (SELECT c.relname FROM pg_class AS c WHERE c.oid = relation))
+    INTO query
+    FROM pg_attribute AS a
+    WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped;
+    PERFORM snowflake_internal.migration_query(relation, query);
+    RETURN NULL;
+EXCEPTION
+    -- An owner who may not read the table may alter it.
+    WHEN insufficient_privilege THEN
+        RETURN NULL;
+    WHEN syntax_error_or_access_rule_violation THEN
+        RETURN sqlerrm;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_warn(targets regclass[], column_names name[], online boolean) IS
-    'Used by snowflake_migration_plan: warns of functions and triggers that the migration breaks, and returns all findings';
+COMMENT ON FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[]) IS
+    'Used by snowflake_migration_plan: why expressions do not accept bigint columns';
 
--- What the note of a step has of the findings. relation is NULL for all tables.
-CREATE FUNCTION snowflake_internal.migration_finding_notes(findings jsonb, stage text, relation regclass)
-RETURNS text LANGUAGE sql IMMUTABLE
+-- Obstacles in objects that are rebuilt with the columns.
+CREATE FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[])
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT coalesce(string_agg(f.finding ->> 'note', '' ORDER BY f.place), '')
-    FROM jsonb_array_elements(findings) WITH ORDINALITY AS f (finding, place)
-    WHERE f.finding ->> 'stage' = stage
-      AND (relation IS NULL OR (f.finding ->> 'relation')::oid = relation)
+DECLARE
+    altered record;
+    expressions text[];
+    found_expression record;
+    message text;
+    reported text[] := '{}';
+BEGIN
+    FOR altered IN
+        SELECT f.relation, array_agg(DISTINCT f.attribute) AS attributes
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        WHERE r.is_narrow
+        GROUP BY f.relation
+        ORDER BY f.relation::text
+    LOOP
+        -- Whole rows have another type in the query than in the table.
+        expressions := ARRAY(
+            SELECT DISTINCT e.expression
+            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
+            WHERE snowflake_internal.migration_rename_columns(e.expression, '{}'::name[], '{}'::name[]) IS NOT NULL);
+        CONTINUE WHEN expressions = '{}';
+        CONTINUE WHEN snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, expressions) IS NULL;
+        FOR found_expression IN
+            SELECT e.description, e.kind, e.expression
+            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
+            WHERE e.expression = ANY (expressions)
+            ORDER BY e.description
+        LOOP
+            message := snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, ARRAY[found_expression.expression]);
+            obstacle := format('%s cannot use a bigint column: %s', found_expression.description, message);
+            IF message IS NOT NULL AND obstacle <> ALL (reported) THEN
+                reported := reported || obstacle;
+                remedy := format('Create the function or operator with bigint parameters, which accept integers too. Then create the %s again, so that it uses that one.',
+                                 found_expression.kind);
+                sqlstate_code := '55000';
+                RETURN NEXT;
+            END IF;
+        END LOOP;
+    END LOOP;
+    RETURN QUERY
+        SELECT DISTINCT format('foreign key %I of %s depends on unique index %s, which includes column %I',
+                               k.conname, k.conrelid::regclass, i.indexrelid::regclass, a.attname),
+               format('In one transaction: drop the foreign key, replace the index (or its constraint) by one without INCLUDE (%I), and add the foreign key again.', a.attname),
+               '55000'
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS n ON n.attrelid = r.relation AND n.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, n.attname) AS f
+        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
+        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indnatts > i.indnkeyatts
+        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS key (attribute, place)
+        JOIN pg_constraint AS k ON k.contype = 'f' AND k.conindid = i.indexrelid AND k.conparentid = 0
+        WHERE r.is_narrow AND key.attribute = f.attribute AND key.place > i.indnkeyatts;
+END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_finding_notes(findings jsonb, stage text, relation regclass) IS
-    'Used by snowflake_migration_plan: the findings in the note of a step';
-
--- The same for a step of an online plan, which is known by its statement.
-CREATE FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN strpos(statement, 'snowflake_internal.migration_swap(') > 0
-                THEN snowflake_internal.migration_finding_notes(findings, text 'type', NULL)
-                     || snowflake_internal.migration_finding_notes(findings, text 'default', NULL)
-                ELSE coalesce((
-                    SELECT string_agg(snowflake_internal.migration_finding_notes(findings, text 'shadow', r.relation), '')
-                    FROM (SELECT DISTINCT (f.finding ->> 'relation')::oid::regclass AS relation
-                          FROM jsonb_array_elements(findings) AS f (finding)
-                          WHERE f.finding ->> 'stage' = 'shadow') AS r
-                    WHERE strpos(statement, format(E'    ALTER TABLE %s\n        ADD COLUMN ', snowflake_internal.migration_name(r.relation))) > 0), '') END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text) IS
-    'Used by snowflake_migration_plan: the findings in the note of a step of an online plan';
+COMMENT ON FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_obstacles: constraints and indexes that cannot be rebuilt with a bigint column';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 -- src/schema.rs
 -- requires:
---   migration_findings
+--   migration_columns
 
--- Columns that hold the IDs of a table without a foreign key, found by their names
--- and by the shape of their tables. A foreign key is found without this.
+-- How many locks a rewrite needs. PostgreSQL keeps all locks of all sessions in a
+-- table of a fixed size, and a statement that finds it full fails (53200). Changing
+-- the type of a column of a partitioned table locks each partition and all that
+-- belongs to it.
 
--- The words of a name: of order_id, orderId and "OrderID".
-CREATE FUNCTION snowflake_internal.migration_words(name name)
-RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+-- Counted in pg_locks on PostgreSQL 15 and 18: a rewritten table takes 5 locks (on
+-- itself, its copy, and what the copy is dropped with), one with a TOAST table 4
+-- more, each index 1, each index that is built again 2 more, and each foreign key 3.
+-- The minor releases from 15.20, 16.16, 17.12 and 18.7 on, which have the setting
+-- composite_type_mismatch, lock 3 types more for each rewritten table.
+CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
+RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT regexp_split_to_array(btrim(lower(
-        regexp_replace(regexp_replace(name::text, '([a-z0-9])([A-Z])', '\1_\2', 'g'), '([A-Z])([A-Z][a-z])', '\1_\2', 'g')), '_ .-'), '[_ .-]+')
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_words(name name) IS
-    'Used by snowflake_migration_references: the words of a name';
-
--- The singular of an English word, in its usual forms.
-CREATE FUNCTION snowflake_internal.migration_singular(word text)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN word = 'people' THEN 'person' WHEN word = 'children' THEN 'child'
-                WHEN word = 'men' THEN 'man' WHEN word = 'women' THEN 'woman' WHEN word = 'series' THEN 'series'
-                WHEN word ~ '[^aeiou]ies$' THEN regexp_replace(word, 'ies$', 'y')
-                WHEN word ~ '(ss|sh|ch|x|z)es$' OR word ~ '(us|atus|ias)es$' THEN regexp_replace(word, 'es$', '')
-                WHEN word ~ 'indices$' THEN regexp_replace(word, 'ices$', 'ex')
-                WHEN word ~ '(ss|us|is)$' THEN word
-                ELSE regexp_replace(word, 's$', '') END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_singular(word text) IS
-    'Used by snowflake_migration_references: the singular of an English word';
-
-CREATE FUNCTION snowflake_migration_references(target regclass, column_name name DEFAULT NULL)
-RETURNS TABLE (kind text, object text, referencing_column name, data_type text, reason text, statement text)
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    WITH key AS MATERIALIZED (
-        SELECT c.oid AS relation, a.attname, a.attnum, words.words,
-               -- The last word as a singular.
-               words.words[:cardinality(words.words) - 1]
-               || snowflake_internal.migration_singular(words.words[cardinality(words.words)]) AS singular_words,
-               snowflake_internal.migration_words(a.attname) AS key_words
-        FROM snowflake_internal.migration_column(target, snowflake_migration_references.column_name) AS found (attname)
-        JOIN pg_class AS c ON c.oid = target
-        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = found.attname
-        CROSS JOIN LATERAL (SELECT snowflake_internal.migration_words(c.relname) AS words) AS words
-    ), linked AS MATERIALIZED (
-        SELECT r.relation, r.attribute FROM key CROSS JOIN LATERAL
-            snowflake_internal.migration_linked_columns(ARRAY[key.relation::regclass], ARRAY[key.attname]) AS r
-    ), form AS MATERIALIZED (
-        -- What follows or precedes the table's name: id, or the key's own name.
-        SELECT DISTINCT array_to_string(f.words || k.words, '_') AS behind, array_to_string(k.words || f.words, '_') AS ahead
-        FROM key
-        CROSS JOIN LATERAL (SELECT key.singular_words UNION SELECT key.words) AS f (words)
-        CROSS JOIN LATERAL (SELECT ARRAY['id'] UNION SELECT key.key_words) AS k (words)
-      UNION
-        -- A key that has the table's name in it, as order_id of orders.
-        SELECT array_to_string(key.key_words, '_'), NULL FROM key WHERE key.key_words <> ARRAY['id']
-    ), candidate AS MATERIALIZED (
-        SELECT c.oid AS relation, c.relname, c.relkind, n.nspname, a.attname, a.attnum, a.atttypid, t.typtype,
-               format_type(a.atttypid, a.atttypmod) AS type_name,
-               t.typelem <> 0 AND t.typlen = -1 AS is_array,
-               array_to_string(snowflake_internal.migration_words(a.attname), '_') AS spelled
-        FROM pg_class AS c
-        JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attinhcount = 0
-        JOIN pg_type AS t ON t.oid = a.atttypid
-        LEFT JOIN pg_type AS base ON base.oid = t.typbasetype
-        WHERE c.relkind IN ('r', 'p', 'f', 'c')
-          AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
-          AND (a.atttypid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
-               OR base.oid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype))
-          AND NOT EXISTS (SELECT FROM linked AS l WHERE l.relation = c.oid AND l.attribute = a.attnum)
-          -- A foreign key to another table says what the column holds.
-          AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'f' AND k.conkey = ARRAY[a.attnum])
-          -- A column with a sequence is a key of its own.
-          AND a.attidentity = ''
-          AND NOT EXISTS (SELECT FROM snowflake_internal.sequence_columns AS s WHERE s.relation = c.oid AND s.attribute = a.attnum)
-    ), found AS (
-        SELECT m.*, CASE WHEN m.relkind = 'f' THEN 'foreign table' WHEN m.relkind = 'c' THEN 'composite type'
-                         WHEN m.is_array THEN 'array' ELSE 'column' END AS kind,
-               format('the name is that of a reference to %s', key.relation::regclass) AS reason
-        FROM candidate AS m
-        CROSS JOIN key
-        WHERE EXISTS (
-            SELECT FROM form AS f
-            CROSS JOIN LATERAL (SELECT CASE WHEN m.is_array THEN regexp_replace(m.spelled, 's$', '') ELSE m.spelled END) AS name (spelled)
-            WHERE name.spelled IN (f.behind, f.ahead)
-               OR starts_with(reverse(name.spelled), reverse('_' || f.behind))
-               OR replace(name.spelled, '_', '') IN (replace(f.behind, '_', ''), replace(f.ahead, '_', '')))
-          AND m.relation <> key.relation
-           OR m.relation = key.relation AND m.attnum <> key.attnum
-              AND m.spelled ~ '^(parent|previous|prev|next|root|original|source|copied_from|replaces|replaced_by)(_id)?$'
-      UNION ALL
-        SELECT m.*, 'polymorphic',
-               format('%I names the table that the ID is of, which may be %s', type.attname, key.relation::regclass)
-        FROM candidate AS m
-        CROSS JOIN key
-        JOIN pg_attribute AS type ON type.attrelid = m.relation AND type.attnum > 0 AND NOT type.attisdropped
-        JOIN pg_type AS t ON t.oid = type.atttypid AND (t.typcategory = 'S' OR t.typtype = 'e')
-        WHERE NOT m.is_array AND m.spelled ~ '_id$'
-          AND array_to_string(snowflake_internal.migration_words(type.attname), '_') = regexp_replace(m.spelled, '_id$', '_type')
-      UNION ALL
-        SELECT m.*, 'history',
-               format('%s has the columns of %s', m.relation::regclass, key.relation::regclass)
-        FROM candidate AS m
-        CROSS JOIN key
-        WHERE m.attname = key.attname AND m.relation <> key.relation AND m.relkind IN ('r', 'p', 'f') AND NOT m.is_array
-          -- The name says so, or it has all columns of the table, with their types.
-          AND (m.relname::text ~* '(^|_)(history|histories|hist|audit|audits|archive|archives|archived|log|logs|version|versions|deleted|old|backup|bak|copy)(_|$)'
-               AND strpos(array_to_string(snowflake_internal.migration_words(m.relname), '_'),
-                          array_to_string(key.singular_words, '_')) > 0
-               OR (SELECT count(*) FROM pg_attribute AS own WHERE own.attrelid = key.relation AND own.attnum > 0 AND NOT own.attisdropped) >= 3
-                  AND NOT EXISTS (
-                      SELECT FROM pg_attribute AS own
-                      WHERE own.attrelid = key.relation AND own.attnum > 0 AND NOT own.attisdropped
-                        AND NOT EXISTS (SELECT FROM pg_attribute AS copy
-                                        WHERE copy.attrelid = m.relation AND copy.attname = own.attname AND NOT copy.attisdropped
-                                          AND (copy.atttypid = own.atttypid OR own.attnum = key.attnum))))
-          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_table_tree(key.relation::regclass, key.attname) AS f WHERE f.relation = m.relation)
-    ), first_found AS (
-        SELECT DISTINCT ON (f.relation, f.attnum) f.*
-        FROM found AS f
-        ORDER BY f.relation, f.attnum, f.kind = 'polymorphic'
-    ), parameter AS (
-        SELECT p.oid, p.proargnames[a.place] AS name, format_type(a.type, NULL) AS type_name, NULL::text AS trigger_reason
-        FROM pg_proc AS p
-        JOIN pg_namespace AS n ON n.oid = p.pronamespace
-        CROSS JOIN LATERAL unnest(p.proargtypes) WITH ORDINALITY AS a (type, place)
-        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
-          AND a.type IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
-          -- With OUT parameters, the places differ.
-          AND p.proargnames IS NOT NULL AND (p.proallargtypes IS NULL OR p.proargmodes[1:p.pronargs] = array_fill('i'::"char", ARRAY[p.pronargs::integer]))
-          AND EXISTS (
-              SELECT FROM form AS f
-              CROSS JOIN LATERAL (
-                  SELECT regexp_replace(array_to_string(snowflake_internal.migration_words(p.proargnames[a.place]::name), '_'),
-                                        '^(p|in|i|arg|param|the|v)_', '')) AS name (spelled)
-              WHERE CASE WHEN format_type(a.type, NULL) ~ '\[\]$' THEN regexp_replace(name.spelled, 's$', '') ELSE name.spelled END IN (f.behind, f.ahead))
-          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    WITH part AS (
+        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+        WHERE r.is_narrow
+        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
     )
-    SELECT f.kind, f.relation::regclass::text, f.attname, f.type_name, f.reason,
-           -- A domain has its own type, and a foreign table's rows are elsewhere.
-           CASE WHEN f.typtype <> 'd' THEN
-               format('ALTER %s %s ALTER %s %I TYPE bigint%s',
-                      CASE f.relkind WHEN 'f' THEN 'FOREIGN TABLE' WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END,
-                      snowflake_internal.migration_name(f.relation::regclass),
-                      CASE f.relkind WHEN 'c' THEN 'ATTRIBUTE' ELSE 'COLUMN' END,
-                      f.attname, CASE WHEN f.is_array THEN '[]' ELSE '' END) END
-    FROM first_found AS f
-  UNION ALL
-    SELECT 'function', p.oid::regprocedure::text, p.name::name, p.type_name,
-           format('a parameter has the name of a reference to %s: create the function with bigint, then drop this one', key.relation::regclass), NULL
-    FROM parameter AS p CROSS JOIN key
-  UNION ALL
-    SELECT 'function', regexp_replace(f.object, '^function (.*),$', '\1'), f.column_name, NULL, f.finding || '. ' || f.remedy, NULL
-    FROM key
-    CROSS JOIN LATERAL snowflake_internal.migration_findings(ARRAY[key.relation::regclass], ARRAY[key.attname], false) AS f
-    WHERE f.stage = 'type'
-    ORDER BY 1, 2, 3
+    SELECT p.relation, sum(CASE WHEN p.relkind = 'p' THEN 1 WHEN current_setting('composite_type_mismatch', true) IS NULL THEN 5 ELSE 8 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
+               + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
+                  FROM pg_index AS i WHERE i.indrelid = p.part)
+               + (SELECT 3 * count(*) FROM pg_constraint AS k
+                  WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
+                                             OR k.confrelid = p.part AND k.confkey && p.attributes))
+               -- Tables have such constraints since PostgreSQL 18.
+               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
+    FROM part AS p
+    GROUP BY p.relation
 $function$;
-COMMENT ON FUNCTION snowflake_migration_references(target regclass, column_name name) IS
-    'Returns the columns and parameters that seem to hold the IDs of a column without a foreign key, with statements that widen them';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: how many locks the statements that rewrite tables take';
+
+-- The sessions and prepared transactions for which the table has room, with
+-- max_locks_per_transaction locks each.
+CREATE FUNCTION snowflake_internal.migration_lock_slots()
+RETURNS bigint LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    -- From PostgreSQL 18 on, autovacuum_worker_slots; and 2 more processes.
+    SELECT current_setting('max_connections')::bigint + current_setting('max_worker_processes')::bigint
+           + current_setting('max_wal_senders')::bigint + current_setting('max_prepared_transactions')::bigint
+           + coalesce(current_setting('autovacuum_worker_slots', true)::bigint + 1, current_setting('autovacuum_max_workers')::bigint) + 1
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_lock_slots() IS
+    'Used by snowflake_migration_plan: for how many transactions the lock table has room';
+
+-- Locks that certainly do not fit. The table takes more than the nominal number,
+-- because it can use memory that was reserved for other purposes: servers of 420 to
+-- 11,000 nominal locks took 1.5 to 1.75 times as many, and small ones a few hundred
+-- more. So what might fit is not refused.
+CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
+           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
+                  ceil(needed::numeric / s.slots)), '55000'
+    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
+                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
+    WHERE needed > 1.7 * s.slots * s.per_transaction + 520
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text) IS
+    'Used by snowflake_migration_plan: more locks than the server has room for';
+
+-- snowflake_migrate keeps the locks of all statements until the end.
+CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    too_many record;
+BEGIN
+    SELECT o.* INTO too_many
+    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
+    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
+    IF FOUND THEN
+        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
+            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
+                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migrate: fails if the locks of all statements do not fit';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -4412,95 +3622,912 @@ COMMENT ON FUNCTION snowflake_internal.migration_obstacles(targets regclass[], c
 -- requires:
 --   migration_columns
 
--- How many locks a rewrite needs. PostgreSQL keeps all locks of all sessions in a
--- table of a fixed size, and a statement that finds it full fails (53200). Changing
--- the type of a column of a partitioned table locks each partition and all that
--- belongs to it.
+-- Widening a key while its table is in use. Shadow columns are added beside the
+-- narrow ones and kept up to date by a trigger. They are filled batch by batch,
+-- and get indexes and foreign keys. One statement replaces the narrow columns.
+--
+-- The state of a migration is what the catalog shows; nothing else is recorded.
+-- The names of added objects follow from those of existing ones. So the whole
+-- plan can be generated before its first step.
+--
+-- This file: acquiring a lock without blocking other sessions for long.
 
--- Counted in pg_locks on PostgreSQL 15 and 18: a rewritten table takes 5 locks (on
--- itself, its copy, and what the copy is dropped with), one with a TOAST table 4
--- more, each index 1, each index that is built again 2 more, and each foreign key 3.
--- The minor releases from 15.20, 16.16, 17.12 and 18.7 on, which have the setting
--- composite_type_mismatch, lock 3 types more for each rewritten table.
-CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
-RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
+-- How long a step tries to acquire its locks before it fails.
+CREATE FUNCTION snowflake_internal.migration_lock_time_limit()
+RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH part AS (
-        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        JOIN pg_class AS c ON c.oid = f.relation
-        WHERE r.is_narrow
-        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
-    )
-    SELECT p.relation, sum(CASE WHEN p.relkind = 'p' THEN 1 WHEN current_setting('composite_type_mismatch', true) IS NULL THEN 5 ELSE 8 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
-               + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
-                  FROM pg_index AS i WHERE i.indrelid = p.part)
-               + (SELECT 3 * count(*) FROM pg_constraint AS k
-                  WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
-                                             OR k.confrelid = p.part AND k.confkey && p.attributes))
-               -- Tables have such constraints since PostgreSQL 18.
-               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
-    FROM part AS p
-    GROUP BY p.relation
+    SELECT interval '10 minutes'
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: how many locks the statements that rewrite tables take';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_time_limit() IS
+    'Used by snowflake_internal.migration_lock: how long a step of an online migration waits for locks';
 
--- The sessions and prepared transactions for which the table has room, with
--- max_locks_per_transaction locks each.
-CREATE FUNCTION snowflake_internal.migration_lock_slots()
-RETURNS bigint LANGUAGE sql STABLE
+-- The longest wait for a lock that other sessions are not to notice, in
+-- milliseconds. It is shorter than deadlock_timeout, because resolving a deadlock
+-- could cancel another session's transaction.
+CREATE FUNCTION snowflake_internal.migration_short_wait()
+RETURNS integer LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    -- From PostgreSQL 18 on, autovacuum_worker_slots; and 2 more processes.
-    SELECT current_setting('max_connections')::bigint + current_setting('max_worker_processes')::bigint
-           + current_setting('max_wal_senders')::bigint + current_setting('max_prepared_transactions')::bigint
-           + coalesce(current_setting('autovacuum_worker_slots', true)::bigint + 1, current_setting('autovacuum_max_workers')::bigint) + 1
+    SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
+                                                  ELSE nullif(s.setting::integer, 0) END)))
+    FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout')
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock_slots() IS
-    'Used by snowflake_migration_plan: for how many transactions the lock table has room';
+COMMENT ON FUNCTION snowflake_internal.migration_short_wait() IS
+    'Used by snowflake_internal.migration_lock: the longest wait for a lock, in milliseconds';
 
--- Locks that certainly do not fit. The table takes more than the nominal number,
--- because it can use memory that was reserved for other purposes: servers of 420 to
--- 11,000 nominal locks took 1.5 to 1.75 times as many, and small ones a few hundred
--- more. So what might fit is not refused.
-CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+-- Called when a lock on one of these tables was not acquired in time. It reports
+-- the holders at intervals, and fails after the time limit. It returns the time
+-- of the last report.
+CREATE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz)
+RETURNS timestamptz LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
-           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
-                  ceil(needed::numeric / s.slots)), '55000'
-    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
-                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
-    WHERE needed > 1.7 * s.slots * s.per_transaction + 520
+DECLARE
+    time_limit CONSTANT interval := snowflake_internal.migration_lock_time_limit();
+    wanted text;
+    holders text;
+BEGIN
+    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
+        RETURN told;
+    END IF;
+    SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
+    FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
+    -- A prepared transaction has no process, but a lock on its transaction ID.
+    SELECT concat_ws(' and ', 'processes ' || string_agg(DISTINCT l.pid::text, ', '),
+                     'prepared transactions ' || string_agg(DISTINCT quote_literal(p.gid), ', '))
+    INTO holders
+    FROM pg_locks AS l
+    LEFT JOIN pg_locks AS x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.granted
+                           AND x.virtualtransaction = l.virtualtransaction
+    LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid
+    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
+      AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+      AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
+    holders := nullif(holders, '');
+    IF clock_timestamp() - begun > time_limit THEN
+        RAISE EXCEPTION 'could not lock % within %', wanted, time_limit
+            USING ERRCODE = 'lock_not_available',
+                  DETAIL = coalesce('Held by ' || holders || '.', 'Other transactions kept locking it.'),
+                  HINT = 'See pg_stat_activity for what they are doing'
+                         || CASE WHEN holders LIKE '%prepared transactions %'
+                                 THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
+                         || '. Run it again when they have ended.';
+    END IF;
+    RAISE NOTICE 'waiting for a lock on %', wanted
+        USING DETAIL = coalesce('Held by ' || holders || '.', 'No process holds it at this moment.');
+    RETURN clock_timestamp();
+END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text) IS
-    'Used by snowflake_migration_plan: more locks than the server has room for';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz) IS
+    'Used by snowflake_internal.migration_lock: reports who holds the lock, and fails after a time limit';
 
--- snowflake_migrate keeps the locks of all statements until the end.
-CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
+-- Locks tables, all or none. A session that waits for a strong lock blocks all
+-- sessions queued behind it. So each attempt is short, and is repeated after a
+-- pause in which the others continue. The short lock_timeout also holds for the
+-- statements that follow, until the caller restores it.
+CREATE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    too_many record;
+    -- The longest time of one attempt for all tables together.
+    longest_wait CONSTANT integer := snowflake_internal.migration_short_wait();
+    wanted CONSTANT regclass[] := ARRAY(
+        SELECT r.relation
+        FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
+        ORDER BY r.relation::oid);
+    started_at CONSTANT timestamptz := clock_timestamp();
+    last_notice_at timestamptz := started_at;
+    attempt_started_at timestamptz;
+    pause double precision := 0.25;
+    table_to_lock regclass;
 BEGIN
-    SELECT o.* INTO too_many
-    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
-    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
-    IF FOUND THEN
-        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
-            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
-                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
+    IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
+        RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
+    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        -- The checks under the lock have to see the present state.
+        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
+                  HINT = 'SET default_transaction_isolation = ''read committed''.';
     END IF;
+    LOOP
+        BEGIN
+            attempt_started_at := clock_timestamp();
+            FOREACH table_to_lock IN ARRAY wanted LOOP
+                PERFORM set_config('lock_timeout', greatest(1,
+                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - attempt_started_at)))::integer::text, true);
+                PERFORM snowflake_internal.migration_lock_table(table_to_lock, mode);
+            END LOOP;
+            PERFORM set_config('lock_timeout', longest_wait::text, true);
+            RETURN;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            NULL;
+        END;
+        last_notice_at := snowflake_internal.migration_lock_missed(relations, mode, started_at, last_notice_at);
+        PERFORM pg_sleep(pause * (0.5 + random()));
+        pause := least(pause * 1.5, 2);
+    END LOOP;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migrate: fails if the locks of all statements do not fit';
+COMMENT ON FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text) IS
+    'Used by snowflake_migration_plan: locks tables in short attempts, so that other sessions are not blocked for long';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- Indexes whose functions find others by search_path. From PostgreSQL 17 on, building
+-- an index and ANALYZE set a search path of pg_catalog and pg_temp themselves, so
+-- such an index cannot be built again, whatever the caller's path is. Before, the
+-- caller's path is used (src/migration/owner.rs).
+
+-- The functions are called for a few rows with the search path that PostgreSQL would
+-- set. What fails because a name is not found would fail after the table is locked.
+CREATE FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    built record;
+BEGIN
+    IF current_setting('server_version_num')::integer < 170000 THEN
+        RETURN;
+    END IF;
+    FOR built IN
+        SELECT DISTINCT i.indexrelid, i.indexrelid::regclass AS index, f.relation,
+               format('SELECT ROW(%s) FROM ONLY %s LIMIT 10',
+                      concat_ws(', ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
+                      snowflake_internal.migration_name(f.relation)) AS query
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        JOIN pg_index AS i ON i.indrelid = f.relation AND num_nonnulls(i.indexprs, i.indpred) > 0
+        JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relkind = 'i'
+        WHERE r.is_narrow
+          -- A rewrite builds all indexes, and the online way those that use the column.
+          AND (online IS NOT TRUE
+               OR EXISTS (SELECT FROM pg_depend AS u WHERE u.classid = 'pg_class'::regclass AND u.objid = i.indexrelid
+                            AND u.refclassid = 'pg_class'::regclass AND u.refobjid = f.relation AND u.refobjsubid = f.attribute))
+          -- Not where all functions are PostgreSQL's own.
+          AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+                        AND d.refclassid = 'pg_proc'::regclass)
+        ORDER BY i.indexrelid
+    LOOP
+        BEGIN
+            PERFORM snowflake_internal.migration_query(built.relation, built.query);
+        EXCEPTION WHEN undefined_function OR undefined_table OR undefined_object OR undefined_column OR invalid_schema_name THEN
+            RETURN QUERY SELECT
+                format('index %s uses a function that finds others by search_path (%s), and PostgreSQL builds indexes with a search path of its own',
+                       built.index, SQLERRM),
+                coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure, migration_index_function_obstacles.search_path), '; ' ORDER BY p.oid)
+                          FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
+                          WHERE d.classid = 'pg_class'::regclass AND d.objid = built.indexrelid AND d.refclassid = 'pg_proc'::regclass
+                            AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%')),
+                         'Set search_path for the function') || '.', '55000';
+        END;
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text) IS
+    'Used by snowflake_migration_plan: indexes that PostgreSQL 17 and later cannot build again';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- Objects that use the row type of a table whose columns are migrated.
+--
+-- ALTER COLUMN ... TYPE fails if rows of that type are stored in columns: of the
+-- type, of its arrays, of domains, ranges and composite types over it. The minor
+-- releases from 15.20, 16.16, 17.12 and 18.7 on also reject it if an expression
+-- uses the type (CVE-2026-6460). They have the setting composite_type_mismatch,
+-- which tells them from earlier ones.
+--
+-- An online migration changes no type, and none of them rejects its statements. It
+-- replaces the column by another one at the end of the row. So stored rows, and
+-- rows that are written down in expressions, would lose the column's value.
+
+-- The columns that store rows, and the objects whose expressions use the type.
+-- kind is 'column' or 'expression'; type is a type that contains the rows.
+CREATE FUNCTION snowflake_internal.migration_row_type_users(relations regclass[])
+RETURNS TABLE (kind text, rank integer, relation regclass, type oid, class oid, object oid, description text, expression text, remedy text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE row_type (relation, oid) AS (
+        -- The types that contain rows of these tables: arrays, domains, ranges, composites.
+        SELECT c.oid::regclass, c.reltype FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.reltype <> 0
+      UNION
+        SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
+        FROM row_type AS t
+        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
+        LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
+        WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
+    ), reference AS MATERIALIZED (
+        SELECT t.relation, t.oid AS type, d.classid, d.objid, d.objsubid, count(*) AS times
+        FROM row_type AS t
+        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid AND d.deptype = 'n'
+        GROUP BY t.relation, t.oid, d.classid, d.objid, d.objsubid
+    ), used (rank, relation, type, class, object, description, expression, remedy) AS (
+        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object('pg_class'::regclass, w.ev_class, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
+               'Drop it, and create it again after the column is widened: pg_dump --schema-only shows its definition and privileges.'
+        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename = '_RETURN'
+        WHERE r.classid = 'pg_rewrite'::regclass
+      UNION ALL
+        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, w.oid, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename <> '_RETURN'
+        WHERE r.classid = 'pg_rewrite'::regclass
+      UNION ALL
+        SELECT 2, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.polqual::text, p.polwithcheck::text),
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_policy AS p ON p.oid = r.objid WHERE r.classid = 'pg_policy'::regclass
+      UNION ALL
+        -- A function depends on a type once for its arguments and its result,
+        -- which are allowed, and once more for each of its expressions.
+        SELECT 3, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.proargdefaults::text, p.prosqlbody::text),
+               CASE WHEN p.prosqlbody IS NULL THEN 'Create it again without the default of its parameter until the column is widened.'
+                    ELSE 'Drop it and create it again after the column is widened, or give it a body in a string and no such default of a parameter.' END
+        FROM reference AS r JOIN pg_proc AS p ON p.oid = r.objid
+        WHERE r.classid = 'pg_proc'::regclass
+          AND r.times > CASE WHEN r.type = p.prorettype OR r.type = ANY (p.proargtypes::oid[]) OR r.type = ANY (p.proallargtypes) THEN 1 ELSE 0 END
+      UNION ALL
+        -- Partitions have copies of their parent's triggers, indexes and constraints.
+        SELECT 4, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, t.oid, 0), t.tgqual::text,
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_trigger AS t ON t.oid = r.objid AND t.tgparentid = 0
+        WHERE r.classid = 'pg_trigger'::regclass
+      UNION ALL
+        SELECT 5, r.relation, r.type, r.classid, r.objid,
+               CASE WHEN k.contypid = 0 THEN pg_describe_object(r.classid, k.oid, 0)
+                    ELSE format('constraint %I of domain %s', k.conname, k.contypid::regtype) END,
+               k.conbin::text, 'Drop it, and add it again after the column is widened.'
+        FROM reference AS r JOIN pg_constraint AS k ON k.oid = r.objid AND (k.conislocal OR k.contypid <> 0)
+        WHERE r.classid = 'pg_constraint'::regclass
+      UNION ALL
+        SELECT 6, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, e.oid, 0), e.adbin::text,
+               CASE WHEN a.attgenerated = ''
+                    THEN format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT until the column is widened.', e.adrelid::regclass, a.attname)
+                    ELSE 'Drop that column, and add it again after the column is widened.' END
+        FROM reference AS r JOIN pg_attrdef AS e ON e.oid = r.objid
+        JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
+        WHERE r.classid = 'pg_attrdef'::regclass
+      UNION ALL
+        SELECT 7, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, i.indexrelid, 0), concat(i.indexprs::text, i.indpred::text),
+               CASE WHEN EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
+                    THEN 'Drop its constraint, and add it again after the column is widened.'
+                    ELSE 'Drop it, and create it again after the column is widened.' END
+        FROM reference AS r JOIN pg_index AS i ON i.indexrelid = r.objid
+        WHERE r.classid = 'pg_class'::regclass AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        SELECT 8, r.relation, r.type, r.classid, r.objid, format('the partition key of %s', p.partrelid::regclass), p.partexprs::text,
+               'The partition key cannot be changed: copy the rows to a new table without it.'
+        FROM reference AS r JOIN pg_partitioned_table AS p ON p.partrelid = r.objid
+        WHERE r.classid = 'pg_class'::regclass AND r.objsubid = 0
+      UNION ALL
+        SELECT 9, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, x.oid, 0), x.stxexprs::text,
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_statistic_ext AS x ON x.oid = r.objid WHERE r.classid = 'pg_statistic_ext'::regclass
+      UNION ALL
+        -- As a function, a domain may use the type as its base and in its default.
+        SELECT 10, r.relation, r.type, r.classid, r.objid, format('the default of domain %s', y.oid::regtype), y.typdefaultbin::text,
+               format('ALTER DOMAIN %s DROP DEFAULT until the column is widened.', y.oid::regtype)
+        FROM reference AS r JOIN pg_type AS y ON y.oid = r.objid AND y.typtype = 'd' AND y.typdefaultbin IS NOT NULL
+        WHERE r.classid = 'pg_type'::regclass AND r.times > CASE WHEN y.typbasetype = r.type THEN 1 ELSE 0 END
+    )
+    SELECT 'column', 0, r.relation, r.type, r.classid, r.objid, format('column %I of %s', a.attname, a.attrelid::regclass), NULL,
+           'Give that column another type, or drop it, until the column is widened.'
+    FROM reference AS r
+    JOIN pg_class AS c ON c.oid = r.objid AND c.relkind IN ('r', 'p', 'm', 'f')
+    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = r.objsubid AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE r.classid = 'pg_class'::regclass
+  UNION ALL
+    SELECT 'expression', u.* FROM used AS u
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_row_type_users(relations regclass[]) IS
+    'Used by snowflake_internal.migration_row_type_obstacles: what uses the row type of tables';
+
+-- recreated: catalogs whose objects the migration drops and creates again itself.
+CREATE FUNCTION snowflake_internal.migration_row_type_obstacles(
+    relations regclass[], online boolean DEFAULT false, recreated regclass[] DEFAULT '{}'
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH server AS MATERIALIZED (
+        SELECT current_setting('composite_type_mismatch', true) IS NOT NULL AS checks_expressions
+    ), found AS (
+        SELECT DISTINCT u.rank, format('%s uses the row type of %s', u.description, u.relation) AS obstacle, u.remedy
+        FROM server CROSS JOIN snowflake_internal.migration_row_type_users(relations) AS u
+        WHERE CASE WHEN u.kind = 'column'
+                   -- Earlier minor releases do not look at foreign tables.
+                   THEN server.checks_expressions OR online
+                        OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = u.object AND c.relkind = 'f')
+                   ELSE server.checks_expressions AND NOT online AND u.class <> ALL (recreated::oid[]) END
+      UNION ALL
+        -- ROW(...) and constants: their values are those of the columns in order.
+        SELECT DISTINCT u.rank, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy
+        FROM snowflake_internal.migration_row_type_users(relations) AS u
+        WHERE online AND u.kind = 'expression'
+          AND u.expression ~ format(':row_typeid %1$s |:consttype %1$s [^{}]*:constisnull false', u.type)
+    )
+    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_row_type_obstacles(relations regclass[], online boolean, recreated regclass[]) IS
+    'Used by snowflake_internal.migration_plan_kind_obstacles: objects that use the row type of a table whose columns are migrated';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+--   migration::code::snowflake_migration_code
+--   migration::code::snowflake_migration_calls
+
+-- Findings: what a migration will break, or what continues to use the old
+-- sequence, in functions, triggers and views of the application. They are found by
+-- what the bodies contain, as text, so they are hints for a person. A migration is
+-- never refused because of them.
+--
+-- Bodies are compared as snowflake_internal.migration_code() returns them: tokens
+-- between single spaces, without comments. A name of the catalog is brought into
+-- the same form.
+--
+-- Cost: the bodies of the functions in user schemas are read once.
+
+-- A name as it is in a body, between spaces, and for a regular expression.
+CREATE FUNCTION snowflake_internal.migration_code_name(name name, OUT code text, OUT pattern text)
+LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT c.code, regexp_replace(c.code, '([][\\.*+?(){}|^$])', '\\\1', 'g')
+    FROM btrim(snowflake_internal.migration_code(quote_ident(name)), ' ') AS c (code)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_code_name(name name) IS
+    'Used by snowflake_internal.migration_findings: a name as it is in a function''s body';
+
+-- The findings of a plan. stage is the step that breaks or changes it: 'shadow'
+-- (an online plan adds the column), 'type' (the column becomes a bigint; online
+-- that is the swap), 'default' (the column gets its new default). relation is the
+-- table of that step; column_name is NULL where the finding is about its rows.
+-- breaks_writes: INSERT or UPDATE of the table fails
+-- afterwards, or new rows do not get snowflake IDs.
+CREATE FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean)
+RETURNS TABLE (relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH linked AS MATERIALIZED (
+        SELECT r.relation, c.relname, n.nspname, c.reltype, a.attname, a.attnum, r.is_narrow, code.code AS column_code, code.pattern AS column_pattern,
+               EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, attname)
+                       WHERE key.target = r.relation AND key.attname = a.attname) AS is_key
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_class AS c ON c.oid = r.relation
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(a.attname) AS code
+    ), linked_table AS MATERIALIZED (
+        SELECT l.relation, l.reltype, bool_or(l.is_narrow) AS is_narrow, table_code.code AS table_code, schema_code.code AS schema_code
+        FROM linked AS l
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.relname) AS table_code
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.nspname) AS schema_code
+        GROUP BY l.relation, l.reltype, table_code.code, schema_code.code
+    ), key_sequence AS MATERIALIZED (
+        SELECT l.relation, l.attname, l.column_code, s.oid::regclass AS sequence, a.attidentity <> '' AS is_dropped,
+               sequence_code.code AS sequence_code, schema_code.code AS schema_code
+        FROM linked AS l
+        JOIN pg_attribute AS a ON a.attrelid = l.relation AND a.attname = l.attname
+        JOIN snowflake_internal.sequence_columns AS source ON source.relation = l.relation AND source.attribute = l.attnum
+        JOIN pg_class AS s ON s.oid = source.sequence
+        JOIN pg_namespace AS n ON n.oid = s.relnamespace
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(s.relname) AS sequence_code
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(n.nspname) AS schema_code
+        WHERE l.is_key
+    ), hooked AS MATERIALIZED (
+        -- Partitions have copies of their parent's triggers.
+        SELECT t.tgrelid, t.tgname, t.tgfoid, t.tgtype, t.tgargs, t.tgnewtable, t.tgoldtable, l.relation, l.attname
+        FROM linked AS l
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(l.relation, l.attname) AS f
+        JOIN pg_trigger AS t ON t.tgrelid = f.relation AND NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgenabled <> 'D'
+                            AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
+    ), body AS MATERIALIZED (
+        SELECT p.oid, p.prorettype, p.prosrc, snowflake_internal.migration_code(p.prosrc) AS code
+        FROM pg_proc AS p
+        JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname IN ('plpgsql', 'sql')
+        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
+          AND p.prosqlbody IS NULL
+          AND (p.prosrc ~* '(?:nextval|currval|setval|lastval|insert)'
+               OR p.oid IN (SELECT h.tgfoid FROM hooked AS h)
+               OR p.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online))
+          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    ), inserting AS MATERIALIZED (
+        SELECT b.oid, regexp_replace(s.statement, ' exists \( select \* ', ' exists ( select ', 'g') AS statement
+        FROM body AS b
+        CROSS JOIN LATERAL string_to_table(b.code, ' ; ') AS part
+        CROSS JOIN LATERAL (SELECT ' ' || part || ' ') AS s (statement)
+        WHERE strpos(b.code, ' insert into ') > 0 AND strpos(s.statement, ' insert into ') > 0
+    ), named AS MATERIALIZED (
+        -- The tables that these statements read as a whole, or insert into without
+        -- naming columns.
+        SELECT DISTINCT i.oid, 'copy' AS use, m[1] AS schema_code, m[2] AS table_code
+        FROM inserting AS i
+        CROSS JOIN LATERAL regexp_matches(i.statement, ' (?:from|join|,) (?:only )?(?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
+        WHERE online AND i.statement ~ ' insert into .*(?:select|,|\.) \* '
+      UNION
+        SELECT i.oid, 'unnamed', m[1], m[2]
+        FROM inserting AS i
+        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) (?:as [^ ]+ )?(?:values|select|with|table) ', 'g') AS m
+        WHERE online
+    ), returning_rows AS MATERIALIZED (
+        -- Few functions return rows of these tables, so only their bodies are read.
+        SELECT b.oid, b.prorettype, b.code
+        FROM body AS b
+        WHERE b.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online AND t.is_narrow)
+    ), fired AS MATERIALIZED (
+        SELECT h.tgfoid, h.tgtype, h.tgnewtable, h.tgoldtable, l.relation, l.attname, l.is_narrow, l.is_key,
+               l.column_code, l.column_pattern, b.code, b.prosrc, p.prosrc = 'autoinc' AND p.probin LIKE '%autoinc%' AS is_autoinc,
+               h.tgargs, format('function %s, called by trigger %I of %s,', p.oid::regprocedure, h.tgname, h.tgrelid::regclass) AS object,
+               strpos(b.code, format(' new . %s ', l.column_code)) > 0 OR strpos(b.code, format(' old . %s ', l.column_code)) > 0 AS has_column
+        FROM hooked AS h
+        JOIN linked AS l ON l.relation = h.relation AND l.attname = h.attname
+        JOIN pg_proc AS p ON p.oid = h.tgfoid
+        LEFT JOIN body AS b ON b.oid = h.tgfoid
+    ), row_copy AS (
+        SELECT DISTINCT f.tgfoid, f.relation, f.object
+        FROM fired AS f
+        -- A comparison of rows copies nothing.
+        CROSS JOIN LATERAL regexp_replace(f.code,
+            '(?:old|new) \. \* (?:\) )?(?:is (?:not )?distinct from|=|< >|! =) (?:row )?(?:\( )?(?:old|new) \. \* ', '', 'g') AS bare (code)
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgnewtable, f.tgoldtable)) AS new_rows
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgoldtable, f.tgnewtable)) AS old_rows
+        WHERE f.is_narrow AND online AND strpos(bare.code, ' insert into ') > 0
+          AND (bare.code ~ ' insert into [^;]* (?:old|new) (?:\) )?\. \* '
+               OR bare.code ~ ' insert into [^;]*\$1 (?:\) )?\. \* ' AND bare.code ~ ' using (?:old|new) '
+               OR coalesce(f.tgnewtable, f.tgoldtable) IS NOT NULL
+                  AND bare.code ~ format(' insert into [^;]*(?:select|,|\.) \* [^;]*(?:from|join|,) (?:%s|%s) ', new_rows.pattern, old_rows.pattern))
+    ), call AS (
+        SELECT DISTINCT f.relation, f.attname, f.column_code, f.tgfoid, f.object, field.parts[1]::name AS function_name, field.parts[2]::name AS schema_name,
+               field.parts[3]::integer AS place, field.parts[4]::integer AS count
+        FROM fired AS f
+        CROSS JOIN LATERAL regexp_split_to_table(snowflake_internal.migration_calls(f.prosrc), E'\n') AS line
+        CROSS JOIN LATERAL string_to_array(line, E'\t') AS field (parts)
+        WHERE f.is_narrow AND f.has_column AND cardinality(field.parts) = 5 AND field.parts[3] ~ '^[0-9]{1,4}$' AND field.parts[4] ~ '^[0-9]{1,4}$'
+          AND (field.parts[5] IN ('new . ' || f.column_code, 'old . ' || f.column_code)
+               OR starts_with(field.parts[5], format('coalesce ( new . %s ,', f.column_code))
+               OR starts_with(field.parts[5], format('coalesce ( old . %s ,', f.column_code)))
+    ), narrow_call AS (
+        SELECT c.relation, c.attname, c.object, c.function_name, min(p.oid::regprocedure::text) FILTER (WHERE type.is_narrow) AS signature,
+               bool_and(n.nspname = 'pg_catalog') AS is_built_in
+        FROM call AS c
+        JOIN pg_proc AS p ON p.proname = c.function_name AND c.count BETWEEN p.pronargs - p.pronargdefaults AND p.pronargs
+        JOIN pg_namespace AS n ON n.oid = p.pronamespace AND (c.schema_name = '' OR n.nspname = c.schema_name)
+        JOIN pg_type AS t ON t.oid = p.proargtypes[c.place - 1]
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN t.typtype = 'd' THEN snowflake_internal.migration_base_type(t.oid) ELSE t.oid END
+                   IN ('int2'::regtype, 'int4'::regtype) AS is_narrow) AS type
+        GROUP BY c.relation, c.attname, c.object, c.function_name, c.place
+        -- A bigint is implicitly converted to other types of numbers.
+        HAVING bool_or(type.is_narrow) AND NOT bool_or(NOT type.is_narrow AND (t.typtype = 'p' OR t.typcategory = 'N'))
+    ), narrow_variable AS (
+        SELECT DISTINCT f.relation, f.attname, f.object, found.variable
+        FROM fired AS f
+        CROSS JOIN LATERAL (
+            SELECT m[1] AS variable
+            FROM regexp_matches(f.code, format(' ([^ ]+) (?:constant )?(?:int|integer|int4|smallint|int2) (?::=|=|default) (?:new|old) \. %s ', f.column_pattern), 'g') AS m
+          UNION
+            SELECT m[1]
+            FROM regexp_matches(f.code, format(' ([^ ]+) (?::=|=) (?:new|old) \. %s ;', f.column_pattern), 'g') AS m
+            WHERE f.code ~ format(' %s (?:constant )?(?:int|integer|int4|smallint|int2) ',
+                                  regexp_replace(m[1], '([][\\.*+?(){}|^$])', '\\\1', 'g'))
+        ) AS found
+        WHERE f.is_narrow AND f.has_column
+    ), key_setter AS (
+        SELECT DISTINCT f.relation, f.attname, f.object, f.tgfoid,
+               strpos(f.code, format(' new . %s is null ', f.column_code)) > 0
+               OR strpos(f.code, format(' coalesce ( new . %s ', f.column_code)) > 0 AS is_conditional
+        FROM fired AS f
+        -- BEFORE INSERT, each row.
+        WHERE f.is_key AND f.has_column AND f.tgtype & 7 = 7
+          AND f.code !~ ' snowflake_(?:nextval|id) '
+          AND (f.code ~ format(' (?:;|begin|then|else|loop) new \. %1$s (?::=|=) (?!old \. %1$s )', f.column_pattern)
+               OR f.code ~ format(' select [^;]* into (?:strict )?new \. %s ', f.column_pattern))
+    ), word_call AS MATERIALIZED (
+        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS sequence_code
+        FROM body AS b
+        CROSS JOIN LATERAL regexp_matches(b.code, ' (nextval|currval|setval) \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) ''(?= )', 'g') AS m
+        WHERE strpos(b.code, 'val ( '' ') > 0
+    ), serial_call AS MATERIALIZED (
+        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS table_code, m[4] AS column_code
+        FROM body AS b
+        CROSS JOIN LATERAL regexp_matches(b.code,
+            ' (nextval|currval|setval) \( (?:pg_catalog \. )?pg_get_serial_sequence \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) '' , '' ([^'']+) '' ', 'g') AS m
+        WHERE strpos(b.code, ' pg_get_serial_sequence ( ') > 0
+    ), last_call AS MATERIALIZED (
+        SELECT i.oid, m[1] AS schema_code, m[2] AS table_code
+        FROM body AS b
+        JOIN inserting AS i ON i.oid = b.oid
+        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
+        WHERE strpos(b.code, ' lastval ( ) ') > 0
+    ), sequence_call AS (
+        SELECT DISTINCT s.relation, s.attname, s.sequence, s.is_dropped, c.oid, c.word
+        FROM (SELECT w.oid, w.word, s.sequence
+              FROM word_call AS w
+              JOIN key_sequence AS s ON s.sequence_code = w.sequence_code AND coalesce(w.schema_code, s.schema_code) = s.schema_code
+            UNION ALL
+              SELECT w.oid, w.word, s.sequence
+              FROM serial_call AS w
+              JOIN linked_table AS t ON t.table_code = w.table_code AND coalesce(w.schema_code, t.schema_code) = t.schema_code
+              JOIN key_sequence AS s ON s.relation = t.relation AND s.column_code = w.column_code
+            UNION ALL
+              SELECT w.oid, 'lastval', s.sequence
+              FROM last_call AS w
+              JOIN linked_table AS t ON t.table_code = w.table_code AND coalesce(w.schema_code, t.schema_code) = t.schema_code
+              JOIN key_sequence AS s ON s.relation = t.relation) AS c
+        JOIN key_sequence AS s ON s.sequence = c.sequence
+        WHERE NOT EXISTS (SELECT FROM key_setter AS k WHERE k.tgfoid = c.oid AND k.relation = s.relation)
+    )
+    SELECT r.relation, NULL::name, r.object,
+           'inserts whole rows of this table into another one, which lacks the column that the migration adds',
+           'Before the migration, name the columns: INSERT INTO ... (a, b) VALUES (OLD.a, OLD.b).', true, 'shadow'
+    FROM row_copy AS r
+  UNION ALL
+    SELECT DISTINCT t.relation, NULL::name, format('function %s', u.oid::regprocedure),
+           CASE u.use WHEN 'copy' THEN format('copies rows of %s by SELECT * or RETURNING *, and the migration adds a column', t.relation)
+                ELSE format('inserts into %s without naming its columns, of which the key becomes the last', t.relation) END,
+           CASE u.use WHEN 'copy' THEN 'Before the migration, name the columns in both lists.'
+                ELSE 'Before the migration, name the columns.' END,
+           EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = u.oid), 'shadow'
+    FROM named AS u
+    JOIN linked_table AS t ON t.table_code = u.table_code AND coalesce(u.schema_code, t.schema_code) = t.schema_code
+    WHERE t.is_narrow
+  UNION ALL
+    SELECT t.relation, NULL::name, format('function %s', b.oid::regprocedure),
+           format('returns rows of %s and names their columns, and the migration adds a column', t.relation),
+           'Use SELECT * there, or declare the columns: RETURNS TABLE (...).', false, 'shadow'
+    FROM linked_table AS t
+    JOIN returning_rows AS b ON b.prorettype = t.reltype
+    WHERE b.code ~ ' select ' AND b.code !~ ' (?:select|,|\.) \* '
+  UNION ALL
+    SELECT c.relation, c.attname, c.object,
+           format('passes column %I to %s, which has no form for a bigint', c.attname, c.signature),
+           CASE WHEN c.is_built_in THEN format('Before the migration, pass another value, for example hashint8(NEW.%I).', c.attname)
+                ELSE 'Before the migration, create that function with bigint (CREATE FUNCTION makes a second one), then drop the one with integer. A bigint parameter also takes integer columns.' END,
+           true, 'type'
+    FROM narrow_call AS c
+  UNION ALL
+    SELECT v.relation, v.attname, v.object, format('assigns column %I to the integer variable %s, which cannot hold snowflake IDs', v.attname, v.variable),
+           format('Before the migration, declare it as bigint, or as %I%%TYPE.', v.attname), true, 'default'
+    FROM narrow_variable AS v
+  UNION ALL
+    SELECT DISTINCT f.relation, f.attname, f.object, format('(autoinc) requires that column %I is an integer', f.attname),
+           'Before the migration, drop the trigger: the default replaces it.', true, 'type'
+    FROM fired AS f
+    WHERE f.is_autoinc AND f.is_narrow
+      -- The arguments, each with a zero byte at its end.
+      AND encode(convert_to(f.attname::text, getdatabaseencoding()), 'escape') = ANY (string_to_array(encode(f.tgargs, 'escape'), E'\\000'))
+  UNION ALL
+    SELECT k.relation, k.attname, k.object,
+           CASE WHEN k.is_conditional THEN format('sets column %I where it is NULL: only rows that are inserted with NULL keep old numbers', k.attname)
+                ELSE format('sets column %I of each new row itself, so new rows do not get snowflake IDs', k.attname) END,
+           'Drop the trigger, or remove that assignment from its function: the default sets the column.', NOT k.is_conditional, 'default'
+    FROM key_setter AS k
+  UNION ALL
+    SELECT c.relation, c.attname, format('function %s', c.oid::regprocedure),
+           format('calls %s(%s)%s', c.word, CASE WHEN c.word <> 'lastval' THEN quote_literal(c.sequence::text) END,
+                  CASE WHEN c.is_dropped THEN ', and that sequence is dropped with the identity'
+                       WHEN c.word = 'nextval' THEN ', which continues to return old numbers'
+                       WHEN c.word = 'setval' THEN ', which has no effect on new IDs any more'
+                       ELSE ', which does not return the new row''s ID any more' END),
+           CASE c.word WHEN 'nextval' THEN 'Call snowflake_nextval() instead, or leave the column to its default.'
+                       WHEN 'setval' THEN 'Remove the call after the migration.'
+                       ELSE 'Use INSERT ... RETURNING.' END,
+           c.is_dropped AND EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = c.oid), 'default'
+    FROM sequence_call AS c
+  UNION ALL
+    SELECT DISTINCT s.relation, s.attname, format('view %s', w.ev_class::regclass), format('uses sequence %s', s.sequence),
+           'Its values are old numbers after the migration.', false, 'default'
+    FROM key_sequence AS s
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.sequence AND d.classid = 'pg_rewrite'::regclass
+    JOIN pg_rewrite AS w ON w.oid = d.objid
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean) IS
+    'Used by snowflake_migration_plan and snowflake_migration_survey: functions, triggers and views that a migration affects';
+
+-- Warns of the findings that break writes, and returns all of them for the notes
+-- of the steps. They are hints, so an error of the search does not prevent a plan.
+CREATE FUNCTION snowflake_internal.migration_warn(targets regclass[], column_names name[], online boolean)
+RETURNS jsonb LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    most_warnings CONSTANT integer := 50;
+    findings jsonb := '[]';
+    warnings integer := 0;
+    found record;
+BEGIN
+    BEGIN
+        FOR found IN
+            SELECT f.* FROM snowflake_internal.migration_findings(targets, column_names, online) AS f
+            ORDER BY f.breaks_writes DESC, f.relation::text, f.stage, f.object, f.finding
+        LOOP
+            findings := findings || jsonb_build_object(
+                'relation', found.relation::oid, 'stage', found.stage,
+                'note', format('. %s %s: %s', found.object, found.finding, rtrim(found.remedy, '.')));
+            warnings := warnings + found.breaks_writes::integer;
+            IF found.breaks_writes AND warnings <= most_warnings THEN
+                RAISE WARNING '% %', found.object, found.finding
+                    USING DETAIL = format(CASE found.stage
+                              WHEN 'shadow' THEN 'Writes to %s will fail from the step on that adds a column to it.'
+                              WHEN 'type' THEN 'Writes to %s will fail as soon as the column is a bigint.'
+                              ELSE 'Writes to %s will fail, or continue to use old numbers, as soon as the column has its new default.' END,
+                              found.relation),
+                          HINT = found.remedy;
+            END IF;
+        END LOOP;
+    EXCEPTION WHEN OTHERS THEN
+        RAISE WARNING 'could not search functions and triggers for code that the migration affects: %', SQLERRM;
+    END;
+    IF warnings > most_warnings THEN
+        RAISE WARNING '% more functions and triggers will fail', warnings - most_warnings
+            USING HINT = 'The notes of the plan and snowflake_migration_survey() contain all of them.';
+    END IF;
+    RETURN findings;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_warn(targets regclass[], column_names name[], online boolean) IS
+    'Used by snowflake_migration_plan: warns of functions and triggers that the migration breaks, and returns all findings';
+
+-- What the note of a step has of the findings. relation is NULL for all tables.
+CREATE FUNCTION snowflake_internal.migration_finding_notes(findings jsonb, stage text, relation regclass)
+RETURNS text LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT coalesce(string_agg(f.finding ->> 'note', '' ORDER BY f.place), '')
+    FROM jsonb_array_elements(findings) WITH ORDINALITY AS f (finding, place)
+    WHERE f.finding ->> 'stage' = stage
+      AND (relation IS NULL OR (f.finding ->> 'relation')::oid = relation)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_finding_notes(findings jsonb, stage text, relation regclass) IS
+    'Used by snowflake_migration_plan: the findings in the note of a step';
+
+-- The same for a step of an online plan, which is known by its statement.
+CREATE FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN strpos(statement, 'snowflake_internal.migration_swap(') > 0
+                THEN snowflake_internal.migration_finding_notes(findings, text 'type', NULL)
+                     || snowflake_internal.migration_finding_notes(findings, text 'default', NULL)
+                ELSE coalesce((
+                    SELECT string_agg(snowflake_internal.migration_finding_notes(findings, text 'shadow', r.relation), '')
+                    FROM (SELECT DISTINCT (f.finding ->> 'relation')::oid::regclass AS relation
+                          FROM jsonb_array_elements(findings) AS f (finding)
+                          WHERE f.finding ->> 'stage' = 'shadow') AS r
+                    WHERE strpos(statement, format(E'    ALTER TABLE %s\n        ADD COLUMN ', snowflake_internal.migration_name(r.relation))) > 0), '') END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text) IS
+    'Used by snowflake_migration_plan: the findings in the note of a step of an online plan';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_findings
+
+-- Columns that hold the IDs of a table without a foreign key, found by their names
+-- and by the shape of their tables. A foreign key is found without this.
+
+-- The words of a name: of order_id, orderId and "OrderID".
+CREATE FUNCTION snowflake_internal.migration_words(name name)
+RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT regexp_split_to_array(btrim(lower(
+        regexp_replace(regexp_replace(name::text, '([a-z0-9])([A-Z])', '\1_\2', 'g'), '([A-Z])([A-Z][a-z])', '\1_\2', 'g')), '_ .-'), '[_ .-]+')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_words(name name) IS
+    'Used by snowflake_migration_references: the words of a name';
+
+-- The singular of an English word, in its usual forms.
+CREATE FUNCTION snowflake_internal.migration_singular(word text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN word = 'people' THEN 'person' WHEN word = 'children' THEN 'child'
+                WHEN word = 'men' THEN 'man' WHEN word = 'women' THEN 'woman' WHEN word = 'series' THEN 'series'
+                WHEN word ~ '[^aeiou]ies$' THEN regexp_replace(word, 'ies$', 'y')
+                WHEN word ~ '(ss|sh|ch|x|z)es$' OR word ~ '(us|atus|ias)es$' THEN regexp_replace(word, 'es$', '')
+                WHEN word ~ 'indices$' THEN regexp_replace(word, 'ices$', 'ex')
+                WHEN word ~ '(ss|us|is)$' THEN word
+                ELSE regexp_replace(word, 's$', '') END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_singular(word text) IS
+    'Used by snowflake_migration_references: the singular of an English word';
+
+CREATE FUNCTION snowflake_migration_references(target regclass, column_name name DEFAULT NULL)
+RETURNS TABLE (kind text, object text, referencing_column name, data_type text, reason text, statement text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH key AS MATERIALIZED (
+        SELECT c.oid AS relation, a.attname, a.attnum, words.words,
+               -- The last word as a singular.
+               words.words[:cardinality(words.words) - 1]
+               || snowflake_internal.migration_singular(words.words[cardinality(words.words)]) AS singular_words,
+               snowflake_internal.migration_words(a.attname) AS key_words
+        FROM snowflake_internal.migration_column(target, snowflake_migration_references.column_name) AS found (attname)
+        JOIN pg_class AS c ON c.oid = target
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = found.attname
+        CROSS JOIN LATERAL (SELECT snowflake_internal.migration_words(c.relname) AS words) AS words
+    ), linked AS MATERIALIZED (
+        SELECT r.relation, r.attribute FROM key CROSS JOIN LATERAL
+            snowflake_internal.migration_linked_columns(ARRAY[key.relation::regclass], ARRAY[key.attname]) AS r
+    ), form AS MATERIALIZED (
+        -- What follows or precedes the table's name: id, or the key's own name.
+        SELECT DISTINCT array_to_string(f.words || k.words, '_') AS behind, array_to_string(k.words || f.words, '_') AS ahead
+        FROM key
+        CROSS JOIN LATERAL (SELECT key.singular_words UNION SELECT key.words) AS f (words)
+        CROSS JOIN LATERAL (SELECT ARRAY['id'] UNION SELECT key.key_words) AS k (words)
+      UNION
+        -- A key that has the table's name in it, as order_id of orders.
+        SELECT array_to_string(key.key_words, '_'), NULL FROM key WHERE key.key_words <> ARRAY['id']
+    ), candidate AS MATERIALIZED (
+        SELECT c.oid AS relation, c.relname, c.relkind, n.nspname, a.attname, a.attnum, a.atttypid, t.typtype,
+               format_type(a.atttypid, a.atttypmod) AS type_name,
+               t.typelem <> 0 AND t.typlen = -1 AS is_array,
+               array_to_string(snowflake_internal.migration_words(a.attname), '_') AS spelled
+        FROM pg_class AS c
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attinhcount = 0
+        JOIN pg_type AS t ON t.oid = a.atttypid
+        LEFT JOIN pg_type AS base ON base.oid = t.typbasetype
+        WHERE c.relkind IN ('r', 'p', 'f', 'c')
+          AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
+          AND (a.atttypid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
+               OR base.oid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype))
+          AND NOT EXISTS (SELECT FROM linked AS l WHERE l.relation = c.oid AND l.attribute = a.attnum)
+          -- A foreign key to another table says what the column holds.
+          AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'f' AND k.conkey = ARRAY[a.attnum])
+          -- A column with a sequence is a key of its own.
+          AND a.attidentity = ''
+          AND NOT EXISTS (SELECT FROM snowflake_internal.sequence_columns AS s WHERE s.relation = c.oid AND s.attribute = a.attnum)
+    ), found AS (
+        SELECT m.*, CASE WHEN m.relkind = 'f' THEN 'foreign table' WHEN m.relkind = 'c' THEN 'composite type'
+                         WHEN m.is_array THEN 'array' ELSE 'column' END AS kind,
+               format('the name is that of a reference to %s', key.relation::regclass) AS reason
+        FROM candidate AS m
+        CROSS JOIN key
+        WHERE EXISTS (
+            SELECT FROM form AS f
+            CROSS JOIN LATERAL (SELECT CASE WHEN m.is_array THEN regexp_replace(m.spelled, 's$', '') ELSE m.spelled END) AS name (spelled)
+            WHERE name.spelled IN (f.behind, f.ahead)
+               OR starts_with(reverse(name.spelled), reverse('_' || f.behind))
+               OR replace(name.spelled, '_', '') IN (replace(f.behind, '_', ''), replace(f.ahead, '_', '')))
+          AND m.relation <> key.relation
+           OR m.relation = key.relation AND m.attnum <> key.attnum
+              AND m.spelled ~ '^(parent|previous|prev|next|root|original|source|copied_from|replaces|replaced_by)(_id)?$'
+      UNION ALL
+        SELECT m.*, 'polymorphic',
+               format('%I names the table that the ID is of, which may be %s', type.attname, key.relation::regclass)
+        FROM candidate AS m
+        CROSS JOIN key
+        JOIN pg_attribute AS type ON type.attrelid = m.relation AND type.attnum > 0 AND NOT type.attisdropped
+        JOIN pg_type AS t ON t.oid = type.atttypid AND (t.typcategory = 'S' OR t.typtype = 'e')
+        WHERE NOT m.is_array AND m.spelled ~ '_id$'
+          AND array_to_string(snowflake_internal.migration_words(type.attname), '_') = regexp_replace(m.spelled, '_id$', '_type')
+      UNION ALL
+        SELECT m.*, 'history',
+               format('%s has the columns of %s', m.relation::regclass, key.relation::regclass)
+        FROM candidate AS m
+        CROSS JOIN key
+        WHERE m.attname = key.attname AND m.relation <> key.relation AND m.relkind IN ('r', 'p', 'f') AND NOT m.is_array
+          -- The name says so, or it has all columns of the table, with their types.
+          AND (m.relname::text ~* '(^|_)(history|histories|hist|audit|audits|archive|archives|archived|log|logs|version|versions|deleted|old|backup|bak|copy)(_|$)'
+               AND strpos(array_to_string(snowflake_internal.migration_words(m.relname), '_'),
+                          array_to_string(key.singular_words, '_')) > 0
+               OR (SELECT count(*) FROM pg_attribute AS own WHERE own.attrelid = key.relation AND own.attnum > 0 AND NOT own.attisdropped) >= 3
+                  AND NOT EXISTS (
+                      SELECT FROM pg_attribute AS own
+                      WHERE own.attrelid = key.relation AND own.attnum > 0 AND NOT own.attisdropped
+                        AND NOT EXISTS (SELECT FROM pg_attribute AS copy
+                                        WHERE copy.attrelid = m.relation AND copy.attname = own.attname AND NOT copy.attisdropped
+                                          AND (copy.atttypid = own.atttypid OR own.attnum = key.attnum))))
+          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_table_tree(key.relation::regclass, key.attname) AS f WHERE f.relation = m.relation)
+    ), first_found AS (
+        SELECT DISTINCT ON (f.relation, f.attnum) f.*
+        FROM found AS f
+        ORDER BY f.relation, f.attnum, f.kind = 'polymorphic'
+    ), parameter AS (
+        SELECT p.oid, p.proargnames[a.place] AS name, format_type(a.type, NULL) AS type_name, NULL::text AS trigger_reason
+        FROM pg_proc AS p
+        JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        CROSS JOIN LATERAL unnest(p.proargtypes) WITH ORDINALITY AS a (type, place)
+        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
+          AND a.type IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
+          -- With OUT parameters, the places differ.
+          AND p.proargnames IS NOT NULL AND (p.proallargtypes IS NULL OR p.proargmodes[1:p.pronargs] = array_fill('i'::"char", ARRAY[p.pronargs::integer]))
+          AND EXISTS (
+              SELECT FROM form AS f
+              CROSS JOIN LATERAL (
+                  SELECT regexp_replace(array_to_string(snowflake_internal.migration_words(p.proargnames[a.place]::name), '_'),
+                                        '^(p|in|i|arg|param|the|v)_', '')) AS name (spelled)
+              WHERE CASE WHEN format_type(a.type, NULL) ~ '\[\]$' THEN regexp_replace(name.spelled, 's$', '') ELSE name.spelled END IN (f.behind, f.ahead))
+          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    )
+    SELECT f.kind, f.relation::regclass::text, f.attname, f.type_name, f.reason,
+           -- A domain has its own type, and a foreign table's rows are elsewhere.
+           CASE WHEN f.typtype <> 'd' THEN
+               format('ALTER %s %s ALTER %s %I TYPE bigint%s',
+                      CASE f.relkind WHEN 'f' THEN 'FOREIGN TABLE' WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END,
+                      snowflake_internal.migration_name(f.relation::regclass),
+                      CASE f.relkind WHEN 'c' THEN 'ATTRIBUTE' ELSE 'COLUMN' END,
+                      f.attname, CASE WHEN f.is_array THEN '[]' ELSE '' END) END
+    FROM first_found AS f
+  UNION ALL
+    SELECT 'function', p.oid::regprocedure::text, p.name::name, p.type_name,
+           format('a parameter has the name of a reference to %s: create the function with bigint, then drop this one', key.relation::regclass), NULL
+    FROM parameter AS p CROSS JOIN key
+  UNION ALL
+    SELECT 'function', regexp_replace(f.object, '^function (.*),$', '\1'), f.column_name, NULL, f.finding || '. ' || f.remedy, NULL
+    FROM key
+    CROSS JOIN LATERAL snowflake_internal.migration_findings(ARRAY[key.relation::regclass], ARRAY[key.attname], false) AS f
+    WHERE f.stage = 'type'
+    ORDER BY 1, 2, 3
+$function$;
+COMMENT ON FUNCTION snowflake_migration_references(target regclass, column_name name) IS
+    'Returns the columns and parameters that seem to hold the IDs of a column without a foreign key, with statements that widen them';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- The tables with snowflake IDs, and the columns that have them. A partition is
+-- left out, because its parent stands for it.
+--
+-- Named columns are taken as they are. Otherwise those whose default generates
+-- IDs; of a table that is named, else the bigint column of a primary key with one
+-- column, as in tables that only receive rows.
+CREATE FUNCTION snowflake_internal.tables_with_ids(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
+RETURNS TABLE (table_oid regclass, column_names name[])
+LANGUAGE sql STABLE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT c.oid::regclass, n.column_names
+    FROM pg_class AS c
+    CROSS JOIN LATERAL (
+        SELECT coalesce(
+            array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE a.attname = tables_with_ids.column_name),
+            array_agg(a.attname ORDER BY a.attnum)
+                FILTER (WHERE tables_with_ids.column_name IS NULL AND a.atthasdef
+                          AND snowflake_internal.migration_is_switched(c.oid, a.attname)),
+            array_agg(a.attname ORDER BY a.attnum)
+                FILTER (WHERE tables_with_ids.column_name IS NULL AND tables_with_ids.target IS NOT NULL
+                          AND EXISTS (SELECT FROM pg_index AS i
+                                      WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
+                                        AND i.indkey[0] = a.attnum)))
+        FROM pg_attribute AS a
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid = 'bigint'::regtype) AS n (column_names)
+    WHERE c.relkind IN ('r', 'p')
+      AND CASE WHEN tables_with_ids.target IS NULL THEN
+                   NOT c.relispartition AND c.relpersistence <> 't'
+                   -- Few tables have such a default, and most have none.
+                   AND EXISTS (SELECT FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
+                               WHERE d.classid = 'pg_attrdef'::regclass AND f.adrelid = c.oid
+                                 AND d.refclassid = 'pg_proc'::regclass)
+               ELSE c.oid = tables_with_ids.target END
+      AND n.column_names IS NOT NULL
+    ORDER BY c.oid::regclass::text
+$function$;
+COMMENT ON FUNCTION snowflake_internal.tables_with_ids(target regclass, column_name name) IS
+    'Used by snowflake_watch and snowflake_audit_tables: tables and their columns with snowflake IDs';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -4570,6 +4597,51 @@ CREATE  FUNCTION "snowflake_node_id"(
 IMMUTABLE STRICT PARALLEL SAFE 
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'snowflake_node_id_by_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/sql/resolved.rs
+-- snowflake::sql::resolved::snowflake_resolved_id
+CREATE  FUNCTION "snowflake_resolved_id"(
+
+) RETURNS bigint /* Option < i64 > */
+STRICT STABLE PARALLEL RESTRICTED
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'snowflake_resolved_id_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   sql::resolved::snowflake_resolved_id
+--   sql::resolved::snowflake_get_unresolved
+
+-- Reading new rows by key: a view over the functions of src/sql/resolved.rs.
+
+COMMENT ON FUNCTION snowflake_resolved_id() IS
+    'The ID below which no row of this database is missing: each row whose ID was generated in the transaction that inserts it is visible to this statement, or never will be; NULL if unknown';
+
+CREATE VIEW snowflake_unresolved AS
+    SELECT u.pid, p.gid, u.first_id, u.first_id_at,
+           pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) u.first_id_at AS age,
+           coalesce(a.usename, p.owner) AS usename, a.application_name, a.state, a.query
+    FROM snowflake_internal.get_unresolved() AS u
+    LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid OPERATOR(pg_catalog.=) u.pid
+    LEFT JOIN pg_catalog.pg_prepared_xacts AS p
+        ON p.transaction OPERATOR(pg_catalog.=) u.prepared_xid
+    ORDER BY u.first_id;
+COMMENT ON VIEW snowflake_unresolved IS 'Open transactions of this database that have generated IDs: the first one holds back snowflake_resolved_id()';
+COMMENT ON COLUMN snowflake_unresolved.pid IS 'Process of the transaction; NULL for a prepared one';
+COMMENT ON COLUMN snowflake_unresolved.gid IS 'Name of the prepared transaction';
+COMMENT ON COLUMN snowflake_unresolved.first_id IS 'First ID that the transaction has generated, or a lower one; NULL if it was prepared before the server started, or if you may not see the activity of its role';
+COMMENT ON COLUMN snowflake_unresolved.first_id_at IS 'Time of that ID';
+COMMENT ON COLUMN snowflake_unresolved.age IS 'How long ago that was';
+COMMENT ON COLUMN snowflake_unresolved.usename IS 'Role of the transaction';
+COMMENT ON COLUMN snowflake_unresolved.application_name IS 'Name of the application';
+COMMENT ON COLUMN snowflake_unresolved.state IS 'State of the session, as in pg_stat_activity';
+COMMENT ON COLUMN snowflake_unresolved.query IS 'Latest statement of the session, as in pg_stat_activity';
+
+GRANT SELECT ON snowflake_unresolved TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -4933,132 +5005,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_drop_shadows(targets regclass[]
 -- requires:
 --   migration_shadows
 
--- The indexes of the shadow columns: one for each index that uses a narrow column, as
--- a key, in an expression or in its WHERE clause. The definition is NULL if an
--- expression cannot be mapped to the shadows, because it uses whole rows.
-
-CREATE FUNCTION snowflake_internal.migration_shadow_indexes(targets regclass[], column_names name[])
-RETURNS TABLE (
-    index regclass, relation regclass, shadow_name name, shadow regclass, is_ready boolean, definition text
-) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH shadow AS MATERIALIZED (
-        SELECT s.relation, s.attribute, s.narrow, s.shadow_name, s.shadow
-        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-    ), renamed AS MATERIALIZED (
-        SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
-        FROM shadow AS s GROUP BY s.relation
-    ), narrow_index AS MATERIALIZED (
-        SELECT i.*, c.relname, c.relnamespace, c.relam, c.reltablespace, c.reloptions, r.former, r.present,
-               -- Expressions are part of it, so that no counterpart survives another index of the same name.
-               snowflake_internal.migration_shadow_name(
-                   concat_ws(' ', 'index', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)), c.relname) AS shadow_name
-        FROM renamed AS r
-        JOIN pg_index AS i ON i.indrelid = r.relation
-        JOIN pg_class AS c ON c.oid = i.indexrelid
-        -- Invalid indexes, left by CREATE INDEX CONCURRENTLY, are not used and not copied.
-        -- An index cannot become an exclusion constraint.
-        WHERE i.indisvalid AND i.indislive AND NOT i.indisexclusion
-          AND (r.attributes && i.indkey::smallint[]
-               OR i.indexprs::text ~ ':varattno 0 ' OR i.indpred::text ~ ':varattno 0 '
-               OR (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)
-                  AND EXISTS (SELECT FROM pg_depend AS d
-                              WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
-                                AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid AND d.refobjsubid = ANY (r.attributes)))
-    ), part AS (
-        SELECT m.indexrelid, k.place, coalesce(s.shadow, k.attribute) AS attribute,
-               CASE WHEN s.attribute IS NOT NULL THEN quote_ident(s.shadow_name)
-                    WHEN k.attribute = 0
-                    THEN snowflake_internal.migration_rename_columns(pg_get_indexdef(m.indexrelid, k.place::integer, false), m.former, m.present)
-                    ELSE pg_get_indexdef(m.indexrelid, k.place::integer, true) END
-               || CASE WHEN k.place > m.indnkeyatts THEN '' ELSE
-                   coalesce((SELECT format(' COLLATE %I.%I', n.nspname, l.collname)
-                             FROM pg_collation AS l JOIN pg_namespace AS n ON n.oid = l.collnamespace
-                             WHERE l.oid = o.collation_oid AND l.oid IS DISTINCT FROM t.attcollation), '')
-                   -- A shadow column gets bigint's default operator class of the access method.
-                   || CASE WHEN s.attribute IS NOT NULL THEN '' ELSE
-                       coalesce((SELECT format(' %I.%I', n.nspname, c.opcname)
-                                 FROM pg_opclass AS c JOIN pg_namespace AS n ON n.oid = c.opcnamespace
-                                 WHERE c.oid = o.opclass AND (NOT c.opcdefault OR a.attoptions IS NOT NULL)), '')
-                       || coalesce(' (' || (SELECT string_agg(format('%I = %L', v.option_name, v.option_value), ', ')
-                                            FROM pg_options_to_table(a.attoptions) AS v) || ')', '') END
-                   || CASE WHEN pg_indexam_has_property(m.relam, 'can_order')
-                       THEN CASE WHEN o.option & 1 <> 0 THEN ' DESC' ELSE '' END
-                            || CASE WHEN o.option & 3 = 2 THEN ' NULLS FIRST' WHEN o.option & 3 = 1 THEN ' NULLS LAST' ELSE '' END
-                       ELSE '' END END AS text
-        FROM narrow_index AS m
-        CROSS JOIN LATERAL unnest(m.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
-        LEFT JOIN LATERAL ROWS FROM (unnest(m.indclass::oid[]), unnest(m.indcollation::oid[]), unnest(m.indoption::smallint[]))
-            WITH ORDINALITY AS o (opclass, collation_oid, option, place) ON o.place = k.place
-        LEFT JOIN pg_attribute AS a ON a.attrelid = m.indexrelid AND a.attnum = k.place
-        LEFT JOIN pg_attribute AS t ON t.attrelid = m.indrelid AND t.attnum = k.attribute
-        LEFT JOIN shadow AS s ON s.relation = m.indrelid AND s.attribute = k.attribute
-    ), definition AS MATERIALIZED (
-        SELECT p.indexrelid, bool_and(p.text IS NOT NULL) AS is_mapped, array_agg(p.attribute ORDER BY p.place) AS attributes,
-               string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place <= i.indnkeyatts) AS keys,
-               string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place > i.indnkeyatts) AS included
-        FROM part AS p JOIN pg_index AS i ON i.indexrelid = p.indexrelid
-        GROUP BY p.indexrelid
-    ), mapped AS (
-        SELECT m.*, p.keys, p.included, p.attributes, w.predicate,
-               p.is_mapped AND (m.indpred IS NULL OR w.predicate IS NOT NULL) AS is_mapped
-        FROM narrow_index AS m
-        CROSS JOIN LATERAL (
-            SELECT snowflake_internal.migration_rename_columns(pg_get_expr(m.indpred, m.indrelid), m.former, m.present) AS predicate) AS w
-        JOIN definition AS p ON p.indexrelid = m.indexrelid
-    )
-    SELECT m.indexrelid::regclass, m.indrelid::regclass, m.shadow_name, j.indexrelid::regclass,
-           coalesce(j.indisvalid AND j.indisready AND j.indislive AND j.indisunique = m.indisunique
-                    -- The index of a DEFERRABLE constraint is not immediate: see src/migration/deferrable.rs.
-                    AND j.indimmediate = m.indimmediate
-                    AND (j.indexprs IS NULL) = (m.indexprs IS NULL) AND (j.indpred IS NULL) = (m.indpred IS NULL)
-                    AND NOT snowflake_internal.migration_uses_other_code('pg_class', m.indexrelid, j.indexrelid)
-                    AND j.indnkeyatts = m.indnkeyatts AND ARRAY(SELECT unnest(j.indkey::smallint[])) = m.attributes, false),
-           CASE WHEN m.is_mapped THEN concat('CREATE ', CASE WHEN m.indisunique THEN 'UNIQUE ' END, 'INDEX CONCURRENTLY ', quote_ident(m.shadow_name),
-                  ' ON ', snowflake_internal.migration_name(m.indrelid::regclass),
-                  ' USING ', (SELECT quote_ident(am.amname) FROM pg_am AS am WHERE am.oid = m.relam),
-                  ' (', m.keys, ')', ' INCLUDE (' || m.included || ')',
-                  CASE WHEN m.indnullsnotdistinct THEN ' NULLS NOT DISTINCT' END,
-                  ' WITH (' || (SELECT string_agg(format('%I = %L', v.option_name, v.option_value), ', ')
-                                FROM pg_options_to_table(m.reloptions) AS v) || ')',
-                  ' TABLESPACE ' || (SELECT quote_ident(t.spcname) FROM pg_tablespace AS t WHERE t.oid = m.reltablespace),
-                  ' WHERE ' || m.predicate) END
-    FROM mapped AS m
-    LEFT JOIN (pg_index AS j JOIN pg_class AS jc ON jc.oid = j.indexrelid)
-        ON j.indrelid = m.indrelid AND jc.relname = m.shadow_name AND jc.relnamespace = m.relnamespace
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_shadow_indexes(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the indexes of the narrow columns, and those of their shadows';
-
--- The statements that build the indexes. An interrupted build leaves an invalid
--- index, which has to be dropped first.
-CREATE FUNCTION snowflake_internal.migration_index_steps(targets regclass[], column_names name[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT step.statement, 'SHARE UPDATE EXCLUSIVE', false, step.note
-    FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
-    CROSS JOIN LATERAL (
-        SELECT 1 AS place, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(i.shadow)) AS statement,
-               'removes the invalid index of an interrupted build' AS note
-        WHERE i.shadow IS NOT NULL
-      UNION ALL
-        SELECT 2, i.definition,
-               format('builds the counterpart of index %s; needs as much disk space as that index (%s now), and as much WAL', i.index, pg_size_pretty(pg_relation_size(i.index)))
-    ) AS step
-    WHERE NOT i.is_ready
-    ORDER BY i.relation = ANY (targets) DESC, i.relation::text, i.index::text, step.place
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_index_steps(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statements that build the indexes of shadow columns';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_shadows
-
 -- The statements that add and validate the CHECK constraints of shadow columns. Most
 -- of them are added with the columns: see shadows.sql.
 
@@ -5197,6 +5143,291 @@ AS $function$
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_steps(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the statements that add the foreign keys of shadow columns';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_shadows
+
+-- The indexes of the shadow columns: one for each index that uses a narrow column, as
+-- a key, in an expression or in its WHERE clause. The definition is NULL if an
+-- expression cannot be mapped to the shadows, because it uses whole rows.
+
+CREATE FUNCTION snowflake_internal.migration_shadow_indexes(targets regclass[], column_names name[])
+RETURNS TABLE (
+    index regclass, relation regclass, shadow_name name, shadow regclass, is_ready boolean, definition text
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH shadow AS MATERIALIZED (
+        SELECT s.relation, s.attribute, s.narrow, s.shadow_name, s.shadow
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    ), renamed AS MATERIALIZED (
+        SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
+        FROM shadow AS s GROUP BY s.relation
+    ), narrow_index AS MATERIALIZED (
+        SELECT i.*, c.relname, c.relnamespace, c.relam, c.reltablespace, c.reloptions, r.former, r.present,
+               -- Expressions are part of it, so that no counterpart survives another index of the same name.
+               snowflake_internal.migration_shadow_name(
+                   concat_ws(' ', 'index', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)), c.relname) AS shadow_name
+        FROM renamed AS r
+        JOIN pg_index AS i ON i.indrelid = r.relation
+        JOIN pg_class AS c ON c.oid = i.indexrelid
+        -- Invalid indexes, left by CREATE INDEX CONCURRENTLY, are not used and not copied.
+        -- An index cannot become an exclusion constraint.
+        WHERE i.indisvalid AND i.indislive AND NOT i.indisexclusion
+          AND (r.attributes && i.indkey::smallint[]
+               OR i.indexprs::text ~ ':varattno 0 ' OR i.indpred::text ~ ':varattno 0 '
+               OR (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)
+                  AND EXISTS (SELECT FROM pg_depend AS d
+                              WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+                                AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid AND d.refobjsubid = ANY (r.attributes)))
+    ), part AS (
+        SELECT m.indexrelid, k.place, coalesce(s.shadow, k.attribute) AS attribute,
+               CASE WHEN s.attribute IS NOT NULL THEN quote_ident(s.shadow_name)
+                    WHEN k.attribute = 0
+                    THEN snowflake_internal.migration_rename_columns(pg_get_indexdef(m.indexrelid, k.place::integer, false), m.former, m.present)
+                    ELSE pg_get_indexdef(m.indexrelid, k.place::integer, true) END
+               || CASE WHEN k.place > m.indnkeyatts THEN '' ELSE
+                   coalesce((SELECT format(' COLLATE %I.%I', n.nspname, l.collname)
+                             FROM pg_collation AS l JOIN pg_namespace AS n ON n.oid = l.collnamespace
+                             WHERE l.oid = o.collation_oid AND l.oid IS DISTINCT FROM t.attcollation), '')
+                   -- A shadow column gets bigint's default operator class of the access method.
+                   || CASE WHEN s.attribute IS NOT NULL THEN '' ELSE
+                       coalesce((SELECT format(' %I.%I', n.nspname, c.opcname)
+                                 FROM pg_opclass AS c JOIN pg_namespace AS n ON n.oid = c.opcnamespace
+                                 WHERE c.oid = o.opclass AND (NOT c.opcdefault OR a.attoptions IS NOT NULL)), '')
+                       || coalesce(' (' || (SELECT string_agg(format('%I = %L', v.option_name, v.option_value), ', ')
+                                            FROM pg_options_to_table(a.attoptions) AS v) || ')', '') END
+                   || CASE WHEN pg_indexam_has_property(m.relam, 'can_order')
+                       THEN CASE WHEN o.option & 1 <> 0 THEN ' DESC' ELSE '' END
+                            || CASE WHEN o.option & 3 = 2 THEN ' NULLS FIRST' WHEN o.option & 3 = 1 THEN ' NULLS LAST' ELSE '' END
+                       ELSE '' END END AS text
+        FROM narrow_index AS m
+        CROSS JOIN LATERAL unnest(m.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
+        LEFT JOIN LATERAL ROWS FROM (unnest(m.indclass::oid[]), unnest(m.indcollation::oid[]), unnest(m.indoption::smallint[]))
+            WITH ORDINALITY AS o (opclass, collation_oid, option, place) ON o.place = k.place
+        LEFT JOIN pg_attribute AS a ON a.attrelid = m.indexrelid AND a.attnum = k.place
+        LEFT JOIN pg_attribute AS t ON t.attrelid = m.indrelid AND t.attnum = k.attribute
+        LEFT JOIN shadow AS s ON s.relation = m.indrelid AND s.attribute = k.attribute
+    ), definition AS MATERIALIZED (
+        SELECT p.indexrelid, bool_and(p.text IS NOT NULL) AS is_mapped, array_agg(p.attribute ORDER BY p.place) AS attributes,
+               string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place <= i.indnkeyatts) AS keys,
+               string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place > i.indnkeyatts) AS included
+        FROM part AS p JOIN pg_index AS i ON i.indexrelid = p.indexrelid
+        GROUP BY p.indexrelid
+    ), mapped AS (
+        SELECT m.*, p.keys, p.included, p.attributes, w.predicate,
+               p.is_mapped AND (m.indpred IS NULL OR w.predicate IS NOT NULL) AS is_mapped
+        FROM narrow_index AS m
+        CROSS JOIN LATERAL (
+            SELECT snowflake_internal.migration_rename_columns(pg_get_expr(m.indpred, m.indrelid), m.former, m.present) AS predicate) AS w
+        JOIN definition AS p ON p.indexrelid = m.indexrelid
+    )
+    SELECT m.indexrelid::regclass, m.indrelid::regclass, m.shadow_name, j.indexrelid::regclass,
+           coalesce(j.indisvalid AND j.indisready AND j.indislive AND j.indisunique = m.indisunique
+                    -- The index of a DEFERRABLE constraint is not immediate: see src/migration/deferrable.rs.
+                    AND j.indimmediate = m.indimmediate
+                    AND (j.indexprs IS NULL) = (m.indexprs IS NULL) AND (j.indpred IS NULL) = (m.indpred IS NULL)
+                    AND NOT snowflake_internal.migration_uses_other_code('pg_class', m.indexrelid, j.indexrelid)
+                    AND j.indnkeyatts = m.indnkeyatts AND ARRAY(SELECT unnest(j.indkey::smallint[])) = m.attributes, false),
+           CASE WHEN m.is_mapped THEN concat('CREATE ', CASE WHEN m.indisunique THEN 'UNIQUE ' END, 'INDEX CONCURRENTLY ', quote_ident(m.shadow_name),
+                  ' ON ', snowflake_internal.migration_name(m.indrelid::regclass),
+                  ' USING ', (SELECT quote_ident(am.amname) FROM pg_am AS am WHERE am.oid = m.relam),
+                  ' (', m.keys, ')', ' INCLUDE (' || m.included || ')',
+                  CASE WHEN m.indnullsnotdistinct THEN ' NULLS NOT DISTINCT' END,
+                  ' WITH (' || (SELECT string_agg(format('%I = %L', v.option_name, v.option_value), ', ')
+                                FROM pg_options_to_table(m.reloptions) AS v) || ')',
+                  ' TABLESPACE ' || (SELECT quote_ident(t.spcname) FROM pg_tablespace AS t WHERE t.oid = m.reltablespace),
+                  ' WHERE ' || m.predicate) END
+    FROM mapped AS m
+    LEFT JOIN (pg_index AS j JOIN pg_class AS jc ON jc.oid = j.indexrelid)
+        ON j.indrelid = m.indrelid AND jc.relname = m.shadow_name AND jc.relnamespace = m.relnamespace
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_shadow_indexes(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the indexes of the narrow columns, and those of their shadows';
+
+-- The statements that build the indexes. An interrupted build leaves an invalid
+-- index, which has to be dropped first.
+CREATE FUNCTION snowflake_internal.migration_index_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT step.statement, 'SHARE UPDATE EXCLUSIVE', false, step.note
+    FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
+    CROSS JOIN LATERAL (
+        SELECT 1 AS place, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(i.shadow)) AS statement,
+               'removes the invalid index of an interrupted build' AS note
+        WHERE i.shadow IS NOT NULL
+      UNION ALL
+        SELECT 2, i.definition,
+               format('builds the counterpart of index %s; needs as much disk space as that index (%s now), and as much WAL', i.index, pg_size_pretty(pg_relation_size(i.index)))
+    ) AS step
+    WHERE NOT i.is_ready
+    ORDER BY i.relation = ANY (targets) DESC, i.relation::text, i.index::text, step.place
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_index_steps(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statements that build the indexes of shadow columns';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_shadow_indexes
+--   migration_shadow_foreign_keys
+
+-- The extended statistics of shadow columns: one statistics object for each of those
+-- that use a narrow column.
+
+CREATE FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[])
+RETURNS TABLE (
+    statistics oid, name name, schema name, relation regclass, owner oid, shadow_name name, shadow oid, definition text, target integer
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH shadow AS MATERIALIZED (
+        SELECT s.* FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    ), renamed AS MATERIALIZED (
+        SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
+        FROM shadow AS s GROUP BY s.relation
+    ), narrow_statistics AS MATERIALIZED (
+        SELECT x.*, n.nspname, r.former, r.present,
+               coalesce(pg_get_statisticsobjdef_expressions(x.oid), '{}') AS expressions
+        FROM renamed AS r
+        JOIN pg_statistic_ext AS x ON x.stxrelid = r.relation
+        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+        WHERE x.stxexprs::text ~ ':varattno 0 '
+           OR EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_statistic_ext'::regclass AND d.objid = x.oid
+                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = r.relation AND d.refobjsubid = ANY (r.attributes))
+    ), named AS MATERIALIZED (
+        -- The definition is part of the name, so that no counterpart survives another one of the same name.
+        SELECT m.*, snowflake_internal.migration_shadow_name(
+                   concat_ws(' ', 'statistics', m.stxkeys::text, m.stxkind::text, array_to_string(m.expressions, ' ')), m.stxname) AS shadow_name
+        FROM narrow_statistics AS m
+    )
+    SELECT m.oid, m.stxname, m.nspname, m.stxrelid::regclass, m.stxowner, m.shadow_name, x.oid,
+           format('CREATE STATISTICS %I.%I', m.nspname, m.shadow_name)
+           || CASE WHEN cardinality(m.stxkeys::smallint[]) + cardinality(m.expressions) < 2 THEN ''
+                   ELSE (SELECT format(' (%s)', string_agg(k.name, ', ' ORDER BY k.name))
+                         FROM (VALUES ('d', 'ndistinct'), ('f', 'dependencies'), ('m', 'mcv')) AS k (kind, name)
+                         WHERE k.kind::"char" = ANY (m.stxkind)) END
+           || ' ON ' || part.texts || ' FROM ' || snowflake_internal.migration_name(m.stxrelid::regclass),
+           coalesce(m.stxstattarget, -1)
+    FROM named AS m
+    CROSS JOIN LATERAL (
+        -- NULL if an expression cannot be mapped.
+        SELECT CASE WHEN bool_and(p.text IS NOT NULL) THEN string_agg(p.text, ', ' ORDER BY p.kind, p.place) END AS texts
+        FROM (SELECT 1 AS kind, k.place, quote_ident(coalesce(s.shadow_name, a.attname)) AS text
+              FROM unnest(m.stxkeys::smallint[]) WITH ORDINALITY AS k (attribute, place)
+              JOIN pg_attribute AS a ON a.attrelid = m.stxrelid AND a.attnum = k.attribute
+              LEFT JOIN shadow AS s ON s.relation = m.stxrelid AND s.attribute = k.attribute
+            UNION ALL
+              SELECT 2, e.place, '(' || snowflake_internal.migration_rename_columns(e.expression, m.former, m.present) || ')'
+              FROM unnest(m.expressions) WITH ORDINALITY AS e (expression, place)) AS p
+    ) AS part
+    LEFT JOIN pg_statistic_ext AS x ON x.stxrelid = m.stxrelid AND x.stxname = m.shadow_name AND x.stxnamespace = m.stxnamespace
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statistics objects of narrow columns, and those of their shadows';
+
+-- They are created with the rights of the table's owner, who owns them and renames
+-- them in the swap.
+CREATE FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_internal.migration_do_block(string_agg(
+               format(E'    PERFORM snowflake_internal.migration_run(%L::pg_catalog.regclass, %L::pg_catalog.text);\n',
+                      snowflake_internal.migration_name(x.relation), command.text), '' ORDER BY command.place)),
+           'SHARE UPDATE EXCLUSIVE', true, format('creates the counterpart of statistics object %I.%I', x.schema, x.name)
+    FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+    CROSS JOIN LATERAL (
+        SELECT 1 AS place, x.definition AS text
+      UNION ALL
+        SELECT 2, format('ALTER STATISTICS %I.%I SET STATISTICS %s', x.schema, x.shadow_name, x.target) WHERE x.target <> -1) AS command
+    WHERE x.shadow IS NULL
+    GROUP BY x.relation, x.schema, x.name
+    ORDER BY x.relation = ANY (targets) DESC, x.relation::text, x.schema, x.name
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statements that create the statistics objects of shadow columns';
+
+-- The tables with counterparts that only an ANALYZE of the whole table fills: those
+-- of statistics objects, and of indexes with expressions.
+CREATE FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[])
+RETURNS TABLE (relation regclass, is_lacking boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT e.relation,
+           bool_or(e.is_lacking) AND c.reltuples <> 0 AND pg_relation_size(c.oid) > 0
+           AND pg_has_role(c.relowner, 'USAGE') AND NOT row_security_active(c.oid)
+    FROM (SELECT x.relation,
+                 -- None are collected for a target of 0, of the object or of a column.
+                 x.target <> 0
+                 AND NOT EXISTS (SELECT FROM pg_statistic_ext AS o JOIN pg_attribute AS a
+                                     ON a.attrelid = o.stxrelid AND a.attnum = ANY (o.stxkeys::smallint[]) AND a.attstattarget = 0
+                                 WHERE o.oid = x.statistics)
+                 AND NOT EXISTS (SELECT FROM pg_stats_ext AS t
+                                 WHERE t.statistics_schemaname = x.schema AND t.statistics_name = x.shadow_name) AS is_lacking
+          FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+        UNION ALL
+          SELECT i.relation,
+                 NOT EXISTS (SELECT FROM pg_class AS s
+                             JOIN pg_namespace AS n ON n.oid = s.relnamespace
+                             JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = s.relname
+                             WHERE s.oid = i.shadow)
+          FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
+          JOIN pg_index AS x ON x.indexrelid = i.index AND x.indexprs IS NOT NULL) AS e
+    JOIN pg_class AS c ON c.oid = e.relation
+    GROUP BY e.relation, c.oid, c.reltuples, c.relowner
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the tables that have to be analyzed as a whole before the swap, and whether they still have to';
+
+-- Counterparts of objects that have been dropped or replaced since: the swap would
+-- leave them.
+CREATE FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH dependent AS MATERIALIZED (
+        SELECT DISTINCT s.relation, d.classid, d.objid
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.relation AND d.refobjsubid = s.shadow
+        WHERE s.is_kept
+    ), step (place, relation, statement, lock_level, in_transaction, note) AS (
+        SELECT 1, k.conrelid::regclass,
+               snowflake_internal.migration_do_block(
+                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
+                          ARRAY(SELECT snowflake_internal.migration_name(c.oid::regclass) FROM pg_class AS c WHERE c.oid IN (k.conrelid, k.confrelid) ORDER BY c.oid))
+                   || format(E'    ALTER TABLE %s DROP CONSTRAINT %I;\n', snowflake_internal.migration_name(k.conrelid::regclass), k.conname)),
+               'ACCESS EXCLUSIVE', true, 'removes the counterpart of a constraint that has been dropped or replaced'
+        FROM (SELECT DISTINCT d.objid FROM dependent AS d WHERE d.classid = 'pg_constraint'::regclass) AS d
+        JOIN pg_constraint AS k ON k.oid = d.objid AND k.contype IN ('c', 'f') AND k.conparentid = 0 AND k.conname LIKE 'snowflake\_%'
+        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s WHERE s.check_oid = k.oid)
+          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS s WHERE s.shadow = k.oid)
+          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS s WHERE s.shadow = k.oid)
+      UNION ALL
+        SELECT 2, d.relation, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(c.oid::regclass)), 'SHARE UPDATE EXCLUSIVE', false,
+               'removes the counterpart of an index that has been dropped or replaced'
+        FROM dependent AS d
+        JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'i' AND c.relname LIKE 'snowflake\_%'
+        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i WHERE i.shadow = c.oid)
+      UNION ALL
+        SELECT 3, d.relation, format('DROP STATISTICS %I.%I', n.nspname, x.stxname), 'SHARE UPDATE EXCLUSIVE', true,
+               'removes the counterpart of a statistics object that has been dropped or replaced'
+        FROM dependent AS d
+        JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid AND x.stxname LIKE 'snowflake\_%'
+        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS s WHERE s.shadow = x.oid)
+    )
+    SELECT s.statement, s.lock_level, s.in_transaction, s.note
+    FROM step AS s
+    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place, s.statement
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statements that remove counterparts of objects that no longer exist';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -6135,165 +6366,6 @@ END
 $procedure$;
 COMMENT ON PROCEDURE snowflake_migrate_pace(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer, is_paused boolean) IS
     'Changes how fast snowflake_migrate_backfill() copies rows, or pauses or resumes it, also while it runs in another session; NULL leaves a setting as it is, max_replay_lag 0 and max_active_sessions -1 remove the limit';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_shadow_indexes
---   migration_shadow_foreign_keys
-
--- The extended statistics of shadow columns: one statistics object for each of those
--- that use a narrow column.
-
-CREATE FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[])
-RETURNS TABLE (
-    statistics oid, name name, schema name, relation regclass, owner oid, shadow_name name, shadow oid, definition text, target integer
-) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH shadow AS MATERIALIZED (
-        SELECT s.* FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-    ), renamed AS MATERIALIZED (
-        SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
-        FROM shadow AS s GROUP BY s.relation
-    ), narrow_statistics AS MATERIALIZED (
-        SELECT x.*, n.nspname, r.former, r.present,
-               coalesce(pg_get_statisticsobjdef_expressions(x.oid), '{}') AS expressions
-        FROM renamed AS r
-        JOIN pg_statistic_ext AS x ON x.stxrelid = r.relation
-        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-        WHERE x.stxexprs::text ~ ':varattno 0 '
-           OR EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_statistic_ext'::regclass AND d.objid = x.oid
-                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = r.relation AND d.refobjsubid = ANY (r.attributes))
-    ), named AS MATERIALIZED (
-        -- The definition is part of the name, so that no counterpart survives another one of the same name.
-        SELECT m.*, snowflake_internal.migration_shadow_name(
-                   concat_ws(' ', 'statistics', m.stxkeys::text, m.stxkind::text, array_to_string(m.expressions, ' ')), m.stxname) AS shadow_name
-        FROM narrow_statistics AS m
-    )
-    SELECT m.oid, m.stxname, m.nspname, m.stxrelid::regclass, m.stxowner, m.shadow_name, x.oid,
-           format('CREATE STATISTICS %I.%I', m.nspname, m.shadow_name)
-           || CASE WHEN cardinality(m.stxkeys::smallint[]) + cardinality(m.expressions) < 2 THEN ''
-                   ELSE (SELECT format(' (%s)', string_agg(k.name, ', ' ORDER BY k.name))
-                         FROM (VALUES ('d', 'ndistinct'), ('f', 'dependencies'), ('m', 'mcv')) AS k (kind, name)
-                         WHERE k.kind::"char" = ANY (m.stxkind)) END
-           || ' ON ' || part.texts || ' FROM ' || snowflake_internal.migration_name(m.stxrelid::regclass),
-           coalesce(m.stxstattarget, -1)
-    FROM named AS m
-    CROSS JOIN LATERAL (
-        -- NULL if an expression cannot be mapped.
-        SELECT CASE WHEN bool_and(p.text IS NOT NULL) THEN string_agg(p.text, ', ' ORDER BY p.kind, p.place) END AS texts
-        FROM (SELECT 1 AS kind, k.place, quote_ident(coalesce(s.shadow_name, a.attname)) AS text
-              FROM unnest(m.stxkeys::smallint[]) WITH ORDINALITY AS k (attribute, place)
-              JOIN pg_attribute AS a ON a.attrelid = m.stxrelid AND a.attnum = k.attribute
-              LEFT JOIN shadow AS s ON s.relation = m.stxrelid AND s.attribute = k.attribute
-            UNION ALL
-              SELECT 2, e.place, '(' || snowflake_internal.migration_rename_columns(e.expression, m.former, m.present) || ')'
-              FROM unnest(m.expressions) WITH ORDINALITY AS e (expression, place)) AS p
-    ) AS part
-    LEFT JOIN pg_statistic_ext AS x ON x.stxrelid = m.stxrelid AND x.stxname = m.shadow_name AND x.stxnamespace = m.stxnamespace
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statistics objects of narrow columns, and those of their shadows';
-
--- They are created with the rights of the table's owner, who owns them and renames
--- them in the swap.
-CREATE FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT snowflake_internal.migration_do_block(string_agg(
-               format(E'    PERFORM snowflake_internal.migration_run(%L::pg_catalog.regclass, %L::pg_catalog.text);\n',
-                      snowflake_internal.migration_name(x.relation), command.text), '' ORDER BY command.place)),
-           'SHARE UPDATE EXCLUSIVE', true, format('creates the counterpart of statistics object %I.%I', x.schema, x.name)
-    FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
-    CROSS JOIN LATERAL (
-        SELECT 1 AS place, x.definition AS text
-      UNION ALL
-        SELECT 2, format('ALTER STATISTICS %I.%I SET STATISTICS %s', x.schema, x.shadow_name, x.target) WHERE x.target <> -1) AS command
-    WHERE x.shadow IS NULL
-    GROUP BY x.relation, x.schema, x.name
-    ORDER BY x.relation = ANY (targets) DESC, x.relation::text, x.schema, x.name
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statements that create the statistics objects of shadow columns';
-
--- The tables with counterparts that only an ANALYZE of the whole table fills: those
--- of statistics objects, and of indexes with expressions.
-CREATE FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[])
-RETURNS TABLE (relation regclass, is_lacking boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT e.relation,
-           bool_or(e.is_lacking) AND c.reltuples <> 0 AND pg_relation_size(c.oid) > 0
-           AND pg_has_role(c.relowner, 'USAGE') AND NOT row_security_active(c.oid)
-    FROM (SELECT x.relation,
-                 -- None are collected for a target of 0, of the object or of a column.
-                 x.target <> 0
-                 AND NOT EXISTS (SELECT FROM pg_statistic_ext AS o JOIN pg_attribute AS a
-                                     ON a.attrelid = o.stxrelid AND a.attnum = ANY (o.stxkeys::smallint[]) AND a.attstattarget = 0
-                                 WHERE o.oid = x.statistics)
-                 AND NOT EXISTS (SELECT FROM pg_stats_ext AS t
-                                 WHERE t.statistics_schemaname = x.schema AND t.statistics_name = x.shadow_name) AS is_lacking
-          FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
-        UNION ALL
-          SELECT i.relation,
-                 NOT EXISTS (SELECT FROM pg_class AS s
-                             JOIN pg_namespace AS n ON n.oid = s.relnamespace
-                             JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = s.relname
-                             WHERE s.oid = i.shadow)
-          FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
-          JOIN pg_index AS x ON x.indexrelid = i.index AND x.indexprs IS NOT NULL) AS e
-    JOIN pg_class AS c ON c.oid = e.relation
-    GROUP BY e.relation, c.oid, c.reltuples, c.relowner
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the tables that have to be analyzed as a whole before the swap, and whether they still have to';
-
--- Counterparts of objects that have been dropped or replaced since: the swap would
--- leave them.
-CREATE FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH dependent AS MATERIALIZED (
-        SELECT DISTINCT s.relation, d.classid, d.objid
-        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.relation AND d.refobjsubid = s.shadow
-        WHERE s.is_kept
-    ), step (place, relation, statement, lock_level, in_transaction, note) AS (
-        SELECT 1, k.conrelid::regclass,
-               snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
-                          ARRAY(SELECT snowflake_internal.migration_name(c.oid::regclass) FROM pg_class AS c WHERE c.oid IN (k.conrelid, k.confrelid) ORDER BY c.oid))
-                   || format(E'    ALTER TABLE %s DROP CONSTRAINT %I;\n', snowflake_internal.migration_name(k.conrelid::regclass), k.conname)),
-               'ACCESS EXCLUSIVE', true, 'removes the counterpart of a constraint that has been dropped or replaced'
-        FROM (SELECT DISTINCT d.objid FROM dependent AS d WHERE d.classid = 'pg_constraint'::regclass) AS d
-        JOIN pg_constraint AS k ON k.oid = d.objid AND k.contype IN ('c', 'f') AND k.conparentid = 0 AND k.conname LIKE 'snowflake\_%'
-        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s WHERE s.check_oid = k.oid)
-          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS s WHERE s.shadow = k.oid)
-          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS s WHERE s.shadow = k.oid)
-      UNION ALL
-        SELECT 2, d.relation, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(c.oid::regclass)), 'SHARE UPDATE EXCLUSIVE', false,
-               'removes the counterpart of an index that has been dropped or replaced'
-        FROM dependent AS d
-        JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'i' AND c.relname LIKE 'snowflake\_%'
-        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i WHERE i.shadow = c.oid)
-      UNION ALL
-        SELECT 3, d.relation, format('DROP STATISTICS %I.%I', n.nspname, x.stxname), 'SHARE UPDATE EXCLUSIVE', true,
-               'removes the counterpart of a statistics object that has been dropped or replaced'
-        FROM dependent AS d
-        JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid AND x.stxname LIKE 'snowflake\_%'
-        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS s WHERE s.shadow = x.oid)
-    )
-    SELECT s.statement, s.lock_level, s.in_transaction, s.note
-    FROM step AS s
-    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place, s.statement
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statements that remove counterparts of objects that no longer exist';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -7673,46 +7745,6 @@ COMMENT ON PROCEDURE snowflake_migrate_tables(targets regclass[], column_names n
 -- requires:
 --   migration_steps
 
--- The functions have no SET clause, and pass the caller's search path on: planning
--- a query of a table may inline the functions of its indexes. All names are
--- qualified.
-CREATE FUNCTION snowflake_migration_plan(
-    target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
-) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
-LANGUAGE plpgsql STABLE
-AS $function$
-BEGIN
-    RETURN QUERY
-        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
-        FROM snowflake_internal.migration_plan(ARRAY[target], ARRAY[column_name], online,
-            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_migration_plan(target regclass, column_name name, online boolean) IS
-    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec';
-
--- Not an overload: with one, a call with a name in quotes would be ambiguous.
-CREATE FUNCTION snowflake_migration_plan_tables(
-    targets regclass[], column_names name[] DEFAULT NULL, online boolean DEFAULT false
-) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
-LANGUAGE plpgsql STABLE
-AS $function$
-BEGIN
-    RETURN QUERY
-        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
-        FROM snowflake_internal.migration_plan(targets, column_names, online,
-            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_migration_plan_tables(targets regclass[], column_names name[], online boolean) IS
-    'Returns the remaining migration statements of several tables together: each table is rewritten, or copied, once';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_steps
-
 -- Reverting a column to its sequence.
 --
 -- The recorded texts may have been written by the table's owner. So they are run
@@ -8123,23 +8155,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_revert(target regclass, column_
 /* <begin connected objects> */
 -- src/schema.rs
 -- requires:
---   migration_revert
-
--- It has no SET clause, and passes the caller's search path on, as the others.
-CREATE PROCEDURE snowflake_migrate_revert(target regclass, column_name name DEFAULT NULL)
-LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    PERFORM snowflake_internal.migration_revert(target, column_name, pg_catalog.current_setting('search_path'::pg_catalog.text));
-END
-$procedure$;
-COMMENT ON PROCEDURE snowflake_migrate_revert(target regclass, column_name name) IS
-    'Restores the sequence of a migrated column, or cancels an unfinished online migration';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
 --   mark
 --   migration_columns
 --   migration_revert
@@ -8499,6 +8514,63 @@ END
 $function$;
 COMMENT ON FUNCTION snowflake_audit_tables(expected_nodes integer[], schema_name name) IS
     'Runs snowflake_audit on all columns that get snowflake IDs by default, of a schema or of the database, and adds what is known of this server''s node number; no rows if nothing is wrong';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_revert
+
+-- It has no SET clause, and passes the caller's search path on, as the others.
+CREATE PROCEDURE snowflake_migrate_revert(target regclass, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
+AS $procedure$
+BEGIN
+    PERFORM snowflake_internal.migration_revert(target, column_name, pg_catalog.current_setting('search_path'::pg_catalog.text));
+END
+$procedure$;
+COMMENT ON PROCEDURE snowflake_migrate_revert(target regclass, column_name name) IS
+    'Restores the sequence of a migrated column, or cancels an unfinished online migration';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_steps
+
+-- The functions have no SET clause, and pass the caller's search path on: planning
+-- a query of a table may inline the functions of its indexes. All names are
+-- qualified.
+CREATE FUNCTION snowflake_migration_plan(
+    target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
+LANGUAGE plpgsql STABLE
+AS $function$
+BEGIN
+    RETURN QUERY
+        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
+        FROM snowflake_internal.migration_plan(ARRAY[target], ARRAY[column_name], online,
+            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_migration_plan(target regclass, column_name name, online boolean) IS
+    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec';
+
+-- Not an overload: with one, a call with a name in quotes would be ambiguous.
+CREATE FUNCTION snowflake_migration_plan_tables(
+    targets regclass[], column_names name[] DEFAULT NULL, online boolean DEFAULT false
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
+LANGUAGE plpgsql STABLE
+AS $function$
+BEGIN
+    RETURN QUERY
+        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
+        FROM snowflake_internal.migration_plan(targets, column_names, online,
+            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_migration_plan_tables(targets regclass[], column_names name[], online boolean) IS
+    'Returns the remaining migration statements of several tables together: each table is rewritten, or copied, once';
 /* </end connected objects> */
 
 /* <begin connected objects> */

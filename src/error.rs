@@ -30,6 +30,8 @@ pub enum Error {
     },
     /// An ID was requested on a standby, or before the end of recovery.
     InRecovery,
+    /// The resolved ID was requested on a standby, or before the end of recovery.
+    ResolvedInRecovery,
     /// The sequence `snowflake_internal.mark` does not exist.
     MarkMissing,
     /// The mark would not survive a crash, or would not reach a standby.
@@ -282,6 +284,15 @@ impl Error {
             )
             .set_detail("IDs are reserved in the write-ahead log, which a standby cannot write.")
             .set_hint("Run the statement on the primary."),
+            Error::ResolvedInRecovery => new(
+                ERRCODE_FEATURE_NOT_SUPPORTED,
+                "cannot determine the resolved ID during recovery".into(),
+            )
+            .set_detail("Only the primary knows which transactions have generated IDs and are still open.")
+            .set_hint(
+                "Run SELECT snowflake_resolved_id(), pg_current_wal_lsn() on the primary. Use that ID here when \
+                 pg_last_wal_replay_lsn() has reached that position.",
+            ),
             Error::MarkMissing => new(
                 ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 r#"sequence "snowflake_internal.mark" is missing"#.into(),

@@ -16,6 +16,7 @@ mod generator;
 mod migration;
 mod node_number;
 mod pg;
+mod resolved;
 mod restore;
 mod schema;
 mod server_file;
@@ -45,6 +46,7 @@ pub extern "C-unwind" fn _PG_init() {
         clock::init();
         settings::init();
         shared::init();
+        generator::open_transaction::init();
         copy::init();
         utility::init();
     }

@@ -28,6 +28,7 @@ mod rights;
 mod sequence;
 mod table;
 mod text;
+mod transaction;
 mod trigger;
 
 use std::ffi::CStr;
@@ -47,8 +48,8 @@ pub use callbacks::{
 pub use catalog::{
     Class, column_number, extension_named, extension_of, function_in, has_privilege_on,
     has_rights_of, lock_object, lock_relation, may_become, may_execute, may_read_column,
-    may_see_settings, owns_database, owns_extension, relation_in, result_type_of, role_name,
-    schema_named, schema_of_function,
+    may_see_activity_of, may_see_settings, owns_database, owns_extension, relation_in,
+    result_type_of, role_name, schema_named, schema_of_function,
 };
 pub use composite::{Composite, CompositeResult};
 pub use parse::{NameKind, literal, plain_names, quoted};
@@ -59,6 +60,11 @@ pub use rights::{SearchPath, TextArray, count_statements, first_row, with_rights
 pub use sequence::{Sequence, sequence_data};
 pub use table::{Table, Unfit};
 pub use text::{AsciiText, EncodedText, Name, Names, OwnText, Text};
+pub use transaction::{
+    backend, backend_number, database, is_in_parallel_mode, is_running, leader_number,
+    max_backends, max_prepared_transactions, moment_now, moment_of_statement,
+    prepared_transactions, transaction_id,
+};
 pub use trigger::{Trigger, TriggerResult, set_state as set_trigger_state};
 
 /// Declares what an argument's or a result's type is called in SQL.

@@ -95,12 +95,21 @@ extension_sql_file!(
     ]
 );
 extension_sql_file!(
+    "../sql/public/resolved.sql",
+    name = "resolved",
+    requires = [
+        sql::resolved::snowflake_resolved_id,
+        sql::resolved::snowflake_get_unresolved
+    ]
+);
+extension_sql_file!(
     "../sql/public/monitor.sql",
     name = "monitor",
     requires = [
         "accepted_layout",
         sql::monitor::snowflake_get_database_layout,
         sql::monitor::snowflake_get_node_status,
+        sql::resolved::snowflake_get_resolved,
         sql::monitor::snowflake_get_status,
         sql::monitor::snowflake_get_stat_slots
     ]

@@ -50,6 +50,7 @@ static MAX_BORROW: GucSetting<i32> = GucSetting::<i32>::new(1_000);
 static MAX_CLOCK_STEP: GucSetting<i32> = GucSetting::<i32>::new(24 * 60 * 60 * 1_000);
 static MAX_WAIT: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 static LEASE: GucSetting<i32> = GucSetting::<i32>::new(2_000);
+static LOG_UNRESOLVED: GucSetting<i32> = GucSetting::<i32>::new(60_000);
 static COPY_MULTI_INSERT: GucSetting<bool> = GucSetting::<bool>::new(true);
 #[cfg(feature = "unprotected")]
 static UNPROTECTED: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
@@ -84,7 +85,7 @@ struct Integer {
     watched: bool,
 }
 
-fn integers() -> [Integer; 5] {
+fn integers() -> [Integer; 6] {
     [
         Integer {
             name: c"snowflake.node_id",
@@ -146,6 +147,18 @@ fn integers() -> [Integer; 5] {
             context: || GucContext::Sighup,
             flags: GucFlags::UNIT_MS,
             watched: true,
+        },
+        Integer {
+            name: c"snowflake.log_unresolved_min_duration",
+            about: c"Sets for how long a transaction may hold back the resolved ID before it is logged.",
+            more: c"snowflake_resolved_id() logs the transaction, once a minute. 0 logs each one; -1 disables \
+                    logging.",
+            setting: &LOG_UNRESOLVED,
+            min: -1,
+            max: i32::MAX,
+            context: || GucContext::Sighup,
+            flags: GucFlags::UNIT_MS,
+            watched: false,
         },
     ]
 }
@@ -583,6 +596,12 @@ pub fn copy_multi_insert() -> bool {
 /// How long a call may wait, milliseconds.
 pub fn max_wait_ms() -> i32 {
     MAX_WAIT.get()
+}
+
+/// `snowflake.log_unresolved_min_duration`, microseconds; `None` if nothing is logged.
+pub fn log_unresolved_micros() -> Option<i64> {
+    let ms = LOG_UNRESOLVED.get();
+    (ms >= 0).then_some(i64::from(ms) * 1_000)
 }
 
 /// How far ahead time is reserved, microseconds.

@@ -2,19 +2,25 @@
 //! the marks. The crate `snowflake-shmem` computes where the parts lie in it.
 //!
 //! ```text
-//! Header                start number, slewed clock, floor, what was logged when, conflicts
+//! Header                start number, slewed clock, floor, what was logged when, conflicts,
+//!                       the promise and the samples of those that read new rows
 //! Entry × 256           up to where time is reserved by which database's mark
 //! Slot × 2^backend      the last ID of each backend number
 //! Counters × 2^backend  what happened in each slot
+//! Transaction × n       from which ID on each open transaction has drawn
 //! ```
 //!
-//! Locking. Slots, slewed clock and counters are atomics and need none. An entry's key
+//! There is a transaction for each backend, and after these as many as can be prepared or
+//! on the way there.
+//!
+//! Locking. Slots, slewed clock, counters and the transactions of backends are atomics and
+//! need none. An entry's key
 //! changes under the table lock held exclusively *and* the entry's own lock;
 //! its bound changes under its own lock. So a key and its bound are read
 //! together under the table lock in shared mode, and an entry whose lock is
 //! held stays what it is. The order is table, then entry, and entry locks are
 //! only ever tried, never waited for; the floor's lock comes last, and no other lock is
-//! taken with that of conflicts. So no deadlock
+//! taken with those of conflicts, samples and prepared transactions. So no deadlock
 //! is possible. All are LWLocks, which Postgres releases when an error ends the
 //! transaction that holds them.
 //!
@@ -31,21 +37,36 @@
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use pgrx::{pg_guard, pg_sys};
 use snowflake_id::node_conflict::Gaps;
+use snowflake_id::resolved::{OpenTransaction, Promise, Samples};
 use snowflake_id::{SlewedClock, Slot, SnowflakeId, Tick};
+use snowflake_shmem::Lengths;
 
 use crate::clock;
+use crate::pg;
 use crate::server_file;
 use crate::settings;
 
 const NAME: &CStr = c"snowflake";
 
-/// The table's lock, the floor's, and the one of conflicts.
-const LOCKS: i32 = 3;
+/// The tranche's locks, by their numbers.
+#[derive(Clone, Copy)]
+enum Lock {
+    Table,
+    Floor,
+    Conflicts,
+    Samples,
+    Prepared,
+}
+
+const LOCKS: i32 = 5;
+
+/// The number of [`Samples`]. Databases share them by their OIDs.
+const SAMPLES: usize = 16;
 
 /// The number of databases whose marks are known at a time. More take turns.
 const ENTRIES: usize = 256;
@@ -58,6 +79,11 @@ struct Header {
     floor: Floor,
     episodes: Episodes,
     conflicts: Conflicts,
+    promise: Promise,
+    /// Changed under their lock.
+    samples: [Samples; SAMPLES],
+    /// Whether no transaction is prepared whose IDs are not known.
+    prepared_are_known: AtomicBool,
 }
 
 /// What is known of the floor's page ([`crate::generator::floor`]); changed under
@@ -103,6 +129,9 @@ pub struct Episodes {
     pub waiting: AtomicI64,
     /// When a conflict was last logged, microseconds since boot.
     pub conflict: AtomicI64,
+    /// When a transaction was last logged that holds back the resolved ID, microseconds
+    /// since boot.
+    pub unresolved: AtomicI64,
 }
 
 /// What is known of other servers with this server's node number
@@ -144,6 +173,18 @@ pub struct Counters {
     pub clock_steps: AtomicU64,
 }
 
+/// An open transaction: a backend's, or a prepared one.
+///
+/// A cache line of its own, since backends write theirs in each transaction with IDs.
+#[derive(Default)]
+#[repr(C, align(64))]
+pub struct Transaction {
+    /// From which ID on it has drawn.
+    pub open: OpenTransaction,
+    /// The transaction ID of a prepared one; 0 for none. Written last.
+    pub xid: AtomicU32,
+}
+
 /// What is known of one database's mark.
 #[repr(C, align(64))]
 pub struct Entry {
@@ -178,7 +219,7 @@ impl MarkKey {
     }
 }
 
-type Block = snowflake_shmem::Block<Header, Entry, Slot, Counters, ENTRIES>;
+type Block = snowflake_shmem::Block<Header, Entry, Slot, Counters, Transaction, ENTRIES>;
 
 /// The beginning of the memory; null if the library is not preloaded.
 static START: AtomicPtr<u8> = AtomicPtr::new(ptr::null_mut());
@@ -212,8 +253,13 @@ pub fn init() {
     }
 }
 
-fn slot_count() -> usize {
-    settings::layout().map_or(0, |layout| layout.max_backend() as usize + 1)
+/// All of them are fixed before shared memory is requested.
+fn lengths() -> Lengths {
+    Lengths {
+        slots: settings::layout().map_or(0, |layout| layout.max_backend() as usize + 1),
+        // Each backend can be about to prepare one.
+        transactions: 2 * pg::max_backends() + pg::max_prepared_transactions(),
+    }
 }
 
 #[pg_guard]
@@ -225,7 +271,7 @@ unsafe extern "C-unwind" fn request() {
         if let Some(previous) = previous {
             previous();
         }
-        pg_sys::RequestAddinShmemSpace(Block::size(slot_count()));
+        pg_sys::RequestAddinShmemSpace(Block::size(lengths()));
         pg_sys::RequestNamedLWLockTranche(NAME.as_ptr(), LOCKS);
     }
 }
@@ -245,11 +291,11 @@ unsafe extern "C-unwind" fn startup() {
         let init_lock = &raw mut (*pg_sys::MainLWLockArray.add(21)).lock;
         pg_sys::LWLockAcquire(init_lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
         let mut found = false;
-        let start = pg_sys::ShmemInitStruct(NAME.as_ptr(), Block::size(slot_count()), &mut found);
+        let start = pg_sys::ShmemInitStruct(NAME.as_ptr(), Block::size(lengths()), &mut found);
         // Postgres raises an error if there is no memory.
         if let Some(start) = NonNull::new(start.cast::<u8>()) {
             if !found {
-                initialize(Block::create(start, slot_count()));
+                initialize(Block::create(start, lengths()));
             }
             START.store(start.as_ptr(), Ordering::Release);
         }
@@ -329,10 +375,10 @@ pub struct Shared(Block);
 /// The block; `None` if the library is not preloaded.
 pub fn get() -> Option<Shared> {
     let start = NonNull::new(START.load(Ordering::Acquire))?;
-    // SAFETY: the block that `startup` has created there, with as many slots: the
-    // setting cannot change. It lives as long as the process (a crash of the
+    // SAFETY: the block that `startup` has created there, with the same lengths: the
+    // settings cannot change. It lives as long as the process (a crash of the
     // server ends every process that maps it).
-    Some(Shared(unsafe { Block::attach(start, slot_count()) }))
+    Some(Shared(unsafe { Block::attach(start, lengths()) }))
 }
 
 impl Shared {
@@ -365,9 +411,12 @@ impl Shared {
         self.0.entries()
     }
 
-    fn table_lock(self) -> *mut pg_sys::LWLock {
-        // SAFETY: the tranche was requested with three locks; this is the first.
-        unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr())).lock }
+    fn lock(self, lock: Lock, mode: pg_sys::LWLockMode::Type) -> LwLock {
+        // SAFETY: the tranche was requested with as many locks.
+        let lock = unsafe {
+            &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr()).add(lock as usize)).lock
+        };
+        LwLock::acquire(lock, mode)
     }
 
     /// What is known of the floor's page.
@@ -377,9 +426,7 @@ impl Shared {
 
     /// Keeps other processes from the floor's page until dropped.
     pub fn lock_floor(self) -> LwLock {
-        // SAFETY: the tranche was requested with three locks; this is the second.
-        let lock = unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr()).add(1)).lock };
-        LwLock::acquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE)
+        self.lock(Lock::Floor, pg_sys::LWLockMode::LW_EXCLUSIVE)
     }
 
     /// What is known of other servers with this server's node number.
@@ -389,9 +436,40 @@ impl Shared {
 
     /// Keeps other processes from changing [`Conflicts`] until dropped.
     pub fn lock_conflicts(self) -> LwLock {
-        // SAFETY: the tranche was requested with three locks; this is the third.
-        let lock = unsafe { &raw mut (*pg_sys::GetNamedLWLockTranche(NAME.as_ptr()).add(2)).lock };
-        LwLock::acquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE)
+        self.lock(Lock::Conflicts, pg_sys::LWLockMode::LW_EXCLUSIVE)
+    }
+
+    /// The ID below which no transaction begins to draw.
+    pub fn promise(self) -> &'static Promise {
+        &self.0.header().promise
+    }
+
+    /// What other readers of this database were answered, and a lock on it until dropped.
+    pub fn lock_samples(self, database: pg_sys::Oid) -> (&'static Samples, LwLock) {
+        let lock = self.lock(Lock::Samples, pg_sys::LWLockMode::LW_EXCLUSIVE);
+        let number = database.to_u32() as usize % SAMPLES;
+        (&self.0.header().samples[number], lock)
+    }
+
+    /// The open transactions of backends, by their numbers.
+    pub fn backends(self) -> &'static [Transaction] {
+        &self.0.transactions()[..pg::max_backends()]
+    }
+
+    /// The prepared transactions that have drawn since the start, in no order. Those whose
+    /// transaction has ended are free.
+    pub fn prepared(self) -> &'static [Transaction] {
+        &self.0.transactions()[pg::max_backends()..]
+    }
+
+    /// Keeps other processes from changing [`Shared::prepared`] until dropped.
+    pub fn lock_prepared(self) -> LwLock {
+        self.lock(Lock::Prepared, pg_sys::LWLockMode::LW_EXCLUSIVE)
+    }
+
+    /// Whether no transaction is prepared whose IDs are not known; a restart forgets them.
+    pub fn prepared_are_known(self) -> &'static AtomicBool {
+        &self.0.header().prepared_are_known
     }
 
     /// Whether no IDs are issued because another server has this node number.
@@ -421,7 +499,7 @@ impl Shared {
     /// The first tick that is not reserved; `None` before a process has read the
     /// mark.
     pub fn bound_of(self, mark: MarkKey) -> Option<Tick> {
-        let _table = LwLock::acquire(self.table_lock(), pg_sys::LWLockMode::LW_SHARED);
+        let _table = self.lock(Lock::Table, pg_sys::LWLockMode::LW_SHARED);
         let entry = self.entries().iter().find(|entry| entry.has(mark))?;
         match entry.bound_tick.load(Ordering::Acquire) {
             0 => None,
@@ -432,7 +510,7 @@ impl Shared {
     /// The mark's entry with its lock held, so that this process alone reads
     /// and moves the mark; `None` while another process does.
     pub fn try_lock(self, mark: MarkKey) -> Option<Locked> {
-        let _table = LwLock::acquire(self.table_lock(), pg_sys::LWLockMode::LW_EXCLUSIVE);
+        let _table = self.lock(Lock::Table, pg_sys::LWLockMode::LW_EXCLUSIVE);
         if let Some(entry) = self.entries().iter().find(|entry| entry.has(mark)) {
             return entry.try_lock();
         }
@@ -449,7 +527,7 @@ impl Shared {
     /// Forgets what is known of some marks. The process that drops them has locked
     /// them, so none of them is being moved.
     fn forget(self, is_meant: impl Fn(MarkKey) -> bool) {
-        let _table = LwLock::acquire(self.table_lock(), pg_sys::LWLockMode::LW_EXCLUSIVE);
+        let _table = self.lock(Lock::Table, pg_sys::LWLockMode::LW_EXCLUSIVE);
         for entry in self.entries() {
             if is_meant(MarkKey(entry.key.load(Ordering::Acquire))) {
                 // Only the bound, so that no lock of the entry is needed: without a
@@ -462,7 +540,7 @@ impl Shared {
     /// Whether the server's log does not report yet that the database's IDs were
     /// generated with another layout.
     pub fn start_layout_episode(self, mark: MarkKey) -> bool {
-        let _table = LwLock::acquire(self.table_lock(), pg_sys::LWLockMode::LW_SHARED);
+        let _table = self.lock(Lock::Table, pg_sys::LWLockMode::LW_SHARED);
         self.entries()
             .iter()
             .find(|entry| entry.has(mark))

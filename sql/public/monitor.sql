@@ -5,8 +5,9 @@ CREATE VIEW snowflake_status AS
            pg_catalog.make_interval(secs => clock_behind) AS clock_behind,
            ids, waits, expires_at,
            snowflake_internal.get_database_layout() AS database_layout,
-           node_id_source, node_conflicts, stopped, copied_from
-    FROM snowflake_internal.get_status(), snowflake_internal.get_node_status();
+           node_id_source, node_conflicts, stopped, copied_from,
+           resolved_id, pg_catalog.make_interval(secs => resolved_age) AS resolved_age, unknown_prepared
+    FROM snowflake_internal.get_status(), snowflake_internal.get_node_status(), snowflake_internal.get_resolved();
 COMMENT ON VIEW snowflake_status IS 'How this server issues IDs: one row';
 COMMENT ON COLUMN snowflake_status.version IS 'The version of the library';
 COMMENT ON COLUMN snowflake_status.preloaded IS 'Whether the library is in shared_preload_libraries; if not, IDs can only be decoded';
@@ -22,6 +23,9 @@ COMMENT ON COLUMN snowflake_status.node_id_source IS 'Where the node number come
 COMMENT ON COLUMN snowflake_status.node_conflicts IS 'Replicated rows with the node number of this server that it has not issued, since the statistics were reset; tables are watched by snowflake_watch()';
 COMMENT ON COLUMN snowflake_status.stopped IS 'Whether a node conflict has ended the issuing of IDs on this server (snowflake.on_node_conflict)';
 COMMENT ON COLUMN snowflake_status.copied_from IS 'The server whose data directory this one may be a copy of, with the same node number; NULL if nothing indicates a copy';
+COMMENT ON COLUMN snowflake_status.resolved_id IS 'What snowflake_resolved_id() returns: below it, no row of this database is missing; NULL if unknown';
+COMMENT ON COLUMN snowflake_status.resolved_age IS 'For how long an open transaction has held back resolved_id; zero if none does';
+COMMENT ON COLUMN snowflake_status.unknown_prepared IS 'Transactions of this database that were prepared before the server started; resolved_id is unknown until they have ended';
 COMMENT ON COLUMN snowflake_status.expires_at IS 'Time at which the layout runs out; NULL if it is past the range of timestamptz';
 
 CREATE VIEW snowflake_stat_slots AS

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-use snowflake_id::{BootTime, Identity, SlewedClock, SnowflakeId, WallTime};
+use snowflake_id::{BootTime, Identity, Layout, SlewedClock, SnowflakeId, WallTime};
 
 use crate::clock::{self, Clocks};
 use crate::error::{log, warn};
@@ -120,6 +120,26 @@ pub fn waiting(shared: Shared, clocks: Clocks, needed: u64) {
              layout with more backend or sequence bits has more IDs.",
             needed.div_ceil(1_000)
         ),
+    );
+}
+
+/// Logs, once a minute, that a transaction has held back the resolved ID for `age`
+/// microseconds.
+pub fn unresolved(shared: Shared, layout: &Layout, holder: &str, id: SnowflakeId, age: i64) {
+    if !begins_episode(&shared.episodes().unresolved, clock::boot()) {
+        return;
+    }
+    warn(
+        format!(
+            "snowflake: {holder} has held back snowflake_resolved_id() for {}",
+            seconds(age)
+        ),
+        format!(
+            "Its transaction has generated ID {id} at {} and is still open. Rows with later IDs are not read until it \
+             ends.",
+            layout.time_of(layout.tick_of(id)),
+        ),
+        "See snowflake_unresolved. End the transaction, or set idle_in_transaction_session_timeout.",
     );
 }
 

@@ -231,11 +231,18 @@ pub fn raise_to(sequence: pg_sys::Oid, bound_id: SnowflakeId) -> Result<(), Erro
 /// # Errors
 /// [`Error::MarkMissing`], [`Error::MarkNotPermanent`].
 pub fn is_unused(sequence: pg_sys::Oid) -> Result<bool, Error> {
+    Ok(bound_on_page(sequence)? == Some(SnowflakeId::ZERO))
+}
+
+/// The bound that is written on the mark's page; `None` if it cannot be read without
+/// waiting.
+///
+/// # Errors
+/// [`Error::MarkMissing`], [`Error::MarkNotPermanent`].
+pub fn bound_on_page(sequence: pg_sys::Oid) -> Result<Option<SnowflakeId>, Error> {
     match Relation::open(sequence, 0)? {
-        Opened::Relation(relation) => {
-            Ok(Page::lock(&relation).read().bound_id == SnowflakeId::ZERO)
-        }
-        Opened::Locked => Ok(false),
+        Opened::Relation(relation) => Ok(Some(Page::lock(&relation).read().bound_id)),
+        Opened::Locked => Ok(None),
     }
 }
 

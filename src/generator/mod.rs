@@ -4,6 +4,7 @@
 //! next        the fast path: an ID of this session's slot
 //! next_slow   the slow path: resolves, reserves, waits
 //! session     what this process has resolved
+//! open_transaction   from which ID on this transaction has drawn
 //! reading     what time it is for generating IDs
 //! reserve     what is reserved, and how to reserve more
 //! mark        the reservation in the write-ahead log, for a database
@@ -19,14 +20,15 @@ mod counter;
 pub mod floor;
 mod gaps;
 mod last_id;
-mod log;
+pub mod log;
 pub mod mark;
 mod next;
 mod next_slow;
 pub mod node_conflict;
+pub mod open_transaction;
 mod reading;
 mod reserve;
-mod session;
+pub mod session;
 pub mod stats;
 mod wait;
 

@@ -25,12 +25,12 @@
 use std::num::NonZeroU32;
 
 use pgrx::pg_sys;
-use snowflake_id::{Answer, Identity, Run, SnowflakeId};
+use snowflake_id::{Answer, Identity, Run, SnowflakeId, Tick, WallTime};
 
 use crate::error::Error;
 use crate::generator::next_slow::next_slow;
-use crate::generator::session::{self, FAST_PATH};
-use crate::generator::{counter, last_id, stats};
+use crate::generator::session::{self, FAST_PATH, Session};
+use crate::generator::{counter, last_id, open_transaction, stats};
 use crate::settings;
 
 /// The next ID of this session. `function` returns the SQL function that was
@@ -56,7 +56,29 @@ fn next_fast() -> Option<SnowflakeId> {
         return None;
     }
     let wall = counter::wall_in_tick(|wall| session.left_of_tick(wall));
-    let allowance = FAST_PATH.allowance(session.tick_at(wall)?);
+    let now = session.tick_at(wall)?;
+    if open_transaction::has_drawn() {
+        draw(session, wall, now)
+    } else {
+        draw_first(session, wall, now)
+    }
+}
+
+/// The first ID of a transaction.
+#[inline(never)]
+fn draw_first(session: &Session, wall: WallTime, now: Tick) -> Option<SnowflakeId> {
+    if !FAST_PATH.position().may_stay(now) {
+        return None;
+    }
+    let (opened, now) = open_transaction::begin(session, now);
+    let id = draw(session, wall, now)?;
+    opened.drew(id);
+    Some(id)
+}
+
+#[inline(always)]
+fn draw(session: &Session, wall: WallTime, now: Tick) -> Option<SnowflakeId> {
+    let allowance = FAST_PATH.allowance(now);
     let position = FAST_PATH.position();
     if !position.may_stay(allowance.now) {
         return None;

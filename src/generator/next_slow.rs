@@ -16,7 +16,7 @@ use crate::generator::reading::Reading;
 use crate::generator::reserve::{self, Reservation};
 use crate::generator::session::{self, FAST_PATH, Session};
 use crate::generator::wait::WaitBudget;
-use crate::generator::{accepted_layout, log, stats};
+use crate::generator::{accepted_layout, log, open_transaction, stats};
 use crate::settings;
 
 /// Up to `count` IDs of one tick.
@@ -50,18 +50,28 @@ pub fn next_slow(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Erro
             budget.wait_for_clock(clocks.wall, reached, settings::max_clock_step_micros())?;
             continue;
         };
-        let allowance = reservation.allowance(reading.now);
+        let (opened, now) = if open_transaction::has_drawn() {
+            (None, reading.now)
+        } else {
+            let (opened, now) = open_transaction::begin(session, reading.now);
+            (Some(opened), now)
+        };
+        let allowance = reservation.allowance(now);
         let (slot, answer) = session.next_run(allowance, count, clocks.wall);
         match answer {
             Answer::Issued(run) => {
-                FAST_PATH.observe(clocks.wall);
-                reservation.extend_early(session, reading, run.tick)?;
-                reservation.keep();
-                return Ok(Batch {
+                let batch = Batch {
                     identity: &session.identity,
                     slot,
                     run,
-                });
+                };
+                if let Some(opened) = opened {
+                    opened.drew(batch.id(0));
+                }
+                FAST_PATH.observe(clocks.wall);
+                reservation.extend_early(session, reading, run.tick)?;
+                reservation.keep();
+                return Ok(batch);
             }
             Answer::Reserve { tick } => {
                 let wait_ms = budget.left_ms();

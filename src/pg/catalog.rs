@@ -72,6 +72,14 @@ pub fn may_see_settings() -> bool {
     has_rights_of(unsafe { pg_sys::GetUserId() }, reader)
 }
 
+/// Whether the current user may see what this role's sessions do, as in
+/// `pg_stat_activity`.
+pub fn may_see_activity_of(role: pg_sys::Oid) -> bool {
+    let reader = pg_sys::Oid::from(pg_sys::ROLE_PG_READ_ALL_STATS);
+    let user = super::current_user();
+    has_rights_of(user, reader) || has_rights_of(user, role)
+}
+
 /// Whether a role that has the rights of another one can become it.
 #[cfg(feature = "pg15")]
 pub fn may_become(_role: pg_sys::Oid, _other: pg_sys::Oid) -> bool {

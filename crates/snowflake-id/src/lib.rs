@@ -8,6 +8,7 @@
 //! - [`Identity`]: a layout with the node number filled in; turns what a slot issued into IDs.
 //! - [`node_conflict`]: whether an ID was issued by a second server with the same node number.
 //! - [`node_source`]: the node number in a host name, an environment variable or an address.
+//! - [`resolved`]: below which ID no open transaction will add a row.
 //! - [`SlewedClock`]: what time it is after the wall clock was set back.
 //! - [`Encoding`]: an ID as text of fixed width that sorts as the IDs do, and back.
 //!
@@ -62,6 +63,7 @@ mod identity;
 mod layout;
 pub mod node_conflict;
 pub mod node_source;
+pub mod resolved;
 mod slewed_clock;
 mod slot;
 mod slot_walk;

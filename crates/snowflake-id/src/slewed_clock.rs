@@ -156,12 +156,26 @@ impl SlewedClock {
         if max_step.is_some_and(|max| reached.micros_since(wall) > max) {
             return Now::Behind { reached };
         }
-        let slew = self.slew.load(Ordering::Acquire);
-        let slewed = slew.saturating_add(boot.micros()) / Self::SLOWDOWN as i64;
-        let slewed = WallTime::from_unix_micros(slewed).max(reached);
+        let slewed = self.slewed(reached, boot);
         self.reached
             .fetch_max(slewed.unix_micros(), Ordering::AcqRel);
         Now::Slewed(slewed)
+    }
+
+    /// The time when the clocks show `wall` and `boot`, without limits. It is not observed.
+    pub fn time(&self, wall: WallTime, boot: BootTime) -> WallTime {
+        let reached = self.reached();
+        if wall >= reached {
+            wall
+        } else {
+            self.slewed(reached, boot)
+        }
+    }
+
+    fn slewed(&self, reached: WallTime, boot: BootTime) -> WallTime {
+        let slew = self.slew.load(Ordering::Acquire);
+        let slewed = slew.saturating_add(boot.micros()) / Self::SLOWDOWN as i64;
+        WallTime::from_unix_micros(slewed).max(reached)
     }
 }
 

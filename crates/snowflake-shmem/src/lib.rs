@@ -1,4 +1,4 @@
-//! Where things lie in a block of shared memory: one header and three arrays.
+//! Where things lie in a block of shared memory: one header and four arrays.
 //!
 //! ```text
 //! start   up to 63 bytes that align the header
@@ -6,6 +6,7 @@
 //!         E × ENTRIES
 //!         S × slots
 //!         C × slots
+//!         T × transactions
 //! ```
 //!
 //! All pointer arithmetic on the block is here, without Postgres, so that it can be tested by an ordinary program,
@@ -29,13 +30,23 @@ use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::slice;
 
-/// A block with one `H`, `ENTRIES` times `E`, and for each slot an `S` and a `C`. A copy refers to the same block.
-pub struct Block<H, E, S, C, const ENTRIES: usize> {
+/// A block with one `H`, `ENTRIES` times `E`, for each slot an `S` and a `C`, and for each transaction a `T`. A copy refers
+/// to the same block.
+pub struct Block<H, E, S, C, T, const ENTRIES: usize> {
     /// The header's address, with the provenance of the whole memory.
     base: NonNull<u8>,
-    slots: usize,
-    #[allow(clippy::type_complexity)] // names the four types, nothing else
-    parts: PhantomData<fn() -> (H, E, S, C)>,
+    lengths: Lengths,
+    #[allow(clippy::type_complexity)] // names the five types, nothing else
+    parts: PhantomData<fn() -> (H, E, S, C, T)>,
+}
+
+/// How long the arrays are whose length depends on the server's configuration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lengths {
+    /// The number of slots, and of their counters.
+    pub slots: usize,
+    /// The number of transactions that can be open.
+    pub transactions: usize,
 }
 
 /// The offsets of the parts from the header, and the size of all of it, in bytes.
@@ -44,39 +55,46 @@ struct Offsets {
     entries: usize,
     slots: usize,
     counters: usize,
+    transactions: usize,
     size: usize,
 }
 
-impl<H, E, S, C, const ENTRIES: usize> Clone for Block<H, E, S, C, ENTRIES> {
+impl<H, E, S, C, T, const ENTRIES: usize> Clone for Block<H, E, S, C, T, ENTRIES> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
 // SAFETY: only shared references to the parts are created, which are `Sync` (a bound of everything that creates them).
-unsafe impl<H: Sync, E: Sync, S: Sync, C: Sync, const ENTRIES: usize> Send
-    for Block<H, E, S, C, ENTRIES>
+unsafe impl<H: Sync, E: Sync, S: Sync, C: Sync, T: Sync, const ENTRIES: usize> Send
+    for Block<H, E, S, C, T, ENTRIES>
 {
 }
 // SAFETY: as above.
-unsafe impl<H: Sync, E: Sync, S: Sync, C: Sync, const ENTRIES: usize> Sync
-    for Block<H, E, S, C, ENTRIES>
+unsafe impl<H: Sync, E: Sync, S: Sync, C: Sync, T: Sync, const ENTRIES: usize> Sync
+    for Block<H, E, S, C, T, ENTRIES>
 {
 }
 
-impl<H, E, S, C, const ENTRIES: usize> Copy for Block<H, E, S, C, ENTRIES> {}
+impl<H, E, S, C, T, const ENTRIES: usize> Copy for Block<H, E, S, C, T, ENTRIES> {}
 
-impl<H, E, S, C, const ENTRIES: usize> Block<H, E, S, C, ENTRIES>
+impl<H, E, S, C, T, const ENTRIES: usize> Block<H, E, S, C, T, ENTRIES>
 where
     H: Sync + 'static,
     E: Sync + 'static,
     S: Sync + 'static,
     C: Sync + 'static,
+    T: Sync + 'static,
 {
     /// The alignment of the header: the greatest that a part needs.
     const ALIGNMENT: usize = {
         let mut alignment = align_of::<H>();
-        let others = [align_of::<E>(), align_of::<S>(), align_of::<C>()];
+        let others = [
+            align_of::<E>(),
+            align_of::<S>(),
+            align_of::<C>(),
+            align_of::<T>(),
+        ];
         let mut i = 0;
         while i < others.len() {
             if others[i] > alignment {
@@ -92,24 +110,24 @@ where
     /// # Panics
     /// If that is more than the address space.
     #[must_use]
-    pub fn size(slots: usize) -> usize {
-        Self::offsets(slots).size + Self::ALIGNMENT
+    pub fn size(lengths: Lengths) -> usize {
+        Self::offsets(lengths).size + Self::ALIGNMENT
     }
 
     /// Creates the block: sets all of it to zero.
     ///
     /// # Safety
-    /// `start` is the beginning of [`size(slots)`](Self::size) bytes of writable memory. The memory stays as long as the
+    /// `start` is the beginning of [`size(lengths)`](Self::size) bytes of writable memory. The memory stays as long as the
     /// process, and nothing else refers to it yet.
     ///
-    /// Each of the four types has a valid value of all zero bytes, no destructor, and no pointer into the memory of a
+    /// Each of the five types has a valid value of all zero bytes, no destructor, and no pointer into the memory of a
     /// process. All that changes in it is atomic, or guarded by a lock that works between processes.
     #[must_use]
-    pub unsafe fn create(start: NonNull<u8>, slots: usize) -> Self {
+    pub unsafe fn create(start: NonNull<u8>, lengths: Lengths) -> Self {
         // SAFETY: per this function's contract, which is that of both.
         unsafe {
-            ptr::write_bytes(start.as_ptr(), 0, Self::size(slots));
-            Self::attach(start, slots)
+            ptr::write_bytes(start.as_ptr(), 0, Self::size(lengths));
+            Self::attach(start, lengths)
         }
     }
 
@@ -117,14 +135,14 @@ where
     ///
     /// # Safety
     /// `create` was called with this `start`, or its address in another process that shares the memory, and with the same
-    /// number of slots and the same four types. The memory stays as long as the process.
+    /// lengths and the same five types. The memory stays as long as the process.
     #[must_use]
-    pub unsafe fn attach(start: NonNull<u8>, slots: usize) -> Self {
+    pub unsafe fn attach(start: NonNull<u8>, lengths: Lengths) -> Self {
         let padding = start.align_offset(Self::ALIGNMENT);
         Block {
             // SAFETY: `size` has counted the alignment, so this is within the memory.
             base: unsafe { start.add(padding) },
-            slots,
+            lengths,
             parts: PhantomData,
         }
     }
@@ -148,7 +166,12 @@ where
     #[must_use]
     pub fn slots(self) -> &'static [S] {
         // SAFETY: as above, of as many as the block was created with.
-        unsafe { slice::from_raw_parts(self.part(self.own_offsets().slots).as_ptr(), self.slots) }
+        unsafe {
+            slice::from_raw_parts(
+                self.part(self.own_offsets().slots).as_ptr(),
+                self.lengths.slots,
+            )
+        }
     }
 
     /// The counters.
@@ -156,35 +179,58 @@ where
     pub fn counters(self) -> &'static [C] {
         // SAFETY: as above.
         unsafe {
-            slice::from_raw_parts(self.part(self.own_offsets().counters).as_ptr(), self.slots)
+            slice::from_raw_parts(
+                self.part(self.own_offsets().counters).as_ptr(),
+                self.lengths.slots,
+            )
+        }
+    }
+
+    /// The transactions.
+    #[must_use]
+    pub fn transactions(self) -> &'static [T] {
+        // SAFETY: as above.
+        unsafe {
+            slice::from_raw_parts(
+                self.part(self.own_offsets().transactions).as_ptr(),
+                self.lengths.transactions,
+            )
         }
     }
 
     fn own_offsets(self) -> Offsets {
-        Self::offsets(self.slots)
+        Self::offsets(self.lengths)
     }
 
     /// # Safety
-    /// `offset` is one of [`Offsets`], of a part of `T`.
-    unsafe fn part<T>(self, offset: usize) -> NonNull<T> {
-        // SAFETY: within the block, and aligned for `T`: the base is aligned for all parts, and `Layout::extend` has
+    /// `offset` is one of [`Offsets`], of a part of `P`.
+    unsafe fn part<P>(self, offset: usize) -> NonNull<P> {
+        // SAFETY: within the block, and aligned for `P`: the base is aligned for all parts, and `Layout::extend` has
         // rounded the offset.
         unsafe { self.base.add(offset).cast() }
     }
 
-    fn offsets(slots: usize) -> Offsets {
+    fn offsets(lengths: Lengths) -> Offsets {
+        let Lengths {
+            slots,
+            transactions,
+        } = lengths;
         let extend = |before: Layout, part: Result<Layout, _>| {
             part.and_then(|part| before.extend(part))
-                .unwrap_or_else(|_| panic!("{slots} slots do not fit into memory"))
+                .unwrap_or_else(|_| {
+                    panic!("{slots} slots and {transactions} transactions do not fit into memory")
+                })
         };
         let header = Layout::new::<H>();
         let (layout, entries) = extend(header, Layout::array::<E>(ENTRIES));
         let (layout, slots_at) = extend(layout, Layout::array::<S>(slots));
         let (layout, counters) = extend(layout, Layout::array::<C>(slots));
+        let (layout, transactions) = extend(layout, Layout::array::<T>(transactions));
         Offsets {
             entries,
             slots: slots_at,
             counters,
+            transactions,
             size: layout.pad_to_align().size(),
         }
     }
@@ -208,8 +254,8 @@ mod tests {
     struct Odd(#[expect(dead_code, reason = "only its size matters")] [AtomicU8; 5]);
 
     const ENTRIES: usize = 7;
-    type Plain = Block<Wide, Line, Line, Line, ENTRIES>;
-    type Uneven = Block<Odd, Line, Odd, Wide, ENTRIES>;
+    type Plain = Block<Wide, Line, Line, Line, Line, ENTRIES>;
+    type Uneven = Block<Odd, Line, Odd, Wide, Odd, ENTRIES>;
 
     /// Memory of exactly this size, `off` bytes after the beginning of a cache line. A sanitizer reports a byte beyond
     /// it.
@@ -229,25 +275,33 @@ mod tests {
         (range.start.addr(), range.end.addr())
     }
 
+    const fn lengths(slots: usize) -> Lengths {
+        Lengths {
+            slots,
+            transactions: slots + 3,
+        }
+    }
+
     /// Writes to every part through the references, as the extension does, and checks that no part overlaps another,
     /// leaves the memory or is not aligned.
     macro_rules! checks_a_block {
         ($block:ty, $slots:expr, $off:expr) => {
-            with_memory(<$block>::size($slots), $off, |start| {
+            with_memory(<$block>::size(lengths($slots)), $off, |start| {
                 // SAFETY: as many bytes as the block needs, which live until the end of this test.
-                let block = unsafe { <$block>::create(start, $slots) };
+                let block = unsafe { <$block>::create(start, lengths($slots)) };
                 let memory = (
                     start.addr().get(),
-                    start.addr().get() + <$block>::size($slots),
+                    start.addr().get() + <$block>::size(lengths($slots)),
                 );
                 let mut parts = [
                     range(slice::from_ref(block.header())),
                     range(block.entries()),
                     range(block.slots()),
                     range(block.counters()),
+                    range(block.transactions()),
                 ];
                 parts.sort_unstable();
-                assert!(memory.0 <= parts[0].0 && parts[3].1 <= memory.1);
+                assert!(memory.0 <= parts[0].0 && parts[4].1 <= memory.1);
                 for pair in parts.windows(2) {
                     assert!(pair[0].1 <= pair[1].0, "{parts:?}");
                 }
@@ -257,8 +311,12 @@ mod tests {
                 assert!(block.counters().as_ptr().is_aligned());
                 assert_eq!(block.entries().len(), ENTRIES);
                 assert_eq!(
-                    (block.slots().len(), block.counters().len()),
-                    ($slots, $slots)
+                    (
+                        block.slots().len(),
+                        block.counters().len(),
+                        block.transactions().len()
+                    ),
+                    ($slots, $slots, $slots + 3)
                 );
 
                 let mut number = 0;
@@ -276,7 +334,7 @@ mod tests {
                 stamp(&mut block.entries().iter().flat_map(|part| &part.0));
                 stamp(&mut block.counters().iter().flat_map(|part| &part.0));
                 // SAFETY: the memory in which the block was created above.
-                let again = unsafe { <$block>::attach(start, $slots) };
+                let again = unsafe { <$block>::attach(start, lengths($slots)) };
                 assert_eq!(range(again.slots()), range(block.slots()));
                 let mut expected = 0;
                 for word in again
@@ -304,9 +362,9 @@ mod tests {
 
     #[test]
     fn the_header_and_the_slots_keep_what_was_written() {
-        with_memory(Plain::size(16), 8, |start| {
+        with_memory(Plain::size(lengths(16)), 8, |start| {
             // SAFETY: as many bytes as the block needs, which live until the end of this test.
-            let block = unsafe { Plain::create(start, 16) };
+            let block = unsafe { Plain::create(start, lengths(16)) };
             block.header().0[8].store(u64::MAX, Relaxed);
             for (number, slot) in (0..).zip(block.slots()) {
                 slot.0[2].store(number, Relaxed);
@@ -325,6 +383,6 @@ mod tests {
     #[test]
     #[should_panic(expected = "do not fit into memory")]
     fn an_impossible_number_of_slots_is_refused() {
-        let _ = Plain::size(usize::MAX / 64);
+        let _ = Plain::size(lengths(usize::MAX / 64));
     }
 }

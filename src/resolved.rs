@@ -1,0 +1,277 @@
+//! Up to where rows can be read by key without losing one: `snowflake_resolved_id()`.
+//!
+//! The core crate has the algorithm ([`snowflake_id::resolved`]), and
+//! [`crate::generator::open_transaction`] the side of those that draw. This is the side of
+//! those that ask.
+//!
+//! The answer is at most the first ID of the present tick: a higher one would make those
+//! that draw wait for the clock. And it is at most the bound of the database's mark: IDs
+//! never start below that, also after a crash with a clock that was set back. So no ID
+//! below an answer is drawn after a restart. Nothing is lost by it, because no row has an
+//! ID above the bound.
+//!
+//! A statement gets one answer, however often it asks: otherwise a scan could leave out
+//! one row and return a later one. Statements of a transaction between which no
+//! transaction has ended share it.
+//!
+//! After a restart the IDs of transactions that were prepared before it are not known.
+//! While there is one in this database, the answer is unknown.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use parking_lot::Mutex;
+use pgrx::pg_sys;
+use snowflake_id::resolved::{Moment, OpenTransaction, resolve};
+use snowflake_id::{SnowflakeId, Tick};
+
+use crate::clock::Clocks;
+use crate::error::Error;
+use crate::generator::session::{self, Session};
+use crate::generator::{log, mark};
+use crate::pg;
+use crate::settings;
+use crate::shared::{MarkKey, Shared, Transaction};
+
+/// The answers of the current transaction and the moments for which they hold, the newest
+/// last. A statement can contain statements with newer snapshots.
+static ANSWERS: Mutex<Vec<(Moment, Option<SnowflakeId>)>> = Mutex::new(Vec::new());
+
+/// How many are kept.
+const MOST_ANSWERS: usize = 16;
+
+/// The ID below which every row of this database is visible to the statement that runs,
+/// or never will be. `None` if nothing can be said.
+///
+/// # Errors
+/// [`Error::ResolvedInRecovery`], and those of [`session::resolve`] and [`mark::locate`].
+pub fn resolved_id(function: pg_sys::Oid) -> Result<Option<SnowflakeId>, Error> {
+    let session = session::resolve().map_err(|error| match error {
+        Error::InRecovery => Error::ResolvedInRecovery,
+        other => other,
+    })?;
+    let Some(moment) = pg::moment_of_statement() else {
+        return Ok(None);
+    };
+    let known = ANSWERS
+        .lock()
+        .iter()
+        .rev()
+        .find(|it| it.0 == moment)
+        .copied();
+    if let Some((_, answer)) = known {
+        return Ok(answer);
+    }
+    let answer = ask(session, function, moment)?;
+    forget_at_end();
+    let mut answers = ANSWERS.lock();
+    if answers.len() == MOST_ANSWERS {
+        answers.remove(0);
+    }
+    answers.push((moment, answer));
+    Ok(answer)
+}
+
+fn forget_at_end() {
+    // Set last: an error of Postgres in between must not prevent a second try.
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if !DONE.load(Relaxed) {
+        pg::on_transaction_end(|_| ANSWERS.lock().clear());
+        DONE.store(true, Relaxed);
+    }
+}
+
+/// Looks at what is open, and finds the greatest answer that holds for a snapshot of this
+/// moment.
+fn ask(
+    session: &Session,
+    function: pg_sys::Oid,
+    statement: Moment,
+) -> Result<Option<SnowflakeId>, Error> {
+    let shared = session.shared;
+    let database = pg::database();
+    if has_unknown_prepared(shared) {
+        return Ok(None);
+    }
+    let clocks = Clocks::read();
+    let Some(present) = present(session, clocks, function)? else {
+        return Ok(None);
+    };
+    let transactions = shared.backends().iter().map(|backend| &backend.open);
+    let id = resolve(
+        shared.promise(),
+        transactions.chain(prepared(shared, present)),
+        database.to_u32(),
+        present,
+    );
+    // After the look, so that it has all that had ended by then.
+    let moment = pg::moment_now();
+    log_holder(session, clocks, id);
+    let (samples, _lock) = shared.lock_samples(database);
+    samples.add(database.to_u32(), moment, id, clocks.boot);
+    Ok(samples.find(database.to_u32(), statement))
+}
+
+/// The first ID of the present tick, or of the first tick that is not reserved if that is
+/// earlier. `None` if another session has locked the mark.
+fn present(
+    session: &Session,
+    clocks: Clocks,
+    function: pg_sys::Oid,
+) -> Result<Option<SnowflakeId>, Error> {
+    let layout = session.layout();
+    let time = session.shared.slewed_clock().time(clocks.wall, clocks.boot);
+    let now = if time < session.epoch {
+        Tick::default()
+    } else {
+        layout.tick_at(time.into()).unwrap_or(layout.last_tick())
+    };
+    let mark = mark::locate(function)?;
+    let bound = match session.shared.bound_of(MarkKey::here(mark)) {
+        Some(bound) => bound,
+        // Nothing was drawn here since the start, and the first ID will be above this.
+        None => match mark::bound_on_page(mark)? {
+            Some(bound_id) => layout.tick_above(bound_id),
+            None => return Ok(None),
+        },
+    };
+    Ok(Some(layout.first_id_of(now.min(bound))))
+}
+
+/// The prepared transactions that have drawn an ID below `id` and have not ended.
+fn prepared(shared: Shared, id: SnowflakeId) -> impl Iterator<Item = &'static OpenTransaction> {
+    let database = pg::database().to_u32();
+    shared.prepared().iter().filter_map(move |place| {
+        let xid = place.xid.load(Acquire);
+        let first = place.open.first_id(database)?;
+        // A place that was given to another transaction meanwhile had been left by the
+        // former one. The new one has a word among the backends', which were looked at
+        // before, or draws above the promise.
+        (xid != 0 && first < id && place.xid.load(Acquire) == xid && pg::is_running(xid))
+            .then_some(&place.open)
+    })
+}
+
+/// The transactions of this database that were prepared before the start.
+fn unknown_prepared(shared: Shared) -> impl Iterator<Item = (u32, pg_sys::Oid)> {
+    pg::prepared_transactions().filter(move |&(xid, _)| {
+        let is_known = || {
+            shared
+                .prepared()
+                .iter()
+                .any(|place| place.xid.load(Acquire) == xid)
+        };
+        // It may have ended, and its place may have been given away, since it was found.
+        !is_known() && pg::is_running(xid) && !is_known()
+    })
+}
+
+fn has_unknown_prepared(shared: Shared) -> bool {
+    // Once there is none, there is none until the next start.
+    let all_known = shared.prepared_are_known();
+    if all_known.load(Acquire) {
+        return false;
+    }
+    let mut is_any = false;
+    let mut is_here = false;
+    for (_, database) in unknown_prepared(shared) {
+        is_any = true;
+        is_here |= database == pg::database();
+    }
+    if !is_any {
+        all_known.store(true, Release);
+    }
+    is_here
+}
+
+/// Who holds back the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// The process, and its user.
+    Backend { pid: i32, user: pg_sys::Oid },
+    /// The ID of the prepared transaction.
+    Prepared { xid: u32 },
+}
+
+/// The open transactions of this database that have drawn IDs, with a lower bound of
+/// these. It is not known for transactions that were prepared before the start.
+pub fn unresolved(shared: Shared) -> Vec<(Holder, Option<SnowflakeId>)> {
+    let database = pg::database();
+    let first_of = |transaction: &Transaction| transaction.open.first_id(database.to_u32());
+    let mut all = Vec::new();
+    for (number, backend) in shared.backends().iter().enumerate() {
+        if let Some((first, (pid, user))) = first_of(backend).zip(pg::backend(number)) {
+            all.push((Holder::Backend { pid, user }, Some(first)));
+        }
+    }
+    for place in shared.prepared() {
+        let xid = place.xid.load(Acquire);
+        if let Some(first) = first_of(place).filter(|_| xid != 0 && pg::is_running(xid)) {
+            all.push((Holder::Prepared { xid }, Some(first)));
+        }
+    }
+    for (xid, of) in unknown_prepared(shared) {
+        if of == database {
+            all.push((Holder::Prepared { xid }, None));
+        }
+    }
+    all
+}
+
+/// Logs who has held back the answer for long.
+fn log_holder(session: &Session, clocks: Clocks, id: SnowflakeId) {
+    let Some(longest) = settings::log_unresolved_micros() else {
+        return;
+    };
+    let layout = session.layout();
+    let age = clocks
+        .wall
+        .micros_since(layout.time_of(layout.tick_of(id)).into());
+    if age < longest {
+        return;
+    }
+    // Read again: the answer is old also if nothing was drawn for long.
+    let holder = unresolved(session.shared)
+        .into_iter()
+        .find(|&(_, first)| first == Some(id));
+    if let Some((holder, _)) = holder {
+        let holder = match holder {
+            Holder::Backend { pid, .. } => format!("process {pid}"),
+            Holder::Prepared { xid } => format!("prepared transaction {xid}"),
+        };
+        log::unresolved(session.shared, layout, &holder, id, age);
+    }
+}
+
+/// How this database's resolved ID is, for monitoring.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Status {
+    /// The resolved ID; `None` if nothing can be said, or on a standby.
+    pub id: Option<SnowflakeId>,
+    /// How long ago the first ID was generated of those transactions that hold it back,
+    /// microseconds; 0 if none does.
+    pub age: Option<i64>,
+    /// The number of transactions of this database that were prepared before the start.
+    pub unknown_prepared: Option<i64>,
+}
+
+/// [`Status`].
+pub fn status(function: pg_sys::Oid) -> Status {
+    // Not an error: the view has other columns.
+    let (Ok(id), Ok(session)) = (resolved_id(function), session::resolve()) else {
+        return Status::default();
+    };
+    let layout = session.layout();
+    let open = unresolved(session.shared);
+    let age = |first| {
+        Clocks::read()
+            .wall
+            .micros_since(layout.time_of(layout.tick_of(first)).into())
+    };
+    let oldest = open.iter().filter_map(|&(_, first)| first).min();
+    Status {
+        id,
+        age: id.map(|_| oldest.map_or(0, |first| age(first).max(0))),
+        unknown_prepared: Some(open.iter().filter(|(_, first)| first.is_none()).count() as i64),
+    }
+}

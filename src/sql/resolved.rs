@@ -1,0 +1,76 @@
+//! SQL: reading new rows by key. The views are in `sql/public/resolved.sql`.
+
+use pgrx::prelude::*;
+
+use crate::pg::{self, Call};
+use crate::resolved::{self, Holder};
+use crate::settings;
+use crate::shared;
+use crate::sql::values::timestamptz;
+
+#[pg_extern(stable, parallel_restricted)]
+fn snowflake_resolved_id(call: Call<'_>) -> Option<i64> {
+    match resolved::resolved_id(call.function()) {
+        Ok(id) => id.map(i64::from),
+        Err(error) => error.report(),
+    }
+}
+
+/// When another role's transaction began is for those that may see it in
+/// `pg_stat_activity`, too.
+#[allow(clippy::type_complexity)] // the columns of a view
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_internal.get_unresolved() RETURNS TABLE (
+    pid integer, prepared_xid xid, first_id bigint, first_id_at timestamp with time zone
+) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.get_unresolved() IS
+    'Used by the view snowflake_unresolved';
+"#)]
+fn snowflake_get_unresolved() -> TableIterator<
+    'static,
+    (
+        name!(pid, Option<i32>),
+        name!(prepared_xid, Option<pg_sys::TransactionId>),
+        name!(first_id, Option<i64>),
+        name!(first_id_at, Option<TimestampWithTimeZone>),
+    ),
+> {
+    let open = shared::get().map(resolved::unresolved).unwrap_or_default();
+    let rows = open.into_iter().map(|(holder, first)| {
+        let (pid, xid, is_visible) = match holder {
+            Holder::Backend { pid, user } => (Some(pid), None, pg::may_see_activity_of(user)),
+            Holder::Prepared { xid } => (None, Some(xid.into()), true),
+        };
+        let first = first.filter(|_| is_visible);
+        let at = first
+            .zip(settings::layout())
+            .and_then(|(id, layout)| timestamptz(layout.time_of(layout.tick_of(id))));
+        (pid, xid, first.map(i64::from), at)
+    });
+    TableIterator::new(rows.collect::<Vec<_>>())
+}
+
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_internal.get_resolved() RETURNS TABLE (
+    resolved_id bigint, resolved_age double precision, unknown_prepared bigint
+) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.get_resolved() IS
+    'Used by the view snowflake_status: up to where rows can be read by key';
+"#)]
+fn snowflake_get_resolved(
+    call: Call<'_>,
+) -> TableIterator<
+    'static,
+    (
+        name!(resolved_id, Option<i64>),
+        name!(resolved_age, Option<f64>),
+        name!(unknown_prepared, Option<i64>),
+    ),
+> {
+    let status = resolved::status(call.function());
+    TableIterator::once((
+        status.id.map(i64::from),
+        status.age.map(|micros| micros as f64 / 1e6),
+        status.unknown_prepared,
+    ))
+}
