@@ -10,13 +10,20 @@ AS 'MODULE_PATHNAME', 'snowflake_accept_node_id_wrapper';
 CREATE FUNCTION snowflake_internal.get_node_status() RETURNS TABLE (
     node_id_source text, node_conflicts bigint, conflict_id bigint, stopped boolean, is_copy boolean, copied_from text
 ) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_get_node_status_wrapper';
+CREATE FUNCTION snowflake_internal.get_resolved() RETURNS TABLE (
+    resolved_id bigint, resolved_age double precision, unknown_prepared bigint
+) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_get_resolved_wrapper';
 CREATE OR REPLACE VIEW snowflake_status AS
     SELECT version, preloaded, layout, node_id, last_id_at, reserved_until,
            pg_catalog.make_interval(secs => clock_behind) AS clock_behind,
            ids, waits, expires_at,
            snowflake_internal.get_database_layout() AS database_layout,
-           node_id_source, node_conflicts, stopped, copied_from
-    FROM snowflake_internal.get_status(), snowflake_internal.get_node_status();
+           node_id_source, node_conflicts, stopped, copied_from,
+           resolved_id, pg_catalog.make_interval(secs => resolved_age) AS resolved_age, unknown_prepared
+    FROM snowflake_internal.get_status(), snowflake_internal.get_node_status(), snowflake_internal.get_resolved();
+CREATE FUNCTION snowflake_internal.get_unresolved() RETURNS TABLE (
+    pid integer, prepared_xid xid, first_id bigint, first_id_at timestamp with time zone
+) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_get_unresolved_wrapper';
 CREATE FUNCTION snowflake_internal.has_this_node(id bigint) RETURNS boolean
     STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_has_this_node_wrapper';
 CREATE  FUNCTION "snowflake_id"(
@@ -45,36 +52,25 @@ AS $function$
                            AND d.refobjid IN ('@extschema@.snowflake_nextval()'::regprocedure, '@extschema@.snowflake_id()'::regprocedure)
         WHERE a.attrelid = target AND a.attname = column_name AND a.attgenerated = '')
 $function$;
-CREATE FUNCTION snowflake_internal.tables_with_ids(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
-RETURNS TABLE (table_oid regclass, column_names name[])
-LANGUAGE sql STABLE PARALLEL RESTRICTED
+CREATE OR REPLACE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT c.oid::regclass, n.column_names
-    FROM pg_class AS c
-    CROSS JOIN LATERAL (
-        SELECT coalesce(
-            array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE a.attname = tables_with_ids.column_name),
-            array_agg(a.attname ORDER BY a.attnum)
-                FILTER (WHERE tables_with_ids.column_name IS NULL AND a.atthasdef
-                          AND snowflake_internal.migration_is_switched(c.oid, a.attname)),
-            array_agg(a.attname ORDER BY a.attnum)
-                FILTER (WHERE tables_with_ids.column_name IS NULL AND tables_with_ids.target IS NOT NULL
-                          AND EXISTS (SELECT FROM pg_index AS i
-                                      WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
-                                        AND i.indkey[0] = a.attnum)))
-        FROM pg_attribute AS a
-        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid = 'bigint'::regtype) AS n (column_names)
-    WHERE c.relkind IN ('r', 'p')
-      AND CASE WHEN tables_with_ids.target IS NULL THEN
-                   NOT c.relispartition AND c.relpersistence <> 't'
-                   -- Few tables have such a default, and most have none.
-                   AND EXISTS (SELECT FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
-                               WHERE d.classid = 'pg_attrdef'::regclass AND f.adrelid = c.oid
-                                 AND d.refclassid = 'pg_proc'::regclass)
-               ELSE c.oid = tables_with_ids.target END
-      AND n.column_names IS NOT NULL
-    ORDER BY c.oid::regclass::text
+DECLARE
+    origin snowflake_internal.origins;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    IF snowflake_internal.migration_is_switched(target, column_name) THEN
+        RAISE EXCEPTION 'column "%" still has a default that generates snowflake IDs', column_name
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
+    END IF;
+    origin := snowflake_internal.migration_origin(target, column_name);
+    IF origin.target IS NOT NULL THEN
+        origin.reverted_at := now();
+        PERFORM snowflake_internal.migration_keep_origin(origin);
+    END IF;
+END
 $function$;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean)
 RETURNS TABLE (relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text)
@@ -315,26 +311,52 @@ AS $function$
     JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.sequence AND d.classid = 'pg_rewrite'::regclass
     JOIN pg_rewrite AS w ON w.oid = d.objid
 $function$;
-CREATE OR REPLACE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
-RETURNS void LANGUAGE plpgsql
+CREATE FUNCTION snowflake_internal.tables_with_ids(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
+RETURNS TABLE (table_oid regclass, column_names name[])
+LANGUAGE sql STABLE PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp
 AS $function$
-DECLARE
-    origin snowflake_internal.origins;
-BEGIN
-    PERFORM snowflake_internal.migration_require_owner(target);
-    IF snowflake_internal.migration_is_switched(target, column_name) THEN
-        RAISE EXCEPTION 'column "%" still has a default that generates snowflake IDs', column_name
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
-    END IF;
-    origin := snowflake_internal.migration_origin(target, column_name);
-    IF origin.target IS NOT NULL THEN
-        origin.reverted_at := now();
-        PERFORM snowflake_internal.migration_keep_origin(origin);
-    END IF;
-END
+    SELECT c.oid::regclass, n.column_names
+    FROM pg_class AS c
+    CROSS JOIN LATERAL (
+        SELECT coalesce(
+            array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE a.attname = tables_with_ids.column_name),
+            array_agg(a.attname ORDER BY a.attnum)
+                FILTER (WHERE tables_with_ids.column_name IS NULL AND a.atthasdef
+                          AND snowflake_internal.migration_is_switched(c.oid, a.attname)),
+            array_agg(a.attname ORDER BY a.attnum)
+                FILTER (WHERE tables_with_ids.column_name IS NULL AND tables_with_ids.target IS NOT NULL
+                          AND EXISTS (SELECT FROM pg_index AS i
+                                      WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
+                                        AND i.indkey[0] = a.attnum)))
+        FROM pg_attribute AS a
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid = 'bigint'::regtype) AS n (column_names)
+    WHERE c.relkind IN ('r', 'p')
+      AND CASE WHEN tables_with_ids.target IS NULL THEN
+                   NOT c.relispartition AND c.relpersistence <> 't'
+                   -- Few tables have such a default, and most have none.
+                   AND EXISTS (SELECT FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
+                               WHERE d.classid = 'pg_attrdef'::regclass AND f.adrelid = c.oid
+                                 AND d.refclassid = 'pg_proc'::regclass)
+               ELSE c.oid = tables_with_ids.target END
+      AND n.column_names IS NOT NULL
+    ORDER BY c.oid::regclass::text
 $function$;
+CREATE  FUNCTION "snowflake_resolved_id"(
+
+) RETURNS bigint /* Option < i64 > */
+STRICT STABLE PARALLEL RESTRICTED
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'snowflake_resolved_id_wrapper';
+CREATE VIEW snowflake_unresolved AS
+    SELECT u.pid, p.gid, u.first_id, u.first_id_at,
+           pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) u.first_id_at AS age,
+           coalesce(a.usename, p.owner) AS usename, a.application_name, a.state, a.query
+    FROM snowflake_internal.get_unresolved() AS u
+    LEFT JOIN pg_catalog.pg_stat_activity AS a ON a.pid OPERATOR(pg_catalog.=) u.pid
+    LEFT JOIN pg_catalog.pg_prepared_xacts AS p
+        ON p.transaction OPERATOR(pg_catalog.=) u.prepared_xid
+    ORDER BY u.first_id;
 CREATE OR REPLACE FUNCTION snowflake_internal.migration_default_note(target regclass, column_name name)
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -784,14 +806,22 @@ BEGIN
 END
 $procedure$;
 REVOKE EXECUTE ON FUNCTION @extschema@.snowflake_accept_node_id() FROM PUBLIC;
+GRANT SELECT ON @extschema@.snowflake_unresolved TO PUBLIC;
 COMMENT ON FUNCTION snowflake_internal.copy_nextval() IS
     'Called by COPY in place of snowflake_nextval() and snowflake_id(), so that it can insert rows in batches';
 COMMENT ON FUNCTION snowflake_internal.get_node_status() IS
     'Used by the view snowflake_status: what is known of this server''s node number';
+COMMENT ON FUNCTION snowflake_internal.get_resolved() IS
+    'Used by the view snowflake_status: up to where rows can be read by key';
 COMMENT ON COLUMN snowflake_status.node_id_source IS 'Where the node number comes from: setting, hostname, environment:NAME or address';
 COMMENT ON COLUMN snowflake_status.node_conflicts IS 'Replicated rows with the node number of this server that it has not issued, since the statistics were reset; tables are watched by snowflake_watch()';
 COMMENT ON COLUMN snowflake_status.stopped IS 'Whether a node conflict has ended the issuing of IDs on this server (snowflake.on_node_conflict)';
 COMMENT ON COLUMN snowflake_status.copied_from IS 'The server whose data directory this one may be a copy of, with the same node number; NULL if nothing indicates a copy';
+COMMENT ON COLUMN snowflake_status.resolved_id IS 'What snowflake_resolved_id() returns: below it, no row of this database is missing; NULL if unknown';
+COMMENT ON COLUMN snowflake_status.resolved_age IS 'For how long an open transaction has held back resolved_id; zero if none does';
+COMMENT ON COLUMN snowflake_status.unknown_prepared IS 'Transactions of this database that were prepared before the server started; resolved_id is unknown until they have ended';
+COMMENT ON FUNCTION snowflake_internal.get_unresolved() IS
+    'Used by the view snowflake_unresolved';
 COMMENT ON FUNCTION snowflake_internal.has_this_node(id bigint) IS
     'Used by the triggers of snowflake_watch: whether an ID has the node number of this server';
 COMMENT ON FUNCTION snowflake_layout_capacity(layout text) IS
@@ -808,6 +838,18 @@ COMMENT ON FUNCTION snowflake_id() IS
     'Returns the next ID, as snowflake_nextval() does: for frameworks that take a default with "nextval" in it for a sequence''s';
 COMMENT ON FUNCTION snowflake_currval() IS
     'Returns the last ID that this session was issued. Behind a pool in transaction mode, use RETURNING instead';
+COMMENT ON FUNCTION snowflake_resolved_id() IS
+    'The ID below which no row of this database is missing: each row whose ID was generated in the transaction that inserts it is visible to this statement, or never will be; NULL if unknown';
+COMMENT ON VIEW snowflake_unresolved IS 'Open transactions of this database that have generated IDs: the first one holds back snowflake_resolved_id()';
+COMMENT ON COLUMN snowflake_unresolved.pid IS 'Process of the transaction; NULL for a prepared one';
+COMMENT ON COLUMN snowflake_unresolved.gid IS 'Name of the prepared transaction';
+COMMENT ON COLUMN snowflake_unresolved.first_id IS 'First ID that the transaction has generated, or a lower one; NULL if it was prepared before the server started, or if you may not see the activity of its role';
+COMMENT ON COLUMN snowflake_unresolved.first_id_at IS 'Time of that ID';
+COMMENT ON COLUMN snowflake_unresolved.age IS 'How long ago that was';
+COMMENT ON COLUMN snowflake_unresolved.usename IS 'Role of the transaction';
+COMMENT ON COLUMN snowflake_unresolved.application_name IS 'Name of the application';
+COMMENT ON COLUMN snowflake_unresolved.state IS 'State of the session, as in pg_stat_activity';
+COMMENT ON COLUMN snowflake_unresolved.query IS 'Latest statement of the session, as in pg_stat_activity';
 COMMENT ON FUNCTION snowflake_audit_tables(expected_nodes integer[], schema_name name) IS
     'Runs snowflake_audit on all columns that get snowflake IDs by default, of a schema or of the database, and adds what is known of this server''s node number; no rows if nothing is wrong';
 COMMENT ON FUNCTION snowflake_accept_node_id() IS

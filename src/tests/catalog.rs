@@ -64,6 +64,7 @@ mod tests {
             "function snowflake_node_id(bigint)",
             "function snowflake_node_id(bigint,text)",
             "function snowflake_partition_ddl(regclass,timestamp with time zone,timestamp with time zone,interval)",
+            "function snowflake_resolved_id()",
             "function snowflake_sequence(bigint)",
             "function snowflake_sequence(bigint,text)",
             "function snowflake_start_after(bigint)",
@@ -77,6 +78,7 @@ mod tests {
             "view snowflake_serial_columns",
             "view snowflake_stat_slots",
             "view snowflake_status",
+            "view snowflake_unresolved",
         ];
         assert_eq!(members(false), expected);
     }
@@ -88,8 +90,10 @@ mod tests {
             "function snowflake_internal.get_database_layout()",
             "function snowflake_internal.get_layouts()",
             "function snowflake_internal.get_node_status()",
+            "function snowflake_internal.get_resolved()",
             "function snowflake_internal.get_stat_slots()",
             "function snowflake_internal.get_status()",
+            "function snowflake_internal.get_unresolved()",
             "function snowflake_internal.has_this_node(bigint)",
             "function snowflake_internal.migration_active_sessions()",
             "function snowflake_internal.migration_analyzed_whole(regclass[],name[])",
@@ -340,6 +344,7 @@ mod tests {
             "snowflake_node_id(bigint) s s t",
             "snowflake_node_id(bigint,text) i s t",
             "snowflake_partition_ddl(regclass,timestamp with time zone,timestamp with time zone,interval) s s t",
+            "snowflake_resolved_id() s r t",
             "snowflake_sequence(bigint) s s t",
             "snowflake_sequence(bigint,text) i s t",
             "snowflake_start_after(bigint) v s t",
@@ -359,8 +364,10 @@ mod tests {
             "snowflake_internal.get_database_layout() v r t",
             "snowflake_internal.get_layouts() i s t",
             "snowflake_internal.get_node_status() v r t",
+            "snowflake_internal.get_resolved() v r t",
             "snowflake_internal.get_stat_slots() v r t",
             "snowflake_internal.get_status() v r t",
+            "snowflake_internal.get_unresolved() v r t",
             "snowflake_internal.has_this_node(bigint) s s t",
             "snowflake_internal.migration_active_sessions() v u f",
             "snowflake_internal.migration_analyzed_whole(regclass[],name[]) s u f",
@@ -565,7 +572,8 @@ mod tests {
                                 'snowflake_internal.progress'::regclass,
                                 'snowflake_internal.pace'::regclass,
                                 'snowflake_internal.restore'::regclass,
-                                'snowflake_migrations'::regclass)
+                                'snowflake_migrations'::regclass,
+                                'snowflake_unresolved'::regclass)
                AND attnum > 0 AND coalesce(col_description(attrelid, attnum), '') = ''",
         );
         assert_eq!(bare_columns, Vec::<String>::new());
@@ -577,6 +585,7 @@ mod tests {
             "copy_multi_insert",
             "layout",
             "lease",
+            "log_unresolved_min_duration",
             "max_borrow",
             "max_clock_step",
             "max_wait",

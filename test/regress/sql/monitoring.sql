@@ -6,7 +6,7 @@ SELECT c.relname AS view, a.attname AS column, format_type(a.atttypid, a.atttypm
 FROM pg_attribute AS a
 JOIN pg_class AS c ON c.oid = a.attrelid
 WHERE c.oid IN ('snowflake_status'::regclass, 'snowflake_stat_slots'::regclass, 'snowflake_layouts'::regclass,
-                'snowflake_serial_columns'::regclass, 'snowflake_migrations'::regclass)
+                'snowflake_serial_columns'::regclass, 'snowflake_migrations'::regclass, 'snowflake_unresolved'::regclass)
   AND a.attnum > 0
 ORDER BY c.relname COLLATE "C", a.attnum;
 SELECT snowflake_stat_reset();
