@@ -27,6 +27,7 @@ pub fn next_slow(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Erro
     let session = session::resolve()?;
     session::probe();
     let mut budget = WaitBudget::new();
+    let mut opened = None;
     loop {
         if session.shared.is_stopped() {
             return Err(Error::NodeConflict(session.identity.node()));
@@ -50,13 +51,11 @@ pub fn next_slow(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Erro
             budget.wait_for_clock(clocks.wall, reached, settings::max_clock_step_micros())?;
             continue;
         };
-        let (opened, now) = if open_transaction::has_drawn() {
-            (None, reading.now)
-        } else {
-            let (opened, now) = open_transaction::begin(session, reading.now);
-            (Some(opened), now)
-        };
-        let allowance = reservation.allowance(now);
+        if opened.is_none() && !open_transaction::has_drawn() {
+            opened = Some(open_transaction::begin(session, reading.now));
+        }
+        let least = opened.as_ref().map_or(reading.now, |(_, least)| *least);
+        let allowance = reservation.allowance(reading.now.max(least));
         let (slot, answer) = session.next_run(allowance, count, clocks.wall);
         match answer {
             Answer::Issued(run) => {
@@ -65,7 +64,7 @@ pub fn next_slow(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Erro
                     slot,
                     run,
                 };
-                if let Some(opened) = opened {
+                if let Some((opened, _)) = opened {
                     opened.drew(batch.id(0));
                 }
                 FAST_PATH.observe(clocks.wall);

@@ -156,12 +156,25 @@ pub fn moment_now() -> Moment {
 
 /// A snapshot does not list the transaction of the process that takes it, and all others
 /// do. So it is counted if it began before the snapshot was taken: if it is below `xmax`.
+///
+/// A transaction that is being prepared is listed twice for a while, which can last: it
+/// waits for standbys.
 fn moment(snapshot: &pg_sys::SnapshotData) -> Moment {
     let (xmax, own) = (plain(snapshot.xmax), own_transaction_id());
     let is_own_below = own != 0 && own.wrapping_sub(xmax).cast_signed() < 0;
+    let listed = if max_prepared_transactions() == 0 || snapshot.xcnt < 2 {
+        snapshot.xcnt
+    } else {
+        // SAFETY: the snapshot's own array, of that length.
+        let xids = unsafe { std::slice::from_raw_parts(snapshot.xip, snapshot.xcnt as usize) };
+        let mut xids: Vec<u32> = xids.iter().copied().map(plain).collect();
+        xids.sort_unstable();
+        xids.dedup();
+        xids.len() as u32
+    };
     Moment {
         xmax: with_epoch(xmax),
-        running: snapshot.xcnt + u32::from(is_own_below),
+        running: listed + u32::from(is_own_below),
     }
 }
 

@@ -7,6 +7,7 @@
 mod faults;
 mod ids;
 mod migration;
+mod new_rows;
 mod nodes;
 mod reading;
 mod rights;

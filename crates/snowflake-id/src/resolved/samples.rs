@@ -17,7 +17,7 @@ use crate::time::BootTime;
 pub struct Moment {
     /// 64 bits: with the epoch, so that it does not wrap around.
     pub xmax: u64,
-    /// How many transactions below `xmax` are running.
+    /// How many transactions below `xmax` are running, each counted once.
     pub running: u32,
 }
 
