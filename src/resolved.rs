@@ -33,12 +33,13 @@ use crate::pg;
 use crate::settings;
 use crate::shared::{MarkKey, Shared, Transaction};
 
-/// The answers of the current transaction and the moments for which they hold, the newest
-/// last. A statement can contain statements with newer snapshots.
+/// The answers of the current transaction and the moments for which they hold, the one
+/// that was asked for last at the end. A statement can contain many others with newer
+/// snapshots.
 static ANSWERS: Mutex<Vec<(Moment, Option<SnowflakeId>)>> = Mutex::new(Vec::new());
 
 /// How many are kept.
-const MOST_ANSWERS: usize = 16;
+const MOST_ANSWERS: usize = 256;
 
 /// The ID below which every row of this database is visible to the statement that runs,
 /// or never will be. `None` if nothing can be said.
@@ -53,13 +54,7 @@ pub fn resolved_id(function: pg_sys::Oid) -> Result<Option<SnowflakeId>, Error> 
     let Some(moment) = pg::moment_of_statement() else {
         return Ok(None);
     };
-    let known = ANSWERS
-        .lock()
-        .iter()
-        .rev()
-        .find(|it| it.0 == moment)
-        .copied();
-    if let Some((_, answer)) = known {
+    if let Some(answer) = known_answer(moment) {
         return Ok(answer);
     }
     let answer = ask(session, function, moment)?;
@@ -70,6 +65,14 @@ pub fn resolved_id(function: pg_sys::Oid) -> Result<Option<SnowflakeId>, Error> 
     }
     answers.push((moment, answer));
     Ok(answer)
+}
+
+/// What a statement with a snapshot of this moment was answered.
+fn known_answer(moment: Moment) -> Option<Option<SnowflakeId>> {
+    let mut answers = ANSWERS.lock();
+    let index = answers.iter().rposition(|it| it.0 == moment)?;
+    answers[index..].rotate_left(1);
+    answers.last().map(|it| it.1)
 }
 
 fn forget_at_end() {
