@@ -40,6 +40,7 @@ pub use check::Comparison;
 pub use fault::Fault;
 use fault::Faults;
 use pooler::Pooler;
+pub use pooler::pgbouncer;
 pub use reader::{Bound, Way};
 use reader::{Reader, Seen};
 pub use report::{ReaderReport, Report};

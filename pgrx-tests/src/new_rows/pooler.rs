@@ -18,6 +18,17 @@ const PORT: u16 = 6432;
 /// How long it may take to start.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The program, if it is installed, or unpacked where `SNOWFLAKE_PGBOUNCER` or
+/// `make test-clients` have it.
+pub fn pgbouncer() -> Option<PathBuf> {
+    let unpacked = std::env::var_os("SNOWFLAKE_CACHE")
+        .map(|cache| PathBuf::from(cache).join("programs/pgbouncer/usr/sbin/pgbouncer"));
+    let named = std::env::var_os("SNOWFLAKE_PGBOUNCER").map(PathBuf::from);
+    let installed = Some(PathBuf::from("/usr/sbin/pgbouncer"));
+    let mut places = [named, installed, unpacked].into_iter().flatten();
+    places.find(|program| program.exists())
+}
+
 /// A running `PgBouncer`, with two connections to the server for each user.
 #[derive(Debug)]
 pub(super) struct Pooler {

@@ -245,9 +245,7 @@ impl<'a> Reader<'a> {
                 }
                 match outcome {
                     Err(error) => {
-                        let during = format!("reader: {}", self.spec.name());
-                        self.shared
-                            .count_error(&mut connection.client, &during, &error);
+                        self.count_error(&mut connection, &error);
                         // Both sessions begin again.
                         if connection.exporter.is_some() {
                             break;
@@ -264,6 +262,18 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(self.seen)
+    }
+
+    fn count_error(&self, connection: &mut Connection, error: &anyhow::Error) {
+        // The snapshot of a session that a fault has ended cannot be imported.
+        let exporter = connection.exporter.as_mut();
+        if exporter.is_some_and(|it| it.batch_execute("ROLLBACK").is_err()) {
+            self.shared.count_ended_by_fault();
+            return;
+        }
+        let during = format!("reader: {}", self.spec.name());
+        let client = &mut connection.client;
+        self.shared.count_error(client, &during, error);
     }
 
     /// `None` if the reader is to end.

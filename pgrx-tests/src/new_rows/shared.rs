@@ -219,22 +219,31 @@ impl Shared {
     /// Counts an error: as explained by a fault, or as unexpected. Ends a
     /// transaction that is open.
     pub(super) fn count_error(&self, client: &mut Client, during: &str, error: &anyhow::Error) {
-        match ServerError::in_chain(error) {
-            // A broken connection, also of PgBouncer to the server.
-            None => self.ended_by_faults.fetch_add(1, Ordering::SeqCst),
-            // A signal, a crash, startup or shutdown.
-            Some(it) if it.sqlstate.starts_with("57") || it.sqlstate.starts_with("08") => {
-                self.ended_by_faults.fetch_add(1, Ordering::SeqCst)
-            }
-            Some(it) => {
-                let text = format!("{during}: {it}");
-                *locked(&self.unexpected).entry(text).or_default() += 1;
-                0
-            }
-        };
+        self.classify(during, error);
         if !client.is_closed() {
             let _ = client.batch_execute("ROLLBACK");
         }
+    }
+
+    fn classify(&self, during: &str, error: &anyhow::Error) {
+        let server_error = ServerError::in_chain(error);
+        let is_explained = match &server_error {
+            None => is_broken(error),
+            // A signal, a crash, startup or shutdown; PgBouncer without its server.
+            Some(it) => it.sqlstate.starts_with("57") || it.sqlstate.starts_with("08"),
+        };
+        if is_explained {
+            self.count_ended_by_fault();
+        } else {
+            let error = server_error.map_or_else(|| format!("{error:#}"), |it| it.to_string());
+            let text = format!("{during}: {error}");
+            *locked(&self.unexpected).entry(text).or_default() += 1;
+        }
+    }
+
+    /// Counts what a fault has ended.
+    pub(super) fn count_ended_by_fault(&self) {
+        self.ended_by_faults.fetch_add(1, Ordering::SeqCst);
     }
 
     pub(super) fn ended_by_faults(&self) -> u64 {
@@ -244,6 +253,14 @@ impl Shared {
     pub(super) fn unexpected(&self) -> BTreeMap<String, u64> {
         locked(&self.unexpected).clone()
     }
+}
+
+/// Whether a client has lost its connection.
+fn is_broken(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        let closed = cause.downcast_ref().is_some_and(postgres::Error::is_closed);
+        closed || cause.is::<std::io::Error>()
+    })
 }
 
 /// The number of the process that serves a client; 0 if that has just ended.

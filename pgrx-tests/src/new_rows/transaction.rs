@@ -125,6 +125,8 @@ pub(super) struct Transaction<'a> {
     pub(super) random: &'a mut StdRng,
     pub(super) writer: usize,
     pub(super) kind: Kind,
+    /// The longest time that it may be idle.
+    pub(super) most_idle: Duration,
 }
 
 impl Transaction<'_> {
@@ -187,15 +189,16 @@ impl Transaction<'_> {
         Ok(rows.iter().map(|row| row.get(0)).collect())
     }
 
-    /// A length of up to `most`, short ones more often.
-    fn short(&mut self, most: Duration) -> Duration {
+    /// A length of up to `most` milliseconds, short ones more often.
+    fn length(&mut self, most: u64) -> Duration {
+        let most = Duration::from_millis(most).min(self.most_idle);
         let share: f64 = self.random.random();
         most.mul_f64(share.powi(3))
     }
 
-    /// The transaction is idle for a while.
-    fn idle(&mut self, most: Duration) {
-        sleep(self.short(most));
+    /// The transaction is idle for up to `most` milliseconds.
+    fn idle(&mut self, most: u64) {
+        sleep(self.length(most));
     }
 
     fn begin(&mut self) -> Result<()> {
@@ -251,13 +254,13 @@ impl Transaction<'_> {
             false => "ROLLBACK TO inner_one",
         })?;
         self.execute("ROLLBACK TO outer_one")?;
-        self.idle(Duration::from_millis(20));
+        self.idle(20);
         rows += self.insert_drawn(&drawn)?;
         if self.random.random_bool(0.5) {
             self.execute("RELEASE outer_one")?;
             rows += self.insert(10)?;
         }
-        self.idle(Duration::from_millis(10));
+        self.idle(10);
         self.execute("COMMIT")?;
         Ok(rows)
     }
@@ -266,7 +269,7 @@ impl Transaction<'_> {
         self.begin()?;
         let rows = self.random.random_range(1..=200);
         self.insert(rows)?;
-        self.idle(Duration::from_millis(20));
+        self.idle(20);
         self.execute("ROLLBACK")?;
         Ok(Ended::RolledBack)
     }
@@ -308,7 +311,7 @@ impl Transaction<'_> {
         let most = self.random.random_range(50..=500_i64);
         let drawn = self.client.query(DRAW_IN_PARALLEL, &[&most])?;
         let drawn: Vec<i64> = drawn.iter().map(|row| row.get(0)).collect();
-        self.idle(Duration::from_millis(20));
+        self.idle(20);
         let rows = self.insert_drawn(&drawn)?;
         self.execute("COMMIT")?;
         Ok(rows)
@@ -318,8 +321,7 @@ impl Transaction<'_> {
         self.begin()?;
         let count = self.random.random_range(1..=5);
         let drawn = self.draw(count)?;
-        sleep(Duration::from_millis(10));
-        self.idle(Duration::from_millis(490));
+        self.idle(500);
         let rows = self.insert_drawn(&drawn)?;
         self.execute("COMMIT")?;
         Ok(rows)
@@ -332,7 +334,7 @@ impl Transaction<'_> {
         }
         self.begin()?;
         self.draw(3)?;
-        self.idle(Duration::from_millis(50));
+        self.idle(50);
         if self.random.random_bool(0.5) {
             self.execute("COMMIT")?;
             return Ok(Ended::Committed(0));
@@ -344,7 +346,7 @@ impl Transaction<'_> {
     fn two_statements(&mut self) -> Result<u64> {
         self.begin()?;
         let first = self.random.random_range(1..=20);
-        let pause = self.short(Duration::from_millis(50)).as_secs_f64();
+        let pause = self.length(50).as_secs_f64();
         let rows = self.insert(first)?;
         self.execute(&format!("SELECT pg_sleep({pause})"))?;
         let rows = rows + self.insert(first)?;
@@ -359,7 +361,7 @@ impl Transaction<'_> {
         self.execute(&format!(
             "INSERT INTO deferred SELECT {writer}, {n} FROM generate_series(1, {rows})"
         ))?;
-        self.idle(Duration::from_millis(5));
+        self.idle(5);
         self.execute("COMMIT")?;
         Ok(rows)
     }
@@ -370,7 +372,7 @@ const PARALLEL: &str = "SET LOCAL parallel_setup_cost = 0; SET LOCAL parallel_tu
     SET LOCAL min_parallel_table_scan_size = 0; SET LOCAL max_parallel_workers_per_gather = 2;
     SET LOCAL parallel_leader_participation = off";
 
-const DRAW_IN_PARALLEL: &str = "SELECT snowflake_nextval() FROM many WHERE n <= $1";
+const DRAW_IN_PARALLEL: &str = "SELECT snowflake_nextval() FROM many WHERE n <= $1::bigint";
 
 /// Fails if [`DRAW_IN_PARALLEL`] does not draw in parallel workers.
 pub(super) fn require_parallel_draws(client: &mut Client) -> Result<()> {

@@ -16,8 +16,13 @@ use crate::server_error::ServerError;
 /// `max_prepared_transactions` is not reached.
 const MOST_PREPARED: usize = 12;
 
-/// How long a transaction stays prepared at most.
-const LONGEST_PREPARED: Duration = Duration::from_secs(2);
+/// How long a transaction stays prepared or is idle at most, in phases of this
+/// length that alternate. Old transactions hold the bound back. Only without them
+/// do the readers meet the transactions that begin and end while they read.
+const PHASES: [(Duration, Duration); 2] = [
+    (Duration::from_secs(3), Duration::from_millis(10)),
+    (Duration::from_secs(1), Duration::from_millis(1_000)),
+];
 
 /// What became of the transactions of one kind.
 #[derive(Debug, Clone, Copy, Default)]
@@ -55,6 +60,7 @@ pub(super) struct Writer<'a> {
     counts: BTreeMap<Kind, Count>,
     /// For names of prepared transactions.
     transactions: u64,
+    begun: Instant,
 }
 
 impl<'a> Writer<'a> {
@@ -66,6 +72,7 @@ impl<'a> Writer<'a> {
             random: StdRng::seed_from_u64(seed.wrapping_add(1_000 + number as u64)),
             counts: BTreeMap::new(),
             transactions: 0,
+            begun: Instant::now(),
         }
     }
 
@@ -94,11 +101,13 @@ impl<'a> Writer<'a> {
         }
         self.transactions += 1;
         let gid = format!("{} {}", self.number, self.transactions);
+        let most_idle = self.most_idle();
         let mut transaction = Transaction {
             client,
             random: &mut self.random,
             writer: self.number,
             kind,
+            most_idle,
         };
         let outcome = transaction.run(&gid);
         let count = self.counts.entry(kind).or_default();
@@ -125,12 +134,20 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// How long a transaction may be idle in the present phase.
+    fn most_idle(&self) -> Duration {
+        let [(short, least), (long, most)] = PHASES;
+        let both = (short + long).as_millis();
+        let is_short = self.begun.elapsed().as_millis() % both < short.as_millis();
+        if is_short { least } else { most }
+    }
+
     fn add_prepared(&mut self, gid: String, rows: u64) {
         let share: f64 = self.random.random();
         self.shared.add_prepared(Prepared {
             gid,
             rows,
-            due: Instant::now() + LONGEST_PREPARED.mul_f64(share * share),
+            due: Instant::now() + self.most_idle().mul_f64(share * share),
             commit: self.random.random_bool(0.7),
         });
     }
