@@ -234,7 +234,11 @@ impl Transaction<'_> {
         for _ in 0..rows {
             to_server.write_all(line.as_bytes())?;
         }
-        Ok(to_server.finish()?)
+        let rows = to_server.finish()?;
+        // In the extended protocol, the commit is after the message with the number
+        // of rows. The next answer is after the commit.
+        self.execute("")?;
+        Ok(rows)
     }
 
     fn savepoints(&mut self) -> Result<u64> {
