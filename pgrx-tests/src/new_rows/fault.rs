@@ -183,7 +183,8 @@ impl<'a> Faults<'a> {
         Ok(())
     }
 
-    /// Waits until each writer commits and each reader sees a row.
+    /// Waits until each writer commits and each reader sees a row. Then updates the
+    /// statistics of the table.
     fn at_work(&self, cluster: &Cluster) -> Result<()> {
         let counts = || (self.shared.commits(), self.shared.seen());
         let (commits, seen) = counts();
@@ -194,7 +195,13 @@ impl<'a> Faults<'a> {
             let now = counts();
             Ok(all_grew(&commits, &now.0) && all_grew(&seen, &now.1))
         });
-        resumed.map_err(|error| {
+        // As autovacuum does after a minute. Without statistics a read may sort all
+        // rows up to the bound, and the readers would stay behind.
+        let analyzed = resumed.and_then(|()| {
+            let mut client = cluster.connect()?;
+            Ok(client.batch_execute("ANALYZE events")?)
+        });
+        analyzed.map_err(|error| {
             let state = match cluster.connect() {
                 Ok(mut client) => shared::describe(&mut client, self.shared, self.readers),
                 Err(error) => format!("{error:#}"),
