@@ -284,6 +284,8 @@ fn set_up(cluster: &Cluster, bound: Bound) -> Result<()> {
                               n bigint NOT NULL, at timestamptz NOT NULL DEFAULT clock_timestamp());
          CREATE TABLE many AS SELECT n FROM generate_series(1, {MANY}) AS n;
          CREATE TABLE deferred (writer int NOT NULL, n bigint NOT NULL);
+         CREATE TABLE positions (reader int PRIMARY KEY, last bigint NOT NULL) WITH (fillfactor = 10);
+         INSERT INTO positions SELECT reader, 0 FROM generate_series(0, 99) AS reader;
          CREATE FUNCTION insert_event() RETURNS trigger LANGUAGE plpgsql
          AS 'BEGIN INSERT INTO events (writer, n) VALUES (NEW.writer, NEW.n); RETURN NULL; END';
          CREATE CONSTRAINT TRIGGER insert_event AFTER INSERT ON deferred DEFERRABLE INITIALLY DEFERRED

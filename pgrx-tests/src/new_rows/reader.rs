@@ -104,13 +104,15 @@ pub enum Way {
     SequentialScan,
     /// REPEATABLE READ with the snapshot of another session.
     ImportedSnapshot,
+    /// In the transaction that saves where the reader is.
+    SavedPosition,
     /// Through `PgBouncer`, in transaction mode.
     Pooler,
 }
 
 impl Way {
     /// All ways.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Simple,
         Self::Prepared,
         Self::RepeatableRead,
@@ -121,6 +123,7 @@ impl Way {
         Self::Subquery,
         Self::SequentialScan,
         Self::ImportedSnapshot,
+        Self::SavedPosition,
         Self::Pooler,
     ];
 
@@ -146,6 +149,7 @@ impl Way {
             Self::Subquery => "bound in a subquery",
             Self::SequentialScan => "sequential scan",
             Self::ImportedSnapshot => "imported snapshot",
+            Self::SavedPosition => "position saved with the rows",
             Self::Pooler => "PgBouncer",
         }
     }
@@ -348,6 +352,7 @@ impl<'a> Reader<'a> {
                 let sql = self.recipe(&last, LIMIT_OF_SCAN);
                 self.simple(client, &sql)
             }
+            Way::SavedPosition => self.saved_position(client),
             Way::ImportedSnapshot => {
                 let exporter = connection.exporter.as_mut().context("no second session")?;
                 self.imported_snapshot(client, exporter)
@@ -429,6 +434,16 @@ impl<'a> Reader<'a> {
         let rows = client.query(&sql, &[&self.last, &bound])?;
         self.take_rows(&rows);
         Ok(())
+    }
+
+    /// The transaction has an ID of its own before it reads.
+    fn saved_position(&mut self, client: &mut Client) -> Result<()> {
+        let level = ["READ COMMITTED", "REPEATABLE READ"][self.random.random_range(0..2)];
+        client.batch_execute(&format!(
+            "BEGIN ISOLATION LEVEL {level}; UPDATE positions SET last = {} WHERE reader = {}",
+            self.last, self.number
+        ))?;
+        self.several_reads(client)
     }
 
     fn imported_snapshot(&mut self, client: &mut Client, exporter: &mut Client) -> Result<()> {

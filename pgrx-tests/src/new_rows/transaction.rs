@@ -41,6 +41,8 @@ pub enum Kind {
     TwoStatements,
     /// A deferred trigger inserts the rows at the commit.
     DeferredTrigger,
+    /// Several transactions: a block of PL/pgSQL that commits, and COMMIT AND CHAIN.
+    Chain,
 }
 
 /// What a transaction has done.
@@ -56,7 +58,7 @@ pub(super) enum Ended {
 
 impl Kind {
     /// Each kind as often as it is chosen.
-    const CHOICES: [(Self, u32); 13] = [
+    const CHOICES: [(Self, u32); 14] = [
         (Self::SingleRow, 24),
         (Self::Batch, 12),
         (Self::Run, 6),
@@ -70,6 +72,7 @@ impl Kind {
         (Self::DrawOnly, 4),
         (Self::TwoStatements, 6),
         (Self::DeferredTrigger, 4),
+        (Self::Chain, 6),
     ];
 
     /// One of them, at random.
@@ -115,6 +118,7 @@ impl Kind {
             Self::DrawOnly => "drawn, not inserted",
             Self::TwoStatements => "two statements",
             Self::DeferredTrigger => "deferred trigger",
+            Self::Chain => "transactions in a chain",
         }
     }
 }
@@ -149,6 +153,7 @@ impl Transaction<'_> {
             Kind::DrawOnly => return self.draw_only(),
             Kind::TwoStatements => self.two_statements()?,
             Kind::DeferredTrigger => self.deferred_trigger()?,
+            Kind::Chain => self.chain()?,
         };
         Ok(Ended::Committed(rows))
     }
@@ -368,6 +373,33 @@ impl Transaction<'_> {
         self.idle(5);
         self.execute("COMMIT")?;
         Ok(rows)
+    }
+
+    /// If a fault ends it, some of its transactions may have been committed.
+    fn chain(&mut self) -> Result<u64> {
+        let (writer, n) = (self.writer, self.kind.number());
+        let transactions = self.random.random_range(2..=6);
+        if self.random.random_bool(0.5) {
+            self.execute(&format!(
+                "DO $$
+                 BEGIN
+                     FOR i IN 1..{transactions} LOOP
+                         INSERT INTO events (writer, n) VALUES ({writer}, {n});
+                         COMMIT;
+                     END LOOP;
+                 END $$"
+            ))?;
+            return Ok(transactions);
+        }
+        self.begin()?;
+        for _ in 1..transactions {
+            self.insert(1)?;
+            self.idle(10);
+            self.execute("COMMIT AND CHAIN")?;
+        }
+        self.insert(1)?;
+        self.execute("COMMIT")?;
+        Ok(transactions)
     }
 }
 
