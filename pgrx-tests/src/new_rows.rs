@@ -105,7 +105,7 @@ pub fn run(
         None => None,
     };
     let readers = readers(size, pooler.is_some());
-    let shared = Shared::new(size.writers, readers.len());
+    let shared = Shared::new(size.writers, &readers);
     let begun = Instant::now();
     let outcome = beside_faults(
         &mut cluster,

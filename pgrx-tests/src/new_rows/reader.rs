@@ -18,6 +18,9 @@ const LIMIT: usize = 1_000;
 /// The same for a read that scans the whole table.
 const LIMIT_OF_SCAN: usize = 100_000;
 
+/// How often a function reads.
+const ROUNDS: usize = 5;
+
 /// What ends a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
@@ -63,7 +66,7 @@ impl Bound {
                      AS $$
                      DECLARE found_id bigint; found_rows int;
                      BEGIN
-                         FOR i IN 1..5 LOOP
+                         FOR i IN 1..{ROUNDS} LOOP
                              found_rows := 0;
                              FOR found_id IN SELECT id FROM events WHERE id > last{} ORDER BY id LIMIT {LIMIT} LOOP
                                  last := found_id;
@@ -184,7 +187,7 @@ pub(super) struct Seen {
     /// For each read with rows, the last ID, and when it had arrived, in
     /// microseconds since 1970.
     pub(super) reads: Vec<(i64, i64)>,
-    /// Reads that reached the last row that could be read.
+    /// Reads that reached the last row that could be read, while the writers worked.
     pub(super) at_the_end: u64,
     /// The longest time without a new row.
     pub(super) longest_pause: Duration,
@@ -206,6 +209,8 @@ pub(super) struct Reader<'a> {
     config: Config,
     random: StdRng,
     last: i64,
+    /// Whether the last read returned all rows that it could.
+    is_at_the_end: bool,
     seen: Seen,
 }
 
@@ -224,6 +229,7 @@ impl<'a> Reader<'a> {
             config,
             random: StdRng::seed_from_u64(seed.wrapping_add(2_000 + number as u64)),
             last: 0,
+            is_at_the_end: false,
             seen: Seen::default(),
         }
     }
@@ -256,8 +262,9 @@ impl<'a> Reader<'a> {
                         }
                     }
                     Ok(()) if rows == 0 && is_drained => return Ok(self.seen),
-                    Ok(()) if rows < LIMIT => {
-                        self.seen.at_the_end += u64::from(rows > 0);
+                    Ok(()) if self.is_at_the_end => {
+                        let counts = rows > 0 && !self.shared.writers_are_stopped();
+                        self.seen.at_the_end += u64::from(counts);
                         let millis = self.random.random_range(1..=10);
                         sleep(Duration::from_millis(millis));
                     }
@@ -321,7 +328,7 @@ impl<'a> Reader<'a> {
         match self.spec.way {
             Way::Simple | Way::Pooler => {
                 let sql = self.recipe(&last, LIMIT);
-                self.simple(client, &sql)
+                self.simple(client, &sql, LIMIT)
             }
             Way::Prepared => {
                 let statement = match &connection.prepared {
@@ -330,7 +337,7 @@ impl<'a> Reader<'a> {
                 };
                 connection.prepared = Some(statement.clone());
                 let rows = client.query(&statement, &[&self.last])?;
-                self.take_rows(&rows);
+                self.take_rows(&rows, LIMIT);
                 Ok(())
             }
             Way::RepeatableRead => {
@@ -346,11 +353,11 @@ impl<'a> Reader<'a> {
                 let sql = format!(
                     "SELECT id FROM events WHERE id > {last} AND id < (SELECT {bound}) ORDER BY id LIMIT {LIMIT}"
                 );
-                self.simple(client, &sql)
+                self.simple(client, &sql, LIMIT)
             }
             Way::SequentialScan => {
                 let sql = self.recipe(&last, LIMIT_OF_SCAN);
-                self.simple(client, &sql)
+                self.simple(client, &sql, LIMIT_OF_SCAN)
             }
             Way::SavedPosition => self.saved_position(client),
             Way::ImportedSnapshot => {
@@ -360,19 +367,23 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn take_rows(&mut self, rows: &[postgres::Row]) {
+    /// The rows of a read that returns `limit` of them at most.
+    fn take_rows(&mut self, rows: &[postgres::Row], limit: usize) {
         for row in rows {
             self.take(row.get(0));
         }
+        self.is_at_the_end = rows.len() < limit;
     }
 
-    /// A statement by the simple protocol.
-    fn simple(&mut self, client: &mut Client, sql: &str) -> Result<()> {
+    /// A read by the simple protocol, which returns `limit` rows at most.
+    fn simple(&mut self, client: &mut Client, sql: &str, limit: usize) -> Result<()> {
+        let before = self.seen.ids.len();
         for message in client.simple_query(sql)? {
             if let SimpleQueryMessage::Row(row) = message {
                 self.take(row.get(0).context("NULL")?.parse()?);
             }
         }
+        self.is_at_the_end = self.seen.ids.len() - before < limit;
         Ok(())
     }
 
@@ -381,7 +392,7 @@ impl<'a> Reader<'a> {
         for _ in 0..3 {
             let sql = self.recipe("$1", LIMIT);
             let rows = client.query(&sql, &[&self.last])?;
-            self.take_rows(&rows);
+            self.take_rows(&rows, LIMIT);
             self.pause();
         }
         client.batch_execute("COMMIT")?;
@@ -402,9 +413,8 @@ impl<'a> Reader<'a> {
             self.pause();
         }
         for _ in 0..20 {
-            let before = self.seen.ids.len();
-            self.simple(client, "FETCH 100 FROM new_rows")?;
-            if self.seen.ids.len() == before {
+            self.simple(client, "FETCH 100 FROM new_rows", 100)?;
+            if self.is_at_the_end {
                 break;
             }
             if self.random.random_bool(0.1) {
@@ -419,7 +429,7 @@ impl<'a> Reader<'a> {
         let suffix = self.spec.bound.suffix();
         let sql = format!("SELECT read_{volatility}_{suffix}($1)");
         let rows = client.query(&sql, &[&self.last])?;
-        self.take_rows(&rows);
+        self.take_rows(&rows, ROUNDS * LIMIT);
         Ok(())
     }
 
@@ -427,12 +437,13 @@ impl<'a> Reader<'a> {
         let bound = self.spec.bound.expression().context("needs a bound")?;
         let row = client.query_one(&format!("SELECT {bound}"), &[])?;
         let Some(bound) = row.get::<_, Option<i64>>(0) else {
+            self.is_at_the_end = true;
             return Ok(());
         };
         let sql =
             format!("SELECT id FROM events WHERE id > $1 AND id < $2 ORDER BY id LIMIT {LIMIT}");
         let rows = client.query(&sql, &[&self.last, &bound])?;
-        self.take_rows(&rows);
+        self.take_rows(&rows, LIMIT);
         Ok(())
     }
 

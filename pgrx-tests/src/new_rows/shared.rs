@@ -19,7 +19,7 @@ use crate::server_error::ServerError;
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// How many rows a reader may be behind before the writers pause.
-const BEHIND: u64 = 50_000;
+const BEHIND: u64 = 10_000;
 
 /// A prepared transaction that a session is to end.
 #[derive(Debug)]
@@ -57,6 +57,8 @@ pub(super) struct Shared {
     commits: Vec<AtomicU64>,
     /// The rows that each reader has seen.
     seen: Vec<AtomicU64>,
+    /// How many of the readers have a bound: the first ones. The others lose rows.
+    bounded: usize,
     /// The ID that each reader has seen last.
     positions: Vec<AtomicI64>,
     prepared: Mutex<Vec<Prepared>>,
@@ -74,7 +76,7 @@ fn zeros<T: Default>(count: usize) -> Vec<T> {
 }
 
 impl Shared {
-    pub(super) fn new(writers: usize, readers: usize) -> Self {
+    pub(super) fn new(writers: usize, readers: &[Spec]) -> Self {
         Self {
             writers_stopped: AtomicBool::new(false),
             abandoned: AtomicBool::new(false),
@@ -82,8 +84,9 @@ impl Shared {
             committed: AtomicU64::new(0),
             pids: zeros(writers),
             commits: zeros(writers),
-            seen: zeros(readers),
-            positions: zeros(readers),
+            seen: zeros(readers.len()),
+            positions: zeros(readers.len()),
+            bounded: readers.iter().filter(|it| !it.is_control()).count(),
             prepared: Mutex::default(),
             prepared_counts: Mutex::default(),
             ended_by_faults: AtomicU64::new(0),
@@ -159,16 +162,24 @@ impl Shared {
         self.pids[writer].store(i64::from(pid), Ordering::SeqCst);
     }
 
-    /// Pauses while a reader is behind, for a fifth of a second at most: it may
-    /// wait for what this session does next.
+    /// Pauses while a reader is behind, for a second at most: a fault may have undone
+    /// commits that were counted.
     pub(super) fn wait_for_readers(&self) {
-        for _ in 0..20 {
-            let slowest = self.seen().into_iter().min().unwrap_or(u64::MAX);
-            if slowest.saturating_add(BEHIND) > self.committed() || self.writers_are_stopped() {
+        for _ in 0..100 {
+            let seen = self.seen();
+            let slowest = seen[..self.bounded].iter().min();
+            let slowest = slowest.map_or(u64::MAX, |seen| seen.saturating_add(BEHIND));
+            if slowest > self.committed() || self.writers_are_stopped() || self.is_any_due() {
                 return;
             }
             sleep(Duration::from_millis(10));
         }
+    }
+
+    /// Whether a reader may wait for the end of a prepared transaction.
+    fn is_any_due(&self) -> bool {
+        let now = Instant::now();
+        locked(&self.prepared).iter().any(|it| it.due <= now)
     }
 
     pub(super) fn prepared_now(&self) -> usize {

@@ -1,9 +1,11 @@
 //! Readers of new rows beside writers and faults, for less time than `make
 //! new-rows` does it. The seed is printed; `OPTIONS='--seed …'` takes it.
 
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Result;
+use postgres::NoTls;
 use snowflake_tests::new_rows::{self, Bound, Size};
 use snowflake_tests::{Cluster, query, time_limit};
 
@@ -44,17 +46,19 @@ fn readers_below_another_bound_lose_rows() -> Result<()> {
     println!("{report}, with a bound that is not safe");
     let mut readers = report.readers.iter().filter(|reader| !reader.is_control);
     assert!(
-        readers.all(|reader| !reader.found.lost.is_empty()),
-        "each reader must lose rows by this bound"
+        readers.any(|reader| !reader.found.lost.is_empty()),
+        "readers must lose rows by this bound"
     );
     assert!(report.verdict().is_err());
     Ok(())
 }
 
-/// A transaction that waits for a standby in PREPARE TRANSACTION is twice among the
-/// running ones of a snapshot.
+/// While it waits for a standby, a transaction that is being prepared is twice among
+/// those that a snapshot lists as running. So the number of these is the same as
+/// before the end of another transaction.
 #[test]
-fn a_transaction_that_is_being_prepared_hides_no_other() -> Result<()> {
+fn an_earlier_snapshot_gets_no_answer_of_a_later_one() -> Result<()> {
+    const INSERT: &str = "INSERT INTO events DEFAULT VALUES";
     let cluster = Cluster::builder()
         .conf("snowflake.node_id", 1)
         .conf("max_prepared_transactions", 2)
@@ -64,41 +68,37 @@ fn a_transaction_that_is_being_prepared_hides_no_other() -> Result<()> {
         .batch_execute("CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_nextval())")?;
     cluster.set_conf("synchronous_standby_names", "none_that_exists")?;
     cluster.reload()?;
-    observer.batch_execute("SET synchronous_commit = local")?;
-    const OPEN: &str =
-        "BEGIN; SET LOCAL synchronous_commit = local; INSERT INTO events DEFAULT VALUES";
-    let mut earlier = cluster.connect()?;
-    earlier.batch_execute(OPEN)?;
+    let mut ending = cluster.connect()?;
     let mut preparing = cluster.connect()?;
-    preparing.batch_execute("BEGIN; INSERT INTO events DEFAULT VALUES")?;
-    // So that both are below `xmax` of what follows.
-    observer.batch_execute("INSERT INTO events DEFAULT VALUES")?;
     let mut reader = cluster.connect()?;
+    for client in [&mut observer, &mut ending] {
+        client.batch_execute("SET synchronous_commit = local")?;
+    }
+    for client in [&mut ending, &mut preparing] {
+        client.batch_execute(&format!("BEGIN; {INSERT}"))?;
+    }
+    // The other two are older than a transaction that has ended. A snapshot lists them.
+    observer.batch_execute(INSERT)?;
     reader.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")?;
-    earlier.batch_execute("COMMIT")?;
+    ending.batch_execute("COMMIT")?;
 
     let cancel = preparing.cancel_token();
-    std::thread::scope(|scope| {
-        let prepare = scope.spawn(|| preparing.batch_execute("PREPARE TRANSACTION 'waits'"));
-        wait_until(
-            &mut observer,
-            "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'",
-        )?;
-        let now = query::text(&mut observer, "SELECT snowflake_resolved_id()")?;
-        const LOST: &str = "SELECT count(*) FROM events WHERE id < $1";
-        let bound = query::text(&mut reader, "SELECT snowflake_resolved_id()")?;
-        println!("resolved: {now:?} now, {bound:?} for the earlier snapshot");
-        let bound: i64 = bound.map_or(Ok(0), |bound| bound.parse())?;
-        let rows = |client: &mut postgres::Client| -> Result<i64> {
-            Ok(client.query_one(LOST, &[&bound])?.get(0))
-        };
-        let (seen, there) = (rows(&mut reader)?, rows(&mut observer)?);
-        cancel.cancel_query(postgres::NoTls)?;
-        prepare.join().expect("a thread panicked")?;
-        assert_eq!(
-            seen, there,
-            "rows below the answer for a snapshot, and those in the table"
-        );
-        Ok(())
-    })
+    let prepare = thread::spawn(move || preparing.batch_execute("PREPARE TRANSACTION 'waits'"));
+    wait_until(
+        &mut observer,
+        "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'",
+    )?;
+    let now = query::text(&mut observer, "SELECT snowflake_resolved_id()")?;
+    let bound = query::text(&mut reader, "SELECT snowflake_resolved_id()")?;
+    println!("resolved: {now:?} now, {bound:?} for the earlier snapshot");
+    let below = format!(
+        "SELECT count(*) FROM events WHERE id < {}",
+        bound.as_deref().unwrap_or("0")
+    );
+    let seen = query::number(&mut reader, &below)?;
+    let there = query::number(&mut observer, &below)?;
+    cancel.cancel_query(NoTls)?;
+    prepare.join().expect("the thread panicked")?;
+    assert_eq!(seen, there, "rows below the answer for an earlier snapshot");
+    Ok(())
 }
