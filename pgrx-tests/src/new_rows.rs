@@ -156,6 +156,11 @@ impl Spec {
     fn is_control(self) -> bool {
         self.bound == Bound::None
     }
+
+    /// Whether the writers pause for it.
+    fn is_awaited(self) -> bool {
+        !self.is_control() && self.way != Way::SequentialScan
+    }
 }
 
 /// All readers of a run. Each of the controls is one of the others without its

@@ -57,8 +57,9 @@ pub(super) struct Shared {
     commits: Vec<AtomicU64>,
     /// The rows that each reader has seen.
     seen: Vec<AtomicU64>,
-    /// How many of the readers have a bound: the first ones. The others lose rows.
-    bounded: usize,
+    /// The readers for which writers pause. Those without a bound lose rows, and a
+    /// scan of the whole table takes long.
+    awaited: Vec<usize>,
     /// The ID that each reader has seen last.
     positions: Vec<AtomicI64>,
     prepared: Mutex<Vec<Prepared>>,
@@ -86,7 +87,9 @@ impl Shared {
             commits: zeros(writers),
             seen: zeros(readers.len()),
             positions: zeros(readers.len()),
-            bounded: readers.iter().filter(|it| !it.is_control()).count(),
+            awaited: (0..readers.len())
+                .filter(|&number| readers[number].is_awaited())
+                .collect(),
             prepared: Mutex::default(),
             prepared_counts: Mutex::default(),
             ended_by_faults: AtomicU64::new(0),
@@ -167,7 +170,7 @@ impl Shared {
     pub(super) fn wait_for_readers(&self) {
         for _ in 0..100 {
             let seen = self.seen();
-            let slowest = seen[..self.bounded].iter().min();
+            let slowest = self.awaited.iter().map(|&reader| seen[reader]).min();
             let slowest = slowest.map_or(u64::MAX, |seen| seen.saturating_add(BEHIND));
             if slowest > self.committed() || self.writers_are_stopped() || self.is_any_due() {
                 return;
