@@ -13,9 +13,12 @@ endif
 ifneq ($(VERSIONS),)
 export VERSIONS
 endif
+ifneq ($(OPTIONS),)
+export OPTIONS
+endif
 
 .DEFAULT_GOAL := all
-.PHONY: all help demo demo-stop check test installcheck install uninstall schema soak online-load bench clean clean-cache
+.PHONY: all help demo demo-stop check test installcheck install uninstall schema soak online-load new-rows bench clean clean-cache
 .PHONY: deb pgxn tree test-packages test-clients test-servers
 
 all: ## compile the extension for the server of PG_CONFIG, with cargo alone (2 minutes)
@@ -90,6 +93,10 @@ soak: ## faults of all kinds against 8 sessions: make soak SECONDS=600 SEED=1
 
 online-load: ## online migrations beside pgbench: make online-load SCALE=20 ORDERS=1000000
 	@scripts/online-load $(SCALE) $(ORDERS)
+
+new-rows: ## readers of new rows beside writers and faults: make new-rows ROWS=10000000 SECONDS=600
+#: new-rows OPTIONS=--asynchronous -- with synchronous_commit = off
+	@scripts/new-rows '$(ROWS)' '$(SECONDS)'
 
 bench: ## measure beside other ways to generate IDs, with PostgreSQL 15 and 18: docs/benchmarks.md (an hour and a half; OPTIONS=--quick)
 	@scripts/bench $(OPTIONS)

@@ -20,6 +20,7 @@
 //! - [`server_error`]: errors of the server
 //! - [`workload`]: sessions that request IDs without a pause
 //! - [`soak`]: a random mix of faults against such sessions
+//! - [`new_rows`]: readers of new rows beside writers and faults
 //! - [`attack`]: roles that try to gain privileges
 //!
 //! Migrations:
@@ -48,6 +49,7 @@ pub mod corpus;
 pub mod ids;
 pub mod installation;
 pub mod migration;
+pub mod new_rows;
 pub mod online;
 pub mod online_load;
 pub mod os_user;

@@ -3,5 +3,6 @@
 mod audit;
 mod decode;
 mod fields;
+mod new_rows;
 mod partitions;
 mod ranges;
