@@ -165,7 +165,7 @@ test_crates() { cargo test --workspace --exclude snowflake --exclude snowflake-t
 # `--cfg loom` replaces the crate's atomics, so nothing else may be built here.
 loom() {
     RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-        cargo test -p pg-snowflake-id --release --target-dir "$TARGET/loom" --test loom
+        cargo test -p pg-snowflake-id --release --target-dir "$TARGET/loom" --test loom --test loom_resolved
 }
 
 # pg_tests [FILTER]: the tests of src/tests, which run inside a server.

@@ -2,6 +2,7 @@
 
 mod answers;
 mod holders;
+mod load;
 mod restarts;
 mod rights;
 mod standby;

@@ -3,6 +3,5 @@
 mod audit;
 mod decode;
 mod fields;
-mod new_rows;
 mod partitions;
 mod ranges;
