@@ -2,7 +2,7 @@
 //!
 //! [`next`] finds the tick and calls its slot, which does one compare-and-swap. It
 //! takes no lock and calls no function of Postgres. What it needs never changes
-//! ([`Session`](session::Session)) or is a word of its own
+//! ([`Session`]) or is a word of its own
 //! ([`FastPath`](session::FastPath)). The slot is given the middle of the
 //! reservation as its end. So the one comparison that it makes anyway also finds
 //! the moment to reserve more.

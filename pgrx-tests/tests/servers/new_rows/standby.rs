@@ -55,7 +55,7 @@ fn a_standby_refuses_and_reads_with_the_answer_of_its_primary() -> Result<()> {
                     "SELECT snowflake_resolved_id(), pg_current_wal_lsn()::text",
                     &[],
                 )?;
-                let (Some(upto), lsn) = (row.get::<_, Option<i64>>(0), row.get::<_, String>(1))
+                let (Some(up_to), lsn) = (row.get::<_, Option<i64>>(0), row.get::<_, String>(1))
                 else {
                     continue;
                 };
@@ -71,7 +71,7 @@ fn a_standby_refuses_and_reads_with_the_answer_of_its_primary() -> Result<()> {
                 )?;
                 let ids: Vec<i64> = column(
                     &mut reader,
-                    &format!("SELECT id FROM events WHERE id > {last} AND id < {upto} ORDER BY id"),
+                    &format!("SELECT id FROM events WHERE id > {last} AND id < {up_to} ORDER BY id"),
                 )?;
                 last = ids.last().copied().unwrap_or(last);
                 seen.extend(ids);
