@@ -71,7 +71,9 @@ fn a_standby_refuses_and_reads_with_the_answer_of_its_primary() -> Result<()> {
                 )?;
                 let ids: Vec<i64> = column(
                     &mut reader,
-                    &format!("SELECT id FROM events WHERE id > {last} AND id < {up_to} ORDER BY id"),
+                    &format!(
+                        "SELECT id FROM events WHERE id > {last} AND id < {up_to} ORDER BY id"
+                    ),
                 )?;
                 last = ids.last().copied().unwrap_or(last);
                 seen.extend(ids);
