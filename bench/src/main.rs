@@ -33,8 +33,8 @@ use clap::Parser;
 use report::Section;
 use run::{Run, Scale};
 use sections::{
-    algorithm, calls, clients, contention, copy, index, inserts, large_tables, latency, reading,
-    servers, steady, wal,
+    algorithm, calls, clients, contention, copy, index, inserts, large_tables, latency, new_rows,
+    reading, servers, steady, wal,
 };
 
 /// Measures the extension beside the other ways to make an ID.
@@ -145,6 +145,11 @@ const ALONE: &[Part] = &[
         name: "servers",
         expected: servers::expected,
         measure: servers::section,
+    },
+    Part {
+        name: "new-rows",
+        expected: new_rows::expected,
+        measure: new_rows::section,
     },
 ];
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use postgres::Client;
-use snowflake_tests::Cluster;
+use snowflake_tests::{Cluster, Installation};
 
 use crate::machine;
 use crate::peers::Peer;
@@ -69,7 +69,7 @@ pub struct Run {
 impl Run {
     /// Starts the server.
     pub fn start(scale: Scale) -> Result<Self> {
-        let cluster = server(&[])?;
+        let cluster = server(None, &[])?;
         let peers = Peer::set_up(&mut cluster.connect()?)?;
         Ok(Self {
             cluster,
@@ -87,7 +87,17 @@ impl Run {
 
     /// Another server, the same but for its layout.
     pub fn with_layout(&self, layout: &str) -> Result<Cluster> {
-        server(&[("snowflake.layout", layout)])
+        self.with_settings(&[("snowflake.layout", layout)])
+    }
+
+    /// Another server, the same but for these settings.
+    pub fn with_settings(&self, settings: &[(&str, &str)]) -> Result<Cluster> {
+        server(None, settings)
+    }
+
+    /// Another server of another installation.
+    pub fn with_installation(&self, installation: Installation) -> Result<Cluster> {
+        server(Some(installation), &[])
     }
 
     /// A new session.
@@ -142,12 +152,15 @@ impl Run {
     }
 }
 
-fn server(settings: &[(&str, &str)]) -> Result<Cluster> {
+fn server(installation: Option<Installation>, settings: &[(&str, &str)]) -> Result<Cluster> {
     // A quarter of the memory, as is usual, but no more than what is read here.
     let buffers = (machine::memory_kib() / 4 / 1_024).clamp(128, 2_048);
     let mut builder = Cluster::builder()
         .conf("shared_buffers", format!("{buffers}MB"))
         .time_limit(TIME_LIMIT);
+    if let Some(installation) = installation {
+        builder = builder.installation(installation);
+    }
     for (name, value) in SETTINGS.iter().chain(settings) {
         builder = builder.conf(name, value);
     }

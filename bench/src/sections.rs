@@ -9,6 +9,7 @@ pub mod index;
 pub mod inserts;
 pub mod large_tables;
 pub mod latency;
+pub mod new_rows;
 pub mod reading;
 pub mod servers;
 pub mod steady;
