@@ -92,7 +92,7 @@ fn sum(samples: &[String]) -> Result<f64> {
 }
 
 /// A view, a column of its query, and what that column is by other SQL.
-const EXPECTED: [(&str, &str, &str); 21] = [
+const EXPECTED: [(&str, &str, &str); 23] = [
     ("snowflake_status", "preloaded", "1"),
     ("snowflake_status", "node_id", "7"),
     ("snowflake_status", "in_recovery", "0"),
@@ -122,6 +122,12 @@ const EXPECTED: [(&str, &str, &str); 21] = [
         "expires_in_seconds",
         "extract(epoch FROM expires_at) - extract(epoch FROM clock_timestamp())",
     ),
+    (
+        "snowflake_status",
+        "resolved_age_seconds",
+        "extract(epoch FROM resolved_age)",
+    ),
+    ("snowflake_status", "unknown_prepared", "unknown_prepared"),
     (
         "snowflake_status",
         "lease_seconds",
