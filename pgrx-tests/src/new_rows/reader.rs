@@ -16,7 +16,7 @@ use crate::ids::now_us;
 const LIMIT: usize = 1_000;
 
 /// The same for a read that scans the whole table.
-const LIMIT_OF_SCAN: usize = 100_000;
+pub(super) const LIMIT_OF_SCAN: usize = 200_000;
 
 /// How often a function reads.
 const ROUNDS: usize = 5;

@@ -18,9 +18,6 @@ use crate::server_error::ServerError;
 /// How long a session waits before it connects again.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How many rows a reader may be behind before the writers pause.
-const BEHIND: u64 = 10_000;
-
 /// A prepared transaction that a session is to end.
 #[derive(Debug)]
 pub(super) struct Prepared {
@@ -57,9 +54,8 @@ pub(super) struct Shared {
     commits: Vec<AtomicU64>,
     /// The rows that each reader has seen.
     seen: Vec<AtomicU64>,
-    /// The readers for which writers pause. Those without a bound lose rows, and a
-    /// scan of the whole table takes long.
-    awaited: Vec<usize>,
+    /// How many rows each reader may be behind before the writers pause.
+    behind: Vec<Option<u64>>,
     /// The ID that each reader has seen last.
     positions: Vec<AtomicI64>,
     prepared: Mutex<Vec<Prepared>>,
@@ -87,9 +83,7 @@ impl Shared {
             commits: zeros(writers),
             seen: zeros(readers.len()),
             positions: zeros(readers.len()),
-            awaited: (0..readers.len())
-                .filter(|&number| readers[number].is_awaited())
-                .collect(),
+            behind: readers.iter().map(|reader| reader.behind()).collect(),
             prepared: Mutex::default(),
             prepared_counts: Mutex::default(),
             ended_by_faults: AtomicU64::new(0),
@@ -169,10 +163,12 @@ impl Shared {
     /// commits that were counted.
     pub(super) fn wait_for_readers(&self) {
         for _ in 0..100 {
-            let seen = self.seen();
-            let slowest = self.awaited.iter().map(|&reader| seen[reader]).min();
-            let slowest = slowest.map_or(u64::MAX, |seen| seen.saturating_add(BEHIND));
-            if slowest > self.committed() || self.writers_are_stopped() || self.is_any_due() {
+            let committed = self.committed();
+            let is_behind = |(seen, behind): (u64, &Option<u64>)| {
+                behind.is_some_and(|behind| seen.saturating_add(behind) < committed)
+            };
+            let is_any_behind = self.seen().into_iter().zip(&self.behind).any(is_behind);
+            if !is_any_behind || self.writers_are_stopped() || self.is_any_due() {
                 return;
             }
             sleep(Duration::from_millis(10));
