@@ -7,6 +7,7 @@
 
 mod logical;
 mod monitoring;
+mod new_rows;
 mod patroni;
 mod shards;
 mod support;

@@ -7,24 +7,16 @@ use anyhow::Result;
 use postgres::{IsolationLevel, Row};
 use snowflake_tests::Cluster;
 use snowflake_tests::query::{number, value};
+use snowflake_tests::threads::SetOnDrop;
 
 use super::{builder, insert, resolved_id, server, wait_for_rows};
 use crate::support::column;
-
-/// Ends the writers, also when an assertion fails.
-struct StopAtEnd<'a>(&'a AtomicBool);
-
-impl Drop for StopAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Relaxed);
-    }
-}
 
 /// Runs something beside sessions that insert and commit.
 fn beside_writers(server: &Cluster, run: impl FnOnce() -> Result<()>) -> Result<()> {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
-        let _stop = StopAtEnd(&stop);
+        let _stop = SetOnDrop(&stop);
         for _ in 0..2 {
             scope.spawn(|| {
                 let mut client = server.connect().expect("a connection");

@@ -1,0 +1,135 @@
+//! New rows of several servers in one table, read by key: the recipe of
+//! docs/reading.md.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use postgres::Client;
+use snowflake_tests::ids::{fetch, grouped};
+use snowflake_tests::threads::SetOnDrop;
+use snowflake_tests::{Cluster, wait};
+
+use crate::support::{TIMEOUT, at_least, subscribe};
+
+const TABLES: &str = "CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
+    CREATE TABLE resolved (node_id integer PRIMARY KEY, id bigint NOT NULL)";
+
+/// What each server says about its own rows.
+const ANSWER: &str = "UPDATE resolved SET id = coalesce(snowflake_resolved_id(), id)
+    WHERE node_id = (SELECT node_id FROM snowflake_status)";
+
+const BOUND: &str = "AND id < (SELECT min(id) FROM resolved)";
+
+fn server(node: i32) -> Result<Cluster> {
+    let server = Cluster::builder()
+        .conf("snowflake.node_id", node)
+        .conf("wal_level", "logical")
+        .conf("wal_retrieve_retry_interval", "200ms")
+        .time_limit(Duration::from_secs(300))
+        .start_with_extension()?;
+    server.connect()?.batch_execute(TABLES)?;
+    Ok(server)
+}
+
+/// A source, whose transactions take up to 10 ms.
+fn write(mut client: Client, seed: u32, end: &AtomicBool) -> Result<()> {
+    let mut round = seed;
+    while !end.load(Relaxed) {
+        round += 7;
+        let pause = f64::from(round % 11) / 1_000.0;
+        client.batch_execute(&format!(
+            "BEGIN; INSERT INTO events DEFAULT VALUES; SELECT pg_sleep({pause}); INSERT INTO events DEFAULT VALUES; COMMIT"
+        ))?;
+    }
+    Ok(())
+}
+
+/// Reads by key until it has seen as many rows, or until the end.
+fn read(mut client: Client, bound: &str, end: &AtomicBool) -> Result<BTreeSet<i64>> {
+    let (mut seen, mut last) = (BTreeSet::new(), 0);
+    while !end.load(Relaxed) {
+        let ids = fetch(
+            &mut client,
+            &format!("SELECT id FROM events WHERE id > {last} {bound} ORDER BY id LIMIT 1000"),
+        )?;
+        last = ids.last().copied().unwrap_or(last);
+        for id in ids {
+            ensure!(seen.insert(id), "{id} came twice");
+        }
+        thread::sleep(Duration::from_millis(3));
+    }
+    Ok(seen)
+}
+
+#[test]
+fn a_reader_of_two_servers_rows_loses_none_below_the_least_answer() -> Result<()> {
+    let (sources, collector) = ([server(1)?, server(2)?], server(9)?);
+    for (source, node) in sources.iter().zip(1..) {
+        source.connect()?.batch_execute(&format!(
+            "INSERT INTO resolved SELECT node_id, 0 FROM snowflake_status;
+             CREATE PUBLICATION node_{node} FOR TABLE events, resolved"
+        ))?;
+        subscribe(&collector, source, &format!("node_{node}"), "")?;
+    }
+    at_least(&collector, "SELECT count(*) FROM resolved", 2)?;
+    let (end, no_more) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (seen, without) = thread::scope(|scope| -> Result<_> {
+        let _end = (SetOnDrop(&end), SetOnDrop(&no_more));
+        let mut writers = Vec::new();
+        for source in &sources {
+            for seed in 0..3 {
+                let (client, no_more) = (source.connect()?, &no_more);
+                writers.push(scope.spawn(move || write(client, seed, no_more)));
+            }
+            let (mut client, end) = (source.connect()?, &end);
+            scope.spawn(move || {
+                while !end.load(Relaxed) {
+                    client.batch_execute(ANSWER).expect("an answer");
+                    thread::sleep(Duration::from_millis(20));
+                }
+            });
+        }
+        let readers = ["", BOUND].map(|bound| {
+            let (client, end) = (collector.connect(), &end);
+            scope.spawn(move || read(client?, bound, end))
+        });
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(8) {
+            thread::sleep(Duration::from_millis(100));
+        }
+        no_more.store(true, Relaxed);
+        for writer in writers {
+            writer.join().expect("a writer")?;
+        }
+        // Until every row is below both answers.
+        let mut client = collector.connect()?;
+        let mut last = Vec::new();
+        for source in &sources {
+            last.extend(fetch(&mut source.connect()?, "SELECT max(id) FROM events")?);
+        }
+        let last = last.into_iter().max().unwrap_or_default();
+        wait::until("both answers are above all rows", TIMEOUT, || {
+            Ok(fetch(&mut client, "SELECT min(id) FROM resolved")? > vec![last])
+        })?;
+        thread::sleep(Duration::from_millis(500));
+        end.store(true, Relaxed);
+        let [without, seen] = readers.map(|reader| reader.join().expect("a reader"));
+        Ok((seen?, without?))
+    })?;
+    let mut all = BTreeSet::new();
+    for source in &sources {
+        all.extend(fetch(&mut source.connect()?, "SELECT id FROM events")?);
+    }
+    println!(
+        "{} rows of two servers: {} lost by the reader below the least answer, {} by one without a bound",
+        grouped(all.len() as u64),
+        all.difference(&seen).count(),
+        all.difference(&without).count()
+    );
+    assert_eq!(all, seen);
+    ensure!(without.len() < all.len(), "no row could be lost");
+    Ok(())
+}
