@@ -56,7 +56,7 @@ fn new_rows(client: &mut Client, last: i64) -> Result<Vec<String>> {
 /// Waits until the recipe returns these notes.
 fn wait_for_rows(client: &mut Client, notes: &[&str]) -> Result<()> {
     snowflake_tests::wait::until(
-        &format!("{notes:?} can be read"),
+        format!("{notes:?} can be read"),
         std::time::Duration::from_secs(30),
         || Ok(new_rows(client, 0)? == notes),
     )
