@@ -44,7 +44,7 @@ impl Way {
         match self {
             Way::Bare => "SELECT id, '' FROM news WHERE id > $1::bigint AND $2::text IS NOT NULL ORDER BY id LIMIT 1000",
             Way::Xid8 => {
-                "SELECT id, xid::text FROM news
+                "SELECT id, xid::text AS position FROM news
                  WHERE (xid, id) > ($2::text::xid8, $1::bigint) AND xid < pg_snapshot_xmin(pg_current_snapshot())
                  ORDER BY xid, id LIMIT 1000"
             }
