@@ -66,7 +66,7 @@ enum Lock {
 const LOCKS: i32 = 5;
 
 /// The number of [`Samples`]. Databases share them by their OIDs.
-const SAMPLES: usize = 16;
+const SAMPLES: usize = 8;
 
 /// The number of databases whose marks are known at a time. More take turns.
 const ENTRIES: usize = 256;

@@ -615,6 +615,7 @@ mod tests {
             "snowflake.copy_multi_insert user on",
             "snowflake.layout postmaster default",
             "snowflake.lease sighup 2000 ms",
+            "snowflake.log_unresolved_min_duration sighup 60000 ms",
             "snowflake.max_borrow sighup 1000 ms",
             "snowflake.max_clock_step sighup 86400000 ms",
             "snowflake.max_wait user 5000 ms",
@@ -632,7 +633,8 @@ mod tests {
             "SELECT sum(allocated_size)::bigint FROM pg_shmem_allocations
              WHERE name = 'snowflake'",
         );
-        assert!(size <= 64 * 1024, "{size} bytes");
+        // Two cache lines for each connection are part of it.
+        assert!(size <= 80 * 1024, "{size} bytes");
     }
 
     #[pg_test]
