@@ -66,7 +66,7 @@ enum Lock {
 const LOCKS: i32 = 5;
 
 /// The number of [`Samples`]. Databases share them by their OIDs.
-const SAMPLES: usize = 8;
+const SAMPLES: usize = 4;
 
 /// The number of databases whose marks are known at a time. More take turns.
 const ENTRIES: usize = 256;
@@ -255,10 +255,14 @@ pub fn init() {
 
 /// All of them are fixed before shared memory is requested.
 fn lengths() -> Lengths {
+    let prepared = match pg::max_prepared_transactions() {
+        0 => 0,
+        // Each backend can be about to prepare one.
+        most => most + pg::max_backends(),
+    };
     Lengths {
         slots: settings::layout().map_or(0, |layout| layout.max_backend() as usize + 1),
-        // Each backend can be about to prepare one.
-        transactions: 2 * pg::max_backends() + pg::max_prepared_transactions(),
+        transactions: pg::max_backends() + prepared,
     }
 }
 

@@ -633,8 +633,7 @@ mod tests {
             "SELECT sum(allocated_size)::bigint FROM pg_shmem_allocations
              WHERE name = 'snowflake'",
         );
-        // Two cache lines for each connection are part of it.
-        assert!(size <= 80 * 1024, "{size} bytes");
+        assert!(size <= 64 * 1024, "{size} bytes");
     }
 
     #[pg_test]
