@@ -1,7 +1,7 @@
 //! Which IDs are resolved: below the resolved ID no transaction will add a row.
 //!
 //! An ID is drawn before its transaction commits, so a transaction with a lower ID may commit later than one with a
-//! higher ID. Whoever reads "all rows above the last ID that I have seen" loses the later one. The maker of the IDs
+//! higher ID. A reader of "all rows above the last ID that I have seen" loses the later one. The maker of the IDs
 //! knows which transactions have drawn and are open. So it can tell up to where nothing is missing.
 //!
 //! - [`OpenTransaction`]: one word for each backend, a lower bound of the IDs that its open transaction has drawn.
@@ -20,7 +20,7 @@
 //! The words say nothing about snapshots that were taken *before* the reader looked. [`Moment`] orders snapshots, and an
 //! answer counts for those that are not older than the one taken right after it ([`Samples`]).
 //!
-//! The loom model (`tests/loom.rs`) explores every interleaving of transactions and readers with these types, and finds
+//! The loom model (`tests/loom_resolved.rs`) explores every interleaving of transactions and readers with these types, and finds
 //! a loss as soon as one of the protections is taken away.
 
 mod samples;
@@ -83,7 +83,7 @@ pub struct OpenTransaction {
 pub struct Opening {
     /// The transaction's IDs are at or above this one.
     pub least: SnowflakeId,
-    /// Whether the word had no bound before, and nobody else writes it.
+    /// Whether the word had no bound before, and no other process writes it.
     is_alone: bool,
 }
 

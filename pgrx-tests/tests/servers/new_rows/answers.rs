@@ -135,7 +135,7 @@ fn an_answer_never_falls_and_stays_behind_the_clock() -> Result<()> {
                 "SELECT snowflake_resolved_id(), snowflake_max_id(clock_timestamp())",
                 &[],
             )?;
-            // Unknown while others commit all the time and nobody has asked before.
+            // Unknown while others commit all the time and no session has asked before.
             if let Some(answer) = row.get::<_, Option<i64>>(0) {
                 assert!(answer >= last && answer <= row.get(1), "{answer}, {last}");
                 last = answer;

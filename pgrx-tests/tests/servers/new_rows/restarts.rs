@@ -62,7 +62,7 @@ fn no_id_is_below_an_answer_from_before_a_crash_with_the_clock_set_back() -> Res
     let mut server = server(builder().movable_clock())?;
     let mut client = server.connect()?;
     insert(&mut client, "first")?;
-    // The clock goes on, and nobody generates an ID.
+    // Time passes, and no session generates an ID.
     server
         .clock()
         .step(Offset::forward(Duration::from_secs(3_600)))?;
