@@ -25,7 +25,7 @@
 use std::num::NonZeroU32;
 
 use pgrx::pg_sys;
-use snowflake_id::{Answer, Identity, Run, SnowflakeId, Tick, WallTime};
+use snowflake_id::{Allowance, Answer, Identity, Run, SnowflakeId, WallTime};
 
 use crate::error::Error;
 use crate::generator::next_slow::next_slow;
@@ -57,28 +57,30 @@ fn next_fast() -> Option<SnowflakeId> {
     }
     let wall = counter::wall_in_tick(|wall| session.left_of_tick(wall));
     let now = session.tick_at(wall)?;
+    let allowance = FAST_PATH.allowance(now);
     if open_transaction::has_drawn() {
-        draw(session, wall, now)
+        draw(session, wall, allowance)
     } else {
-        draw_first(session, wall, now)
+        draw_first(session, wall, allowance)
     }
 }
 
 /// The first ID of a transaction.
 #[inline(never)]
-fn draw_first(session: &Session, wall: WallTime, now: Tick) -> Option<SnowflakeId> {
-    if !FAST_PATH.position().may_stay(now) {
+fn draw_first(session: &Session, wall: WallTime, allowance: Allowance) -> Option<SnowflakeId> {
+    if !FAST_PATH.position().may_stay(allowance.now) {
         return None;
     }
-    let (opened, now) = open_transaction::begin(session, now);
-    let id = draw(session, wall, now)?;
+    let (opened, least) = open_transaction::begin(session, allowance.now);
+    // Too far ahead if the clock has been set back since a reader was answered: the slow
+    // path finds out by how much.
+    let id = draw(session, wall, allowance.from(least)?)?;
     opened.drew(id);
     Some(id)
 }
 
 #[inline(always)]
-fn draw(session: &Session, wall: WallTime, now: Tick) -> Option<SnowflakeId> {
-    let allowance = FAST_PATH.allowance(now);
+fn draw(session: &Session, wall: WallTime, allowance: Allowance) -> Option<SnowflakeId> {
     let position = FAST_PATH.position();
     if !position.may_stay(allowance.now) {
         return None;

@@ -71,6 +71,19 @@ pub struct Allowance {
     pub reserved: Tick,
 }
 
+impl Allowance {
+    /// The same limits for IDs that are of `tick` at least; `None` if that is too far ahead.
+    #[inline]
+    pub fn from(self, tick: Tick) -> Option<Self> {
+        let ahead = tick.get().saturating_sub(self.now.get());
+        Some(Self {
+            now: self.now.max(tick),
+            max_borrow: self.max_borrow.checked_sub(ahead)?,
+            ..self
+        })
+    }
+}
+
 /// Consecutive sequence numbers of one tick: `count` of them from `first` on, at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {

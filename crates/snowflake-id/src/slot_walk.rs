@@ -346,18 +346,6 @@ impl Tick {
     }
 }
 
-impl Allowance {
-    /// The same limits for IDs that are of `tick` at least; `None` if that is too far ahead.
-    fn from(self, tick: Tick) -> Option<Self> {
-        let ahead = tick.get().saturating_sub(self.now.get());
-        Some(Self {
-            now: self.now.max(tick),
-            max_borrow: self.max_borrow.checked_sub(ahead)?,
-            ..self
-        })
-    }
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;

@@ -44,6 +44,7 @@ const YEAR: Duration = Duration::from_secs(365 * 86_400);
 /// `snowflake.max_borrow` and `snowflake.lease` as they come, microseconds.
 const MAX_BORROW: i64 = 1_000_000;
 const LEASE: i64 = 2_000_000;
+const LONGER_THAN_A_LEASE: Duration = Duration::from_secs(3);
 
 /// Two ticks: one that had begun, and the clock's own.
 const ROUNDING: i64 = 2_000;
@@ -464,6 +465,32 @@ fn a_strict_server_waits_or_refuses() -> Result<()> {
     collected.assert_in_order();
     let furthest = furthest_ahead(&collected, &DEFAULT);
     assert!(furthest <= LEASE, "an ID {} ahead", seconds(furthest));
+    Ok(())
+}
+
+/// What a reader was promised does not let a strict server draw there.
+#[test]
+fn a_strict_server_refuses_beside_a_reader() -> Result<()> {
+    let cluster = builder()
+        .conf("snowflake.max_borrow", 0)
+        .conf("snowflake.max_clock_step", 0)
+        .start_with_extension()?;
+    let mut writer = cluster.connect()?;
+    let mut reader = cluster.connect()?;
+    // Time is reserved for longer than the next statements take: they need not look at the
+    // clocks for that.
+    number(&mut writer, "SELECT snowflake_nextval()")?;
+    std::thread::sleep(LONGER_THAN_A_LEASE);
+    for _ in 0..3 {
+        number(&mut writer, "SELECT snowflake_nextval()")?;
+    }
+    let answer = number(&mut reader, "SELECT snowflake_resolved_id()")?;
+    cluster.clock().step(Offset::back(HOUR))?;
+    let refusal = refused(&mut writer, "SELECT snowflake_nextval()", "58000")?;
+    cluster.clock().step(Offset::forward(HOUR))?;
+    let id = number(&mut writer, "SELECT snowflake_nextval()")?;
+    println!("clock_steps: strict, beside a reader: {refusal}");
+    assert!(id >= answer, "{id}, {answer}");
     Ok(())
 }
 
