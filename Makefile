@@ -18,7 +18,7 @@ export OPTIONS
 endif
 
 .DEFAULT_GOAL := all
-.PHONY: all help demo demo-stop check test installcheck install uninstall schema soak online-load new-rows bench clean clean-cache
+.PHONY: all help demo demo-stop check test test-full installcheck install uninstall schema soak online-load new-rows bench clean clean-cache
 .PHONY: deb pgxn tree test-packages test-clients test-servers
 
 all: ## compile the extension for the server of PG_CONFIG, with cargo alone (2 minutes)
@@ -33,7 +33,7 @@ help: ## this list
 	@echo
 	@echo "  PG_CONFIG=/path/to/pg_config chooses the server. Without it make, make install and make demo take that"
 	@echo "  of the pg_config on PATH, and the others Debian's PostgreSQL 15."
-	@echo "  The first make test also installs what it needs and compiles everything, for some minutes."
+	@echo "  The first make test compiles everything, for some minutes."
 
 demo: ## see it work: a throwaway server, 8 clients, a kill -9, no duplicate (a minute)
 	@scripts/demo start
@@ -41,16 +41,17 @@ demo: ## see it work: a throwaway server, 8 clients, a kill -9, no duplicate (a 
 demo-stop: ## end the demo's server
 	@scripts/demo stop
 
-check: ## formatting, clippy, scripts, spelling, the crates' tests (seconds, once compiled)
+check: ## formatting, clippy, scripts, spelling, the tests of the algorithm (seconds, once compiled)
 	@scripts/check
 
-test: ## every check and test, on private copies of the server (20 minutes)
+test: ## the best of every kind of test, on private copies of the server (8 minutes the first time, then 3)
 #: test ONLY=mark:: -- the tests of servers in the module mark, or with that name (a minute)
-#: test ONLY=sql::compose -- the tests inside a server with that name; ONLY=sql for all (a minute)
 #: test ONLY=crates -- the tests of the crates (half a minute)
 #: test ONLY=install -- make, make install and make uninstall (half a minute, once compiled)
-#: test SCOPE=version -- what touches code that differs between versions of PostgreSQL (5 minutes)
 	@scripts/test
+
+test-full: ## every check and test, with every version of PostgreSQL (an hour): before a release
+	@.ci/run --full
 
 installcheck: ## compare what a throwaway server answers with test/regress/expected (15 seconds)
 #: installcheck TESTS='text copy' -- these files only

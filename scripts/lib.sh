@@ -2,7 +2,7 @@
 #
 # Everything they make outside the checkout lies in one cache directory, which
 # may be deleted at any time:
-#   tools/           cargo-pgrx, apart from one the user may have; only tests need it
+#   tools/           cargo-pgrx, apart from one the user may have; only make schema needs it
 #   pg/              private copies of servers, one directory a server, with
 #                    the PGRX_HOME that belongs to it
 #   servers/         servers of each version (scripts/server)
@@ -66,11 +66,9 @@ VERSION=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' "$ROO
 unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS
 export CARGO_PGRX_DISABLE_GC_SECTIONS_WORKAROUND=1
 PATH=$SNOWFLAKE_CACHE/tools/bin:$PATH
-# pgrx's test framework asks for USER, which a container may not set.
-USER=${USER:-$(id -un)}
 # Where rustup puts cargo, for shells whose PATH lacks it.
 command -v cargo >/dev/null || PATH=$PATH:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin
-export PATH USER
+export PATH
 
 # installed_version PACKAGE: its version, or nothing.
 installed_version() {
@@ -218,8 +216,8 @@ compile_for() {
 }
 
 # use_server PG_CONFIG: what compiling for private copies of that server needs.
-# It is always done with the tree `build`, which only pgrx's own tests install
-# into; so the builds for the other trees find everything compiled already. With
+# It is always done with the tree `build`, into which nothing is installed; so the
+# builds for the other trees find everything compiled already. With
 # SNOWFLAKE_HEADERS, a directory, it is compiled with those headers, of an earlier
 # minor release.
 use_server() {
@@ -232,7 +230,7 @@ use_server() {
 }
 
 # use_cargo_pgrx PG_CONFIG: what cargo-pgrx needs, after use_server: its own
-# configuration. Only pgrx's tests and the install script are its work.
+# configuration. Only the install script is its work.
 use_cargo_pgrx() {
     PGRX_HOME=$(tree_dir "$1")/pgrx
     export PGRX_HOME
@@ -320,10 +318,12 @@ is_built() {
 }
 
 # install_scripts: the scripts that are installed: that of this version, and the
-# upgrades to it. Not those of earlier versions: the extension is trusted. While
-# such a script is on disk, the owner of a database can create that version, with
-# its security holes, which an update of the extension does not close there.
-install_scripts() { printf '%s\n' "$ROOT/sql/snowflake--$VERSION.sql" "$ROOT"/sql/snowflake--*--*.sql; }
+# upgrades to it. The install scripts of earlier versions are for tests only: the
+# extension is trusted, so the owner of a database could create these versions.
+install_scripts() {
+    printf '%s\n' "$ROOT/sql/snowflake--$VERSION.sql"
+    find "$ROOT/sql" -maxdepth 1 -name 'snowflake--*--*.sql' | LC_ALL=C sort
+}
 
 # copy_into PG_CONFIG: installs the library that was built last into that private
 # tree, with its SQL.

@@ -23,6 +23,8 @@ summary() {
         printf '\nFailed:\n'
         printf '  %s\n' "${failures[@]}"
     fi
+    # Else the run that this one is part of lists them.
+    if [ -z "${SNOWFLAKE_TIMES:-}" ] && [ -e "${logs:-}/times" ]; then longest "$logs/times" "${LONG_TEST:-30}"; fi
     [ -z "${OTHER_MINOR:-}" ] || printf '\n%s:' "$(versions_tested)"
     printf '\n%d passed, %d failed%s\n' "$passed" "$failed" \
         "$([ "$skipped" = 0 ] || printf ', %d skipped' "$skipped")"
@@ -61,14 +63,14 @@ end_step() {
     group='' guard=''
 }
 
-# step tests|check NAME TIME MINUTES COMMAND...: runs it for that many minutes
-# at most, shows and keeps its output, and adds up what `cargo test` or
-# pg_regress reports in it.
+# step tests|check NAME MINUTES COMMAND...: runs it for that many minutes at
+# most, shows and keeps its output and its times, and adds up what `cargo test`
+# or pg_regress reports in it.
 step() {
-    local kind=$1 name=$2 time=$3 minutes=$4 log keeper follower status counts p f s
-    shift 4
+    local kind=$1 name=$2 minutes=$3 log keeper follower status counts p f s began=$SECONDS
+    shift 3
     log=$logs/$((++number))-${name//[^A-Za-z0-9]/-}.log
-    say "$name (about $time)"
+    say "$name"
     # Followed, not piped: a server that a broken test leaves behind would
     # keep a pipe open, and this script waiting, for ever.
     : >"$log"
@@ -101,6 +103,40 @@ step() {
     fi
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
     [ "$f" = 0 ] || failures+=("$name: $log")
+    note "$name: $((SECONDS - began)) s"
+    keep_times "$name" "$((SECONDS - began))" "$log"
+}
+
+# keep_times STEP SECONDS LOG: a step's time and those of its tests, as lines of
+# `where, step or test, seconds` with tabs: in the file of this run and in
+# target/test-times.tsv, where the newest replaces the earlier ones.
+keep_times() {
+    local kept=$TARGET/test-times.tsv where=${FEATURE:-}
+    {
+        printf '%s\tstep %s\t%s\n' "$where" "$1" "$2"
+        sed 's/\x1b\[[0-9;]*m//g' "$3" |
+            sed -nE "s/^test (.*) \.\.\. (ok|FAILED) <([0-9.]+)s>\$/$where\t\1\t\3/p"
+    } >"$3.times"
+    cat "$3.times" >>"${SNOWFLAKE_TIMES:-$logs/times}"
+    touch "$kept"
+    awk -F '\t' '!seen[$1 FS $2]++' "$3.times" "$kept" >"$kept.new"
+    mv "$kept.new" "$kept"
+}
+
+# longest FILE: the twenty longest, and what takes long without a reason. The
+# reasons are in pgrx-tests/versions.
+longest() {
+    printf '\nThe longest:\n'
+    sort -t "$(printf '\t')" -k 3,3nr "$1" | awk -F '\t' 'NR <= 20 { printf "  %7.1f s  %s  %s\n", $3, $1, $2 }'
+    awk -v limit="$2" '
+        FNR == 1 { file++ }
+        file == 1 { if ($1 == "long") reasons[$2]; next }
+        {
+            split($0, part, "\t")
+            if (part[3] <= limit || part[2] ~ /^step /) next
+            for (reason in reasons) if (index(part[2], reason) == 1) next
+            print "  " part[2] " took " part[3] " s with PostgreSQL " substr(part[1], 3) ": give a reason in pgrx-tests/versions, or make it shorter"
+        }' "$ROOT/pgrx-tests/versions" "$1"
 }
 
 # begin: the count comes last also where getting ready fails.
@@ -140,13 +176,10 @@ formatting() { cargo fmt --all --check && cargo fmt --all --check --manifest-pat
 # The code of docs/clients.md is what the tests of clients run.
 client_guide() { scripts/client-guide; }
 
-lint_crates() { cargo clippy --workspace --exclude snowflake --all-targets -- -D warnings; }
-
-lint_for_use() { cargo clippy -p snowflake --all-targets --no-default-features --features "$FEATURE" -- -D warnings; }
-lint_for_tests() {
-    cargo clippy -p snowflake --all-targets --no-default-features --features "$FEATURE pg_test unprotected" -- -D warnings
+# The extension as it is built for tests: that has what is built for use.
+lint() {
+    cargo clippy --workspace --all-targets --no-default-features --features "snowflake/$FEATURE snowflake/testing" -- -D warnings
 }
-lint_extension() { lint_for_use && lint_for_tests; }
 
 # The extension's documentation is for those who work on it: no crate links to a
 # shared library, so what is private belongs into it.
@@ -156,11 +189,23 @@ documentation() {
         RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --workspace --exclude snowflake
 }
 
-test_core() { cargo test -p pg-snowflake-id -p snowflake-shmem --no-fail-fast "$@"; }
+# timed_tests ARGUMENT...: `cargo test` whose output has the seconds of each test.
+# Rust's test runner offers that under this variable only, which cargo must not
+# see: it would compile crates anew.
+timed_tests() {
+    local host
+    host=$(rustc -vV | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
+    env "CARGO_TARGET_${host}_RUNNER=env RUSTC_BOOTSTRAP=1" cargo test --no-fail-fast "$@"
+}
 
-# The algorithm and the layout of shared memory; with `snowflake-bench`, what
-# the benchmarks compute.
-test_crates() { cargo test --workspace --exclude snowflake --exclude snowflake-tests --no-fail-fast; }
+# The algorithm and the layout of shared memory.
+test_core() { timed_tests -p pg-snowflake-id -p snowflake-shmem --lib --tests -- -Zunstable-options --report-time "$@"; }
+
+# The same with what the benchmarks compute, and with the examples of documentation.
+test_crates() {
+    timed_tests --workspace --exclude snowflake --exclude snowflake-tests --lib --bins --tests -- -Zunstable-options --report-time &&
+        cargo test -p pg-snowflake-id -p snowflake-shmem --doc
+}
 
 # `--cfg loom` replaces the crate's atomics, so nothing else may be built here.
 loom() {
@@ -168,35 +213,16 @@ loom() {
         cargo test -p pg-snowflake-id --release --target-dir "$TARGET/loom" --test loom --test loom_resolved
 }
 
-# pg_tests [FILTER]: the tests of src/tests, which run inside a server.
-pg_tests() {
-    local as=()
-    if is_root; then
-        install -d -o postgres -m 755 "$SNOWFLAKE_CACHE/pg_test"
-        as=(--runas postgres --pgdata "$SNOWFLAKE_CACHE/pg_test")
-    fi
-    cargo-pgrx pgrx test "$FEATURE" ${as[@]+"${as[@]}"} "$@"
-}
-
-# The install scripts of earlier versions, which upgrades are tested from. Into
-# private trees only: the extension is trusted, and a real server that has such
-# a script lets the owner of a database create that version, with its holes.
-earlier_scripts() {
-    local script extensions
-    extensions=$("$1" --sharedir)/extension
-    for script in "$ROOT"/sql/snowflake--*.sql; do
-        case ${script##*/} in
-        snowflake--*--*.sql) ;;
-        *) install -m 644 "$script" "$extensions/" ;;
-        esac
-    done
-}
-
 # What `make install` installs is a file of the checkout, and has to be what pgrx
-# generates. Reads the library that was built last.
-install_script() { PROFILE=${PROFILE:-release} "$ROOT/scripts/schema" --check; }
+# generates.
+install_script() { "$ROOT/scripts/schema" --check; }
 
-build_release() { PROFILE=release build_library; }
+upgrade_paths() { "$ROOT/scripts/check-upgrades"; }
+
+# What `make` builds, and that it has nothing of the test build.
+build_release() {
+    PROFILE=release build_library && ! grep -qaE 'SNOWFLAKE_TEST_CLOCK|snowflake\.unprotected' "$(PROFILE=release target_directory)/libsnowflake.so"
+}
 
 # `make`, `make install` and `make uninstall`, in a copy of the checkout.
 installing() { "$ROOT/scripts/test-install" "$PGRX_PG_CONFIG_PATH"; }
@@ -210,67 +236,59 @@ install_other_minor() {
     cp -p "$("$RELEASE" --sharedir)"/extension/snowflake* "$("$OTHER_MINOR" --sharedir)/extension/"
 }
 
-install_release() { install_into "$RELEASE" && earlier_scripts "$RELEASE" && install_other_minor && of_those_headers; }
-install_unprotected() { install_into "$UNPROTECTED" unprotected && earlier_scripts "$UNPROTECTED"; }
+# The one library that is tested, with what only tests need.
+build_for_tests() { install_into "$RELEASE" testing && install_other_minor && of_those_headers; }
 
 # of_those_headers: what was built has the headers that it is meant to have. A
 # build that took others would prove nothing about minor releases.
 of_those_headers() {
-    local wanted found profile=release
-    [ "${PROFILE:-release}" = release ] || profile=debug
+    local wanted found
     wanted=$(headers_version "$("$PGRX_PG_CONFIG_PATH" --includedir-server)")
     # The bindings that were written or used last.
-    found=$(find "$TARGET/$profile" -path "*/pgrx-pg-sys-*/out/$FEATURE.rs" -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2- |
+    found=$(find "$(target_directory)" -path "*/pgrx-pg-sys-*/out/$FEATURE.rs" -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2- |
         xargs -r grep -ohE 'PG_VERSION ?: [^;]*' | grep -oE '"[0-9.]+' | tr -d '"')
     note "built with the headers of PostgreSQL $found"
     [ "$found" = "$wanted" ]
 }
 
-# Three at a time on two cores: half of what these tests do is wait.
+# cluster_tests FILE: the tests of servers that are named in the file. Three at a
+# time on two cores: half of what these tests do is wait.
 cluster_tests() {
-    PG_CONFIG=$RELEASE SNOWFLAKE_UNPROTECTED_PG_CONFIG=$UNPROTECTED SNOWFLAKE_OTHER_MINOR_PG_CONFIG=$OTHER_MINOR \
-        cargo test -p snowflake-tests --no-fail-fast "$@" --test-threads=3 --nocapture
+    local names
+    mapfile -t names <"$1"
+    [ ${#names[@]} -gt 0 ] || return 1
+    note "${#names[@]} tests"
+    PG_CONFIG=$RELEASE SNOWFLAKE_OTHER_MINOR_PG_CONFIG=$OTHER_MINOR \
+        timed_tests -p snowflake-tests --test servers -- -Zunstable-options --report-time --exact "${names[@]}" --test-threads=3 --nocapture
 }
 
-# cluster_tests_of_version: those that pgrx-tests/versions names for the server's
-# version. The others are listed, with the versions they run on.
-cluster_tests_of_version() {
-    local names=() all status=0
-    all=$(cargo test -q -p snowflake-tests --test servers -- --list --format terse | sed -n 's/: test$//p')
-    mapfile -t names < <(awk -v version="${FEATURE#pg}" -f "$ROOT/scripts/tests-of-version.awk" "$ROOT/pgrx-tests/versions" - <<<"$all")
-    [ ${#names[@]} -gt 0 ] && [ "${names[0]}" != wrong ] || return 1
-    if [ "${#names[@]}" = "$(wc -l <<<"$all")" ]; then
-        cluster_tests --lib --test servers --
-    else
-        cluster_tests --lib -- || status=1
-        cluster_tests --test servers -- --exact "${names[@]}" || status=1
-        return "$status"
-    fi
+compile_cluster_tests() { cargo test -q -p snowflake-tests --test servers --no-run; }
+
+# all_cluster_tests: the names of all tests of servers.
+all_cluster_tests() { cargo test -q -p snowflake-tests --test servers -- --list --format terse | sed -n 's/: test$//p'; }
+
+# tests_of_tier TIER: those that pgrx-tests/versions names for the server's version
+# and that tier. What others have besides is counted on standard error.
+tests_of_tier() {
+    all_cluster_tests >"$TARGET/tests" && [ -s "$TARGET/tests" ] &&
+        awk -v version="${FEATURE#pg}" -v tier="$1" -v without="${WITHOUT:-}" -v family="${FAMILY:-}" -f "$ROOT/scripts/tests-of-version.awk" "$ROOT/pgrx-tests/versions" "$TARGET/tests"
 }
 
-# some_cluster_tests FILTER: the tests of servers whose path has FILTER in it, at the
+# tests_named FILTER: the tests of servers whose path has FILTER in it, at the
 # beginning of one of its parts if there are such. So `mark::` is the module
 # mark and not rights_mark.
-some_cluster_tests() {
-    local names=()
-    mapfile -t names < <(cargo test -q -p snowflake-tests --test servers -- --list --format terse | awk -v filter="$1" '
-        sub(/: test$/, "") {
-            if (index("::" $0, "::" filter)) { whole[++wholes] = $0 }
-            else if (index($0, filter)) { part[++parts] = $0 }
-        }
+tests_named() {
+    all_cluster_tests | awk -v filter="$1" '
+        index("::" $0, "::" filter) { whole[++wholes] = $0; next }
+        index($0, filter) { part[++parts] = $0 }
         END {
             for (i = 1; i <= wholes; i++) print whole[i]
             for (i = 1; i <= parts && !wholes; i++) print part[i]
-        }')
-    [ ${#names[@]} -gt 0 ] || {
-        note "No test of pgrx-tests/tests has \"$1\" in its path; the words crates, sql and golden are the other tests."
-        return 1
-    }
-    cluster_tests --test servers -- --exact "${names[@]}"
+        }'
 }
 
 # fleet_tests FILTER: tests of several servers, one at a time: each starts several
 # and loads them.
 fleet_tests() {
-    PG_CONFIG=$RELEASE cargo test -p snowflake-tests --no-fail-fast --test fleet -- "$1" --test-threads=1 --nocapture
+    PG_CONFIG=$RELEASE timed_tests -p snowflake-tests --test fleet -- -Zunstable-options --report-time "$1" --test-threads=1 --nocapture
 }

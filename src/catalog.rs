@@ -1,15 +1,13 @@
 //! Where the extension's own objects are in a database's catalog.
 //!
 //! What people do not use directly is in the schema [`SCHEMA`], under a short
-//! name. In a database whose extension is of version 0.1 it is in the extension's
-//! schema, with the prefix `snowflake_`: the library of a newer version may be
-//! loaded before the extension is updated.
+//! name.
 //!
 //! The schema is found by its name, which another role may have taken if the
 //! extension's is missing. So an object counts only if it belongs to the same
 //! extension as the function that looks for it.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 
 use pgrx::pg_sys;
 
@@ -37,7 +35,7 @@ pub fn function_without_arguments(function: pg_sys::Oid, name: &CStr) -> Option<
     find(function, pg_sys::ProcedureRelationId, name, pg::function_in)
 }
 
-/// Looks in [`SCHEMA`], then where version 0.1 has the object.
+/// Looks in [`SCHEMA`].
 fn find(
     function: pg_sys::Oid,
     class: pg_sys::Oid,
@@ -46,10 +44,5 @@ fn find(
 ) -> Option<pg_sys::Oid> {
     let extension = pg::extension_of(pg_sys::ProcedureRelationId, function)?;
     let is_ours = |object: &pg_sys::Oid| pg::extension_of(class, *object) == Some(extension);
-    look_up(pg::schema_named(SCHEMA), name)
-        .filter(is_ours)
-        .or_else(|| {
-            let former = CString::new([b"snowflake_", name.to_bytes()].concat()).ok()?;
-            look_up(pg::schema_of_function(function), &former).filter(is_ours)
-        })
+    look_up(pg::schema_named(SCHEMA), name).filter(is_ours)
 }

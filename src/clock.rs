@@ -1,5 +1,9 @@
 //! The two clocks: wall time, which can be set, and time since boot, which cannot.
+//! In builds for tests, a test moves them.
 #![allow(unsafe_code)] // clock_gettime
+
+#[cfg(feature = "testing")]
+mod moved;
 
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -59,8 +63,11 @@ impl Clocks {
 
 static OFFSET_AT_START: AtomicI64 = AtomicI64::new(0);
 
-/// Keeps [`offset_at_start`]; called once, in the postmaster.
+/// Keeps [`offset_at_start`]; called once, in the postmaster. Builds for tests also
+/// map the clocks that a test moves.
 pub fn init() {
+    #[cfg(feature = "testing")]
+    moved::init();
     OFFSET_AT_START.store(Clocks::read().offset().micros(), Relaxed);
 }
 
@@ -86,7 +93,10 @@ fn read(clock: clockid_t) -> i64 {
     }
     // Below 10^9, so unsigned 32-bit arithmetic is enough.
     let micros = at.tv_nsec as u32 / 1_000;
-    at.tv_sec * 1_000_000 + i64::from(micros)
+    let reading = at.tv_sec * 1_000_000 + i64::from(micros);
+    #[cfg(feature = "testing")]
+    let reading = reading + moved::by(clock);
+    reading
 }
 
 /// What a wall clock shows as a time, which prints as ISO 8601.

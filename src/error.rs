@@ -52,14 +52,7 @@ pub enum Error {
         set_to: WallTime,
     },
     /// The contents of the floor's file are not valid.
-    FloorDamaged(String),
-    /// The floor's file could not be read.
-    FloorIo {
-        /// The file's name.
-        name: String,
-        /// The operating system's error.
-        error: std::io::Error,
-    },
+    FloorDamaged,
     /// The clock is behind by more than `snowflake.max_clock_step`.
     ClockBehind {
         /// The wall clock.
@@ -313,10 +306,7 @@ impl Error {
                 ERRCODE_LOCK_NOT_AVAILABLE,
                 r#"could not obtain lock on relation "snowflake_internal.accepted_layout""#.into(),
             )
-            .set_hint(
-                "Try again when no other session uses the table. If the table does not exist, run \
-                 ALTER EXTENSION snowflake UPDATE.",
-            ),
+            .set_hint("Try again when no other session uses the table."),
             Error::MarkLocked { waited_ms } => new(
                 ERRCODE_LOCK_NOT_AVAILABLE,
                 "could not reserve time for snowflake IDs".into(),
@@ -344,9 +334,9 @@ impl Error {
                  snowflake_internal.mark; this moves the IDs of all databases of the server to \
                  that time.",
             ),
-            Error::FloorDamaged(name) => new(
+            Error::FloorDamaged => new(
                 ERRCODE_DATA_CORRUPTED,
-                format!("file \"{name}\" is damaged"),
+                format!("file \"global/{}\" is damaged", crate::generator::floor::NUMBER),
             )
             .set_detail(
                 "The file records the time up to which the databases of this server had reserved \
@@ -356,12 +346,6 @@ impl Error {
                 "If the clock has not been set back since then, stop the server, remove the file \
                  from the data directory, and start the server.",
             ),
-            Error::FloorIo { name, error } => new(
-                ERRCODE_IO_ERROR,
-                format!("could not read file \"{name}\": {error}"),
-            )
-            .set_detail("IDs cannot be issued until earlier reservations are known.")
-            .set_hint("Make sure the server can read the file in its data directory."),
             Error::ClockBehind { wall, reached } => new(
                 ERRCODE_SYSTEM_ERROR,
                 "the clock is behind IDs that may already have been issued".into(),

@@ -24,14 +24,9 @@ mod settings;
 mod shadow;
 mod shared;
 mod sql;
-#[cfg(feature = "unprotected")]
+#[cfg(feature = "testing")]
 mod unprotected;
 mod utility;
-
-#[cfg(test)]
-pub mod pg_test;
-#[cfg(any(test, feature = "pg_test"))]
-mod tests;
 
 pgrx::pg_module_magic!(name, version);
 
@@ -43,6 +38,8 @@ pgrx::pg_module_magic!(name, version);
 pub extern "C-unwind" fn _PG_init() {
     pg::forgo_backtraces();
     if pg::is_preloading() {
+        #[cfg(feature = "testing")]
+        pgrx::log!("snowflake: this library was built for tests, its IDs are not to be kept");
         clock::init();
         settings::init();
         shared::init();

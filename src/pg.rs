@@ -49,7 +49,7 @@ pub use catalog::{
     Class, column_number, extension_named, extension_of, function_in, has_privilege_on,
     has_rights_of, lock_object, lock_relation, may_become, may_execute, may_read_column,
     may_see_activity_of, may_see_settings, owns_database, owns_extension, relation_in,
-    result_type_of, role_name, schema_named, schema_of_function,
+    result_type_of, role_name, schema_named,
 };
 pub use composite::{Composite, CompositeResult};
 pub use parse::{NameKind, literal, plain_names, quoted};

@@ -52,7 +52,7 @@ static MAX_WAIT: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 static LEASE: GucSetting<i32> = GucSetting::<i32>::new(2_000);
 static LOG_UNRESOLVED: GucSetting<i32> = GucSetting::<i32>::new(60_000);
 static COPY_MULTI_INSERT: GucSetting<bool> = GucSetting::<bool>::new(true);
-#[cfg(feature = "unprotected")]
+#[cfg(feature = "testing")]
 static UNPROTECTED: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
 
 /// The settings that decide an ID's bits. They stay the same while the server
@@ -334,7 +334,7 @@ fn define_texts() {
             None,
         );
     }
-    #[cfg(feature = "unprotected")]
+    #[cfg(feature = "testing")]
     GucRegistry::define_string_guc(
         c"snowflake.unprotected",
         c"Disables one protection, for tests that must detect it: \"slot\", \"mark\" or \"clock\".",
@@ -610,7 +610,7 @@ pub fn lease_micros() -> u64 {
 }
 
 /// The protection that a test has taken away; empty if none.
-#[cfg(feature = "unprotected")]
+#[cfg(feature = "testing")]
 pub fn unprotected() -> String {
     UNPROTECTED
         .get()

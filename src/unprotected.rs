@@ -1,5 +1,5 @@
 //! For tests only: takes a protection away, so that a test can show that it
-//! would notice. The cargo feature `unprotected` is never in an installed build.
+//! would notice. The cargo feature `testing` is never in an installed build.
 //!
 //! | `snowflake.unprotected` | what then happens, as in other generators      |
 //! |-------------------------|------------------------------------------------|

@@ -63,7 +63,8 @@ pub const SECRETS: [&str; 2] = ["424242424242", "SECRET-ROW"];
 pub struct Attacks<'a> {
     server: &'a Server,
     admin: Client,
-    log_seen: usize,
+    /// The byte of the log up to which it was searched.
+    log_seen: u64,
     tried: usize,
     succeeded: Vec<String>,
 }
@@ -74,7 +75,7 @@ impl<'a> Attacks<'a> {
         Ok(Self {
             server,
             admin: server.connect()?,
-            log_seen: server.log()?.len(),
+            log_seen: server.log_after(0)?.1,
             tried: 0,
             succeeded: Vec::new(),
         })
@@ -83,9 +84,8 @@ impl<'a> Attacks<'a> {
     /// Counts an attack that was just tried. It succeeded if the attacker's code
     /// ran with the privileges of another role, or a role is a superuser now.
     pub fn check(&mut self, what: impl Display) -> Result<()> {
-        let log = self.server.log()?;
-        let new = log[self.log_seen.min(log.len())..].to_owned();
-        self.log_seen = log.len();
+        let (new, end) = self.server.log_after(self.log_seen)?;
+        self.log_seen = end;
         let mut gained: Vec<&str> = new
             .lines()
             .filter_map(|line| line.split_once("ATTACK: ").map(|(_, said)| said))

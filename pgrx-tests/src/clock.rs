@@ -1,6 +1,12 @@
-//! A server clock that a test sets while the server runs.
+//! A server clock that a test sets while the server runs. There are two kinds.
 //!
-//! `libfaketime` (Debian's package `faketime`) is preloaded into the server. It
+//! The clock of the test build: the extension adds two numbers from a mapped file
+//! to what the kernel's clocks show (`src/clock/moved.rs`). It costs nothing, every
+//! process of the server sees it, and a test can let time pass. The server's own
+//! `now()` does not follow it.
+//!
+//! `libfaketime` (Debian's package `faketime`), to show that the kernel's readings
+//! behave the same, and for tests of the server's `now()`. It is preloaded into the server, and
 //! answers every request for the wall clock with the machine's time plus an
 //! offset, which it reads from a file each time. The file is replaced by renaming,
 //! so every process of the server sees the clock step at the same moment, and none
@@ -14,8 +20,8 @@
 //! that is never released, and `malloc` within `malloc` corrupts the heap. So the
 //! preloaded library is `libfaketimeMT`, for programs with threads, which blocks
 //! signals while it reads the file. A handler can still interrupt a `malloc` of
-//! Postgres itself. [`SETTINGS`] therefore disables statement timeouts, and LLVM,
-//! whose loading is one long `malloc`.
+//! Postgres itself. [`FAKETIME_SETTINGS`] therefore disables statement timeouts, and
+//! LLVM, whose loading is one long `malloc`.
 //!
 //! The postmaster of PostgreSQL 15 starts some of its children from a signal
 //! handler in the middle of a call that libfaketime has replaced. In those
@@ -26,27 +32,36 @@
 //! one, because it reads the file. So IDs are generated more slowly.
 
 use std::fmt;
-use std::fs::{self, Permissions};
+use std::fs::{self, File, Permissions};
+use std::num::NonZeroUsize;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use nix::sys::mman::{MapFlags, ProtFlags, mmap};
 
 use crate::ids;
 use crate::os_user::OsUser;
 use crate::processes;
 use crate::server::Server;
 
-/// The settings of a server with such a clock, before the test's own.
-pub const SETTINGS: &[(&str, &str)] = &[
+/// The settings of a server with libfaketime, before the test's own.
+pub const FAKETIME_SETTINGS: &[(&str, &str)] = &[
     // See above.
     ("jit", "off"),
     // See above. It would also depend on the clock that the test sets, and end a
     // statement when that is set forward. The time limit ends a test that hangs.
     ("statement_timeout", "0"),
 ];
+
+/// How far [`Clock::pass`] moves the clocks at once at least, and the pause after it.
+const JUMP: Duration = Duration::from_millis(200);
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// How many jumps a long time is divided into.
+const JUMPS: u32 = 200;
 
 /// How far a clock is off, or is moved, forward or backward.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -95,30 +110,65 @@ impl fmt::Display for Offset {
     }
 }
 
+/// What a clock is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The clock of the test build.
+    Mapped,
+    /// libfaketime.
+    Faketime,
+}
+
 /// A clock for one server, or several. It starts at the machine's time.
 #[derive(Debug)]
 pub struct Clock {
     file: PathBuf,
-    library: PathBuf,
-    /// The user whose servers read it.
-    owner: u32,
-    offset: AtomicI64,
-    versions: AtomicU64,
+    source: Source,
+    /// True time less the machine's, microseconds.
+    passed: &'static AtomicI64,
+    /// The wall clock less true time, microseconds.
+    offset: &'static AtomicI64,
+}
+
+#[derive(Debug)]
+enum Source {
+    Mapped,
+    Faketime {
+        library: PathBuf,
+        /// The user whose servers read the file.
+        owner: u32,
+        versions: AtomicU64,
+    },
 }
 
 impl Clock {
     /// A clock whose file is in `directory`, which the OS user can read.
-    pub fn new(directory: &Path, os_user: &OsUser) -> Result<Self> {
+    pub fn new(kind: Kind, directory: &Path, os_user: &OsUser) -> Result<Self> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let clock = Self {
-            file: directory.join(format!("clock.{number}")),
-            library: library()?,
-            owner: fs::metadata(directory)
-                .with_context(|| format!("looking at {}", directory.display()))?
-                .uid(),
-            offset: AtomicI64::new(0),
-            versions: AtomicU64::new(0),
+        let file = directory.join(format!("clock.{number}"));
+        let clock = match kind {
+            Kind::Mapped => {
+                let [passed, offset] = map(&file)?;
+                Self {
+                    file,
+                    source: Source::Mapped,
+                    passed,
+                    offset,
+                }
+            }
+            Kind::Faketime => Self {
+                file,
+                source: Source::Faketime {
+                    library: library()?,
+                    owner: fs::metadata(directory)
+                        .with_context(|| format!("looking at {}", directory.display()))?
+                        .uid(),
+                    versions: AtomicU64::new(0),
+                },
+                passed: Box::leak(Box::default()),
+                offset: Box::leak(Box::default()),
+            },
         };
         clock.set_offset(Offset::NONE)?;
         os_user.own(&clock.file)?;
@@ -134,39 +184,45 @@ impl Clock {
     }
 
     /// The environment of a process that uses this clock.
-    pub fn environment(&self) -> [(&'static str, String); 5] {
-        [
-            ("LD_PRELOAD", self.library.display().to_string()),
-            ("FAKETIME_TIMESTAMP_FILE", self.file.display().to_string()),
-            ("FAKETIME_NO_CACHE", "1".to_owned()),
-            ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
-            // The times of files do not change either. To change them,
-            // libfaketime uses a semaphore that all processes of the server
-            // share: one that is killed while it holds it would stop all others.
-            ("NO_FAKE_STAT", "1".to_owned()),
-        ]
+    pub fn environment(&self) -> Vec<(&'static str, String)> {
+        let file = self.file.display().to_string();
+        match &self.source {
+            Source::Mapped => vec![("SNOWFLAKE_TEST_CLOCK", file)],
+            Source::Faketime { library, .. } => vec![
+                ("LD_PRELOAD", library.display().to_string()),
+                ("FAKETIME_TIMESTAMP_FILE", file),
+                ("FAKETIME_NO_CACHE", "1".to_owned()),
+                ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
+                // The times of files do not change either. To change them,
+                // libfaketime uses a semaphore that all processes of the server
+                // share: one that is killed while it holds it would stop all others.
+                ("NO_FAKE_STAT", "1".to_owned()),
+            ],
+        }
     }
 
-    /// Sets the clock to the machine's time plus `offset`.
+    /// Sets the wall clock to true time plus `offset`.
     pub fn set_offset(&self, offset: Offset) -> Result<()> {
+        self.offset.store(offset.micros, Ordering::SeqCst);
+        let Source::Faketime { versions, .. } = &self.source else {
+            return Ok(());
+        };
         // Each change has its own file name, so that two threads can set the
         // clock at the same time.
-        let version = self.versions.fetch_add(1, Ordering::SeqCst);
+        let version = versions.fetch_add(1, Ordering::SeqCst);
         let new = self.file.with_extension(format!("new.{version}"));
         let sign = if offset.micros < 0 { '-' } else { '+' };
         let micros = offset.micros.unsigned_abs();
         let text = format!("{sign}{}.{:06}\n", micros / 1_000_000, micros % 1_000_000);
         fs::write(&new, text).with_context(|| format!("writing {}", new.display()))?;
         fs::set_permissions(&new, Permissions::from_mode(0o644))?;
-        self.offset.store(offset.micros, Ordering::SeqCst);
         fs::rename(&new, &self.file).with_context(|| format!("writing {}", self.file.display()))
     }
 
-    /// Moves the clock from its present offset.
+    /// Moves the wall clock from its present offset.
     pub fn step(&self, by: Offset) -> Result<()> {
-        let now = self.offset.load(Ordering::SeqCst);
         self.set_offset(Offset {
-            micros: now + by.micros,
+            micros: self.offset().micros + by.micros,
         })
     }
 
@@ -177,10 +233,57 @@ impl Clock {
         }
     }
 
-    /// Its time, in microseconds since 1970.
-    pub fn now_us(&self) -> i64 {
-        ids::now_us() + self.offset().micros
+    /// Lets time pass: true time, the wall clock and the boot clock advance, in
+    /// jumps with pauses, so that working sessions see many of them. With
+    /// libfaketime, which cannot move the boot clock, it waits.
+    pub fn pass(&self, time: Duration) -> Result<()> {
+        if matches!(self.source, Source::Faketime { .. }) {
+            std::thread::sleep(time);
+            return Ok(());
+        }
+        let mut left = time;
+        while !left.is_zero() {
+            let jump = left.min(JUMP.max(time / JUMPS));
+            self.passed
+                .fetch_add(i64::try_from(jump.as_micros())?, Ordering::SeqCst);
+            left -= jump;
+            std::thread::sleep(PAUSE);
+        }
+        Ok(())
     }
+
+    /// True time, microseconds since 1970: the machine's, and what was made to pass.
+    pub fn true_us(&self) -> i64 {
+        ids::now_us() + self.passed.load(Ordering::SeqCst)
+    }
+
+    /// What the wall clock shows, microseconds since 1970.
+    pub fn now_us(&self) -> i64 {
+        self.true_us() + self.offset().micros
+    }
+}
+
+/// Creates a file with two numbers, and maps it for as long as this process lives.
+#[allow(unsafe_code)]
+fn map(path: &Path) -> Result<[&'static AtomicI64; 2]> {
+    const LENGTH: NonZeroUsize = NonZeroUsize::new(size_of::<[AtomicI64; 2]>()).unwrap();
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .with_context(|| format!("creating {}", path.display()))?;
+    file.set_len(LENGTH.get() as u64)?;
+    let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+    // SAFETY: a new mapping at an address of the kernel's choice, which is never
+    // unmapped. It is aligned to a page and as long as the array. Everybody
+    // accesses its numbers atomically, and any bits are a number.
+    let [passed, offset] = unsafe {
+        mmap(None, LENGTH, access, MapFlags::MAP_SHARED, &file, 0)?
+            .cast::<[AtomicI64; 2]>()
+            .as_ref()
+    };
+    Ok([passed, offset])
 }
 
 impl Drop for Clock {
@@ -188,6 +291,9 @@ impl Drop for Clock {
     /// processes, named by the number of the first, and removes them at an orderly
     /// end. Those of killed processes are removed here.
     fn drop(&mut self) {
+        let Source::Faketime { owner, .. } = self.source else {
+            return;
+        };
         let Ok(entries) = fs::read_dir("/dev/shm") else {
             return;
         };
@@ -200,7 +306,7 @@ impl Drop for Clock {
             let Some(Ok(pid)) = number.map(str::parse) else {
                 continue;
             };
-            let is_ours = entry.metadata().is_ok_and(|file| file.uid() == self.owner);
+            let is_ours = entry.metadata().is_ok_and(|file| file.uid() == owner);
             if is_ours && !processes::is_alive(pid) {
                 // Another test's clock may have removed it already.
                 let _ = fs::remove_file(entry.path());

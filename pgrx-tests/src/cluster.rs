@@ -20,6 +20,7 @@ use anyhow::Result;
 use postgres::Client;
 
 use crate::clock::Clock;
+use crate::ids;
 use crate::scratch::Scratch;
 use crate::server::{Server, Stop, tail};
 use crate::time_limit::TimeLimit;
@@ -53,7 +54,8 @@ impl Cluster {
     }
 
     /// The clock of a server that was built with
-    /// [`movable_clock`](ClusterBuilder::movable_clock).
+    /// [`movable_clock`](ClusterBuilder::movable_clock) or
+    /// [`faketime`](ClusterBuilder::faketime).
     ///
     /// # Panics
     /// If it was built without one.
@@ -61,6 +63,12 @@ impl Cluster {
         self.clock
             .as_ref()
             .expect("this server was built without a movable clock")
+    }
+
+    /// True time, microseconds since 1970: the machine's, and what this server's
+    /// clock was made to pass.
+    pub fn true_us(&self) -> i64 {
+        self.clock.as_ref().map_or_else(ids::now_us, Clock::true_us)
     }
 
     /// Creates a database with the extension, and connects to it.

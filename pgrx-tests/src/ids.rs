@@ -66,6 +66,25 @@ pub const SLOW_TICK: Fields = Fields {
     epoch: EPOCH_2025,
 };
 
+/// A layout of 64 IDs a second, in four slots. Any machine generates them faster
+/// than time passes, so IDs that sessions request in bulk leave no gaps: a thousand
+/// of them fill 16 seconds. A server that forgot them, and whose clock is set back to
+/// the first of them, is bound to repeat some.
+pub const SLOW_SLOTS: Fields = Fields {
+    layout: "timestamp:32 node:6 backend:2 sequence:4 tick:1s",
+    bits: &[("node", 6), ("backend", 2), ("sequence", 4)],
+    tick_us: 1_000_000,
+    epoch: EPOCH_2025,
+};
+
+/// The same in one slot, which all sessions share.
+pub const ONE_SLOW_SLOT: Fields = Fields {
+    layout: "timestamp:32 node:6 sequence:6 tick:1s",
+    bits: &[("node", 6), ("sequence", 6)],
+    tick_us: 1_000_000,
+    epoch: EPOCH_2025,
+};
+
 impl Fields {
     /// The value of one field, or 0 if the layout does not have it.
     pub fn field(&self, id: i64, name: &str) -> i64 {

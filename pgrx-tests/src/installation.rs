@@ -8,10 +8,6 @@ use anyhow::{Context, Result, bail, ensure};
 /// The variable that names the `pg_config` of the tree under test.
 pub const PG_CONFIG: &str = "PG_CONFIG";
 
-/// The variable that names the `pg_config` of a tree with the extension built
-/// with the cargo feature `unprotected`.
-pub const UNPROTECTED_PG_CONFIG: &str = "SNOWFLAKE_UNPROTECTED_PG_CONFIG";
-
 /// The variable that names the `pg_config` of a tree with the extension, of
 /// another minor release of the version under test.
 pub const OTHER_MINOR_PG_CONFIG: &str = "SNOWFLAKE_OTHER_MINOR_PG_CONFIG";
@@ -19,10 +15,6 @@ pub const OTHER_MINOR_PG_CONFIG: &str = "SNOWFLAKE_OTHER_MINOR_PG_CONFIG";
 /// The variable that names the `pg_config` of a tree to upgrade from, of an
 /// earlier version and with the extension.
 pub const EARLIER_PG_CONFIG: &str = "SNOWFLAKE_EARLIER_PG_CONFIG";
-
-/// The variable that names the `pg_config` of a tree with the extension's former
-/// version: its library and its install script.
-pub const FORMER_PG_CONFIG: &str = "SNOWFLAKE_FORMER_PG_CONFIG";
 
 /// One PostgreSQL installation, as its `pg_config` describes it.
 #[derive(Debug, Clone)]
@@ -77,14 +69,6 @@ impl Installation {
         Ok(installation)
     }
 
-    /// The tree with the unprotected build. A missing variable is an error, not a
-    /// reason to skip: a test of uniqueness that cannot fail proves nothing.
-    pub fn unprotected() -> Result<Self> {
-        let installation = Self::from_variable(UNPROTECTED_PG_CONFIG)?;
-        installation.require_extension()?;
-        Ok(installation)
-    }
-
     /// The tree of another minor release, an earlier or a later one. It is the one
     /// under test where there is no other.
     pub fn other_minor() -> Result<Self> {
@@ -100,17 +84,6 @@ impl Installation {
             return Self::under_test();
         }
         let installation = Self::from_variable(EARLIER_PG_CONFIG)?;
-        installation.require_extension()?;
-        Ok(installation)
-    }
-
-    /// The tree with the extension's former version, or the one under test if
-    /// none is named: its library works with the former version's objects too.
-    pub fn former() -> Result<Self> {
-        if std::env::var_os(FORMER_PG_CONFIG).is_none() {
-            return Self::under_test();
-        }
-        let installation = Self::from_variable(FORMER_PG_CONFIG)?;
         installation.require_extension()?;
         Ok(installation)
     }

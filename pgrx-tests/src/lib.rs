@@ -10,6 +10,7 @@
 //! - [`cluster`]: a throwaway server for one test
 //! - [`time_limit`]: its time limit
 //! - [`clock`]: its clock, which a test sets
+//! - [`tier`]: how much a run is to prove
 //! - [`program`]: programs beside servers
 //! - [`patroni`]: a cluster that Patroni manages
 //! - [`replica`]: standbys, base backups, point-in-time recovery, dumps, `pg_upgrade`
@@ -27,14 +28,15 @@
 //! - [`migration`]: plans, dumps of the schema, checksums of the rows
 //! - [`online`]: the steps of online migrations
 //! - [`online_load`]: online migrations beside writers
-//! - [`sample_tables`]: tables with sequences, one for each case
 //! - [`corpus`]: tables with the patterns of real schemas, and what depends on their keys
+//!
+//! Updates of the extension:
+//! - [`next_version`]: a made-up version to update to
 //!
 //! - [`threads`], [`wait`]: stopping threads, and waiting
 //!
 //! `PG_CONFIG` names the `pg_config` of the tree under test, in which the extension
-//! is installed. `SNOWFLAKE_UNPROTECTED_PG_CONFIG` names that of a tree with the
-//! build whose protections a test can remove. `make test` sets both. With
+//! is installed, in the test build (the cargo feature `testing`). With
 //! `SNOWFLAKE_EARLIER_PG_CONFIG`, `pg_upgrade` starts from that tree, of an earlier
 //! version. Nothing is written into any of these trees. The tests print what they
 //! counted if `--nocapture` is given.
@@ -50,6 +52,7 @@ pub mod ids;
 pub mod installation;
 pub mod migration;
 pub mod new_rows;
+pub mod next_version;
 pub mod online;
 pub mod online_load;
 pub mod os_user;
@@ -58,12 +61,12 @@ pub mod processes;
 pub mod program;
 pub mod query;
 pub mod replica;
-pub mod sample_tables;
 pub mod scratch;
 pub mod server;
 pub mod server_error;
 pub mod soak;
 pub mod threads;
+pub mod tier;
 pub mod time_limit;
 pub mod wait;
 pub mod workload;

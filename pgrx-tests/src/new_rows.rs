@@ -26,7 +26,7 @@ use std::path::PathBuf;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, ensure};
 
 use crate::clock::Offset;
 use crate::cluster::{Cluster, ClusterBuilder};
@@ -229,7 +229,9 @@ fn beside_faults(
             writers.iter().any(ScopedJoinHandle::is_finished)
                 || threads.iter().any(ScopedJoinHandle::is_finished)
         };
-        let faults = Faults::new(size, shared, readers, &a_session_ended).run(cluster, progress);
+        let faults = hold_a_row(cluster, shared, readers, &a_session_ended).and_then(|()| {
+            Faults::new(size, shared, readers, &a_session_ended).run(cluster, progress)
+        });
         shared.stop_writers();
         let kinds = joined(writers);
         let drained = if kinds.is_ok() && faults.is_ok() {
@@ -250,6 +252,35 @@ fn beside_faults(
             faults: faults?,
         })
     })
+}
+
+/// Keeps a transaction with a row open until each reader whose bound is not safe has
+/// seen a later row. So these readers lose a row for certain.
+fn hold_a_row(
+    cluster: &Cluster,
+    shared: &Shared,
+    readers: &[Spec],
+    a_session_ended: &dyn Fn() -> bool,
+) -> Result<()> {
+    let mut client = cluster.connect()?;
+    let mut held = client.transaction()?;
+    let id: i64 = held
+        .query_one(
+            "INSERT INTO events (writer, n) VALUES (-1, -1) RETURNING id",
+            &[],
+        )?
+        .get(0);
+    wait::until(
+        "each unsafe reader to pass an open transaction",
+        TIMEOUT,
+        || {
+            ensure!(!a_session_ended(), "a session has failed");
+            let mut readers = readers.iter().zip(shared.positions());
+            Ok(readers.all(|(spec, position)| spec.bound == Bound::Resolved || position > id))
+        },
+    )?;
+    held.commit()?;
+    Ok(())
 }
 
 /// What the threads return; the first error if there is one.

@@ -135,7 +135,8 @@ pub fn contents(client: &mut Client, columns: &Columns) -> Result<Contents> {
 }
 
 /// Fails unless the columns that are not in `widened` come first, in their old
-/// order, and those in `widened` come last. Returns how many columns have moved.
+/// order, and those in `widened` come last. A table that ends in `*` means all
+/// whose names begin like this. Returns how many columns have moved.
 pub fn check_order(before: &Columns, after: &Columns, widened: &[(&str, &str)]) -> Result<usize> {
     ensure!(
         before.keys().eq(after.keys()),
@@ -146,9 +147,12 @@ pub fn check_order(before: &Columns, after: &Columns, widened: &[(&str, &str)]) 
     for (table, columns) in before {
         let (mut expected, mut last): (Vec<&String>, Vec<&String>) =
             columns.iter().partition(|column| {
-                !widened
-                    .iter()
-                    .any(|(of, name)| of == table && *name == column.as_str())
+                !widened.iter().any(|(of, name)| {
+                    let is_it = of
+                        .strip_suffix('*')
+                        .map_or(of == table, |start| table.starts_with(start));
+                    is_it && *name == column.as_str()
+                })
             });
         let now = &after[table];
         ensure!(

@@ -7,7 +7,7 @@
 //! TPC-B-like transactions. Some sessions of this program do the same as an
 //! application would, and keep each ID that they receive. Before the first lock
 //! and before the swap of each key, a transaction that has written to the tables
-//! is idle.
+//! is idle, until the sessions have committed while a step waits for it.
 //!
 //! `pgbench` ends a client at an error (`--max-tries` covers serialization
 //! failures and deadlocks only). So each of its clients is a process that is
@@ -20,7 +20,8 @@ mod pgbench;
 mod report;
 mod sessions;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,7 @@ use postgres::{Config, NoTls};
 
 use crate::cluster::{Cluster, ClusterBuilder};
 use crate::server::Server;
+use crate::wait;
 
 use check::{check, errors};
 use migration::{Migrated, migrate};
@@ -62,7 +64,7 @@ pub struct Size {
     pub scale: u32,
     /// Orders, each with one line.
     pub orders: u32,
-    /// How long the idle transactions last.
+    /// How long the idle transactions last at least.
     pub idle: Duration,
     /// How long the writers work before and after the migrations.
     pub alone: Duration,
@@ -164,6 +166,30 @@ struct WritersRun {
     sessions: Vec<Received>,
 }
 
+/// How many transactions the sessions of this program have committed.
+#[derive(Debug, Clone, Default)]
+struct Committed(Arc<AtomicUsize>);
+
+impl Committed {
+    /// Several of each session, more or less.
+    const ENOUGH: usize = 10 * SESSIONS;
+
+    /// A busy machine needs its time.
+    const LIMIT: Duration = Duration::from_secs(200);
+
+    fn add_one(&self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Waits until the sessions have committed more.
+    fn wait_for_more(&self) -> Result<()> {
+        let wanted = self.0.load(Ordering::SeqCst) + Self::ENOUGH;
+        wait::until("the writers, which stand still", Self::LIMIT, || {
+            Ok(self.0.load(Ordering::SeqCst) >= wanted)
+        })
+    }
+}
+
 /// Runs the writers, and the migrations in the middle of that.
 fn run_writers(
     cluster: &Cluster,
@@ -173,18 +199,24 @@ fn run_writers(
     progress: &mut impl FnMut(&str),
 ) -> Result<WritersRun> {
     let stop = &AtomicBool::new(false);
+    let committed = &Committed::default();
     thread::scope(|scope| {
         let clients: Vec<_> = (0..PGBENCH_CLIENTS)
             .map(|client| scope.spawn(move || pgbench.client(client, stop)))
             .collect();
         let sessions: Vec<_> = (0..SESSIONS)
-            .map(|number| scope.spawn(move || session(cluster, size, protocol, number, stop)))
+            .map(|number| {
+                scope.spawn(move || session(cluster, size, protocol, number, committed, stop))
+            })
             .collect();
+        // The writers receive IDs before the migration and after it.
         thread::sleep(size.alone);
-        let migrated = migrate(cluster, size, progress);
-        if migrated.is_ok() {
+        let migrated = committed.wait_for_more().and_then(|()| {
+            let migrated = migrate(cluster, size, committed, progress)?;
             thread::sleep(size.alone);
-        }
+            committed.wait_for_more()?;
+            Ok(migrated)
+        });
         stop.store(true, Ordering::SeqCst);
         let mut run = WritersRun {
             migrated: migrated?,

@@ -14,7 +14,7 @@ use postgres::config::TargetSessionAttrs;
 use postgres::{Client, Config, NoTls};
 use serde_json::Value;
 
-use crate::clock::{Clock, Offset};
+use crate::clock::{Clock, Kind, Offset};
 use crate::installation::Installation;
 use crate::os_user::OsUser;
 use crate::processes;
@@ -319,7 +319,7 @@ impl Node {
     ) -> Result<Self> {
         let directory = scratch.subdirectory(&format!("node{number}"), os_user)?;
         let [port, api] = free_ports()?;
-        let clock = Clock::new(&directory, os_user)?;
+        let clock = Clock::new(Kind::Mapped, &directory, os_user)?;
         let bin = directory.join("bin");
         fs::create_dir(&bin)?;
         for program in fs::read_dir(&installation.bin)? {

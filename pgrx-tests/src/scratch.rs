@@ -47,10 +47,8 @@ for data in "$1"/*/; do
     is_ours && kill -KILL "$pid"
 done
 # Programs beside servers, which work in a directory below.
-for process in /proc/[0-9]*; do
-    case $(readlink "$process/cwd") in
-    "$1"/*) kill -KILL "${process#/proc/}" ;;
-    esac
+find /proc/[0-9]*/cwd -maxdepth 0 -lname "$1/*" 2>/dev/null | while IFS=/ read -r _ _ pid _; do
+    kill -KILL "$pid"
 done
 rm -rf -- "$1"
 "#;

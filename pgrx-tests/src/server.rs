@@ -4,8 +4,8 @@ mod lifecycle;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
@@ -185,6 +185,19 @@ impl Server {
         let bytes = fs::read(&self.log)
             .with_context(|| format!("reading the log {}", self.log.display()))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    /// The whole lines of the log from this byte on, and the byte after them.
+    pub fn log_after(&self, offset: u64) -> Result<(String, u64)> {
+        let mut file = File::open(&self.log)
+            .with_context(|| format!("opening the log {}", self.log.display()))?;
+        file.seek(SeekFrom::Start(offset))?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let lines = bytes.iter().rposition(|&byte| byte == b'\n');
+        bytes.truncate(lines.map_or(0, |last| last + 1));
+        let end = offset + bytes.len() as u64;
+        Ok((String::from_utf8_lossy(&bytes).into_owned(), end))
     }
 
     /// The data directory.

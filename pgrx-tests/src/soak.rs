@@ -17,8 +17,9 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 
+use crate::clock::Offset;
 use crate::cluster::{Cluster, ClusterBuilder};
-use crate::ids::grouped;
+use crate::ids::{Tally, grouped};
 use crate::processes;
 use crate::server::Stop;
 use crate::time_limit;
@@ -45,6 +46,64 @@ const MODES: [Mode; 8] = [
 /// How many IDs must arrive after a fault before the next one.
 const ENOUGH: usize = 1_000;
 
+/// How many faults a soak causes at least, however long they take.
+const LEAST_FAULTS: usize = 10;
+
+/// How many IDs must arrive at the times to which [`revisit`] returns: so many that
+/// sessions meet hundreds of milliseconds again, and still dozens on a busy machine.
+const VISIT: usize = 200_000;
+
+/// How far before these times the clock is when the fault comes: longer than a
+/// restart takes, on a busy machine too.
+const MARGIN: Duration = Duration::from_secs(30);
+
+/// A server with its databases.
+fn start(builder: ClusterBuilder, limit: Duration) -> Result<Cluster> {
+    let cluster = builder
+        .conf("snowflake.node_id", 1)
+        .conf("snowflake.layout", FOUR_SLOTS.layout)
+        .movable_clock()
+        .time_limit(limit)
+        .start()?;
+    for database in DATABASES {
+        cluster
+            .connect_to_new_database(database)?
+            .batch_execute(ROWS)?;
+    }
+    Ok(cluster)
+}
+
+/// Has the sessions of a soak work at the same time again after a fault that sets the
+/// clock back, and counts the IDs. Unlike with random faults, the same milliseconds
+/// always come again: a server that does not survive this fault repeats IDs.
+///
+/// The clock is set back to well before that time. When all sessions are back, time is
+/// made to pass up to there, and they work for as long as before.
+///
+/// # Errors
+/// If it cannot be run to its end. A duplicate is no error.
+pub fn revisit(builder: ClusterBuilder, fault: Fault) -> Result<Tally> {
+    ensure!(fault.sets_the_clock_back(), "{} does not", fault.name());
+    // Time passes many times faster than processes work. A process that reserves time
+    // while it has no processor keeps the others waiting for a long time by this clock.
+    let builder = builder.conf("snowflake.max_wait", "1h");
+    let mut cluster = start(builder, time_limit::DEFAULT)?;
+    let workload = Workload::start_with_clock(&cluster, &DATABASES, &MODES, &FOUR_SLOTS)?;
+    let began = cluster.clock().now_us();
+    workload.begin_window();
+    workload.wait_for(VISIT)?;
+    let ended = cluster.clock().now_us();
+
+    let elapsed = Duration::from_micros(u64::try_from(ended - began)?);
+    let back = Some(Offset::back(elapsed + MARGIN));
+    let mut random = StdRng::seed_from_u64(1);
+    strike(&mut cluster, &workload, fault, back, &mut random)?;
+    workload.begin_window();
+    workload.wait_for(ENOUGH)?;
+    workload.revisit(cluster.clock(), began, ended)?;
+    Ok(workload.end()?.into_tally())
+}
+
 /// Runs a soak on a server of its own.
 ///
 /// # Errors
@@ -55,23 +114,14 @@ pub fn run(
     seed: u64,
     mut progress: impl FnMut(&str),
 ) -> Result<Report> {
-    let mut cluster = builder
-        .conf("snowflake.node_id", 1)
-        .conf("snowflake.layout", FOUR_SLOTS.layout)
-        .movable_clock()
-        .time_limit(length + time_limit::DEFAULT)
-        .start()?;
-    for database in DATABASES {
-        cluster
-            .connect_to_new_database(database)?
-            .batch_execute(ROWS)?;
-    }
+    let mut cluster = start(builder, length + time_limit::DEFAULT)?;
     let mut random = StdRng::seed_from_u64(seed);
     let mut counts: BTreeMap<Fault, Count> = BTreeMap::new();
-    let mut errors = 0;
+    let (mut faults, mut errors) = (0, 0);
     let begun = Instant::now();
     let workload = Workload::start(&cluster, &DATABASES, &MODES, &FOUR_SLOTS)?;
-    while begun.elapsed() < length {
+    while begun.elapsed() < length || faults < LEAST_FAULTS {
+        faults += 1;
         let fault = *Fault::ALL.choose(&mut random).context("no faults")?;
         let (outage, window) = cause(&mut cluster, &workload, fault, &mut random)
             .with_context(|| format!("{} with seed {seed}", fault.name()))?;
@@ -119,12 +169,32 @@ fn cause(
     let back = fault
         .sets_the_clock_back()
         .then(|| step_back(cluster.clock().offset(), random));
+    let begun = Instant::now();
+    strike(cluster, workload, fault, back, random)?;
+    workload.begin_window();
+    workload.wait_for(1)?;
+    let outage = begun.elapsed();
+    workload.wait_for(ENOUGH)?;
+    // The pause until the next fault is often short.
+    let pause: f64 = random.random();
+    std::thread::sleep(Duration::from_secs_f64(pause * pause * 2.0));
+    Ok((outage, workload.begin_window()))
+}
+
+/// Causes one fault, with the clock set back to this offset if it does that. Returns
+/// when the sessions have reconnected, if it ends them.
+fn strike(
+    cluster: &mut Cluster,
+    workload: &Workload,
+    fault: Fault,
+    back: Option<Offset>,
+    random: &mut StdRng,
+) -> Result<()> {
     let step = |cluster: &Cluster| match back {
         Some(offset) => cluster.clock().set_offset(offset),
         None => Ok(()),
     };
     workload.begin_window();
-    let begun = Instant::now();
     match fault {
         Fault::ClockBack => step(cluster)?,
         Fault::ClockForward => {
@@ -163,12 +233,5 @@ fn cause(
     if fault.ends_sessions() {
         workload.until(|workload| workload.window().connections >= MODES.len())?;
     }
-    workload.begin_window();
-    workload.wait_for(1)?;
-    let outage = begun.elapsed();
-    workload.wait_for(ENOUGH)?;
-    // The pause until the next fault is often short.
-    let pause: f64 = random.random();
-    std::thread::sleep(Duration::from_secs_f64(pause * pause * 2.0));
-    Ok((outage, workload.begin_window()))
+    Ok(())
 }

@@ -14,6 +14,7 @@ use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -37,6 +38,12 @@ const STACKS: Duration = Duration::from_secs(60);
 /// How often newly started processes are searched for.
 const INTERVAL: Duration = Duration::from_millis(100);
 
+/// How often it is checked whether the limit was shortened.
+const CHECK: Duration = Duration::from_millis(500);
+
+/// Since when another limit holds, that limit, and what holds instead of [`GRACE`].
+static SHORTENED: OnceLock<(Instant, Duration, Duration)> = OnceLock::new();
+
 /// The exit code of a process whose tests have failed.
 const TESTS_FAILED: i32 = 101;
 
@@ -46,6 +53,13 @@ pub struct TimeLimit {
     /// Dropped when the server has ended.
     server: Option<Sender<()>>,
     thread: Option<JoinHandle<bool>>,
+}
+
+/// Limits the time of all servers of this process, from now on, and how long a test may
+/// then continue without its server. For the test of the limit itself: how long a
+/// server takes to start does not matter. Only the first call has an effect.
+pub fn shorten(limit: Duration, grace: Duration) {
+    let _ = SHORTENED.set((Instant::now(), limit, grace));
 }
 
 /// What the thread needs.
@@ -88,10 +102,21 @@ impl TimeLimit {
 impl Watched {
     /// Returns when the server has ended, and whether the limit was exceeded.
     fn watch(&self, over: &Receiver<()>) -> bool {
-        if is_over(over, self.limit) {
-            return false;
-        }
-        say(&self.report());
+        let begun = Instant::now();
+        let (limit, grace) = loop {
+            let (since, limit, grace) =
+                SHORTENED
+                    .get()
+                    .copied()
+                    .unwrap_or((begun, self.limit, GRACE.min(self.limit)));
+            let Some(left) = limit.checked_sub(since.elapsed()) else {
+                break (limit, grace);
+            };
+            if is_over(over, left.min(CHECK)) {
+                return false;
+            }
+        };
+        say(&self.report(limit));
         say(&self.stacks());
         let begun = Instant::now();
         loop {
@@ -102,7 +127,7 @@ impl Watched {
             if is_over(over, INTERVAL) {
                 return true;
             }
-            if begun.elapsed() > self.limit.min(GRACE) {
+            if begun.elapsed() > grace {
                 say(&format!(
                     "The test \"{}\" continues without its server. All tests of this process end here.\n",
                     self.test
@@ -112,11 +137,11 @@ impl Watched {
         }
     }
 
-    fn report(&self) -> String {
+    fn report(&self, limit: Duration) -> String {
         let mut text = format!(
             "\nThe server of the test \"{}\" exceeded its limit of {:?}; its processes in {} are ended:\n",
             self.test,
-            self.limit,
+            limit,
             self.data.display()
         );
         for pid in processes::in_directory(&self.data) {

@@ -10,6 +10,7 @@
 //! fault.
 
 mod session;
+mod true_time;
 mod window;
 
 use std::sync::Arc;
@@ -20,11 +21,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, anyhow, ensure};
 use postgres::Client;
 
+use crate::clock::Clock;
+use crate::cluster::Cluster;
 use crate::ids::{self, Fields, Tally};
 use crate::server::Server;
 use crate::wait;
 
 use session::{SessionResult, Shared};
+use true_time::TrueTime;
 pub use window::Window;
 
 /// How long a statement or a connection may take before the test fails. The
@@ -145,7 +149,29 @@ impl Workload {
         modes: &[Mode],
         fields: &Fields,
     ) -> Result<Self> {
-        let shared = Arc::new(Shared::new(modes.len(), fields));
+        Self::start_at(server, databases, modes, fields, TrueTime::default())
+    }
+
+    /// The same on a server with a clock that the test moves: the leads of its IDs are
+    /// those over the true time of this clock.
+    pub fn start_with_clock(
+        cluster: &Cluster,
+        databases: &[&str],
+        modes: &[Mode],
+        fields: &Fields,
+    ) -> Result<Self> {
+        let true_time = TrueTime::of(cluster.clock())?;
+        Self::start_at(cluster, databases, modes, fields, true_time)
+    }
+
+    fn start_at(
+        server: &Server,
+        databases: &[&str],
+        modes: &[Mode],
+        fields: &Fields,
+        true_time: TrueTime,
+    ) -> Result<Self> {
+        let shared = Arc::new(Shared::new(modes.len(), fields, true_time));
         let threads = modes
             .iter()
             .enumerate()
@@ -196,6 +222,21 @@ impl Workload {
             );
             Ok(is_true)
         })
+    }
+
+    /// Has the sessions work at a time again, from `began` to `ended` by a clock that
+    /// shows less than that. Up to there time is made to pass in jumps. From there on
+    /// it passes by itself, so that the clock shows every millisecond.
+    pub fn revisit(&self, clock: &Clock, began: i64, ended: i64) -> Result<()> {
+        // Jumps and pauses end somewhat before it. Pauses take time as well, so the
+        // rest is computed anew after each.
+        const BEFORE: i64 = 50_000;
+        const JUMP: u64 = 200_000;
+        while let Ok(left @ 1..) = u64::try_from(began - BEFORE - clock.now_us()) {
+            clock.pass(Duration::from_micros(left.min(JUMP)))?;
+        }
+        let so_far = self.window().ids;
+        self.until(|workload| clock.now_us() >= ended && workload.window().ids > so_far)
     }
 
     /// The processes that serve the sessions; 0 for a session without one.

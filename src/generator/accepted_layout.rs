@@ -195,8 +195,7 @@ struct Table {
 }
 
 impl Table {
-    /// `None` if another session has locked it, and if there is none: in a database
-    /// whose extension is of version 0.1.
+    /// `None` if another session has locked it.
     fn open(function: pg_sys::Oid, lock: u32) -> Option<Self> {
         let lock = lock as pg_sys::LOCKMODE;
         let oid = catalog::relation(function, TABLE_NAME)?;

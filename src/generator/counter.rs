@@ -113,7 +113,8 @@ fn trusted(wall: i64) -> bool {
     static TRUSTED: AtomicBool = AtomicBool::new(false);
     static LOOKED_UP: AtomicI64 = AtomicI64::new(i64::MIN);
     if !(0..AGAIN).contains(&wall.wrapping_sub(LOOKED_UP.load(Relaxed))) {
-        let trusted = cfg!(target_arch = "x86_64")
+        // A test moves the clock without the counter.
+        let trusted = cfg!(all(target_arch = "x86_64", not(feature = "testing")))
             && std::fs::read_to_string(SOURCE).is_ok_and(|source| source.trim() == "tsc");
         TRUSTED.store(trusted, Relaxed);
         LOOKED_UP.store(wall, Relaxed);

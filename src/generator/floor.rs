@@ -12,9 +12,6 @@
 //! which PostgreSQL's own recovery restores. So the floor is carried by all that
 //! carries the marks: crash recovery, a standby and its promotion, a base backup,
 //! point-in-time recovery, `pg_rewind`. None of them needs this library for it.
-//! Version 0.1 had a file outside of the write-ahead log. A standby had the
-//! contents of its base backup there: after a promotion, databases could repeat
-//! each other's IDs.
 //!
 //! No catalog knows the file. PostgreSQL never removes files it does not know,
 //! and never takes the number of a file that exists. A server restored by
@@ -30,7 +27,6 @@
 //! nothing has changed yet.
 #![allow(unsafe_code)] // buffers and WAL
 
-use std::io;
 use std::ptr;
 
 use pgrx::pg_sys;
@@ -44,16 +40,12 @@ use crate::shared::Shared;
 /// of OIDs, which a server counts up from 16384.
 pub const NUMBER: u32 = u32::from_be_bytes(*b"snow");
 
-/// The file of version 0.1, in the data directory, which is the working directory
-/// of every server process. It is read once more and then removed.
-const EARLIER: &str = "snowflake.floor";
-
 const FORK: pg_sys::ForkNumber::Type = pg_sys::ForkNumber::MAIN_FORKNUM;
 
 /// The floor when the server started, or was promoted; 0 if there was none.
 ///
 /// # Errors
-/// [`Error::FloorDamaged`], [`Error::FloorIo`].
+/// [`Error::FloorDamaged`].
 pub fn at_start(shared: Shared, identity: &Identity) -> Result<SnowflakeId, Error> {
     if pg::is_in_recovery() {
         // The server that this one follows may raise it.
@@ -69,17 +61,9 @@ pub fn at_start(shared: Shared, identity: &Identity) -> Result<SnowflakeId, Erro
     Ok(bound_id)
 }
 
-/// The record of a higher floor, to be flushed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub struct Raised {
-    /// Where the record ends.
-    pub record: pg_sys::XLogRecPtr,
-    is_first: bool,
-}
-
-/// Logs that the floor is at least `bound_id`. `None` if another process has
-/// logged that; its record may not have been flushed yet either.
+/// Logs that the floor is at least `bound_id`. Returns where the record to be
+/// flushed ends; `None` if another process has logged that; its record may not have
+/// been flushed yet either.
 ///
 /// # Errors
 /// As [`at_start`]; then nothing has changed.
@@ -87,7 +71,7 @@ pub fn raise(
     shared: Shared,
     identity: &Identity,
     bound_id: SnowflakeId,
-) -> Result<Option<Raised>, Error> {
+) -> Result<Option<pg_sys::XLogRecPtr>, Error> {
     // Read first: the bound from before the start is lost when the page is written.
     at_start(shared, identity)?;
     let floor = shared.floor();
@@ -99,12 +83,8 @@ pub fn raise(
     if floor.written() >= bound_id {
         return Ok(None);
     }
-    let is_first = floor.written() == SnowflakeId::ZERO;
     let page = Page::lock()?;
     let mut bounds = page.bounds()?;
-    if is_first && let Some(earlier) = earlier()? {
-        bounds.raise(earlier);
-    }
     bounds.raise(Bound {
         layout: *identity.layout(),
         node: identity.node(),
@@ -112,61 +92,19 @@ pub fn raise(
     });
     let record = page.write(&bounds.to_string());
     floor.set_written(bound_id);
-    Ok(Some(Raised { record, is_first }))
-}
-
-impl Raised {
-    /// Called when the record is durable: the page has the bound of version 0.1's
-    /// file.
-    pub fn is_durable(self) {
-        if self.is_first {
-            // If it stays, it has nothing that the page does not have.
-            let _ = std::fs::remove_file(EARLIER);
-        }
-    }
+    Ok(Some(record))
 }
 
 /// The greatest bound that applies to this server.
 fn read(identity: &Identity) -> Result<SnowflakeId, Error> {
-    #[cfg(feature = "unprotected")]
+    #[cfg(feature = "testing")]
     if crate::unprotected::is("mark") {
         return Ok(SnowflakeId::ZERO);
     }
-    let page = match File::open() {
-        file if file.has_page() => Page::lock_existing()?.bounds()?.highest_for(identity),
-        _ => SnowflakeId::ZERO,
-    };
-    let earlier = earlier()?.map(|bound| Bounds::from_iter([bound]).highest_for(identity));
-    Ok(earlier.map_or(page, |bound_id| page.max(bound_id)))
-}
-
-/// The bound in the file of version 0.1, if it exists.
-fn earlier() -> Result<Option<Bound>, Error> {
-    let text = match std::fs::read_to_string(EARLIER) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            return Err(Error::FloorDamaged(EARLIER.into()));
-        }
-        Err(error) => {
-            return Err(Error::FloorIo {
-                name: EARLIER.into(),
-                error,
-            });
-        }
-    };
-    let mut lines = text.lines();
-    let mut field = |name: &str| lines.next()?.strip_prefix(name)?.strip_prefix(' ');
-    let mut line = || {
-        Some(Bound {
-            layout: field("layout")?.parse().ok()?,
-            node: field("node")?.parse().ok()?,
-            bound_id: SnowflakeId::new(field("bound")?.parse().ok()?)?,
-        })
-    };
-    line()
-        .map(Some)
-        .ok_or_else(|| Error::FloorDamaged(EARLIER.into()))
+    match File::open() {
+        file if file.has_page() => Ok(Page::lock_existing()?.bounds()?.highest_for(identity)),
+        _ => Ok(SnowflakeId::ZERO),
+    }
 }
 
 /// The file in Postgres' storage manager.
@@ -218,11 +156,6 @@ fn locator() -> pg_sys::RelFileLocator {
         dbOid: pg_sys::InvalidOid,
         relNumber: NUMBER.into(),
     }
-}
-
-/// The name of the file for a message.
-fn name() -> String {
-    format!("global/{NUMBER}")
 }
 
 /// The page, pinned and exclusively locked until dropped.
@@ -279,7 +212,7 @@ impl Page {
         };
         text.and_then(|text| std::str::from_utf8(text).ok())
             .and_then(|text| text.parse().ok())
-            .ok_or_else(|| Error::FloorDamaged(name()))
+            .ok_or(Error::FloorDamaged)
     }
 
     /// Writes the text and logs the page; returns the position up to which to flush.

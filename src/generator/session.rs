@@ -166,7 +166,7 @@ impl Session {
 
     /// The position before the first ID.
     fn start(&self) -> Position {
-        #[cfg(feature = "unprotected")]
+        #[cfg(feature = "testing")]
         if crate::unprotected::has_own_slot() {
             return Position::pinned(self.walk.home());
         }
@@ -176,7 +176,7 @@ impl Session {
     /// The slot of this backend number.
     #[inline]
     pub fn slot(&self, number: u32, _wall: WallTime) -> &'static Slot {
-        #[cfg(feature = "unprotected")]
+        #[cfg(feature = "testing")]
         if let Some(slot) = crate::unprotected::slot(_wall.unix_micros()) {
             return slot;
         }
@@ -192,7 +192,7 @@ impl Session {
         _wall: WallTime,
     ) -> (u32, Answer) {
         let before = FAST_PATH.position();
-        #[cfg(feature = "unprotected")]
+        #[cfg(feature = "testing")]
         if let Some(slot) = crate::unprotected::slot(_wall.unix_micros()) {
             let answer = slot.next_run(self.sequence_bits, allowance, count);
             return (before.slot(), answer);

@@ -3,8 +3,9 @@
 //! Called without any lock held: a wait ends at once on a cancel,
 //! `statement_timeout`, termination or the postmaster's death.
 
-use std::time::Instant;
+use snowflake_id::BootTime;
 
+use crate::clock;
 use crate::error::Error;
 use crate::generator::stats;
 use crate::pg;
@@ -24,7 +25,7 @@ const SHORTEST_MOVER_WAIT_MS: i64 = 1_000;
 
 /// How long one call may still wait.
 pub struct WaitBudget {
-    since: Instant,
+    since: BootTime,
     max_wait_ms: i32,
     has_waited: bool,
 }
@@ -33,7 +34,7 @@ impl WaitBudget {
     /// `snowflake.max_wait` from now on.
     pub fn new() -> Self {
         WaitBudget {
-            since: Instant::now(),
+            since: clock::boot(),
             max_wait_ms: settings::max_wait_ms(),
             has_waited: false,
         }
@@ -50,7 +51,7 @@ impl WaitBudget {
         error: impl FnOnce(i64, i32) -> Error,
     ) -> Result<(), Error> {
         let needed_ms = needed.max(0).saturating_add(999) / 1_000;
-        let waited = i64::try_from(self.since.elapsed().as_micros()).unwrap_or(i64::MAX);
+        let waited = self.waited();
         let limit = i64::from(self.max_wait_ms) * 1_000;
         if waited.saturating_add(needed) > limit {
             return Err(error(needed_ms, self.max_wait_ms));
@@ -89,8 +90,13 @@ impl WaitBudget {
         }
     }
 
+    /// Since when this call may wait, microseconds.
+    fn waited(&self) -> i64 {
+        clock::boot().micros_since(self.since)
+    }
+
     fn waited_ms(&self) -> i64 {
-        i64::try_from(self.since.elapsed().as_millis()).unwrap_or(i64::MAX)
+        self.waited() / 1_000
     }
 
     /// Waits for a wall clock that is behind by more than `max_step` microseconds.
@@ -113,7 +119,7 @@ impl WaitBudget {
 impl Drop for WaitBudget {
     fn drop(&mut self) {
         if self.has_waited {
-            stats::count_wait(u64::try_from(self.since.elapsed().as_micros()).unwrap_or(u64::MAX));
+            stats::count_wait(u64::try_from(self.waited()).unwrap_or(0));
         }
     }
 }

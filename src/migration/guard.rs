@@ -3,8 +3,7 @@
 //! Privileges on all tables (`GRANT … ON ALL TABLES`, default privileges,
 //! `pg_write_all_data`) include these tables. A superuser who reverts a migration
 //! runs statements that are built from them, so a privilege is not enough. Only
-//! superusers write to them by SQL, as dumps of the first builds of version 0.2 do.
-//! The extension's own writes ([`super::records`]) fire no trigger.
+//! superusers may write to them by SQL. The extension's own writes ([`super::records`]) fire no trigger.
 
 use pgrx::prelude::*;
 

@@ -125,10 +125,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_end(target regclass, column_nam
 "#)]
 fn snowflake_migration_end(target: pg_sys::Oid, column_name: Name<'_>, call: Call<'_>) {
     for table in [PROGRESS, PACE] {
-        // Before ALTER EXTENSION UPDATE, a catalog of 0.1.0 has no table of paces.
-        if table == PACE && catalog::relation(call.function(), table).is_none() {
-            continue;
-        }
         let key = Key::new(table, target, column_name, None);
         or_report(key.lock().and_then(|()| {
             let records = Records::open(call.function(), table, Mode::Write)?;

@@ -4,12 +4,6 @@ use std::ffi::{CStr, CString, c_int};
 
 use pgrx::pg_sys;
 
-/// The schema of a function; `InvalidOid` if there is no such function.
-pub fn schema_of_function(function: pg_sys::Oid) -> pg_sys::Oid {
-    // SAFETY: a catalog lookup.
-    unsafe { pg_sys::get_func_namespace(function) }
-}
-
 /// The schema of this name; `InvalidOid` if there is none.
 pub fn schema_named(name: &CStr) -> pg_sys::Oid {
     // SAFETY: a catalog lookup with a valid name, which need not exist.

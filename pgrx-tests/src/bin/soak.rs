@@ -33,7 +33,7 @@ fn main() -> Result<()> {
     println!("soak: {} s, seed {seed}", arguments.seconds);
     let mut builder = Cluster::builder();
     if let Some(protection) = &arguments.without {
-        builder = builder.without_protection(protection)?;
+        builder = builder.without_protection(protection);
     }
     let length = Duration::from_secs(arguments.seconds);
     let report = soak::run(builder, length, seed, |line| println!("{line}"))?;

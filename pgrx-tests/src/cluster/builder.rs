@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::Cluster;
-use super::template::copy_template;
-use crate::clock::{self, Clock};
+use super::template::{Template, copy_template};
+use crate::clock::{self, Clock, Kind};
 use crate::installation::Installation;
 use crate::os_user::OsUser;
 use crate::scratch::Scratch;
@@ -29,6 +29,8 @@ const BASE: &[(&str, &str)] = &[
     // Code that waits for a flush of the WAL still waits for the write.
     ("fsync", "off"),
     ("full_page_writes", "off"),
+    // As with segments of the usual size.
+    ("max_wal_size", "1GB"),
     // A call that does not return fails its test.
     ("statement_timeout", "120s"),
 ];
@@ -41,7 +43,7 @@ pub struct ClusterBuilder {
     conf: Vec<(String, String)>,
     environment: Vec<(String, String)>,
     arguments: Vec<String>,
-    movable_clock: bool,
+    clock: Option<Kind>,
     time_limit: Duration,
 }
 
@@ -53,7 +55,7 @@ impl Default for ClusterBuilder {
             conf: Vec::new(),
             environment: Vec::new(),
             arguments: Vec::new(),
-            movable_clock: false,
+            clock: None,
             time_limit: time_limit::DEFAULT,
         }
     }
@@ -66,12 +68,9 @@ impl ClusterBuilder {
         self
     }
 
-    /// A server of the tree with the unprotected build, with one protection
-    /// removed: `slot`, `mark` or `clock`.
-    pub fn without_protection(self, protection: &str) -> Result<Self> {
-        Ok(self
-            .installation(Installation::unprotected()?)
-            .conf("snowflake.unprotected", protection))
+    /// A server with one protection removed: `slot`, `mark` or `clock`.
+    pub fn without_protection(self, protection: &str) -> Self {
+        self.conf("snowflake.unprotected", protection)
     }
 
     /// A server that does not preload the extension.
@@ -100,7 +99,13 @@ impl ClusterBuilder {
 
     /// A server whose clock the test sets, through [`Cluster::clock`].
     pub fn movable_clock(mut self) -> Self {
-        self.movable_clock = true;
+        self.clock = Some(Kind::Mapped);
+        self
+    }
+
+    /// The same with libfaketime: the server's `now()` follows it, too.
+    pub fn faketime(mut self) -> Self {
+        self.clock = Some(Kind::Faketime);
         self
     }
 
@@ -119,16 +124,18 @@ impl ClusterBuilder {
 
     /// The same, and creates the extension in the database `postgres`.
     pub fn start_with_extension(self) -> Result<Cluster> {
-        let cluster = self.start()?;
-        cluster
-            .connect()?
-            .batch_execute("CREATE EXTENSION snowflake")?;
+        let mut cluster = self.prepare_with(|installation, os_user, target| {
+            copy_template(Template::WithExtension, installation, os_user, target)
+        })?;
+        cluster.start()?;
         Ok(cluster)
     }
 
     /// Creates the data directory with its configuration, and starts nothing.
     pub fn prepare(self) -> Result<Cluster> {
-        self.prepare_with(copy_template)
+        self.prepare_with(|installation, os_user, target| {
+            copy_template(Template::Empty, installation, os_user, target)
+        })
     }
 
     /// The same with a data directory that `fill` creates, for example as a copy
@@ -153,8 +160,8 @@ impl ClusterBuilder {
         for (name, value) in BASE {
             server.set_conf(name, value)?;
         }
-        if self.movable_clock {
-            for (name, value) in clock::SETTINGS {
+        if self.clock == Some(Kind::Faketime) {
+            for (name, value) in clock::FAKETIME_SETTINGS {
                 server.set_conf(name, value)?;
             }
         }
@@ -169,12 +176,13 @@ impl ClusterBuilder {
         }
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
         server.set_arguments(&arguments);
-        let clock = if self.movable_clock {
-            let clock = Clock::new(scratch.path(), server.os_user())?;
-            clock.drive(&mut server);
-            Some(clock)
-        } else {
-            None
+        let clock = match self.clock {
+            Some(kind) => {
+                let clock = Clock::new(kind, scratch.path(), server.os_user())?;
+                clock.drive(&mut server);
+                Some(clock)
+            }
+            None => None,
         };
         Ok(Cluster {
             time_limit,

@@ -7,6 +7,7 @@ use super::{ENTRY, Entry, Outcome};
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "grants with their grantors, on columns too, and comments",
+        is_pushed: true,
         setup: "
             CREATE TABLE orders (id serial PRIMARY KEY, note text, secret text); INSERT INTO orders (note) SELECT 'n' FROM generate_series(1, 50);
             GRANT SELECT (id, note), UPDATE (note) ON orders TO reader WITH GRANT OPTION; GRANT USAGE ON SCHEMA shop TO reader, auditor; SET ROLE reader; GRANT SELECT (id) ON shop.orders TO auditor; RESET ROLE; SET ROLE keeper;
@@ -34,6 +35,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "a policy that uses the key",
+        is_pushed: true,
         setup: "
             CREATE TABLE orders (id serial PRIMARY KEY, note text); CREATE TABLE visible (order_id int REFERENCES orders); INSERT INTO orders (note) SELECT 'n' FROM generate_series(1, 100); INSERT INTO visible SELECT id FROM orders WHERE id % 2 = 0;
             ALTER TABLE orders ENABLE ROW LEVEL SECURITY; CREATE POLICY insertable ON orders FOR INSERT WITH CHECK (true); CREATE POLICY seen ON orders FOR SELECT USING (EXISTS (SELECT FROM visible AS v WHERE v.order_id = orders.id))",
@@ -63,6 +65,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "a publication whose row filter or column list has the key",
+        is_pushed: true,
         setup: "
             CREATE TABLE orders (id serial PRIMARY KEY, kind text); INSERT INTO orders (kind) SELECT 'k' FROM generate_series(1, 50);
             RESET ROLE; CREATE PUBLICATION filtered FOR TABLE shop.orders (id, kind) WHERE (id > 10); SET ROLE keeper",

@@ -7,6 +7,7 @@ use super::{ENTRY, Entry, Outcome};
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "partial unique indexes for rows that are not deleted",
+        is_pushed: true,
         setup: "
             CREATE TABLE orders (id serial PRIMARY KEY, code text NOT NULL, deleted_at timestamptz);
             CREATE TABLE items (order_id int REFERENCES orders, place int NOT NULL, deleted_at timestamptz);
@@ -53,6 +54,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "CHECKs on keys: positive, and exactly one of several references",
+        is_pushed: true,
         setup: "
             CREATE TABLE orders (id serial PRIMARY KEY, CONSTRAINT positive CHECK (id > 0));
             CREATE TABLE carts (id bigserial PRIMARY KEY);
@@ -88,6 +90,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "an expression that PostgreSQL has for integer only",
+        is_pushed: true,
         setup: "
             CREATE TABLE orders (id serial PRIMARY KEY, size int NOT NULL DEFAULT 1); INSERT INTO orders SELECT FROM generate_series(1, 100);
             ALTER TABLE orders ADD CONSTRAINT in_range CHECK (int4range(0, 2147483647) @> id)",
@@ -98,6 +101,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "positions in a list: DEFERRABLE UNIQUE",
+        is_pushed: true,
         table: "lists",
         setup: "
             CREATE TABLE lists (id serial PRIMARY KEY);
@@ -142,6 +146,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "extended statistics, and statistics of expressions",
+        is_pushed: true,
         setup: "
             CREATE TABLE orders (id serial PRIMARY KEY, code int); INSERT INTO orders (code) SELECT n / 10 FROM generate_series(1, 1000) AS n;
             CREATE STATISTICS of_both (dependencies, ndistinct, mcv) ON id, code FROM orders; CREATE STATISTICS of_expression ON (id / 10) FROM orders;

@@ -7,6 +7,7 @@ use super::{ENTRY, Entry, Outcome};
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "tenant keys: PRIMARY KEY (tenant_id, id), composite foreign keys",
+        is_pushed: true,
         setup: "
             CREATE TABLE orders (tenant_id int, id serial, note text, PRIMARY KEY (tenant_id, id));
             CREATE TABLE items (tenant_id int, id bigserial, order_id int NOT NULL, PRIMARY KEY (tenant_id, id), FOREIGN KEY (tenant_id, order_id) REFERENCES orders ON DELETE CASCADE);
@@ -27,6 +28,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "a tree: a self-reference with ON DELETE CASCADE and a path",
+        is_pushed: true,
         setup: "
             CREATE TABLE orders (id serial PRIMARY KEY, parent_id int REFERENCES orders ON DELETE CASCADE, root_id int REFERENCES orders DEFERRABLE INITIALLY DEFERRED, path text);
             CREATE INDEX ON orders (parent_id, id); INSERT INTO orders (parent_id, root_id, path) SELECT nullif(n / 4, 0), 1, 'p' FROM generate_series(1, 200) AS n",
@@ -68,6 +70,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "foreign keys that are NOT VALID, with rows that violate them",
+        is_pushed: true,
         setup: "
             CREATE TABLE orders (id serial PRIMARY KEY); INSERT INTO orders SELECT FROM generate_series(1, 100);
             CREATE TABLE items (order_id int, n int); INSERT INTO items SELECT CASE WHEN n > 100 THEN 1000000 ELSE 0 END + n, n FROM generate_series(1, 120) AS n;

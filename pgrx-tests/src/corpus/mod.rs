@@ -3,13 +3,14 @@
 //!
 //! Each entry has a database of its own. Its tables are in the schema `shop`,
 //! and belong to the role [`OWNER`]; the application connects as [`APPLICATION`].
-//! [`sample_tables`](crate::sample_tables) has what differs from one sequence or
-//! column to the next. The entries here have what depends on a key.
+//! Most entries have what depends on a key. Those in `numbers` have what differs
+//! from one sequence or column to the next.
 
 mod access;
 mod indexes;
 mod keys;
 mod many;
+mod numbers;
 mod sequences;
 mod storage;
 mod triggers;
@@ -54,6 +55,17 @@ pub enum Outcome {
     },
 }
 
+/// The numbers that a sequence continues with.
+#[derive(Debug, Clone, Copy)]
+pub struct Next {
+    /// The first number after reverting.
+    pub first: i64,
+    /// The sequence's increment.
+    pub step: i64,
+    /// How many numbers the sequence gives to a session that inserts two rows.
+    pub taken: i64,
+}
+
 /// One key with what depends on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
@@ -77,6 +89,11 @@ pub struct Entry {
     pub online: Outcome,
     /// Whether a superuser has to migrate it, because the tables have several owners.
     pub by_superuser: bool,
+    /// The next numbers of the sequence after reverting. Such an entry's application
+    /// uses no number: it inserts only while the column's default is the extension's.
+    pub next: Option<Next>,
+    /// Whether it is run at each push. The others are run in a full run.
+    pub is_pushed: bool,
     /// Servers on which PostgreSQL itself refuses it: a condition, and the reason.
     pub left_out: Option<(&'static str, &'static str)>,
 }
@@ -108,6 +125,8 @@ const ENTRY: Entry = Entry {
     window: Outcome::Migrates,
     online: Outcome::Migrates,
     by_superuser: false,
+    next: None,
+    is_pushed: false,
     left_out: None,
 };
 
@@ -127,6 +146,7 @@ pub fn entries() -> impl Iterator<Item = &'static Entry> {
         keys::ENTRIES,
         storage::ENTRIES,
         sequences::ENTRIES,
+        numbers::ENTRIES,
         access::ENTRIES,
     ]
     .into_iter()

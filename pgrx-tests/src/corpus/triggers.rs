@@ -31,6 +31,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "a history trigger that copies whole rows (OLD.*)",
+        is_pushed: true,
         setup: "
             CREATE TABLE orders (id serial PRIMARY KEY, note text, total int);
             CREATE TABLE orders_history (audit_id bigserial PRIMARY KEY, audit_time timestamptz, audit_action text, id bigint, note text, total int);
@@ -72,6 +73,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "counters kept by a trigger's function with integer parameters",
+        is_pushed: true,
         setup: "
             CREATE TABLE orders (id serial PRIMARY KEY, items_count int NOT NULL DEFAULT 0);
             CREATE TABLE items (id bigserial PRIMARY KEY, order_id int NOT NULL REFERENCES orders ON DELETE CASCADE);
@@ -127,6 +129,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "updated_at, kept by a trigger, must not change",
+        is_pushed: true,
         setup: "
             CREATE TABLE orders (id serial PRIMARY KEY, note text, updated_at timestamptz NOT NULL DEFAULT '2020-01-01', lock_version int NOT NULL DEFAULT 0);
             INSERT INTO orders (note) SELECT 'n' FROM generate_series(1, 500);
@@ -142,6 +145,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "disabled triggers, and triggers of replicas",
+        is_pushed: true,
         setup: "
             CREATE TABLE orders (id serial PRIMARY KEY, status text DEFAULT 'new', note text);
             CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'this trigger is disabled'; END $$;

@@ -7,6 +7,7 @@ use super::{ENTRY, Entry, Outcome};
 pub(super) const ENTRIES: &[Entry] = &[
     Entry {
         name: "views three deep, with grants, options and comments",
+        is_pushed: true,
         setup: "
             CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL);
             CREATE TABLE orders (id serial PRIMARY KEY, customer_id int REFERENCES customers, status text NOT NULL DEFAULT 'new', total numeric(10,2));
@@ -31,6 +32,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "a materialized view with indexes, and a view on it",
+        is_pushed: true,
         setup: "
             CREATE TABLE orders (id serial PRIMARY KEY, customer text NOT NULL, total int);
             INSERT INTO orders (customer, total) SELECT 'c' || n % 10, n FROM generate_series(1, 300) AS n;
@@ -63,6 +65,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "a rule that rewrites UPDATE",
+        is_pushed: true,
         setup: "
             CREATE TABLE orders (id serial PRIMARY KEY, note text);
             CREATE TABLE orders_log (order_id bigint, note text);
@@ -77,6 +80,7 @@ pub(super) const ENTRIES: &[Entry] = &[
     },
     Entry {
         name: "a view with INSTEAD OF triggers",
+        is_pushed: true,
         setup: "
             CREATE TABLE orders (id serial PRIMARY KEY, customer text);
             CREATE TABLE notes (order_id int PRIMARY KEY REFERENCES orders ON DELETE CASCADE, note text);

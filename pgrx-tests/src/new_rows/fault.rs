@@ -126,7 +126,7 @@ impl<'a> Faults<'a> {
         }
     }
 
-    /// Causes faults until the run is long enough and has enough rows. Returns
+    /// Causes faults, at least one, until the run is long enough and has enough rows. Returns
     /// them with their times.
     pub(super) fn run(
         mut self,
@@ -135,6 +135,8 @@ impl<'a> Faults<'a> {
     ) -> Result<Vec<(i64, Fault)>> {
         let mut round: Vec<Fault> = Vec::new();
         self.at_work(cluster)?;
+        // However long the sessions took to start.
+        self.begun = Instant::now();
         while !self.is_over() {
             let Some(pause) = self.size.pause else {
                 self.check_sessions()?;
@@ -165,7 +167,10 @@ impl<'a> Faults<'a> {
     }
 
     fn is_over(&self) -> bool {
-        self.begun.elapsed() >= self.size.length && self.shared.committed() >= self.size.rows
+        let had_a_fault = self.size.pause.is_none() || !self.caused.is_empty();
+        had_a_fault
+            && self.begun.elapsed() >= self.size.length
+            && self.shared.committed() >= self.size.rows
     }
 
     fn check_sessions(&self) -> Result<()> {

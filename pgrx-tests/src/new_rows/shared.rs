@@ -147,6 +147,12 @@ impl Shared {
         seen.map(|it| it.load(Ordering::SeqCst)).collect()
     }
 
+    /// The ID that each reader has seen last.
+    pub(super) fn positions(&self) -> Vec<i64> {
+        let positions = self.positions.iter();
+        positions.map(|it| it.load(Ordering::SeqCst)).collect()
+    }
+
     /// The processes of the writers that have a connection.
     pub(super) fn pids(&self) -> Vec<i32> {
         let pids = self.pids.iter().map(|pid| pid.load(Ordering::SeqCst));

@@ -9,10 +9,11 @@ use anyhow::{Result, anyhow, ensure};
 use postgres::{Client, NoTls};
 
 use super::report::Done;
-use super::{Sabotage, Size, TARGETS, config};
+use super::{Committed, Sabotage, Size, TARGETS, config};
 use crate::cluster::Cluster;
 use crate::online::{self, Step};
 use crate::server_error::ServerError;
+use crate::{query, wait};
 
 /// How long to wait before a statement is repeated whose lock was not acquired.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -30,6 +31,7 @@ pub(super) struct Migrated {
 pub(super) fn migrate(
     cluster: &Cluster,
     size: Size,
+    committed: &Committed,
     progress: &mut impl FnMut(&str),
 ) -> Result<Migrated> {
     let mut client = config(cluster, "migration").connect(NoTls)?;
@@ -53,7 +55,7 @@ pub(super) fn migrate(
             let is_exclusive = step.lock_level == "ACCESS EXCLUSIVE";
             if is_exclusive && (is_first || step.is_swap()) {
                 is_first = false;
-                idle.push(be_idle(cluster, size, idle.len())?);
+                idle.push(be_idle(cluster, size, committed, idle.len())?);
             }
             let step = run_step(&mut client, size, table, &step)?;
             progress(&format!(
@@ -91,7 +93,7 @@ fn run_step(client: &mut Client, size: Size, table: &'static str, step: &Step) -
             step.statement
         );
         ensure!(
-            began.elapsed()? < size.idle + Duration::from_secs(120),
+            began.elapsed()? < size.idle + Duration::from_secs(600),
             "{table}: the lock was never acquired: {}",
             step.statement
         );
@@ -109,10 +111,19 @@ fn run_step(client: &mut Client, size: Size, table: &'static str, step: &Step) -
     })
 }
 
-/// A transaction that has written to every table and is idle. Returns when it
-/// is.
-fn be_idle(cluster: &Cluster, size: Size, number: usize) -> Result<JoinHandle<Result<()>>> {
+/// Whether a step runs, by a session that may see its state.
+const STEP_RUNS: &str = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'migration' AND state = 'active'";
+
+/// A transaction that has written to every table and is idle, until the sessions
+/// have committed while a step waits for it. Returns when it is idle.
+fn be_idle(
+    cluster: &Cluster,
+    size: Size,
+    committed: &Committed,
+    number: usize,
+) -> Result<JoinHandle<Result<()>>> {
     let config = config(cluster, "idle");
+    let committed = committed.clone();
     let (ready, is_ready) = mpsc::channel();
     // Above the accounts of pgbench, so that none of its clients waits for it.
     let account = u64::from(size.scale) * 100_000 + 1 + u64::try_from(number)?;
@@ -125,7 +136,15 @@ fn be_idle(cluster: &Cluster, size: Size, number: usize) -> Result<JoinHandle<Re
              INSERT INTO pgbench_accounts (aid, bid, abalance) VALUES ({account}, 1, 0)"
         ))?;
         let _ = ready.send(());
+        let mut observer = config.connect(NoTls)?;
+        wait::until("a step of the migration", Committed::LIMIT, || {
+            Ok(query::number(&mut observer, STEP_RUNS)? > 0)
+        })?;
         thread::sleep(size.idle);
+        // The plan for a maintenance window lets no session write.
+        if size.sabotage != Some(Sabotage::MaintenancePlan) {
+            committed.wait_for_more()?;
+        }
         transaction.commit()?;
         Ok(())
     });

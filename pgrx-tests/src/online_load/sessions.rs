@@ -8,7 +8,7 @@ use postgres::types::{ToSql, Type};
 use postgres::{Client, NoTls, Row, SimpleQueryMessage, Statement};
 
 use super::report::Stall;
-use super::{NOTICED, Protocol, Size, config};
+use super::{Committed, NOTICED, Protocol, Size, config};
 use crate::cluster::Cluster;
 
 /// What a stall of a session is called.
@@ -53,6 +53,7 @@ pub(super) fn session(
     size: Size,
     protocol: Protocol,
     number: usize,
+    committed: &Committed,
     stop: &AtomicBool,
 ) -> Result<Received> {
     let mut client = config(cluster, "session").connect(NoTls)?;
@@ -66,6 +67,7 @@ pub(super) fn session(
     while !stop.load(Ordering::SeqCst) {
         turn += 7_919;
         session.turn(turn, size)?;
+        committed.add_one();
     }
     Ok(session.received)
 }

@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use postgres::error::Severity;
 use postgres::{Client, Config, NoTls};
 
+use super::true_time::TrueTime;
 use super::{Mode, TIMEOUT, Window};
 use crate::ids::{self, Fields};
 use crate::server_error::{ServerError, db_error};
@@ -24,6 +25,7 @@ pub(super) struct Shared {
     /// The process that serves each session; 0 if none does.
     pub(super) pids: Vec<AtomicI32>,
     fields: Fields,
+    true_time: TrueTime,
 }
 
 /// What one session received.
@@ -36,12 +38,13 @@ pub(super) struct SessionResult {
 }
 
 impl Shared {
-    pub(super) fn new(sessions: usize, fields: &Fields) -> Self {
+    pub(super) fn new(sessions: usize, fields: &Fields, true_time: TrueTime) -> Self {
         Self {
             stop: AtomicBool::new(false),
             window: Mutex::default(),
             pids: (0..sessions).map(|_| AtomicI32::new(0)).collect(),
             fields: fields.clone(),
+            true_time,
         }
     }
 
@@ -70,7 +73,7 @@ impl Shared {
             let mut last = None;
             self.pids[number].store(ids::backend_pid(&mut client).unwrap_or(0), Ordering::SeqCst);
             while !self.is_stopped() && !client.is_closed() {
-                self.statement(mode, &mut client, &mut result, &mut last)?;
+                self.statement(number, mode, &mut client, &mut result, &mut last)?;
             }
             self.pids[number].store(0, Ordering::SeqCst);
         }
@@ -104,6 +107,7 @@ impl Shared {
     /// Runs one statement or transaction, and counts what came of it.
     fn statement(
         &self,
+        session: usize,
         mode: Mode,
         client: &mut Client,
         result: &mut SessionResult,
@@ -111,11 +115,11 @@ impl Shared {
     ) -> Result<()> {
         let first = result.ids.len();
         let number = self.window().0;
-        let machine_before = ids::now_us();
+        let true_before = self.true_time.now_us()?;
         let begun = Instant::now();
         let outcome = mode.request(client, &mut result.ids);
         let took = begun.elapsed();
-        let machine_after = ids::now_us();
+        let true_after = self.true_time.now_us()?;
         result.longest = result.longest.max(took);
         let new = &result.ids[first..];
         for &id in new {
@@ -132,26 +136,31 @@ impl Shared {
         {
             window.1.ids += new.len();
             window.1.count_leads(
-                self.fields.time_us(lowest) - machine_before,
-                self.fields.time_us(highest) - machine_after,
+                self.fields.time_us(lowest) - true_before,
+                self.fields.time_us(highest) - true_after,
             );
         }
         drop(window);
         match outcome {
             Ok(()) => Ok(()),
-            Err(error) => self.handle_error(client, error),
+            Err(error) => self.handle_error(session, client, error),
         }
     }
 
     /// Returns the errors that no fault of the server explains.
-    fn handle_error(&self, client: &mut Client, error: anyhow::Error) -> Result<()> {
+    fn handle_error(
+        &self,
+        session: usize,
+        client: &mut Client,
+        error: anyhow::Error,
+    ) -> Result<()> {
         let Some(server_error) = ServerError::in_chain(&error) else {
             // The connection broke. The loop over statements notices that.
             return Ok(());
         };
         match server_error.sqlstate.as_str() {
             "58000" => {
-                self.window().1.count_error(server_error);
+                self.window().1.count_error(session, server_error);
                 // Ends a transaction, if one is open.
                 let _ = client.batch_execute("ROLLBACK");
                 std::thread::sleep(PAUSE);

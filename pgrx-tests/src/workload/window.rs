@@ -12,13 +12,16 @@ pub struct Window {
     pub ids: usize,
     /// The longest statement that ended in it, whenever it began.
     pub longest: Duration,
-    /// The lowest time of an ID minus the machine's time before its statement,
-    /// in microseconds, of statements that began and ended in the window.
+    /// The lowest time of an ID minus true time before its statement, in
+    /// microseconds, of statements that began and ended in the window. True time is
+    /// the machine's, or that of the clock which the workload was started with.
     pub lowest_lead_us: Option<i64>,
-    /// The highest time of an ID minus the machine's time after its statement.
+    /// The highest time of an ID minus true time after its statement.
     pub highest_lead_us: Option<i64>,
     /// How often a statement failed, by SQLSTATE.
     pub errors_by_sqlstate: BTreeMap<String, usize>,
+    /// How often a statement of a session failed, by the session's number.
+    pub errors_by_session: BTreeMap<usize, usize>,
     /// The last error.
     pub last_error: Option<ServerError>,
     /// Connections that were established.
@@ -36,7 +39,8 @@ impl Window {
         self.errors_by_sqlstate.values().sum()
     }
 
-    pub(super) fn count_error(&mut self, server_error: ServerError) {
+    pub(super) fn count_error(&mut self, session: usize, server_error: ServerError) {
+        *self.errors_by_session.entry(session).or_default() += 1;
         *self
             .errors_by_sqlstate
             .entry(server_error.sqlstate.clone())

@@ -82,7 +82,7 @@ fn writing<T>(
 
 /// Lets the sessions write for a while. How long does not matter to what is checked.
 fn a_while() {
-    thread::sleep(Duration::from_secs(6));
+    thread::sleep(Duration::from_secs(3));
 }
 
 /// Two servers, each of which has the rows of both: subscriptions with

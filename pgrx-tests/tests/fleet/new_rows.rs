@@ -2,9 +2,9 @@
 //! docs/reading.md.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::Relaxed};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use postgres::Client;
@@ -47,8 +47,13 @@ fn write(mut client: Client, seed: u32, end: &AtomicBool) -> Result<()> {
     Ok(())
 }
 
-/// Reads by key until it has seen as many rows, or until the end.
-fn read(mut client: Client, bound: &str, end: &AtomicBool) -> Result<BTreeSet<i64>> {
+/// Reads by key until the end. `position` is the last ID that it has seen.
+fn read(
+    mut client: Client,
+    bound: &str,
+    position: &AtomicI64,
+    end: &AtomicBool,
+) -> Result<BTreeSet<i64>> {
     let (mut seen, mut last) = (BTreeSet::new(), 0);
     while !end.load(Relaxed) {
         let ids = fetch(
@@ -59,6 +64,7 @@ fn read(mut client: Client, bound: &str, end: &AtomicBool) -> Result<BTreeSet<i6
         for id in ids {
             ensure!(seen.insert(id), "{id} came twice");
         }
+        position.store(last, Relaxed);
         thread::sleep(Duration::from_millis(3));
     }
     Ok(seen)
@@ -76,6 +82,8 @@ fn a_reader_of_two_servers_rows_loses_none_below_the_least_answer() -> Result<()
     }
     at_least(&collector, "SELECT count(*) FROM resolved", 2)?;
     let (end, no_more) = (AtomicBool::new(false), AtomicBool::new(false));
+    let positions = [AtomicI64::new(0), AtomicI64::new(0)];
+    let [unsafe_position, safe_position] = &positions;
     let (seen, without) = thread::scope(|scope| -> Result<_> {
         let _end = (SetOnDrop(&end), SetOnDrop(&no_more));
         let mut writers = Vec::new();
@@ -92,14 +100,21 @@ fn a_reader_of_two_servers_rows_loses_none_below_the_least_answer() -> Result<()
                 }
             });
         }
-        let readers = ["", BOUND].map(|bound| {
+        let readers = [("", unsafe_position), (BOUND, safe_position)].map(|(bound, position)| {
             let (client, end) = (collector.connect(), &end);
-            scope.spawn(move || read(client?, bound, end))
+            scope.spawn(move || read(client?, bound, position, end))
         });
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(8) {
-            thread::sleep(Duration::from_millis(100));
-        }
+        // The reader without a bound passes the row of an open transaction.
+        let mut holder = sources[0].connect()?;
+        let mut held = holder.transaction()?;
+        let id: i64 = held
+            .query_one("INSERT INTO events DEFAULT VALUES RETURNING id", &[])?
+            .get(0);
+        wait::until("a reader to pass an open transaction", TIMEOUT, || {
+            Ok(unsafe_position.load(Relaxed) > id)
+        })?;
+        held.commit()?;
+        at_least(&collector, "SELECT count(*) FROM events", 4_000)?;
         no_more.store(true, Relaxed);
         for writer in writers {
             writer.join().expect("a writer")?;
@@ -114,7 +129,9 @@ fn a_reader_of_two_servers_rows_loses_none_below_the_least_answer() -> Result<()
         wait::until("both answers are above all rows", TIMEOUT, || {
             Ok(fetch(&mut client, "SELECT min(id) FROM resolved")? > vec![last])
         })?;
-        thread::sleep(Duration::from_millis(500));
+        wait::until("the reader to see the last row", TIMEOUT, || {
+            Ok(safe_position.load(Relaxed) >= last)
+        })?;
         end.store(true, Relaxed);
         let [without, seen] = readers.map(|reader| reader.join().expect("a reader"));
         Ok((seen?, without?))

@@ -18,7 +18,7 @@ use snowflake_tests::online;
 use snowflake_tests::query::{number, value};
 use snowflake_tests::replica::Dump;
 use snowflake_tests::server_error::expect_error;
-use snowflake_tests::{Cluster, ClusterBuilder, Installation};
+use snowflake_tests::{Cluster, ClusterBuilder, Installation, tier};
 
 use crate::migration::run_before;
 use crate::support::run;
@@ -28,21 +28,24 @@ use crate::support::run;
 const ROLES: &str = "CREATE ROLE app LOGIN; CREATE ROLE shop LOGIN; GRANT shop TO app;
     CREATE ROLE reader LOGIN; GRANT pg_read_all_data TO reader; CREATE ROLE stranger LOGIN";
 
-/// How many IDs are made after each restore.
-const LATER: usize = 100_000;
+/// How many rows each dump has at least, and how many IDs are made after each restore.
+fn size() -> usize {
+    tier::size(10_000, 100_000)
+}
 
 /// How long a server may run: a server with assertions takes minutes for all forms.
 const LIMIT: Duration = Duration::from_secs(900);
 
+/// `#` stands for [`size`].
 const TABLES: &str = "
     CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text);
-    INSERT INTO orders (note) SELECT 'x' FROM generate_series(1, 60000);
+    INSERT INTO orders (note) SELECT 'x' FROM generate_series(1, # * 6 / 10);
     CREATE TABLE lines (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), order_id bigint REFERENCES orders);
-    INSERT INTO lines (order_id) SELECT id FROM orders LIMIT 10000;
+    INSERT INTO lines (order_id) SELECT id FROM orders LIMIT # / 10;
     CREATE TABLE events (id bigint DEFAULT snowflake_nextval(), n int, PRIMARY KEY (id, n)) PARTITION BY LIST (n);
     CREATE TABLE events_0 PARTITION OF events FOR VALUES IN (0);
     CREATE TABLE events_1 PARTITION OF events FOR VALUES IN (1);
-    INSERT INTO events (n) SELECT i % 2 FROM generate_series(1, 30000) AS i;
+    INSERT INTO events (n) SELECT i % 2 FROM generate_series(1, # * 3 / 10) AS i;
     CREATE TABLE was_serial (id serial PRIMARY KEY, n int); INSERT INTO was_serial (n) SELECT 1 FROM generate_series(1, 10);
     CREATE TABLE was_identity (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int);
     INSERT INTO was_identity (n) SELECT 1 FROM generate_series(1, 10);
@@ -79,7 +82,7 @@ fn fill(source: &Cluster) -> Result<Client> {
         .batch_execute("CREATE DATABASE shop OWNER app")?;
     let mut app = source.connect_as("app", "shop")?;
     app.batch_execute("CREATE EXTENSION snowflake")?;
-    app.batch_execute(TABLES)?;
+    app.batch_execute(&TABLES.replace('#', &size().to_string()))?;
     let (steps, backfill) = run_before(&mut app, "'under_way'", online::Step::is_backfill)?;
     run(&mut app, [&steps[backfill].statement])?;
     Ok(app)
@@ -144,6 +147,10 @@ const FORMS: &[Form] = &[
     Form { dumped_by: "postgres", dump: &["-Fc"], program: "pg_restore", restored_by: "postgres",
            restore: &[&["--schema-only", EXIT], &["--data-only", "--disable-triggers", "-1"]] },
 ];
+
+/// The forms that are tested at each push: parallel, in one transaction, as inserts,
+/// by a superuser, and in parts.
+const PUSHED: [usize; 5] = [2, 4, 7, 11, 16];
 
 impl Form {
     fn title(&self) -> String {
@@ -220,10 +227,10 @@ fn check(target: &Cluster, database: &str, original: &Original, what: &str) -> R
         "store.\"It's \"\"here\" serial, under_way serial, was_identity identity always, was_serial serial",
         "{what}"
     );
-    let mut later = ids::nextval(&mut app, LATER / 2)?;
+    let mut later = ids::nextval(&mut app, size() / 2)?;
     let first = later[0];
     let mut second = target.connect_as("app", database)?;
-    later.extend(ids::nextval(&mut second, LATER - LATER / 2)?);
+    later.extend(ids::nextval(&mut second, size() - size() / 2)?);
     let highest = wanted.last().context("no rows")?;
     assert!(first > *highest, "{what}: {first} is below {highest}");
     // What was migrated is reverted, and what was begun is finished, by the owners.
@@ -285,9 +292,10 @@ fn every_form_of_a_dump_is_restored_without_an_error() -> Result<()> {
         target.installation().version
     );
     let original = Original::of(&mut app)?;
-    ensure!(original.ids.len() > 100_000, "{}", original.ids.len());
+    ensure!(original.ids.len() > size(), "{}", original.ids.len());
     let mut failures = Vec::new();
-    for (number, form) in FORMS.iter().enumerate() {
+    let forms = FORMS.iter().enumerate();
+    for (number, form) in forms.filter(|(number, _)| tier::is_full() || PUSHED.contains(number)) {
         let title = form.title();
         let dump = form.dump(&source)?;
         let database = format!("restored_{number}");
@@ -332,14 +340,14 @@ fn a_dump_of_the_whole_server_is_restored() -> Result<()> {
         .collect();
     assert!(errors.is_empty(), "{errors:#?}");
     let restored = check(&target, "shop", &original, "pg_dumpall")?;
-    let of_original = ids::nextval(&mut app, LATER)?;
+    let of_original = ids::nextval(&mut app, size())?;
     let both = [restored.later.clone(), of_original].concat();
     let repeated = repeated(&original, &both);
     println!(
         "dumps: | pg_dumpall as postgres, psql as postgres, another node number | errors 0 | rows {} | IDs made later {}, {} of them by the original | repeated {repeated} |",
         grouped(restored.rows),
         grouped(both.len()),
-        grouped(LATER)
+        grouped(size())
     );
     assert_eq!(repeated, 0);
     Ok(())

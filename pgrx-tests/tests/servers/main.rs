@@ -12,6 +12,7 @@ mod nodes;
 mod reading;
 mod rights;
 mod settings;
+mod sql;
 
 mod documents;
 mod dumps;

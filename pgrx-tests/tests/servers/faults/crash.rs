@@ -3,10 +3,9 @@
 //! sent it on or used it as a key elsewhere.
 //!
 //! What a generator remembers in memory is gone after `kill -9`. The clock
-//! covers for that only while IDs are not ahead of it. So these tests drive
-//! IDs far ahead of the clock first (16 IDs each 10 ms and slot, with leave
-//! to borrow ten minutes), which makes every restart come well before the
-//! last ID's time. On a build that doesn't obey the mark
+//! covers for that only while IDs are not ahead of it. So with each fault these
+//! tests set the clock back to the first ID that was made before it, of IDs that
+//! leave no gaps ([`SLOW_SLOTS`]). On a server that doesn't obey the mark
 //! (`snowflake.unprotected = 'mark'`) the same test must find duplicates.
 //!
 //! What is killed are processes. The kernel keeps what they wrote, so these
@@ -14,23 +13,25 @@
 //! lies about its flushes does.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use postgres::Client;
 use rand::RngExt;
-use snowflake_tests::ids::{self, DEFAULT, SLOW_TICK, Tally, assert_increasing, grouped};
-use snowflake_tests::{Cluster, ClusterBuilder, Stop, processes};
+use snowflake_tests::ids::{self, DEFAULT, SLOW_SLOTS, Tally, assert_increasing, grouped};
+use snowflake_tests::{Cluster, ClusterBuilder, Stop, processes, tier};
+
+use super::mark::{dense, set_clock};
 
 const SESSIONS: usize = 8;
 
-/// How long the sessions may take to get there.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the sessions may take to get their IDs.
+const PATIENCE: Duration = Duration::from_secs(120);
 
-/// How far ahead of the clock IDs have to be when the fault comes: longer than
-/// a restart takes, on a slow machine too.
-const LEAD_MS: i64 = 8_000;
+/// How many IDs each of them has received when the fault comes: together minutes of
+/// the layout's time.
+const LEAST: usize = 1_500;
 
 const DATABASES: [&str; 2] = ["first", "second"];
 
@@ -69,15 +70,15 @@ struct Loot {
 #[derive(Default)]
 struct Progress {
     fault_is_due: AtomicBool,
-    /// How far ahead of the clock each session's last ID was, milliseconds.
-    leads: [AtomicI64; SESSIONS],
+    /// How many IDs each session has received.
+    received: [AtomicUsize; SESSIONS],
 }
 
 impl Progress {
-    fn least_lead(&self) -> i64 {
-        self.leads
+    fn least(&self) -> usize {
+        self.received
             .iter()
-            .map(|lead| lead.load(Ordering::SeqCst))
+            .map(|received| received.load(Ordering::SeqCst))
             .min()
             .unwrap_or(0)
     }
@@ -138,17 +139,16 @@ fn plunder(
             assert_increasing(&loot.received, "a session");
             return Ok(loot);
         }
-        if let Some(&last) = loot.received.last() {
-            progress.leads[number].store(SLOW_TICK.lead_ms(last), Ordering::SeqCst);
-        }
+        progress.received[number].store(loot.received.len(), Ordering::SeqCst);
     }
 }
 
 fn builder() -> ClusterBuilder {
-    Cluster::builder()
+    let builder = Cluster::builder()
         .conf("snowflake.node_id", 1)
-        .conf("snowflake.layout", SLOW_TICK.layout)
-        .conf("snowflake.max_borrow", "10min")
+        .conf("snowflake.lease", "20s")
+        .movable_clock();
+    dense(builder, &SLOW_SLOTS)
 }
 
 fn with_databases(builder: ClusterBuilder) -> Result<Cluster> {
@@ -174,8 +174,7 @@ fn strike(cluster: &Cluster, fault: Fault, pids: &[i32]) -> Result<()> {
     }
 }
 
-/// Sessions that take IDs until they are far ahead of the clock and a fault
-/// comes. Returns what each of them received, and how long the fault took.
+/// Sessions that take IDs until each has enough and a fault comes. Returns what each of them received, and how long the fault took.
 fn take_until(cluster: &Cluster, fault: Fault) -> Result<(Vec<Loot>, Duration)> {
     let progress = Progress::default();
     std::thread::scope(|scope| {
@@ -189,11 +188,15 @@ fn take_until(cluster: &Cluster, fault: Fault) -> Result<(Vec<Loot>, Duration)> 
         drop(pids);
         let pids: Vec<i32> = started.iter().take(SESSIONS).collect();
         let waiting = Instant::now();
-        while progress.least_lead() < LEAD_MS && waiting.elapsed() < PATIENCE {
+        // A session that has ended says why when it is joined.
+        while progress.least() < LEAST
+            && waiting.elapsed() < PATIENCE
+            && !threads.iter().any(|thread| thread.is_finished())
+        {
             std::thread::sleep(Duration::from_millis(5));
         }
         // A moment that isn't always the same one.
-        std::thread::sleep(Duration::from_millis(rand::rng().random_range(200..600)));
+        std::thread::sleep(Duration::from_millis(rand::rng().random_range(0..100)));
         progress.fault_is_due.store(true, Ordering::SeqCst);
         let begun = Instant::now();
         strike(cluster, fault, &pids)?;
@@ -237,31 +240,34 @@ fn faults(cluster: &mut Cluster, faults: &[Fault], verify_rows: bool) -> Result<
     for (round, &fault) in faults.iter().enumerate() {
         let (loot, took) = take_until(cluster, fault)?;
         let mut during = 0;
-        let mut least_lead = i64::MAX;
+        let mut first_of_round = i64::MAX;
         for loot in loot {
-            let last = loot.received.last();
-            let last =
-                last.with_context(|| format!("the session of process {} got no ID", loot.pid))?;
-            least_lead = least_lead.min(SLOW_TICK.lead_ms(*last));
+            let first = loot.received.iter().min();
+            let first =
+                first.with_context(|| format!("the session of process {} got no ID", loot.pid))?;
+            first_of_round = first_of_round.min(*first);
             committed[loot.database].extend(loot.committed);
             during += loot.received.len();
             received[loot.database].extend(loot.received);
         }
+        assert!(
+            during >= SESSIONS * LEAST,
+            "round {round}: too few IDs before the fault: {during}"
+        );
+        let back_to = SLOW_SLOTS.time_us(first_of_round);
         if fault != Fault::KillBackend {
             cluster.wait_for_end()?;
+            set_clock(cluster, back_to)?;
             cluster.start()?;
         }
-        assert!(
-            least_lead > 2_000,
-            "round {round}: IDs were only {least_lead} ms ahead of the clock: not tested"
-        );
+        // However long the start took.
+        set_clock(cluster, back_to)?;
         let (after, first_id) = take_after(cluster, &mut received)?;
         println!(
-            "crash: round {}, {fault:?} ({} ms): {} IDs up to it, at least {:.1} s ahead of the clock, {} after it, the first within {} ms of connecting",
+            "crash: round {}, {fault:?} ({} ms): {} IDs up to it, {} after it with the clock back at the first of them, the first within {} ms of connecting",
             round + 1,
             took.as_millis(),
             grouped(during as u64),
-            least_lead as f64 / 1e3,
             grouped(after as u64),
             first_id.as_millis(),
         );
@@ -284,17 +290,18 @@ fn no_id_repeats_after_a_crash() -> Result<()> {
     use Fault::{CleanStop, ImmediateStop, KillAll, KillBackend};
     let rounds = [
         KillAll,
-        KillAll,
-        KillBackend,
-        KillAll,
-        CleanStop,
         KillBackend,
         ImmediateStop,
-        KillAll,
         CleanStop,
+        KillAll,
+        KillAll,
+        KillBackend,
+        CleanStop,
+        KillAll,
     ];
+    let rounds = &rounds[..tier::size(3, rounds.len())];
     let mut cluster = with_databases(builder())?;
-    let received = faults(&mut cluster, &rounds, true)?;
+    let received = faults(&mut cluster, rounds, true)?;
     let each = DATABASES.iter().zip(&received);
     let each: Vec<Tally> = each
         .map(|(database, ids)| {
@@ -321,7 +328,7 @@ fn no_id_repeats_after_a_crash() -> Result<()> {
 #[test]
 fn no_id_repeats_after_a_crash_is_able_to_fail() -> Result<()> {
     for fault in [Fault::KillAll, Fault::KillBackend] {
-        let mut cluster = with_databases(builder().without_protection("mark")?)?;
+        let mut cluster = with_databases(builder().without_protection("mark"))?;
         // An INSERT may well meet an existing row: leave the tables out.
         for database in DATABASES {
             cluster
@@ -336,6 +343,14 @@ fn no_id_repeats_after_a_crash_is_able_to_fail() -> Result<()> {
     Ok(())
 }
 
+/// `kill -9`, and the clock back at the time of an ID.
+fn crash_and_set_back(cluster: &mut Cluster, to: i64) -> Result<()> {
+    cluster.kill9_all()?;
+    set_clock(cluster, SLOW_SLOTS.time_us(to))?;
+    cluster.start()?;
+    set_clock(cluster, SLOW_SLOTS.time_us(to))
+}
+
 /// The slots are shared by all databases, the mark is each database's own.
 /// A database that made nothing while another ran ahead knows little after a
 /// crash, and one that is new knows nothing.
@@ -343,23 +358,20 @@ fn no_id_repeats_after_a_crash_is_able_to_fail() -> Result<()> {
 fn an_idle_database_repeats_no_id_of_another() -> Result<()> {
     let mut cluster = with_databases(builder())?;
     let mut received = ids::nextval(&mut cluster.connect_to("second")?, 10)?;
+    let first = received[0];
     for _ in 0..4 {
         // PIDs in a row: every slot.
         let mut client = cluster.connect_to("first")?;
-        received.extend(ids::nextval(&mut client, 40_000)?);
+        received.extend(ids::nextval(&mut client, 2_000)?);
     }
-    let lead = SLOW_TICK.lead_ms(*received.last().context("no IDs")?);
-    assert!(lead > 15_000, "{lead} ms ahead");
-    cluster.kill9_all()?;
-    cluster.start()?;
+    crash_and_set_back(&mut cluster, first)?;
     for _ in 0..8 {
         let mut client = cluster.connect_to("second")?;
         received.extend(ids::nextval(&mut client, 200)?);
     }
     let idle = Tally::of(received.clone());
-    println!("crash: an idle database after another's crash {lead} ms ahead: {idle}");
-    cluster.kill9_all()?;
-    cluster.start()?;
+    println!("crash: an idle database after another's crash: {idle}");
+    crash_and_set_back(&mut cluster, first)?;
     cluster.connect_to_new_database("third")?;
     for _ in 0..8 {
         let mut client = cluster.connect_to("third")?;
@@ -381,7 +393,7 @@ fn no_session_waits_after_a_crash() -> Result<()> {
     let mut received = Vec::new();
     for round in 1..=5 {
         for _ in 0..4 {
-            received.extend(ids::nextval(&mut cluster.connect()?, 20_000)?);
+            received.extend(ids::nextval(&mut cluster.connect()?, 5_000)?);
         }
         cluster.kill9_all()?;
         cluster.start()?;
@@ -420,14 +432,14 @@ fn starts_without_ids_lose_no_reservation() -> Result<()> {
     let mut cluster = with_databases(builder())?;
     let mut received = Vec::new();
     for _ in 0..4 {
-        received.extend(ids::nextval(&mut cluster.connect_to("first")?, 20_000)?);
+        received.extend(ids::nextval(&mut cluster.connect_to("first")?, 2_000)?);
     }
     let highest = *received.iter().max().context("no IDs")?;
-    cluster.kill9_all()?;
-    cluster.start()?;
+    crash_and_set_back(&mut cluster, received[0])?;
     cluster.stop(Stop::Immediate)?;
     cluster.start()?;
     cluster.restart()?;
+    set_clock(&cluster, SLOW_SLOTS.time_us(received[0]))?;
     let mut client = cluster.connect_to("first")?;
     let next = ids::nextval(&mut client, 1_000)?;
     // Stronger than "not again": above all there were, on whatever slot.

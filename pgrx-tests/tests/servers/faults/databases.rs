@@ -9,29 +9,46 @@
 //! data come: it is a page of its own in the write-ahead log.
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use snowflake_tests::clock::Offset;
-use snowflake_tests::ids::{self, DEFAULT, Tally, assert_increasing, grouped};
+use snowflake_tests::ids::{
+    self, DEFAULT, Fields, ONE_SLOW_SLOT, Tally, assert_increasing, grouped,
+};
 use snowflake_tests::server_error::expect_error;
-use snowflake_tests::{Cluster, ClusterBuilder, Installation, Stop};
+use snowflake_tests::threads::SetOnDrop;
+use snowflake_tests::{Cluster, ClusterBuilder, Stop, wait};
 
+use super::mark::{dense, set_clock};
 use crate::support::in_sessions;
 
 const SESSIONS: usize = 4;
 
-/// How many IDs each session takes in the database that is in use.
-const EACH: usize = 260_000;
+/// How many IDs each session takes in the database that is in use, of the default
+/// layout.
+const EACH: usize = 20_000;
 
-/// How many a session takes afterwards at most, to pass those. It takes that
-/// many only where they are not protected.
-const MOST: usize = 3_000_000;
+/// How many a session takes afterwards at most, to pass those.
+const MOST: usize = 300_000;
 
 /// A layout whose ticks are used up: IDs that pass through the time of others
 /// are bound to meet them. In the default one most ticks have room
 /// for both.
-const DENSE: &str = "timestamp:41 node:10 sequence:12 tick:10ms";
+const DENSE: Fields = ONE_SLOW_SLOT;
+
+/// The same of this layout: together more than two minutes of its time.
+const EACH_DENSE: usize = 2_500;
+
+/// A server of node 1 with it.
+fn dense_server() -> ClusterBuilder {
+    dense(Cluster::builder().conf("snowflake.node_id", 1), &DENSE)
+}
+
+/// The first ID that was made.
+fn first(busy: &[i64]) -> Result<i64> {
+    busy.iter().min().copied().context("no IDs")
+}
 
 /// The file of the floor's page.
 const FLOOR: &str = "global/1936617335";
@@ -44,11 +61,9 @@ fn take(
     enough: impl Fn(i64) -> bool + Sync,
 ) -> Result<Vec<i64>> {
     in_sessions(server, database, SESSIONS, |client| {
-        let mut ids = ids::nextval(client, 10_000)?;
-        while ids.len() < least
-            || (ids.len() < MOST && ids.last().is_some_and(|&last| !enough(last)))
-        {
-            ids.extend(ids::nextval(client, 10_000)?);
+        let mut ids = ids::nextval(client, least)?;
+        while ids.len() < MOST && ids.last().is_some_and(|&last| !enough(last)) {
+            ids.extend(ids::nextval(client, 1_000)?);
         }
         assert_increasing(&ids, "a session");
         Ok(ids)
@@ -95,53 +110,42 @@ fn judge(
 }
 
 /// The standby was created before `busy` issued its IDs, has the same node number,
-/// and its clock is ten seconds behind.
-fn promotion(protected: bool, layout: &str, each: usize) -> Result<()> {
-    let source = Cluster::builder()
-        .conf("snowflake.node_id", 1)
-        .conf("snowflake.layout", layout)
-        .can_be_copied();
-    let taker = Cluster::builder().movable_clock();
-    let (source, taker) = if protected {
-        (source, taker)
-    } else {
-        (
-            source.installation(Installation::unprotected()?),
-            taker.without_protection("mark")?,
-        )
-    };
-    let primary = two_databases(source)?;
+/// and its clock is back at the first of them.
+fn promotion(protected: bool, source: ClusterBuilder, fields: &Fields, each: usize) -> Result<()> {
+    let mut taker = Cluster::builder().movable_clock();
+    if !protected {
+        taker = taker.without_protection("mark");
+    }
+    let primary = two_databases(source.can_be_copied())?;
     let mut standby = taker.prepare_standby_of(&primary)?;
-    standby
-        .clock()
-        .set_offset(Offset::back(Duration::from_secs(10)))?;
     standby.start()?;
     let busy = take(&primary, "busy", each, |_| true)?;
     standby.catch_up_with(&primary)?;
     standby.promote()?;
-    let least = if protected { each } else { 0 };
+    set_clock(&standby, fields.time_us(first(&busy)?))?;
     judge(
-        "promotion with the clock 10 s behind",
+        "promotion with the clock back",
         protected,
         busy,
         &standby,
-        least,
+        each,
     )
 }
 
 #[test]
 fn no_id_repeats_across_databases_after_a_promotion() -> Result<()> {
-    promotion(true, "default", EACH)
+    let source = Cluster::builder().conf("snowflake.node_id", 1);
+    promotion(true, source, &DEFAULT, EACH)
 }
 
 #[test]
 fn no_id_repeats_across_databases_after_a_promotion_with_full_ticks() -> Result<()> {
-    promotion(true, DENSE, EACH / 4)
+    promotion(true, dense_server(), &DENSE, EACH_DENSE)
 }
 
 #[test]
 fn no_id_repeats_across_databases_is_able_to_fail() -> Result<()> {
-    promotion(false, DENSE, EACH / 4)
+    promotion(false, dense_server(), &DENSE, EACH_DENSE)
 }
 
 /// A crash of the primary takes the IDs a lease of 20 s ahead; the standby's
@@ -149,18 +153,16 @@ fn no_id_repeats_across_databases_is_able_to_fail() -> Result<()> {
 #[test]
 fn no_id_repeats_across_databases_after_a_crash_and_a_promotion() -> Result<()> {
     let mut primary = two_databases(
-        Cluster::builder()
-            .conf("snowflake.node_id", 1)
-            .conf("snowflake.layout", DENSE)
+        dense_server()
             .conf("snowflake.lease", "20s")
             .can_be_copied(),
     )?;
     let mut standby = Cluster::builder().prepare_standby_of(&primary)?;
     standby.start()?;
-    let mut busy = take(&primary, "busy", 50_000, |_| true)?;
+    let mut busy = take(&primary, "busy", 1_000, |_| true)?;
     primary.kill9_all()?;
     primary.start()?;
-    busy.extend(take(&primary, "busy", 50_000, |_| true)?);
+    busy.extend(take(&primary, "busy", 1_000, |_| true)?);
     standby.catch_up_with(&primary)?;
     standby.promote()?;
     judge(
@@ -168,7 +170,7 @@ fn no_id_repeats_across_databases_after_a_crash_and_a_promotion() -> Result<()> 
         true,
         busy,
         &standby,
-        50_000,
+        1_000,
     )
 }
 
@@ -176,21 +178,30 @@ fn no_id_repeats_across_databases_after_a_crash_and_a_promotion() -> Result<()> 
 /// was running while `busy` issued IDs.
 #[test]
 fn no_id_repeats_across_databases_in_a_base_backup() -> Result<()> {
-    let source = two_databases(
-        Cluster::builder()
-            .conf("snowflake.node_id", 1)
-            .conf("snowflake.layout", DENSE)
-            .can_be_copied(),
-    )?;
-    let (busy, copy) = std::thread::scope(|scope| -> Result<_> {
-        let busy = scope.spawn(|| take(&source, "busy", 100_000, |_| true));
+    let source = two_databases(dense_server().can_be_copied())?;
+    let mut busy = take(&source, "busy", EACH_DENSE, |_| true)?;
+    let stop = AtomicBool::new(false);
+    let (more, mut copy) = std::thread::scope(|scope| -> Result<_> {
+        let over = SetOnDrop(&stop);
+        let busy = scope.spawn(|| {
+            in_sessions(&source, "busy", SESSIONS, |client| {
+                let mut ids = ids::nextval(client, 10)?;
+                while !stop.load(Ordering::SeqCst) {
+                    ids.extend(ids::nextval(client, 10)?);
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                Ok(ids)
+            })
+        });
         let copy = Cluster::builder().movable_clock().prepare_copy_of(&source);
+        drop(over);
         Ok((busy.join().expect("the sessions")?, copy?))
     })?;
-    let mut copy = copy;
-    copy.clock()
-        .set_offset(Offset::back(Duration::from_secs(10)))?;
+    busy.extend(more);
+    let back_to = DENSE.time_us(first(&busy)?);
+    set_clock(&copy, back_to)?;
     copy.start()?;
+    set_clock(&copy, back_to)?;
     // What is in the copy: `busy` itself must not repeat it either, but it is no
     // row there, so what its mark says is the judge.
     let bound: i64 = copy
@@ -199,7 +210,7 @@ fn no_id_repeats_across_databases_in_a_base_backup() -> Result<()> {
         .get(0);
     let known: Vec<i64> = busy.into_iter().filter(|&id| id < bound).collect();
     ensure!(!known.is_empty(), "the copy knows none of the IDs");
-    judge("a base backup", true, known, &copy, 10_000)
+    judge("a base backup", true, known, &copy, EACH_DENSE)
 }
 
 /// A node number that was given up and is taken again: its IDs of before are
@@ -213,17 +224,17 @@ fn a_node_number_finds_its_own_floor_again() -> Result<()> {
             .conf("snowflake.max_clock_step", "-1"),
     )?;
     // An hour's lease twice: the IDs of node 1 are far ahead.
-    let mut first = take(&server, "busy", 10_000, |_| true)?;
+    let mut first = take(&server, "busy", 2_000, |_| true)?;
     server.kill9_all()?;
     server.start()?;
-    first.extend(take(&server, "busy", 10_000, |_| true)?);
+    first.extend(take(&server, "busy", 2_000, |_| true)?);
     for (node, database) in [(2, "third"), (1, "idle")] {
         server.set_conf("snowflake.node_id", node)?;
         server.set_conf("snowflake.lease", "2s")?;
         server.restart()?;
         if node == 2 {
             server.connect_to_new_database(database)?;
-            let ids = take(&server, database, 10_000, |_| true)?;
+            let ids = take(&server, database, 2_000, |_| true)?;
             let highest = ids.iter().max().context("no IDs")?;
             let lead = DEFAULT.lead_ms(*highest);
             ensure!(lead < 600_000, "node 2 went by node 1's floor: {lead} ms");
@@ -234,7 +245,7 @@ fn a_node_number_finds_its_own_floor_again() -> Result<()> {
         true,
         first,
         &server,
-        10_000,
+        2_000,
     )
 }
 
@@ -242,99 +253,69 @@ fn a_node_number_finds_its_own_floor_again() -> Result<()> {
 /// nothing is issued; as soon as it can be, all is as before.
 #[test]
 fn a_floor_that_cannot_be_read_changes_nothing() -> Result<()> {
-    for name in [FLOOR, "snowflake.floor"] {
-        let mut server = two_databases(Cluster::builder().conf("snowflake.node_id", 1))?;
-        let mut received = take(&server, "busy", 20_000, |_| true)?;
-        server.stop(Stop::Fast)?;
-        let file = server.data().join(name);
-        let aside = server.data().join("aside");
-        let existed = file.exists();
-        if existed {
-            fs::rename(&file, &aside)?;
-        }
-        fs::create_dir(&file)?;
-        server.start()?;
-        let marks = |server: &Cluster| -> Result<Vec<i64>> {
-            ["busy", "idle"]
-                .iter()
-                .map(|database| {
-                    let sql = "SELECT last_value FROM snowflake_internal.mark";
-                    Ok(server.connect_to(database)?.query_one(sql, &[])?.get(0))
-                })
-                .collect()
-        };
-        let before = marks(&server)?;
-        let refusals: usize = std::thread::scope(|scope| {
-            let threads: Vec<_> = (0..8)
-                .map(|number| {
-                    let server = &server;
-                    scope.spawn(move || -> Result<usize> {
-                        let database = ["busy", "idle"][number % 2];
-                        let mut client = server.connect_to(database)?;
-                        for _ in 0..1_250 {
-                            let refused = expect_error(&mut client, "SELECT snowflake_nextval()")?;
-                            ensure!(!refused.sqlstate.starts_with("XX000"), "{refused}");
-                        }
-                        Ok(1_250)
-                    })
-                })
-                .collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().expect("a session's thread"))
-                .sum::<Result<usize>>()
-        })?;
-        assert_eq!(marks(&server)?, before, "the refused calls moved a mark");
-
-        fs::remove_dir(&file)?;
-        if existed {
-            fs::rename(&aside, &file)?;
-        }
-        let mut client = server.connect_to("idle")?;
-        let id = ids::one(&mut client)?;
-        let lead = DEFAULT.lead_ms(id);
-        received.push(id);
-        received.extend(take(&server, "busy", 20_000, |_| true)?);
-        let tally = Tally::of(received);
-        println!(
-            "databases: {name} not readable: {} calls refused, afterwards {lead} ms ahead of the clock: {tally}",
-            grouped(refusals)
-        );
-        tally.assert_unique();
-        // A restart begins a lease ahead, less the time that has passed since.
-        ensure!(lead < 2_000, "{lead} ms ahead of the clock");
-    }
-    Ok(())
-}
-
-/// The file that version 0.1 had is heeded once more, and then removed.
-#[test]
-fn the_file_of_version_0_1_is_taken_over() -> Result<()> {
-    let mut server = two_databases(
-        Cluster::builder()
-            .conf("snowflake.node_id", 1)
-            .movable_clock(),
-    )?;
-    let busy = take(&server, "busy", 50_000, |_| true)?;
-    let highest = *busy.iter().max().context("no IDs")?;
+    /// By each of eight sessions.
+    const CALLS: usize = 125;
+    let mut server = two_databases(Cluster::builder().conf("snowflake.node_id", 1))?;
+    let mut received = take(&server, "busy", 5_000, |_| true)?;
     server.stop(Stop::Fast)?;
-    fs::remove_file(server.data().join(FLOOR))?;
-    let earlier = server.data().join("snowflake.floor");
-    fs::write(
-        &earlier,
-        format!(
-            "layout timestamp:41 node:6 backend:4 sequence:12 tick:1ms epoch:2025-01-01T00:00:00Z\n\
-             node 1\nbound {}\n{}\n",
-            highest + 1,
-            " ".repeat(300)
-        ),
-    )?;
-    server
-        .clock()
-        .set_offset(Offset::back(Duration::from_secs(10)))?;
+    let file = server.data().join(FLOOR);
+    let aside = server.data().join("aside");
+    let existed = file.exists();
+    if existed {
+        fs::rename(&file, &aside)?;
+    }
+    fs::create_dir(&file)?;
     server.start()?;
-    judge("the file of version 0.1", true, busy, &server, 10_000)?;
-    ensure!(!earlier.exists(), "the file is still there");
+    let marks = |server: &Cluster| -> Result<Vec<i64>> {
+        ["busy", "idle"]
+            .iter()
+            .map(|database| {
+                let sql = "SELECT last_value FROM snowflake_internal.mark";
+                Ok(server.connect_to(database)?.query_one(sql, &[])?.get(0))
+            })
+            .collect()
+    };
+    let before = marks(&server)?;
+    let refusals: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8)
+            .map(|number| {
+                let server = &server;
+                scope.spawn(move || -> Result<usize> {
+                    let database = ["busy", "idle"][number % 2];
+                    let mut client = server.connect_to(database)?;
+                    for _ in 0..CALLS {
+                        let refused = expect_error(&mut client, "SELECT snowflake_nextval()")?;
+                        ensure!(!refused.sqlstate.starts_with("XX000"), "{refused}");
+                    }
+                    Ok(CALLS)
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a session's thread"))
+            .sum::<Result<usize>>()
+    })?;
+    assert_eq!(marks(&server)?, before, "the refused calls moved a mark");
+
+    fs::remove_dir(&file)?;
+    if existed {
+        fs::rename(&aside, &file)?;
+    }
+    let mut client = server.connect_to("idle")?;
+    let id = ids::one(&mut client)?;
+    let lead = DEFAULT.lead_ms(id);
+    received.push(id);
+    received.extend(take(&server, "busy", 5_000, |_| true)?);
+    let tally = Tally::of(received);
+    println!(
+        "databases: {FLOOR} not readable: {} calls refused, afterwards {lead} ms ahead of the clock: {tally}",
+        grouped(refusals)
+    );
+    tally.assert_unique();
+    // A restart begins a lease ahead of the last ID, less the time that has passed
+    // since; that one was at most max_borrow ahead.
+    ensure!(lead <= 3_000, "{lead} ms ahead of the clock");
     Ok(())
 }
 
@@ -342,24 +323,23 @@ fn the_file_of_version_0_1_is_taken_over() -> Result<()> {
 /// has a mark of its own, and all its IDs are below that.
 #[test]
 fn a_database_of_the_same_number_has_its_own_mark() -> Result<()> {
-    let server = Cluster::builder().conf("snowflake.node_id", 1).start()?;
+    let server = Cluster::builder()
+        .conf("snowflake.node_id", 1)
+        .movable_clock()
+        .start()?;
     ids::one(&mut server.connect_to_new_database("template")?)?;
     // The mark of the template is in the past by the time that the copy is used.
-    std::thread::sleep(Duration::from_secs(4));
+    server.clock().pass(Duration::from_secs(4))?;
     let mut above = 0;
     let mut checked = 0;
     let mut received = Vec::new();
     for _ in 0..5 {
         let mut client = server.connect()?;
         // The session in the template has to be gone.
-        let begun = Instant::now();
-        while client
-            .batch_execute("CREATE DATABASE again OID 60000 TEMPLATE template")
-            .is_err()
-        {
-            ensure!(begun.elapsed() < Duration::from_secs(20), "no copy is made");
-            std::thread::sleep(Duration::from_millis(20));
-        }
+        wait::until("a copy of the template", Duration::from_secs(60), || {
+            let sql = "CREATE DATABASE again OID 60000 TEMPLATE template";
+            Ok(client.batch_execute(sql).is_ok())
+        })?;
         let mut again = server.connect_to("again")?;
         for _ in 0..200 {
             let id = ids::one(&mut again)?;

@@ -5,12 +5,12 @@
 //! The fault this guards against: the new server issues IDs by its own clock,
 //! and the rows it took over have IDs that this clock has not come to yet. It
 //! is worst where the two carry the same node number, as a standby does that
-//! has its primary's settings. So here the new server's clock is 150 s behind
-//! the old one's, and the old one's IDs are ten seconds ahead of its own. A
-//! new server that went by its clock would pass through all of them: it is
-//! kept issuing IDs until it has passed the highest, and where the mark is not
-//! obeyed (`snowflake.unprotected = 'mark'`) each of these tests must find
-//! duplicates.
+//! has its primary's settings. So here the old server's IDs fill every second
+//! from the first on ([`SLOW_SLOTS`]), and the new server's clock is set to the
+//! time of that first ID. A new server that went by its clock would pass through
+//! all of them: it is kept issuing IDs until it has passed the highest, and where
+//! the mark is not obeyed (`snowflake.unprotected = 'mark'`) each of these tests
+//! must find duplicates.
 //!
 //! Replication is asynchronous, so the old server may have issued IDs that the
 //! new one never heard of. No generator without a third party can know those;
@@ -18,33 +18,34 @@
 
 use std::collections::HashSet;
 use std::process::Output;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_tests::clock::Offset;
-use snowflake_tests::ids::{self, DEFAULT, SLOW_TICK, Tally, assert_increasing, grouped};
+use snowflake_tests::ids::{self, DEFAULT, SLOW_SLOTS, Tally, assert_increasing, grouped};
 use snowflake_tests::query::text;
 use snowflake_tests::replica::Archive;
 use snowflake_tests::server_error::expect_error;
-use snowflake_tests::{Cluster, ClusterBuilder, Installation, Stop};
+use snowflake_tests::threads::SetOnDrop;
+use snowflake_tests::{Cluster, ClusterBuilder, Installation, Stop, wait};
+
+use super::mark::{dense, set_clock};
 
 /// Enough for every slot of the layout, twice.
 const SESSIONS: usize = 8;
 
-/// How far behind the clock of the next server is: by more than a busy machine takes
-/// to dump, restore or upgrade.
-pub(crate) const BEHIND: Duration = Duration::from_secs(150);
+/// How many rows each of them writes at least before a fault: together four minutes
+/// of IDs, so that the new server's clock is still among them when it comes into
+/// service.
+const ROWS_BEFORE: usize = 2_000;
 
-/// How far ahead of its clock each session of the old server drives its IDs.
-const LEAD_MS: i64 = 10_000;
+/// How long a session pauses between later rows: IDs run no further ahead.
+const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long the sessions may take to get there.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// How many rows each of them writes at least before a fault.
-const ROWS_BEFORE: usize = 4_000;
+/// How long the sessions may take for a gate.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What a session of a new server inserts: rows one at a time, then rows by
 /// the statement.
@@ -53,44 +54,44 @@ const ROWS_AT_ONCE: usize = 500;
 
 /// How many more a session inserts at most, to pass the highest ID that the
 /// server took over. Far more than lie in between.
-const MOST: usize = 600_000;
+const MOST: usize = 300_000;
 
 const ONE_ROW: &str = "INSERT INTO rows (note) VALUES ('one') RETURNING id";
 
+/// The server that the rows come from, which has its protection anyway.
+fn source() -> ClusterBuilder {
+    let builder = Cluster::builder()
+        .conf("snowflake.node_id", 1)
+        .conf("snowflake.lease", "20s")
+        .can_be_copied()
+        .movable_clock();
+    dense(builder, &SLOW_SLOTS)
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Protection {
+enum Protection {
     On,
     MarkTakenAway,
 }
 
 impl Protection {
-    /// The server that the rows come from, which has its protection anyway.
-    pub(crate) fn source(self) -> Result<ClusterBuilder> {
-        let builder = Cluster::builder()
-            .conf("snowflake.node_id", 1)
-            .conf("snowflake.layout", SLOW_TICK.layout)
-            .conf("snowflake.max_borrow", "10min")
-            .can_be_copied()
-            .movable_clock();
-        Ok(match self {
-            Self::On => builder,
-            Self::MarkTakenAway => builder.installation(Installation::unprotected()?),
-        })
+    /// The server with this protection.
+    fn of(self, server: ClusterBuilder) -> ClusterBuilder {
+        match self {
+            Self::On => server,
+            Self::MarkTakenAway => server.without_protection("mark"),
+        }
     }
 
     /// A server that takes rows over. Where it is a copy, its settings are the
     /// source's.
-    pub(crate) fn taker(self) -> Result<ClusterBuilder> {
-        let builder = Cluster::builder().movable_clock();
-        match self {
-            Self::On => Ok(builder),
-            Self::MarkTakenAway => builder.without_protection("mark"),
-        }
+    fn taker(self) -> ClusterBuilder {
+        self.of(Cluster::builder().movable_clock())
     }
 
     /// The table that is written to. A duplicate is to be counted where
     /// duplicates are expected, and to be refused where they are not.
-    pub(crate) fn create_table(self, client: &mut Client) -> Result<()> {
+    fn create_table(self, client: &mut Client) -> Result<()> {
         let key = match self {
             Self::On => "PRIMARY KEY",
             Self::MarkTakenAway => "NOT NULL",
@@ -101,30 +102,51 @@ impl Protection {
         Ok(())
     }
 
-    fn judge(self, what: &str, taken_over: &[i64], after: &After, unavailable: Duration) {
+    /// Lets a server that has taken rows over come into service, with its clock at
+    /// the time of the ID `from`, and judges what it makes.
+    fn judge(
+        self,
+        what: &str,
+        server: &Cluster,
+        database: &str,
+        taken: &Taken,
+    ) -> Result<Vec<i64>> {
+        set_clock(server, SLOW_SLOTS.time_us(taken.from))?;
+        let after = serve(server, database, highest(&taken.ids)?)?;
         let build = match self {
             Self::On => "",
             Self::MarkTakenAway => " WITHOUT the mark",
         };
         // What was there before was judged before.
-        let known: HashSet<i64> = taken_over.iter().copied().collect();
+        let known: HashSet<i64> = taken.ids.iter().copied().collect();
         let mut all: Vec<i64> = known.into_iter().collect();
         all.extend(&after.ids);
         let tally = Tally::of(all);
         println!(
             "failover{build}, {what}: 1 fault, {} IDs taken over, {} made after it: {tally}; service back after {:.0} ms, longest call {:.1} ms",
-            grouped(taken_over.len()),
+            grouped(taken.ids.len()),
             grouped(after.ids.len()),
-            unavailable.as_secs_f64() * 1e3,
+            taken.unavailable.as_secs_f64() * 1e3,
             after.longest.as_secs_f64() * 1e3,
         );
-        assert!(taken_over.len() > 10_000, "too few IDs were taken over");
+        assert!(taken.ids.len() > 10_000, "too few IDs were taken over");
         assert!(after.ids.len() >= 1_000, "too few IDs after the fault");
         match self {
             Self::On => tally.assert_unique(),
             Self::MarkTakenAway => tally.assert_found_duplicates(),
         }
+        Ok(after.ids)
     }
+}
+
+/// What a server has taken over.
+struct Taken {
+    /// The IDs of the rows.
+    ids: Vec<i64>,
+    /// The first ID of those that were made right before.
+    from: i64,
+    /// How long taking over took.
+    unavailable: Duration,
 }
 
 /// What a server made after a fault.
@@ -168,7 +190,7 @@ fn serve_one(server: &Cluster, database: &str, highest: i64) -> Result<After> {
     ids::fetch_into(&mut client, &rows(ROWS_AT_ONCE), &mut ids)?;
     ids.extend(ids::nextval(&mut client, 1_000)?);
     while ids.last().is_some_and(|&last| last <= highest) && ids.len() < MOST {
-        ids.extend(ids::nextval(&mut client, 10_000)?);
+        ids.extend(ids::nextval(&mut client, 1_000)?);
     }
     assert_increasing(&ids, "a session of the new server");
     Ok(After { ids, longest })
@@ -180,7 +202,7 @@ fn rows(count: usize) -> String {
     )
 }
 
-pub(crate) fn table(server: &Cluster, database: &str) -> Result<Vec<i64>> {
+fn table(server: &Cluster, database: &str) -> Result<Vec<i64>> {
     ids::fetch(&mut server.connect_to(database)?, "SELECT id FROM rows")
 }
 
@@ -188,70 +210,81 @@ fn highest(ids: &[i64]) -> Result<i64> {
     ids.iter().max().copied().context("there are no rows")
 }
 
+fn lowest(ids: &[i64]) -> Result<i64> {
+    ids.iter().min().copied().context("there are no rows")
+}
+
 /// Writes to a server from eight sessions, from before `event` begins until
-/// after it has ended. It begins when every session's IDs are well ahead of the
-/// server's clock. Returns what the event returned, and all IDs of the rows
-/// that were committed.
-pub(crate) fn while_written_to<T>(
+/// after it has ended: it begins when every session has written [`ROWS_BEFORE`],
+/// and each writes more when it is over. Returns what the event returned, and all
+/// IDs of the rows that were committed.
+fn while_written_to<T>(
     server: &Cluster,
     event: impl FnOnce() -> Result<T>,
 ) -> Result<(T, Vec<i64>)> {
     let stop = AtomicBool::new(false);
-    let far_ahead: [AtomicBool; SESSIONS] = Default::default();
+    let written: [AtomicUsize; SESSIONS] = Default::default();
     let write = |number: usize| -> Result<Vec<i64>> {
         let mut client = server.connect()?;
         let mut ids = Vec::new();
         while !stop.load(Ordering::SeqCst) {
-            ids::fetch_into(&mut client, &rows(200), &mut ids)?;
-            let last = *ids.last().context("no row came back")?;
-            let lead_ms = (SLOW_TICK.time_us(last) - server.clock().now_us()) / 1_000;
-            far_ahead[number].store(
-                lead_ms >= LEAD_MS && ids.len() >= ROWS_BEFORE,
-                Ordering::SeqCst,
-            );
-            if lead_ms > 2 * LEAD_MS {
-                // Far enough; the sessions of other slots may need the processor.
-                std::thread::sleep(Duration::from_millis(20));
+            if ids.len() < ROWS_BEFORE {
+                ids::fetch_into(&mut client, &rows(200), &mut ids)?;
+            } else {
+                ids::fetch_into(&mut client, &rows(1), &mut ids)?;
+                std::thread::sleep(PAUSE);
             }
+            written[number].store(ids.len(), Ordering::SeqCst);
         }
         assert_increasing(&ids, "a session of the old server");
         Ok(ids)
     };
     let write = &write;
     std::thread::scope(|scope| {
+        let over = SetOnDrop(&stop);
         let threads: Vec<_> = (0..SESSIONS)
             .map(|number| scope.spawn(move || write(number)))
             .collect();
-        let begun = Instant::now();
-        let is_ready = || far_ahead.iter().all(|flag| flag.load(Ordering::SeqCst));
-        while !is_ready() && begun.elapsed() < PATIENCE && !threads.iter().any(|t| t.is_finished())
-        {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let ready = is_ready();
-        let result = event();
-        std::thread::sleep(Duration::from_millis(100));
-        stop.store(true, Ordering::SeqCst);
+        let wait_for = |least: [usize; SESSIONS]| {
+            wait::until("rows of each session", PATIENCE, || {
+                let has =
+                    |(count, &least): (&AtomicUsize, &usize)| count.load(Ordering::SeqCst) >= least;
+                let is_reached = written.iter().zip(&least).all(has);
+                // It says why when it is joined.
+                ensure!(
+                    is_reached || !threads.iter().any(|thread| thread.is_finished()),
+                    "a session has failed"
+                );
+                Ok(is_reached)
+            })
+        };
+        let outcome = wait_for([ROWS_BEFORE; SESSIONS])
+            .and_then(|()| event())
+            .and_then(|value| {
+                // Two more: the first may have been committed before the end.
+                let more = written
+                    .each_ref()
+                    .map(|count| count.load(Ordering::SeqCst) + 2);
+                wait_for(more)?;
+                Ok(value)
+            });
+        drop(over);
         let mut ids = Vec::new();
         for thread in threads {
             ids.extend(thread.join().expect("a session's thread")?);
         }
-        ensure!(
-            ready,
-            "IDs did not get {LEAD_MS} ms ahead within {PATIENCE:?}"
-        );
-        Ok((result?, ids))
+        Ok((outcome?, ids))
     })
 }
 
 /// Promotes a standby while its primary is being written to, and judges what
-/// comes after.
-pub(crate) fn promote(
+/// comes after. Returns what it has taken over, and the IDs that it made.
+fn promote(
     what: &str,
     primary: &Cluster,
     standby: &Cluster,
     protection: Protection,
-) -> Result<Vec<i64>> {
+) -> Result<(Vec<i64>, Vec<i64>)> {
     let ((unavailable, took_over), written) = while_written_to(primary, || {
         standby.catch_up_with(primary)?;
         Ok((standby.promote()?, table(standby, "postgres")?))
@@ -268,37 +301,42 @@ pub(crate) fn promote(
         replicated < written.len(),
         "the primary was not written to when the standby was promoted"
     );
-    let after = serve(standby, "postgres", highest(&took_over)?)?;
-    protection.judge(what, &took_over, &after, unavailable);
-    let mut all = took_over;
-    all.extend(after.ids);
-    Ok(all)
+    let taken = Taken {
+        ids: took_over,
+        from: lowest(&written)?,
+        unavailable,
+    };
+    let after = protection.judge(what, standby, "postgres", &taken)?;
+    Ok((taken.ids, after))
 }
 
 /// A promotion, a restart of the promoted server, a promotion of that one's
-/// standby, and back to the server that was promoted first, which had gone on
-/// in the meantime: each with the clock 150 s further behind.
+/// standby, and back to the server that was promoted first, which was written to in
+/// the meantime: each with the clock back at the first of the IDs that were made
+/// right before.
 fn one_promotion_after_another(protection: Protection) -> Result<()> {
-    let first = protection.source()?.start_with_extension()?;
+    let first = source().start_with_extension()?;
     protection.create_table(&mut first.connect()?)?;
 
-    let mut second = protection.taker()?.prepare_standby_of(&first)?;
-    second.clock().set_offset(Offset::back(BEHIND))?;
+    let mut second = protection.taker().prepare_standby_of(&first)?;
     second.start()?;
-    let known = promote("promotion", &first, &second, protection)?;
+    let (mut known, made) = promote("promotion", &first, &second, protection)?;
     drop(first);
 
     second.stop(Stop::Fast)?;
-    second.clock().step(Offset::back(BEHIND))?;
+    let from = lowest(&made)?;
+    known.extend(made);
+    set_clock(&second, SLOW_SLOTS.time_us(from))?;
     let begun = Instant::now();
     second.start()?;
-    let unavailable = begun.elapsed();
-    let after = serve(&second, "postgres", highest(&known)?)?;
-    protection.judge("restart of the promoted", &known, &after, unavailable);
+    let taken = Taken {
+        ids: known,
+        from,
+        unavailable: begun.elapsed(),
+    };
+    protection.judge("restart of the promoted", &second, "postgres", &taken)?;
 
-    let mut third = protection.taker()?.prepare_standby_of(&second)?;
-    third.clock().set_offset(second.clock().offset())?;
-    third.clock().step(Offset::back(BEHIND))?;
+    let mut third = protection.taker().prepare_standby_of(&second)?;
     third.start()?;
     promote(
         "promotion of a standby of the promoted",
@@ -311,8 +349,6 @@ fn one_promotion_after_another(protection: Protection) -> Result<()> {
     second.stop(Stop::Fast)?;
     second.rewind_to(&third)?;
     second.follow(&third)?;
-    second.clock().set_offset(third.clock().offset())?;
-    second.clock().step(Offset::back(BEHIND))?;
     second.start()?;
     promote("fail-back through pg_rewind", &third, &second, protection)?;
     Ok(())
@@ -332,6 +368,7 @@ fn promotions_are_able_to_fail() -> Result<()> {
 /// IDs begin where the old server's had got to, not further on.
 #[test]
 fn no_session_waits_after_a_promotion() -> Result<()> {
+    const BEHIND: Duration = Duration::from_secs(150);
     let primary = Cluster::builder()
         .conf("snowflake.node_id", 1)
         .can_be_copied()
@@ -432,16 +469,20 @@ fn a_standby_refuses_and_decodes() -> Result<()> {
 /// A copy that was made to try something out, and is put into service: its
 /// source keeps running, and the copy may have been meant to take its place.
 fn base_backup(protection: Protection) -> Result<()> {
-    let source = protection.source()?.start_with_extension()?;
+    let source = self::source().start_with_extension()?;
     protection.create_table(&mut source.connect()?)?;
-    let (mut copy, _) = while_written_to(&source, || protection.taker()?.prepare_copy_of(&source))?;
-    copy.clock().set_offset(Offset::back(BEHIND))?;
+    let (mut copy, written) =
+        while_written_to(&source, || protection.taker().prepare_copy_of(&source))?;
+    let from = lowest(&written)?;
+    set_clock(&copy, SLOW_SLOTS.time_us(from))?;
     let begun = Instant::now();
     copy.start()?;
-    let unavailable = begun.elapsed();
-    let taken_over = table(&copy, "postgres")?;
-    let after = serve(&copy, "postgres", highest(&taken_over)?)?;
-    protection.judge("base backup", &taken_over, &after, unavailable);
+    let taken = Taken {
+        unavailable: begun.elapsed(),
+        ids: table(&copy, "postgres")?,
+        from,
+    };
+    protection.judge("base backup", &copy, "postgres", &taken)?;
     Ok(())
 }
 
@@ -458,13 +499,12 @@ fn base_backups_are_able_to_fail() -> Result<()> {
 /// Back to a restore point that was set while the server was written to.
 fn point_in_time(protection: Protection) -> Result<()> {
     let archive = Archive::new()?;
-    let source = protection
-        .source()?
+    let source = self::source()
         .archived_in(&archive)
         .start_with_extension()?;
     protection.create_table(&mut source.connect()?)?;
     ids::fetch(&mut source.connect()?, &rows(1_000))?;
-    let mut restored = protection.taker()?.prepare_copy_of(&source)?;
+    let mut restored = protection.taker().prepare_copy_of(&source)?;
     let (_, written) = while_written_to(&source, || {
         source
             .connect()?
@@ -474,19 +514,22 @@ fn point_in_time(protection: Protection) -> Result<()> {
     archive.complete(&source)?;
 
     restored.recover_to(&archive, "before_the_mistake")?;
-    restored.clock().set_offset(Offset::back(BEHIND))?;
+    let from = lowest(&written)?;
+    set_clock(&restored, SLOW_SLOTS.time_us(from))?;
     let begun = Instant::now();
     restored.start()?;
     restored.wait_for_end_of_recovery()?;
-    let unavailable = begun.elapsed();
-    let taken_over = table(&restored, "postgres")?;
-    let there: HashSet<_> = taken_over.iter().collect();
+    let taken = Taken {
+        unavailable: begun.elapsed(),
+        ids: table(&restored, "postgres")?,
+        from,
+    };
+    let there: HashSet<_> = taken.ids.iter().collect();
     ensure!(
         written.iter().any(|id| !there.contains(id)),
         "rows from after the restore point are there"
     );
-    let after = serve(&restored, "postgres", highest(&taken_over)?)?;
-    protection.judge("point-in-time recovery", &taken_over, &after, unavailable);
+    protection.judge("point-in-time recovery", &restored, "postgres", &taken)?;
     Ok(())
 }
 
@@ -501,19 +544,15 @@ fn point_in_time_recovery_is_able_to_fail() -> Result<()> {
 }
 
 /// A server that rows are to be restored into: with the same node number, the
-/// clock behind, and IDs of its own in another database. Its slots are where
-/// its clock is.
-fn target_of_a_restore(protection: Protection) -> Result<Cluster> {
-    let mut target = match protection {
-        Protection::On => protection.source()?,
-        Protection::MarkTakenAway => protection.source()?.without_protection("mark")?,
-    }
-    .prepare()?;
-    target.clock().set_offset(Offset::back(BEHIND))?;
+/// clock at the time of the ID `from`, and IDs of its own in another database. Its
+/// slots are where its clock is.
+fn target_of_a_restore(protection: Protection, from: i64) -> Result<Cluster> {
+    let mut target = protection.of(source()).prepare()?;
+    set_clock(&target, SLOW_SLOTS.time_us(from))?;
     target.start()?;
     let mut client = target.connect()?;
     client.batch_execute("CREATE EXTENSION snowflake; CREATE ROLE app LOGIN")?;
-    ids::nextval(&mut client, 1_000)?;
+    ids::nextval(&mut client, 100)?;
     Ok(target)
 }
 
@@ -528,9 +567,11 @@ fn said(output: &Output) -> String {
 /// A mark that came by `setval`, as dumps and `pg_upgrade` have it, and that is
 /// more than a lease ahead of the clock, is not believed until a superuser says
 /// so: it would take the IDs of the server's other databases along. Where it is
-/// ahead of the clock depends on the clocks; here it is by 150 s and more.
-fn accept_the_mark(target: &Cluster, database: &str) -> Result<()> {
+/// ahead of the clock depends on the clocks; here the target's is back at the ID
+/// `from`, minutes before it.
+fn accept_the_mark(target: &Cluster, database: &str, from: i64) -> Result<()> {
     let mut client = target.connect_to(database)?;
+    set_clock(target, SLOW_SLOTS.time_us(from))?;
     let refused = expect_error(&mut client, "SELECT snowflake_nextval()")?;
     assert_eq!(refused.sqlstate, "58000", "{refused}");
     assert!(
@@ -546,14 +587,15 @@ fn accept_the_mark(target: &Cluster, database: &str) -> Result<()> {
 /// Dumped while it is written to, restored by a superuser: as a script by
 /// `psql`, and in the custom format by several processes of `pg_restore`.
 fn dump_and_restore(protection: Protection) -> Result<()> {
-    let source = protection.source()?.start_with_extension()?;
+    let source = self::source().start_with_extension()?;
     protection.create_table(&mut source.connect()?)?;
-    let ((plain, custom), _) = while_written_to(&source, || {
+    let ((plain, custom), written) = while_written_to(&source, || {
         Ok((
             source.dump("postgres", &["--format=plain"])?,
             source.dump("postgres", &["--format=custom"])?,
         ))
     })?;
+    let from = lowest(&written)?;
     let ways = [
         (
             "psql",
@@ -570,29 +612,28 @@ fn dump_and_restore(protection: Protection) -> Result<()> {
     ];
     for (program, dump, database, options) in ways {
         // A server each: IDs in one database raise what the other's start from.
-        let target = target_of_a_restore(protection)?;
+        let target = target_of_a_restore(protection, from)?;
         target
             .connect()?
             .batch_execute(&format!("CREATE DATABASE {database}"))?;
         let begun = Instant::now();
         let output = target.restore(dump, program, "postgres", database, options)?;
-        let took = begun.elapsed();
+        let unavailable = begun.elapsed();
         ensure!(
             output.status.success(),
             "{program} failed:\n{}",
             said(&output)
         );
-        let taken_over = table(&target, database)?;
+        let taken = Taken {
+            ids: table(&target, database)?,
+            from,
+            unavailable,
+        };
         if protection == Protection::On {
-            accept_the_mark(&target, database)?;
+            accept_the_mark(&target, database, from)?;
         }
-        let after = serve(&target, database, highest(&taken_over)?)?;
-        protection.judge(
-            &format!("dump restored with {program}"),
-            &taken_over,
-            &after,
-            took,
-        );
+        let what = format!("dump restored with {program}");
+        protection.judge(&what, &target, database, &taken)?;
     }
     Ok(())
 }
@@ -612,10 +653,9 @@ fn dump_and_restore_are_able_to_fail() -> Result<()> {
 fn upgrade(protection: Protection) -> Result<()> {
     let earlier = match protection {
         Protection::On => Installation::earlier()?,
-        Protection::MarkTakenAway => Installation::unprotected()?,
+        Protection::MarkTakenAway => Installation::under_test()?,
     };
-    let mut source = protection
-        .source()?
+    let mut source = self::source()
         .installation(earlier)
         .start_with_extension()?;
     protection.create_table(&mut source.connect()?)?;
@@ -623,29 +663,27 @@ fn upgrade(protection: Protection) -> Result<()> {
     let written = table(&source, "postgres")?;
     source.stop(Stop::Fast)?;
 
-    let target = protection.source()?;
-    let mut target = match protection {
-        Protection::On => target,
-        Protection::MarkTakenAway => target.without_protection("mark")?,
-    }
-    .prepare()?;
+    let from = lowest(&written)?;
+    let mut target = protection.of(self::source()).prepare()?;
     let begun = Instant::now();
     target.upgrade_from(&source)?;
-    target.clock().set_offset(Offset::back(BEHIND))?;
+    set_clock(&target, SLOW_SLOTS.time_us(from))?;
     target.start()?;
-    let took = begun.elapsed();
-    let taken_over = table(&target, "postgres")?;
-    assert_eq!(taken_over, written);
+    let taken = Taken {
+        unavailable: begun.elapsed(),
+        ids: table(&target, "postgres")?,
+        from,
+    };
+    assert_eq!(taken.ids, written);
     if protection == Protection::On {
-        accept_the_mark(&target, "postgres")?;
+        accept_the_mark(&target, "postgres", from)?;
     }
-    let after = serve(&target, "postgres", highest(&taken_over)?)?;
     let what = format!(
         "pg_upgrade from {} to {}",
         source.installation().version,
         target.installation().version
     );
-    protection.judge(&what, &taken_over, &after, took);
+    protection.judge(&what, &target, "postgres", &taken)?;
     Ok(())
 }
 
@@ -664,26 +702,30 @@ fn upgrades_are_able_to_fail() -> Result<()> {
 /// superuser accepts it: it would move the IDs of the other ones.
 #[test]
 fn no_id_restored_by_an_owner_repeats() -> Result<()> {
-    let source = Protection::On.source()?.start_with_extension()?;
+    let source = self::source().start_with_extension()?;
     Protection::On.create_table(&mut source.connect()?)?;
-    let (dump, _) = while_written_to(&source, || {
+    let (dump, written) = while_written_to(&source, || {
         source.dump("postgres", &["--format=custom", "--no-owner"])
     })?;
-    let target = target_of_a_restore(Protection::On)?;
+    let from = lowest(&written)?;
+    let target = target_of_a_restore(Protection::On, from)?;
     target
         .connect()?
         .batch_execute("CREATE DATABASE owned OWNER app")?;
     let begun = Instant::now();
     let output = target.restore(&dump, "pg_restore", "app", "owned", &["--no-owner"])?;
-    let took = begun.elapsed();
+    let unavailable = begun.elapsed();
     ensure!(output.status.success(), "{}", said(&output));
-    let taken_over = table(&target, "owned")?;
+    let taken = Taken {
+        ids: table(&target, "owned")?,
+        from,
+        unavailable,
+    };
     let mut owner = target.connect_as("app", "owned")?;
     let remedy = "SELECT snowflake_start_after(last_value - 1) FROM snowflake_internal.mark";
     let refused = expect_error(&mut owner, remedy)?;
     assert_eq!(refused.sqlstate, "42501", "{refused}");
-    accept_the_mark(&target, "owned")?;
-    let after = serve(&target, "owned", highest(&taken_over)?)?;
-    Protection::On.judge("dump restored by the owner", &taken_over, &after, took);
+    accept_the_mark(&target, "owned", from)?;
+    Protection::On.judge("dump restored by the owner", &target, "owned", &taken)?;
     Ok(())
 }

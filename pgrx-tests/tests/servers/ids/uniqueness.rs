@@ -8,9 +8,11 @@
 //! make sure that live backends do share a number, count the pairs that did,
 //! and fail when there were none.
 //!
-//! Each test is run a second time on a build in which every backend has a
-//! slot of its own in process memory (`snowflake.unprotected = 'slot'`), and
-//! must find duplicates there.
+//! In a full run, each test is run a second time with a slot for every backend
+//! in process memory (`snowflake.unprotected = 'slot'`), and must find duplicates.
+//! The layout is then one of 16 numbers a tick. A session that gets ahead of the
+//! clock has used all of them. So two sessions with the same backend number, of
+//! which one begins before the clock has caught up with the other, repeat IDs.
 
 use std::collections::HashSet;
 use std::sync::Barrier;
@@ -19,16 +21,25 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
-use snowflake_tests::Cluster;
 use snowflake_tests::ids::{
-    self, DEFAULT, Fields, ONE_SLOT, Tally, assert_increasing, grouped, pairs_sharing_a_slot,
+    self, DEFAULT, Fields, ONE_SLOT, SHORT_SEQUENCE, Tally, assert_increasing, grouped,
+    pairs_sharing_a_slot,
 };
+use snowflake_tests::{Cluster, tier, wait};
 
 use crate::support::{column, in_sessions};
 
 const CONNECTIONS: usize = 16;
-const IDS_EACH: usize = 250_000;
-const CHUNK: usize = 10_000;
+
+/// The IDs of a connection without the shared slot: a second of
+/// [`SHORT_SEQUENCE`].
+const UNPROTECTED_IDS_EACH: usize = 16_000;
+
+/// How long sessions wait for the clock. It does not matter to what is tested.
+const PATIENT: &str = "SET snowflake.max_wait = '1min'";
+
+/// How long the workers of all leaders may take to start.
+const TIMEOUT: Duration = Duration::from_secs(100);
 
 /// Connections opened to choose from: PIDs in a row, so three to each of the
 /// default layout's backend numbers.
@@ -55,11 +66,11 @@ impl Protection {
         let builder = Cluster::builder()
             .conf("snowflake.node_id", 1)
             .conf("snowflake.layout", fields.layout)
-            .conf("max_worker_processes", 40)
-            .conf("max_parallel_workers", 40);
+            .conf("max_worker_processes", 80)
+            .conf("max_parallel_workers", 80);
         match self {
             Self::On => builder,
-            Self::SlotTakenAway => builder.without_protection("slot")?,
+            Self::SlotTakenAway => builder.without_protection("slot"),
         }
         .start_with_extension()
     }
@@ -109,8 +120,13 @@ fn sessions_that_share(cluster: &Cluster, fields: &Fields) -> Result<Vec<Session
     Ok(groups.into_iter().flatten().take(CONNECTIONS).collect())
 }
 
-/// 16 connections at once, 250,000 IDs each, call by call and in runs.
+/// 16 connections at once, each with many IDs, call by call and in runs.
 fn at_once(fields: &Fields, protection: Protection) -> Result<()> {
+    let ids_each = match protection {
+        Protection::On => tier::size(60_000, 250_000),
+        Protection::SlotTakenAway => UNPROTECTED_IDS_EACH,
+    };
+    let chunk = ids_each / 10;
     let cluster = protection.start(fields)?;
     let sessions = sessions_that_share(&cluster, fields)?;
     ensure!(sessions.len() == CONNECTIONS);
@@ -123,17 +139,19 @@ fn at_once(fields: &Fields, protection: Protection) -> Result<()> {
             .map(|mut session| {
                 let barrier = &barrier;
                 scope.spawn(move || -> Result<Vec<i64>> {
-                    let mut received = Vec::with_capacity(IDS_EACH);
+                    let mut received = Vec::with_capacity(ids_each);
                     let calls =
-                        format!("SELECT snowflake_nextval() FROM generate_series(1, {CHUNK})");
-                    let run = format!("SELECT * FROM snowflake_nextvals({CHUNK})");
+                        format!("SELECT snowflake_nextval() FROM generate_series(1, {chunk})");
+                    let run = format!("SELECT * FROM snowflake_nextvals({chunk})");
+                    let patient = session.client.batch_execute(PATIENT);
                     barrier.wait();
-                    let mut chunk = 0;
-                    while received.len() < IDS_EACH {
+                    patient?;
+                    let mut chunks = 0;
+                    while received.len() < ids_each {
                         // One in five by runs, so that both ways meet on a slot.
-                        let query = if chunk % 5 == 4 { &run } else { &calls };
+                        let query = if chunks % 5 == 4 { &run } else { &calls };
                         ids::fetch_into(&mut session.client, query, &mut received)?;
-                        chunk += 1;
+                        chunks += 1;
                     }
                     let backend = i64::from(session.pid) % fields.values("backend");
                     for &id in &received {
@@ -154,7 +172,7 @@ fn at_once(fields: &Fields, protection: Protection) -> Result<()> {
             .collect::<Result<Vec<_>>>()
     })?;
     let tally = Tally::of(lists.concat());
-    assert!(tally.ids >= CONNECTIONS * IDS_EACH);
+    assert!(tally.ids >= CONNECTIONS * ids_each);
     protection.judge("at once", fields, pairs, CONNECTIONS, tally);
     Ok(())
 }
@@ -170,13 +188,16 @@ struct Life {
 /// backend numbers, and every newcomer meets one that is there already.
 fn coming_and_going(fields: &Fields, protection: Protection) -> Result<()> {
     const COMERS_AT_ONCE: usize = 6;
-    const EACH_COMER: usize = 340;
     const IDS_A_VISIT: usize = 300;
+    // One more than there are backend numbers, so that two of them share one.
+    const STANDING: usize = 17;
+    let each_comer: usize = tier::size(60, 340);
 
     let cluster = protection.start(fields)?;
     let mut standing = Vec::new();
-    for _ in 0..CONNECTIONS {
+    for _ in 0..STANDING {
         let mut client = cluster.connect()?;
+        client.batch_execute(PATIENT)?;
         let pid = ids::backend_pid(&mut client)?;
         standing.push(Session { client, pid });
     }
@@ -205,8 +226,9 @@ fn coming_and_going(fields: &Fields, protection: Protection) -> Result<()> {
                 scope.spawn(move || -> Result<(Vec<i64>, Vec<Life>)> {
                     let mut received = Vec::new();
                     let mut lives = Vec::new();
-                    for _ in 0..EACH_COMER {
+                    for _ in 0..each_comer {
                         let mut client = cluster.connect()?;
+                        client.batch_execute(PATIENT)?;
                         let begun = Instant::now();
                         let pid = ids::backend_pid(&mut client)?;
                         let first = received.len();
@@ -239,10 +261,10 @@ fn coming_and_going(fields: &Fields, protection: Protection) -> Result<()> {
         }
         Ok((lists, lives))
     })?;
-    assert!(lives.len() >= 2_000, "{} connections", lives.len());
+    assert_eq!(lives.len(), COMERS_AT_ONCE * each_comer);
     let slots = fields.values("backend");
     let shares = |one: i32, other: i32| i64::from(one) % slots == i64::from(other) % slots;
-    let mut pairs = 0;
+    let mut pairs = usize::try_from(pairs_sharing_a_slot(&standing_pids, fields))?;
     for (position, life) in lives.iter().enumerate() {
         pairs += standing_pids
             .iter()
@@ -263,14 +285,32 @@ fn coming_and_going(fields: &Fields, protection: Protection) -> Result<()> {
 
 const WORKERS: usize = 4;
 
-/// Settings under which a scan of a new table runs in workers, each of
-/// which pauses so often that the workers of all leaders live at once, however
-/// fast the machine is; and the query.
-fn in_workers(cluster: &Cluster, rows: usize) -> Result<(String, String)> {
+/// The query of a run: each of its workers stops at a gate until that is opened, so
+/// that the workers of all leaders live at once.
+fn query_of(run: usize) -> String {
+    format!("SELECT snowflake_nextval() FROM many WHERE n % 1000 <> 0 OR opened({run})")
+}
+
+/// Opens the gate of a run.
+fn open(client: &mut Client, run: usize) -> Result<()> {
+    client.batch_execute(&format!("SELECT setval('gate', {run})"))?;
+    Ok(())
+}
+
+/// Creates a table and the gate. Returns settings under which [`query_of`] scans the
+/// table in workers.
+fn in_workers(cluster: &Cluster, rows: usize) -> Result<String> {
     let mut client = cluster.connect()?;
+    // The value of a sequence is seen at once, whatever snapshot the reader has.
     client.batch_execute(&format!(
         "CREATE TABLE many (n int) WITH (parallel_workers = {WORKERS});
          INSERT INTO many SELECT generate_series(1, {rows});
+         CREATE SEQUENCE gate MINVALUE 0;
+         CREATE FUNCTION opened(run int) RETURNS boolean LANGUAGE plpgsql VOLATILE PARALLEL SAFE AS $$
+         BEGIN
+             WHILE (SELECT last_value FROM gate) < run LOOP PERFORM pg_sleep(0.002); END LOOP;
+             RETURN true;
+         END $$;
          ANALYZE many"
     ))?;
     let force = if cluster.installation().major >= 16 {
@@ -279,7 +319,8 @@ fn in_workers(cluster: &Cluster, rows: usize) -> Result<(String, String)> {
         "force_parallel_mode"
     };
     let settings = format!(
-        "SET {force} = on;
+        "{PATIENT};
+         SET {force} = on;
          SET parallel_setup_cost = 0;
          SET parallel_tuple_cost = 0;
          SET min_parallel_table_scan_size = 0;
@@ -287,8 +328,7 @@ fn in_workers(cluster: &Cluster, rows: usize) -> Result<(String, String)> {
          SET parallel_leader_participation = off;"
     );
     client.batch_execute(&settings)?;
-    let query =
-        "SELECT snowflake_nextval() FROM many WHERE n % 1000 <> 0 OR pg_sleep(0.02) IS NOT NULL";
+    let query = query_of(0);
     // The workers call it, and not the leader above them.
     let explain = format!("EXPLAIN (ANALYZE, VERBOSE, COSTS off, TIMING off) {query}");
     let plan = column::<String>(&mut client, &explain)?.join("\n");
@@ -301,67 +341,69 @@ fn in_workers(cluster: &Cluster, rows: usize) -> Result<(String, String)> {
         below_gather.contains("Output: snowflake_nextval()"),
         "{plan}"
     );
-    Ok((settings, query.to_owned()))
+    Ok(settings)
 }
 
-/// The parallel workers that live until it is over, and how many pairs of them
-/// share a slot.
-fn watch(observer: &mut Client, fields: &Fields, over: &AtomicBool) -> Result<(usize, u64)> {
-    let mut pids = HashSet::new();
-    let mut pairs = HashSet::new();
-    while !over.load(Ordering::Relaxed) {
-        let workers: Vec<i32> = column(
+/// Waits until as many parallel workers live at once. Returns their processes.
+fn wait_for_workers(observer: &mut Client, workers: usize) -> Result<Vec<i32>> {
+    let mut pids = Vec::new();
+    wait::until(format!("{workers} parallel workers"), TIMEOUT, || {
+        pids = column(
             observer,
             "SELECT pid FROM pg_stat_activity WHERE backend_type = 'parallel worker'",
         )?;
-        for (position, &one) in workers.iter().enumerate() {
-            for &other in &workers[..position] {
-                if pairs_sharing_a_slot(&[one, other], fields) == 1 {
-                    pairs.insert((one.min(other), one.max(other)));
-                }
-            }
-        }
-        pids.extend(workers);
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    Ok((pids.len(), pairs.len() as u64))
+        Ok(pids.len() >= workers)
+    })?;
+    Ok(pids)
 }
 
 /// Several sessions whose queries run in parallel workers. A worker is a
 /// process of its own, with its own PID and so its own slot, that lives for
-/// one query. The leaders begin together: 24 backends on 16 numbers.
+/// one query. In each run they wait for each other: 24 backends on 16 numbers.
 fn parallel_workers(fields: &Fields, protection: Protection) -> Result<()> {
     const LEADERS: usize = 6;
-    const RUNS: usize = 8;
     const ROWS: usize = 25_000;
+    let runs: usize = tier::size(4, 8);
 
     let cluster = protection.start(fields)?;
     let mut observer = cluster.connect()?;
-    let (settings, query) = in_workers(&cluster, ROWS)?;
-    let over = AtomicBool::new(false);
-    let together = Barrier::new(LEADERS);
-    let (ids, (backends, pairs)) = std::thread::scope(|scope| -> Result<_> {
-        let watch = scope.spawn(|| watch(&mut observer, fields, &over));
-        let ids = in_sessions(&cluster, "postgres", LEADERS, |client| {
-            let prepared = client.batch_execute(&settings);
-            together.wait();
-            prepared?;
-            let mut received = Vec::new();
-            for _ in 0..RUNS {
-                ids::fetch_into(client, &query, &mut received)?;
-            }
-            Ok(received)
+    let settings = in_workers(&cluster, ROWS)?;
+    let (ids, pids, pairs) = std::thread::scope(|scope| -> Result<_> {
+        let leaders = scope.spawn(|| {
+            in_sessions(&cluster, "postgres", LEADERS, |client| {
+                client.batch_execute(&settings)?;
+                let mut received = Vec::new();
+                for run in 1..=runs {
+                    ids::fetch_into(client, &query_of(run), &mut received)?;
+                }
+                Ok(received)
+            })
         });
-        over.store(true, Ordering::Relaxed);
-        Ok((ids?, watch.join().expect("the observer's thread")?))
+        let mut met = || -> Result<_> {
+            let (mut pids, mut pairs) = (HashSet::new(), 0);
+            for run in 1..=runs {
+                let live = wait_for_workers(&mut observer, LEADERS * WORKERS)?;
+                pairs += pairs_sharing_a_slot(&live, fields);
+                pids.extend(live);
+                open(&mut observer, run)?;
+            }
+            Ok((pids, pairs))
+        };
+        let met = met();
+        // Also after an error: the leaders end.
+        open(&mut observer, runs)?;
+        let ids = leaders.join().expect("the leaders' thread")?;
+        let (pids, pairs) = met?;
+        Ok((ids, pids, pairs))
     })?;
-    assert_eq!(ids.len(), LEADERS * RUNS * ROWS);
+    assert_eq!(ids.len(), LEADERS * runs * ROWS);
     let numbers: HashSet<i64> = ids.iter().map(|&id| fields.field(id, "backend")).collect();
     assert!(
         fields.values("backend") == 1 || numbers.len() > WORKERS,
         "only {} backend numbers: the workers generated no IDs",
         numbers.len()
     );
+    let backends = pids.len();
     protection.judge("parallel workers", fields, pairs, backends, Tally::of(ids));
     Ok(())
 }
@@ -378,8 +420,7 @@ fn no_id_repeats_in_sixteen_connections_on_one_slot() -> Result<()> {
 
 #[test]
 fn no_id_repeats_in_sixteen_connections_is_able_to_fail() -> Result<()> {
-    at_once(&DEFAULT, Protection::SlotTakenAway)?;
-    at_once(&ONE_SLOT, Protection::SlotTakenAway)
+    at_once(&SHORT_SEQUENCE, Protection::SlotTakenAway)
 }
 
 #[test]
@@ -394,7 +435,7 @@ fn no_id_repeats_in_connections_that_come_and_go_on_one_slot() -> Result<()> {
 
 #[test]
 fn no_id_repeats_in_connections_that_come_and_go_is_able_to_fail() -> Result<()> {
-    coming_and_going(&DEFAULT, Protection::SlotTakenAway)
+    coming_and_going(&SHORT_SEQUENCE, Protection::SlotTakenAway)
 }
 
 #[test]
@@ -414,6 +455,5 @@ fn no_id_repeats_in_workers_of_parallel_queries_with_a_long_tick() -> Result<()>
 
 #[test]
 fn no_id_repeats_in_workers_of_parallel_queries_is_able_to_fail() -> Result<()> {
-    parallel_workers(&LONG_TICK, Protection::SlotTakenAway)?;
-    parallel_workers(&ONE_SLOT, Protection::SlotTakenAway)
+    parallel_workers(&SHORT_SEQUENCE, Protection::SlotTakenAway)
 }

@@ -9,13 +9,12 @@ mod newest_minor;
 mod online_edges;
 mod online_interrupted;
 mod online_load;
-mod online_sample_tables;
 mod online_servers;
 mod online_steps;
 mod pace;
+mod plans;
 mod refusals;
 mod rights;
-mod sample_tables;
 mod servers;
 mod several_tables;
 mod survey;
@@ -24,14 +23,94 @@ mod views;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
 use snowflake_tests::online::{self, Step};
 use snowflake_tests::query::{number, value};
 use snowflake_tests::server_error::ServerError;
-use snowflake_tests::{Cluster, ids};
+use snowflake_tests::{Cluster, ids, wait};
 
 use crate::support::{column, run};
+
+/// How long to wait for what has to happen: a busy machine may need a minute, and a
+/// statement that takes two ends with an error.
+const LIMIT: Duration = Duration::from_secs(100);
+
+/// Waits until a query's answer is `true`.
+fn wait_until(client: &mut Client, query: &str) -> Result<()> {
+    wait::until(query, LIMIT, || Ok(value(client, query)? == "t"))
+}
+
+/// Lets a backfill write one batch at a time: each row that it writes in a table
+/// needs a lock that the test has.
+struct Gate {
+    /// Has the lock.
+    holder: Client,
+    /// Gets it next.
+    next: Option<Client>,
+    observer: Client,
+}
+
+impl Gate {
+    const LOCK: i64 = 4242;
+
+    /// A closed gate in front of a table, before its migration. `column` is one that
+    /// is not migrated.
+    fn close(cluster: &Cluster, table: &str, column: &str) -> Result<Self> {
+        let (mut holder, observer) = (cluster.connect()?, cluster.connect()?);
+        let lock = Self::LOCK;
+        holder.batch_execute(&format!(
+            "CREATE FUNCTION pass_gate(value anyelement) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS
+                 $$ BEGIN PERFORM pg_advisory_xact_lock_shared({lock}); RETURN true; END $$;
+             ALTER TABLE {table} ADD CONSTRAINT gate CHECK (pass_gate({column}));
+             SELECT pg_advisory_lock({lock})"
+        ))?;
+        Ok(Self {
+            holder,
+            next: Some(cluster.connect()?),
+            observer,
+        })
+    }
+
+    /// Waits until a session stands in front of the gate.
+    fn wait_for(&mut self, pid: i32, is_done: impl Fn() -> bool) -> Result<()> {
+        let query = format!(
+            "SELECT count(*) FROM pg_locks WHERE pid = {pid} AND locktype = 'advisory' AND NOT granted"
+        );
+        wait::until("a session in front of the gate", LIMIT, || {
+            ensure!(!is_done(), "the session has ended");
+            Ok(number(&mut self.observer, &query)? > 0)
+        })
+    }
+
+    /// Lets the session in front of the gate pass, until its transaction has ended.
+    fn let_one_pass(&mut self) -> Result<()> {
+        let lock = Self::LOCK;
+        let mut next = self.next.take().context("no session to close the gate")?;
+        let closing = thread::spawn(move || {
+            next.batch_execute(&format!("SELECT pg_advisory_lock({lock})"))
+                .map(|()| next)
+        });
+        // Behind the one in front of the gate, and before that one's next transaction.
+        let query = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ExclusiveLock' AND NOT granted";
+        wait::until("the session that closes the gate", LIMIT, || {
+            Ok(number(&mut self.observer, query)? > 0)
+        })?;
+        self.holder
+            .batch_execute(&format!("SELECT pg_advisory_unlock({lock})"))?;
+        let next = closing.join().expect("the session's thread")?;
+        self.next = Some(std::mem::replace(&mut self.holder, next));
+        Ok(())
+    }
+
+    /// Opens the gate.
+    fn open(mut self) -> Result<()> {
+        let lock = Self::LOCK;
+        Ok(self
+            .holder
+            .batch_execute(&format!("SELECT pg_advisory_unlock({lock})"))?)
+    }
+}
 
 /// Runs the steps of an online plan before the first of a kind. Returns the
 /// whole plan, and the place of that step.
@@ -88,7 +167,7 @@ fn waits(observer: &mut Client, pid: i32, is_done: impl Fn() -> bool) -> Result<
         } else {
             0
         };
-        if begun.elapsed() > Duration::from_secs(30) {
+        if begun.elapsed() > LIMIT {
             bail!(
                 "it neither ends nor waits: {}",
                 value(

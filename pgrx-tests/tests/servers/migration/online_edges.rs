@@ -10,12 +10,12 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use postgres::error::SqlState;
-use snowflake_tests::Cluster;
 use snowflake_tests::migration::{assert_same_schema, plan, schema};
 use snowflake_tests::online::{self, Step};
 use snowflake_tests::query::{number, value};
+use snowflake_tests::{Cluster, wait};
 
-use super::run_before;
+use super::{LIMIT, run_before};
 use crate::support::{column, refused, run};
 
 /// The tables' owner, who is no superuser.
@@ -114,11 +114,10 @@ fn statements_that_exchange_values_do_not_fail_during_a_migration() -> Result<()
                     .with_context(|| step.statement.clone())?;
                 if step.statement.starts_with("CREATE UNIQUE") {
                     let found = rounds.load(Ordering::Relaxed);
-                    while rounds.load(Ordering::Relaxed) < found + 3
-                        && !is_done.load(Ordering::Relaxed)
-                    {
-                        thread::sleep(Duration::from_millis(5));
-                    }
+                    wait::until("rounds beside the index", LIMIT, || {
+                        Ok(rounds.load(Ordering::Relaxed) >= found + 3
+                            || is_done.load(Ordering::Relaxed))
+                    })?;
                 }
                 if step.is_swap() {
                     return Ok(());
@@ -397,6 +396,27 @@ fn counterparts_follow_objects_that_are_replaced_or_dropped() -> Result<()> {
     Ok(())
 }
 
+/// Runs the steps of the plan, each beside rounds of the writers, and at least three
+/// between one and the next.
+fn migrate_beside_rounds(client: &mut Client, done: &AtomicI64, allowed: &AtomicI64) -> Result<()> {
+    let steps = online::plan(client, "'projects'")?;
+    ensure!(steps.len() <= 20, "{} steps", steps.len());
+    for step in &steps {
+        // There are 5,000, for at most 20 steps.
+        allowed.fetch_add(200, Ordering::SeqCst);
+        client
+            .batch_execute(&step.statement)
+            .with_context(|| step.statement.clone())?;
+        // A step that took long has used up its rounds.
+        let before = done.load(Ordering::SeqCst);
+        allowed.fetch_max(before + 4, Ordering::SeqCst);
+        wait::until("rounds after a step", LIMIT, || {
+            Ok(done.load(Ordering::SeqCst) >= before + 3)
+        })?;
+    }
+    Ok(())
+}
+
 /// Two sessions insert the same values at the same time, into a table with a
 /// partial unique index.
 #[test]
@@ -410,11 +430,14 @@ fn of_two_equal_rows_one_is_refused_during_a_migration() -> Result<()> {
          INSERT INTO settings (project_id) SELECT NULL FROM generate_series(1, 2000)",
     )?;
     let is_done = AtomicBool::new(false);
+    // Rounds that were run, and that may be run: each step has some beside it.
+    let (done, allowed) = (AtomicI64::new(0), AtomicI64::new(0));
     let (won, lost) = (AtomicI64::new(0), AtomicI64::new(0));
     let barrier = std::sync::Barrier::new(2);
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| -> Result<()> {
         let (is_done, won, lost, barrier, is_over) = (&is_done, &won, &lost, &barrier, &is_over);
+        let (done, allowed) = (&done, &allowed);
         let cluster = &cluster;
         let writers: Vec<_> = (0..2)
             .map(|me| {
@@ -424,6 +447,12 @@ fn of_two_equal_rows_one_is_refused_during_a_migration() -> Result<()> {
                         // Both end in the same round.
                         barrier.wait();
                         if me == 0 {
+                            done.store(n - 1, Ordering::SeqCst);
+                            while n > allowed.load(Ordering::SeqCst)
+                                && !is_done.load(Ordering::SeqCst)
+                            {
+                                thread::sleep(Duration::from_millis(1));
+                            }
                             is_over.store(is_done.load(Ordering::SeqCst), Ordering::SeqCst);
                         }
                         barrier.wait();
@@ -448,8 +477,7 @@ fn of_two_equal_rows_one_is_refused_during_a_migration() -> Result<()> {
                 })
             })
             .collect();
-        let migrated = online::migrate(&mut client, "'projects'");
-        thread::sleep(Duration::from_millis(200));
+        let migrated = migrate_beside_rounds(&mut client, done, allowed);
         is_done.store(true, Ordering::SeqCst);
         let mut rounds = 0;
         for writer in writers {
@@ -468,7 +496,6 @@ fn of_two_equal_rows_one_is_refused_during_a_migration() -> Result<()> {
         println!(
             "online migration: {rounds} pairs of equal rows at the same time: {won} stayed, {lost} were refused"
         );
-        assert!(rounds > 20, "{rounds}");
         assert_eq!((rows, distinct), (won, won));
         let inserted = number(
             &mut client,

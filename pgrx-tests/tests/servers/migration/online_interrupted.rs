@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Stdio;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,10 +15,10 @@ use snowflake_tests::migration::{Contents, assert_same_schema, foreign_keys, sch
 use snowflake_tests::online::{self, Columns, Step};
 use snowflake_tests::query::number;
 use snowflake_tests::server_error::ServerError;
-use snowflake_tests::{Cluster, ids, processes};
+use snowflake_tests::{Cluster, ids, processes, wait};
 
-use super::{interrupted, run_before, signal, sqlstate, waits};
-use crate::support::{refused, run, wait_until};
+use super::{LIMIT, interrupted, run_before, signal, sqlstate, wait_until, waits};
+use crate::support::{refused, run};
 
 /// A table that references itself, one that references it with an index and
 /// one that does so without.
@@ -261,10 +261,7 @@ fn orphan(cluster: &Cluster, client: &mut Client, statement: &str) -> Result<Opt
             psql.wait()?;
             return Ok(Some(orphan));
         }
-        ensure!(
-            begun.elapsed() < Duration::from_secs(30),
-            "it neither ends nor waits"
-        );
+        ensure!(begun.elapsed() < LIMIT, "it neither ends nor waits");
     }
     Ok(None)
 }
@@ -319,6 +316,7 @@ fn a_migration_is_finished_beside_statements_of_lost_clients() -> Result<()> {
         before.assert_same_rows(client, &statement)?;
     }
     finish(&cluster, &before)?;
+    // The first step, the backfill and the swap need what the transaction holds.
     assert!(gone >= 3, "{gone}");
     println!(
         "online interrupted: {gone} clients lost at {steps} steps; the same statement beside theirs: {both:?}"
@@ -336,7 +334,14 @@ struct Written {
     repeated: usize,
 }
 
-fn write(cluster: &Cluster, number: usize, isolation: &str, stop: &AtomicBool) -> Result<Written> {
+/// Writes until it is stopped, and counts its transactions in `committed`.
+fn write(
+    cluster: &Cluster,
+    number: usize,
+    isolation: &str,
+    committed: &AtomicUsize,
+    stop: &AtomicBool,
+) -> Result<Written> {
     let mut client = cluster.connect()?;
     client.batch_execute(&format!(
         "SET default_transaction_isolation = '{isolation}'"
@@ -388,6 +393,7 @@ fn write(cluster: &Cluster, number: usize, isolation: &str, stop: &AtomicBool) -
         })();
         match outcome {
             Ok(id) => {
+                committed.fetch_add(1, Ordering::SeqCst);
                 thread::sleep(Duration::from_millis(4));
                 if let Some(oldest) = oldest {
                     written.rows.remove(&oldest);
@@ -475,16 +481,34 @@ fn a_migration_loses_no_row_of_writers_at_any_isolation_level() -> Result<()> {
     let before = prepare(&mut client, &cluster)?;
     let levels = ["read committed", "repeatable read", "serializable"];
     let stop = AtomicBool::new(false);
+    let committed = [const { AtomicUsize::new(0) }; 3];
     let (written, (steps, cancelled)) = thread::scope(|scope| -> Result<_> {
-        let (cluster, stop) = (&cluster, &stop);
+        let (cluster, stop, committed) = (&cluster, &stop, &committed);
         let writers: Vec<_> = (0..levels.len())
-            .map(|number| scope.spawn(move || write(cluster, number, levels[number], stop)))
+            .map(|number| {
+                scope
+                    .spawn(move || write(cluster, number, levels[number], &committed[number], stop))
+            })
             .collect();
-        thread::sleep(Duration::from_millis(500));
-        let migrated = migrate_cut_short(&mut client, || {
-            writers.iter().any(thread::ScopedJoinHandle::is_finished)
+        let is_disturbed = || writers.iter().any(thread::ScopedJoinHandle::is_finished);
+        // Each writer has rows from before the migration, and from after it.
+        let work = || {
+            let wanted = committed
+                .each_ref()
+                .map(|it| it.load(Ordering::SeqCst) + 30);
+            wait::until("the writers", LIMIT, || {
+                Ok(is_disturbed()
+                    || committed
+                        .iter()
+                        .zip(wanted)
+                        .all(|(it, wanted)| it.load(Ordering::SeqCst) >= wanted))
+            })
+        };
+        let migrated = work().and_then(|()| {
+            let migrated = migrate_cut_short(&mut client, is_disturbed)?;
+            work()?;
+            Ok(migrated)
         });
-        thread::sleep(Duration::from_millis(500));
         stop.store(true, Ordering::SeqCst);
         let written = writers
             .into_iter()
@@ -537,9 +561,9 @@ fn with_an_old_snapshot(
         // Until it has ended, or waits for this transaction.
         let begun = Instant::now();
         let mut waiting = 0;
-        while !running.is_finished() && waiting < 60 {
+        while !running.is_finished() && waiting < 20 {
             waiting += number(&mut observer, &waiting_now)?;
-            ensure!(begun.elapsed() < Duration::from_secs(60), "it does not end");
+            ensure!(begun.elapsed() < LIMIT, "it does not end");
             thread::sleep(Duration::from_millis(25));
         }
         let is_held_up = !running.is_finished();

@@ -4,30 +4,27 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use snowflake_tests::Cluster;
 use snowflake_tests::online_load::{self, Protocol, Sabotage, Size};
+use snowflake_tests::{Cluster, tier};
 
-const SMALL: Size = Size {
-    scale: 1,
-    orders: 20_000,
-    idle: Duration::from_secs(8),
-    alone: Duration::from_secs(1),
-    durable: false,
-    sabotage: None,
-};
+fn size() -> Size {
+    Size {
+        scale: 1,
+        orders: tier::size(5_000, 20_000),
+        idle: Duration::from_secs(tier::size(1, 8)),
+        alone: Duration::from_secs(1),
+        durable: false,
+        sabotage: None,
+    }
+}
 
+/// An idle transaction ends only when the sessions have written while a step waits
+/// for it. If they waited for it too, the run would fail. `make online-load` judges
+/// how long they wait, on a machine that does nothing else.
 fn beside_writers(protocol: Protocol) -> Result<()> {
-    let report = online_load::run(Cluster::builder(), SMALL, protocol, |_| ())?;
+    let report = online_load::run(Cluster::builder(), size(), protocol, |_| ())?;
     println!("{report}");
-    report.verdict()?;
-    // Writers that had to wait for a transaction that sits idle would have
-    // waited for as long as that.
-    assert!(
-        report.longest.took < SMALL.idle * 3 / 4,
-        "{:?}",
-        report.longest
-    );
-    Ok(())
+    report.verdict()
 }
 
 #[test]
@@ -42,21 +39,21 @@ fn no_row_is_lost_beside_prepared_statements() -> Result<()> {
 
 #[test]
 fn a_load_without_protection_is_able_to_fail() -> Result<()> {
-    const SMALLER: Size = Size {
+    let smaller = Size {
         orders: 2_000,
         idle: Duration::from_secs(2),
-        ..SMALL
+        ..size()
     };
     // Writers wait behind a statement that waits for a transaction.
     let size = Size {
         sabotage: Some(Sabotage::MaintenancePlan),
-        ..SMALLER
+        ..smaller
     };
     match online_load::run(Cluster::builder(), size, Protocol::Simple, |_| ()) {
         Ok(report) => {
             println!("{report}, by the plan for a maintenance window");
             assert!(
-                report.verdict().is_err() || report.longest.took >= SMALLER.idle / 2,
+                report.verdict().is_err() || report.longest.took >= smaller.idle / 2,
                 "{report}"
             );
         }
@@ -70,7 +67,7 @@ fn a_load_without_protection_is_able_to_fail() -> Result<()> {
     // And what is gone is missed.
     let size = Size {
         sabotage: Some(Sabotage::LostRow),
-        ..SMALLER
+        ..smaller
     };
     let report = online_load::run(Cluster::builder(), size, Protocol::Simple, |_| ())?;
     println!("{report}, with a line that was deleted");

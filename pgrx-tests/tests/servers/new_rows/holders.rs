@@ -93,8 +93,9 @@ fn assert_still_held(reader: &mut Client, gid: Option<&str>) -> Result<()> {
 
 #[test]
 fn an_open_transaction_with_ids_holds_back_all_later_rows() -> Result<()> {
+    let server = server(builder())?;
     for &(what, end, stays) in ENDS {
-        let server = server(builder())?;
+        server.connect()?.batch_execute("TRUNCATE events")?;
         let (mut reader, mut other) = (server.connect()?, server.connect()?);
         insert(&mut other, "first")?;
         wait_for_rows(&mut reader, &["first"])?;
@@ -181,7 +182,7 @@ fn what_parallel_workers_draw_holds_back_until_their_leader_has_ended() -> Resul
     wait_for_next_tick(&mut reader)?;
     assert!(resolved_id(&mut reader)?.is_some_and(|id| id <= least));
     leader.batch_execute("INSERT INTO events SELECT id, 'of a worker' FROM drawn; COMMIT")?;
-    wait::until("all are read", Duration::from_secs(30), || {
+    wait::until("all are read", Duration::from_secs(60), || {
         Ok(new_rows(&mut reader, 0)?.len() == 20_002)
     })?;
     assert_eq!(number(&mut reader, UNRESOLVED)?, 0);
@@ -197,7 +198,7 @@ fn a_transaction_that_holds_back_for_long_is_logged_with_what_to_do() -> Result<
     let id = insert(&mut writer, "open")?;
     let pid = number(&mut writer, "SELECT pg_backend_pid()")?;
     let mut log = String::new();
-    wait::until("it is logged", Duration::from_secs(30), || {
+    wait::until("it is logged", Duration::from_secs(60), || {
         resolved_id(&mut reader)?;
         log = server.log_since_start()?;
         Ok(log.contains("has held back"))

@@ -57,7 +57,7 @@ fn new_rows(client: &mut Client, last: i64) -> Result<Vec<String>> {
 fn wait_for_rows(client: &mut Client, notes: &[&str]) -> Result<()> {
     snowflake_tests::wait::until(
         format!("{notes:?} can be read"),
-        std::time::Duration::from_secs(30),
+        std::time::Duration::from_secs(60),
         || Ok(new_rows(client, 0)? == notes),
     )
 }

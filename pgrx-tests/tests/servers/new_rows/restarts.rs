@@ -67,7 +67,7 @@ fn no_id_is_below_an_answer_from_before_a_crash_with_the_clock_set_back() -> Res
         .clock()
         .step(Offset::forward(Duration::from_secs(3_600)))?;
     let mut answer = None;
-    wait::until("the row can be read", Duration::from_secs(30), || {
+    wait::until("the row can be read", Duration::from_secs(60), || {
         answer = resolved_id(&mut client)?;
         Ok(new_rows(&mut client, 0)? == ["first"])
     })?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use snowflake_tests::query::{text, value};
-use snowflake_tests::{Cluster, wait};
+use snowflake_tests::{Cluster, tier, wait};
 
 use super::{builder, insert, resolved_id, server, wait_for_rows};
 use crate::support::{column, refused};
@@ -49,7 +49,7 @@ fn a_standby_refuses_and_reads_with_the_answer_of_its_primary() -> Result<()> {
         let mut read = || -> Result<_> {
             let mut client = primary.connect()?;
             let (mut seen, mut last, mut times) = (BTreeSet::new(), 0_i64, 0);
-            while seen.len() < 3_000 {
+            while seen.len() < tier::size(500, 3_000) {
                 // The recipe of docs/reading.md.
                 let row = client.query_one(
                     "SELECT snowflake_resolved_id(), pg_current_wal_lsn()::text",

@@ -8,9 +8,12 @@ use postgres::Client;
 use snowflake_tests::Cluster;
 use snowflake_tests::ids::grouped;
 use snowflake_tests::query::text;
+use snowflake_tests::tier;
 
 /// The rows of the table that ranges are read from.
-const ROWS: i64 = 1_000_000;
+fn rows() -> i64 {
+    tier::size(100_000, 1_000_000)
+}
 
 /// The plan of a statement, without costs.
 fn plan(client: &mut Client, statement: &str) -> Result<String> {
@@ -52,21 +55,21 @@ fn assert_index_range(plan: &str, conditions: &[&str]) {
     assert!(!plan.contains("Filter"), "a filter is left:\n{plan}");
 }
 
-/// A million IDs, one every 86.4 ms of the 24 hours before now, from 16
-/// backend slots.
+/// IDs at equal distances in the 24 hours before now, from 16 backend slots.
 fn make_events(client: &mut Client) -> Result<()> {
+    let rows = rows();
     client.batch_execute(&format!(
         "SET jit = off;
          CREATE TABLE events (id bigint, note text);
          INSERT INTO events
-             SELECT snowflake_compose(now() - interval '24 hours' + n * interval '86.4 ms', 1,
+             SELECT snowflake_compose(now() - interval '24 hours' + n * interval '24 hours' / {rows}, 1,
                                       (n % 16)::int, (n % 4096)::int), 'n'
-             FROM generate_series(0, {ROWS} - 1) AS n;
+             FROM generate_series(0, {rows} - 1) AS n;
          ALTER TABLE events ADD PRIMARY KEY (id)"
     ))?;
     // Not in a transaction, which the statements above were.
     client.batch_execute("VACUUM (ANALYZE, FREEZE) events")?;
-    assert_eq!(number(client, "SELECT count(*) FROM events")?, ROWS);
+    assert_eq!(number(client, "SELECT count(*) FROM events")?, rows);
     Ok(())
 }
 
@@ -107,8 +110,10 @@ impl LastHour {
             "SELECT count(*) FROM events WHERE snowflake_timestamp(id) >= now() - interval '1 hour'
                                            AND snowflake_timestamp(id) < now()",
         )?;
-        // The last row is of the time of the INSERT, a few seconds ago.
-        assert!((40_000..=41_667).contains(&rows), "{rows} rows");
+        // The last row is of the time of the INSERT, a few seconds ago, or on a slow
+        // machine minutes.
+        let most = self::rows() / 24 + 1;
+        assert!((most / 2..=most).contains(&rows), "{rows} rows");
         Ok(Self {
             since: value(client, "SELECT now() - interval '1 hour'")?,
             until: value(client, "SELECT now()")?,
@@ -160,8 +165,9 @@ fn plain_queries(client: &mut Client, hour: &LastHour) -> Result<()> {
     }
     println!(
         "ranges: the last hour, written in {} ways: Index (Only) Scan, Index Cond on id, no filter; \
-         {rows} of {ROWS} rows each",
-        ranges.len()
+         {rows} of {} rows each",
+        ranges.len(),
+        self::rows()
     );
     Ok(())
 }
@@ -301,7 +307,7 @@ fn row_estimates(client: &mut Client) -> Result<()> {
                                                AND snowflake_timestamp(id) < '{until}'"
             ),
         )?;
-        assert!(truth > 600, "{truth} rows in {length}");
+        assert!(truth > rows() * 6 / 10_000, "{truth} rows in {length}");
         for range in [
             format!("snowflake_between(id, '{since}', '{until}')"),
             format!("snowflake_between(id, '{since}', '{until}', 'default')"),
@@ -385,7 +391,7 @@ fn parallel_plans(client: &mut Client) -> Result<()> {
         "ranges: {} aggregates over the functions on {} rows: Gather with Partial Aggregate; two \
          workers and none give the same on {} rows",
         aggregates.len(),
-        grouped(ROWS as u64),
+        grouped(rows()),
         alone.split(' ').next().unwrap_or_default(),
     );
     Ok(())

@@ -400,6 +400,88 @@ fn a_library_that_is_not_preloaded_decodes_and_names_the_setting() -> Result<()>
     Ok(())
 }
 
+/// Every function that reads IDs, by the setting: from `postgresql.conf`, in a new
+/// session each, so that the call itself loads the library; and of a session.
+#[test]
+fn functions_read_the_setting_where_the_library_is_not_preloaded() -> Result<()> {
+    const ID: &str = "154181560360603648";
+    const AT: &str = "timestamptz '2027-02-03 04:05:06+00'";
+    const INSTAGRAM: &str = "timestamp:40 node:13 sequence:10 epoch:2011-08-24T21:07:01.721Z";
+    let time = format!("({AT}");
+    let id = format!("({ID}");
+    let calls = [
+        format!("decode{id}"),
+        format!("timestamp{id}"),
+        format!("node_id{id}"),
+        format!("backend_id{id}"),
+        format!("sequence{id}"),
+        format!("compose{time}, 3, 0, 5"),
+        format!("min_id{time}"),
+        format!("max_id{time}"),
+        format!("between(snowflake_min_id{time}), {AT}, '2027-02-04'"),
+        format!("explain{id}"),
+    ];
+    let cluster = Cluster::builder()
+        .without_preload()
+        .start_with_extension()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute("CREATE TABLE p (id bigint) PARTITION BY RANGE (id)")?;
+    for (written, layout) in [
+        (None, "default"),
+        (Some("twitter"), "twitter"),
+        (Some(INSTAGRAM), "instagram"),
+    ] {
+        if let Some(written) = written {
+            cluster.set_conf("snowflake.layout", written)?;
+            cluster.reload()?;
+        }
+        for call in &calls {
+            let client = &mut cluster.connect()?;
+            let found = text(client, &format!("SELECT snowflake_{call})::text"))?;
+            let named = text(
+                client,
+                &format!("SELECT snowflake_{call}, '{layout}')::text"),
+            )?;
+            assert!(found.is_some());
+            assert_eq!(found, named, "{call} by snowflake.layout = {written:?}");
+        }
+        let client = &mut cluster.connect()?;
+        let partitions = "SELECT string_agg(statement, '; ')
+             FROM snowflake_partition_ddl('p', '2027-01-01', '2028-01-01', '1 year') AS statement";
+        let expected = format!(
+            "SELECT format('CREATE TABLE public.p_p2027 PARTITION OF public.p FOR VALUES FROM (%L) TO (%L)',
+                           snowflake_min_id('2027-01-01', '{layout}'), snowflake_min_id('2028-01-01', '{layout}'))"
+        );
+        assert_eq!(text(client, partitions)?, text(client, &expected)?);
+    }
+
+    // Without the library's own setting it is a text that any role may set.
+    client.batch_execute("SET snowflake.layout = 'timestamp:70 sequence:3'")?;
+    let refused = expect_error(&mut client, "SELECT snowflake_timestamp(1)")?;
+    assert_eq!(refused.sqlstate, "22023", "{refused}");
+    assert_eq!(refused.detail, "The fields take 73 bits; an ID has 63.");
+    let named = text(&mut client, "SELECT snowflake_sequence(5, 'default')")?;
+    assert_eq!(named.as_deref(), Some("5"));
+    client.batch_execute(
+        "CREATE DATABASE japanese TEMPLATE template0 ENCODING 'EUC_JP' LC_COLLATE 'C' LC_CTYPE 'C'",
+    )?;
+    let client = &mut cluster.connect_to("japanese")?;
+    client.batch_execute("CREATE EXTENSION snowflake")?;
+    for setting in ["日本", "é", "日本é", "aｱ", "日本日本é"] {
+        client.batch_execute(&format!("SET snowflake.layout = '{setting}'"))?;
+        let refused = expect_error(client, "SELECT snowflake_timestamp(1)")?;
+        assert_eq!(refused.sqlstate, "22023", "{setting}: {refused}");
+    }
+    client.batch_execute("SET snowflake.layout = 'discord'")?;
+    let same = "SELECT snowflake_timestamp(1) = snowflake_timestamp(1, 'discord')";
+    assert_eq!(text(client, same)?.as_deref(), Some("t"));
+    println!(
+        "settings: not preloaded: {} functions by 3 settings; 6 settings that are no layouts refused",
+        calls.len() + 1
+    );
+    Ok(())
+}
+
 /// CREATE EXTENSION warns where the server cannot issue IDs yet. Its hint, and the
 /// hint of a call, name all lines that are missing.
 #[test]

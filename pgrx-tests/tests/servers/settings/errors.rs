@@ -3,15 +3,14 @@
 //! XX000 (an internal error, which DBAs take for a bug and monitoring for an
 //! alarm) or costs the connection.
 
-use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use postgres::{Client, NoTls};
-use snowflake_tests::Cluster;
 use snowflake_tests::ids;
 use snowflake_tests::query::text;
 use snowflake_tests::server_error::{ServerError, expect_error};
+use snowflake_tests::{Cluster, wait};
 
 use crate::support::refused;
 
@@ -417,18 +416,14 @@ fn no_answer_or_log_has_a_backtrace() -> Result<()> {
     let mut blocker = cluster.connect()?;
     blocker.batch_execute("BEGIN; ALTER SEQUENCE snowflake_internal.mark CACHE 1")?;
     let mut client = cluster.connect()?;
+    client.batch_execute("SET snowflake.max_wait = '100s'")?;
     let (pid, token) = (ids::backend_pid(&mut client)?, client.cancel_token());
     let call = std::thread::spawn(move || expect_error(&mut client, "SELECT snowflake_nextval()"));
     let waits = "SELECT 1 FROM pg_stat_activity WHERE pid = $1 AND wait_event_type = 'Lock'";
     let mut observer = cluster.connect()?;
-    let begun = Instant::now();
-    while observer.query_opt(waits, &[&pid])?.is_none() {
-        ensure!(
-            begun.elapsed() < Duration::from_secs(20),
-            "the call is not seen to wait"
-        );
-        sleep(Duration::from_millis(5));
-    }
+    wait::until("the call to wait", Duration::from_secs(60), || {
+        Ok(observer.query_opt(waits, &[&pid])?.is_some())
+    })?;
     token.cancel_query(NoTls)?;
     let cancelled = call.join().expect("the thread of the call")?;
     println!("errors: with RUST_BACKTRACE=1: {cancelled}");

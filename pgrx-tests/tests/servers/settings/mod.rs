@@ -2,6 +2,5 @@
 
 mod configuration;
 mod errors;
-mod footprint;
 mod layout_change;
 mod minor_releases;

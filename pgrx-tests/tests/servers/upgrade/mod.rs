@@ -1,125 +1,149 @@
-//! The upgrade from the earliest version, by way of those in between: a database that was updated has the
-//! objects of a fresh one; the library of the new version works with the catalog
-//! of the earlier one until then; IDs, origins and migrations that were begun
-//! survive it, on standbys too.
-//!
-//! The earlier version's install script is in the tree under test only: see
-//! scripts/test. Servers that first run the earlier version's library are
-//! started from the tree that `SNOWFLAKE_FORMER_PG_CONFIG` names, if it is set.
+//! The update of the extension to a next version, which is made up for these tests
+//! (`snowflake_tests::next_version`). The role `app` owns the databases and the extension
+//! in them, and is no superuser.
 
-mod dependents;
+mod broken_off;
 mod dump;
 mod fingerprint;
-mod from_0_2_0;
-mod old_catalog;
+mod in_use;
 mod standby;
 mod under_way;
 
-use anyhow::{Result, ensure};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
 use postgres::Client;
-use snowflake_tests::online;
-use snowflake_tests::{Cluster, Installation, Stop};
+use snowflake_tests::next_version::{NextVersion, PAUSE_UPDATES};
+use snowflake_tests::query::{number, value};
+use snowflake_tests::workload::{self, Mode, Workload};
+use snowflake_tests::{Cluster, ClusterBuilder, ids, online};
 
 use crate::migration::run_before;
 use crate::support::run;
 
-const EARLIER: &str = "0.1.0";
+const CREATE: &str = "CREATE EXTENSION snowflake";
 const UPDATE: &str = "ALTER EXTENSION snowflake UPDATE";
+const VERSION: &str = "SELECT extversion FROM pg_extension WHERE extname = 'snowflake'";
 
-/// The mark in a database of the earlier version.
-const EARLIER_MARK: &str = "snowflake_mark";
+/// The roles that reverted migrations, in the column that the next version appends.
+const REVERTED_BY: &str = "SELECT string_agg(DISTINCT coalesce(reverted_by, 'unknown'), ', ')
+    FROM snowflake_internal.origins WHERE reverted_at IS NOT NULL";
 
-/// Whether the extension of a database is of the new version.
-const IS_UPDATED: &str =
-    "SELECT extversion <> '0.1.0' FROM pg_extension WHERE extname = 'snowflake'";
+/// A server with both versions, and the role `app`.
+fn server(next: &NextVersion) -> Result<Cluster> {
+    start(Cluster::builder(), next)
+}
 
-/// A database without the extension, and its superuser.
-fn create_database(cluster: &Cluster, database: &str) -> Result<Client> {
+/// The same with further settings.
+fn start(builder: ClusterBuilder, next: &NextVersion) -> Result<Cluster> {
+    let cluster = builder
+        .installation(next.installation.clone())
+        .conf("snowflake.node_id", 1)
+        .start()?;
+    cluster.connect()?.batch_execute("CREATE ROLE app LOGIN")?;
+    Ok(cluster)
+}
+
+/// Creates a database of `app`, and the extension by this statement of `app`.
+fn create_database(cluster: &Cluster, database: &str, create: &str) -> Result<Client> {
     cluster
         .connect()?
-        .batch_execute(&format!("CREATE DATABASE {database}"))?;
-    cluster.connect_to(database)
+        .batch_execute(&format!("CREATE DATABASE {database} OWNER app"))?;
+    let mut app = cluster.connect_as("app", database)?;
+    app.batch_execute(create)?;
+    Ok(app)
 }
 
-/// The comment of the earlier version's control file. The one in the tree under
-/// test is the new version's.
-const EARLIER_COMMENT: &str = "64-bit, time-ordered, decodable primary keys that never come twice";
-
-/// Creates the extension in the earlier version.
-fn create_extension(client: &mut Client) -> Result<()> {
-    let script = Installation::under_test()?
-        .extensions
-        .join(format!("snowflake--{EARLIER}.sql"));
-    ensure!(
-        script.exists(),
-        "the install script of {EARLIER} is not in the tree under test: {} (`make test` puts it there, from sql/)",
-        script.display()
-    );
-    client.batch_execute(&format!(
-        "CREATE EXTENSION snowflake VERSION '{EARLIER}'; COMMENT ON EXTENSION snowflake IS '{EARLIER_COMMENT}'"
-    ))?;
-    Ok(())
-}
-
-/// A database with the earlier version.
-fn create_earlier(cluster: &Cluster, database: &str) -> Result<Client> {
-    let mut client = create_database(cluster, database)?;
-    create_extension(&mut client)?;
-    Ok(client)
-}
-
-/// Creates tables as `app`, of which `t` and `i` are migrated, and `o` is half
-/// migrated online.
-fn use_earlier(app: &mut Client) -> Result<()> {
+/// Creates the database `old` of today's version, in which `t` and `i` are migrated, and
+/// `o` is half migrated online.
+fn create_in_use(cluster: &Cluster, next: &NextVersion) -> Result<Client> {
+    let create = format!("CREATE EXTENSION snowflake VERSION '{}'", next.today);
+    let mut app = create_database(cluster, "old", &create)?;
     app.batch_execute(
-        "CREATE TABLE own.t (id serial PRIMARY KEY, n int); INSERT INTO own.t (n) SELECT 1 FROM generate_series(1, 10);
+        "CREATE SCHEMA own;
+         CREATE TABLE own.t (id serial PRIMARY KEY, n int); INSERT INTO own.t (n) SELECT 1 FROM generate_series(1, 10);
          CREATE TABLE own.i (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int); INSERT INTO own.i (n) SELECT 1 FROM generate_series(1, 10);
          CREATE TABLE own.o (id serial PRIMARY KEY, n int); INSERT INTO own.o (n) SELECT 1 FROM generate_series(1, 1000);
          CREATE TABLE own.r (o_id int REFERENCES own.o); INSERT INTO own.r SELECT id FROM own.o;
-         CREATE VIEW own.decoded AS SELECT * FROM snowflake_decode(1000000000000000000);
+         CREATE VIEW own.layouts AS SELECT * FROM snowflake_layouts;
          CALL snowflake_migrate('own.t'); CALL snowflake_migrate('own.i');
          INSERT INTO own.t (n) VALUES (1); INSERT INTO own.i (n) VALUES (1)",
     )?;
-    let (steps, backfill) = run_before(app, "'own.o'", online::Step::is_backfill)?;
-    run(app, [&steps[backfill].statement])
+    let (steps, backfill) = run_before(&mut app, "'own.o'", online::Step::is_backfill)?;
+    run(&mut app, [&steps[backfill].statement])?;
+    Ok(app)
 }
 
-/// What `app` may do in a database whose mark has this name.
-fn granted(mark: &str) -> String {
-    format!(
-        "GRANT EXECUTE ON FUNCTION snowflake_nextval() TO app; GRANT SELECT ON {mark} TO app;
-         CREATE SCHEMA own AUTHORIZATION app"
-    )
+/// Finishes and reverts these migrations in the next version. Returns a snowflake ID.
+fn finish(app: &mut Client) -> Result<i64> {
+    let steps = online::migrate(app, "'own.o'")?;
+    let id = number(app, "INSERT INTO own.o (n) VALUES (1) RETURNING id")?;
+    ensure!(steps > 0 && id > 1 << 40, "{steps} steps, ID {id}");
+    for table in ["own.t", "own.i"] {
+        run(app, [format!("CALL snowflake_migrate_revert('{table}')")])?;
+        let insert = format!("INSERT INTO {table} (n) VALUES (1) RETURNING id");
+        let next = number(app, &insert)?;
+        // A crash leaves out up to 32 values of a sequence.
+        ensure!((11..=43).contains(&next), "{table}: {next}");
+    }
+    run(app, ["SELECT * FROM own.layouts"])?;
+    Ok(id)
 }
 
-/// A server that runs the former version's library, if there is one to test with.
-fn earlier_server() -> Result<Cluster> {
-    Cluster::builder()
-        .conf("snowflake.node_id", 1)
-        .installation(Installation::former()?)
-        .start()
+/// Sessions in `old` that insert and request IDs without a pause.
+fn start_workload(cluster: &Cluster) -> Result<Workload> {
+    cluster.connect_to("old")?.batch_execute(workload::ROWS)?;
+    let modes = [Mode::Calls(200), Mode::Commit(50), Mode::RollBack(50)];
+    Workload::start(cluster, &["old"], &modes, &ids::DEFAULT)
 }
 
-/// Restarts it with the library under test.
-fn replace_library(cluster: &mut Cluster) -> Result<()> {
-    cluster.stop(Stop::Fast)?;
-    cluster.set_installation(Installation::under_test()?);
-    cluster.start()
+/// Waits for further IDs of the sessions.
+fn continue_workload(workload: &Workload) -> Result<()> {
+    workload.begin_window();
+    workload.wait_for(5_000)?;
+    Ok(())
 }
 
-/// A server with a database `old` of the earlier version in use, with the new
-/// library, and a session of `app` in it.
-fn earlier_in_use() -> Result<(Cluster, Client, Client)> {
-    let mut cluster = earlier_server()?;
-    cluster.connect()?.batch_execute("CREATE ROLE app LOGIN")?;
-    let mut old = create_earlier(&cluster, "old")?;
-    old.batch_execute(&granted(EARLIER_MARK))?;
-    use_earlier(&mut cluster.connect_as("app", "old")?)?;
-    drop(old);
-    replace_library(&mut cluster)?;
-    let (old, app) = (
-        cluster.connect_to("old")?,
-        cluster.connect_as("app", "old")?,
-    );
-    Ok((cluster, old, app))
+/// An update of `old` by `app` that waits in the middle of its script.
+struct PausedUpdate {
+    /// The process that runs it.
+    pid: i32,
+    /// Has the lock that it waits for.
+    holder: Client,
+    running: JoinHandle<Result<(), postgres::Error>>,
+}
+
+impl PausedUpdate {
+    /// Begins the update. Returns when it waits.
+    fn begin(cluster: &Cluster) -> Result<Self> {
+        let mut holder = cluster.connect_to("old")?;
+        holder.batch_execute(PAUSE_UPDATES)?;
+        let mut app = cluster.connect_as("app", "old")?;
+        let pid = ids::backend_pid(&mut app)?;
+        let running = thread::spawn(move || app.batch_execute(UPDATE));
+        let mut observer = cluster.connect()?;
+        let waits = format!(
+            "SELECT count(*) > 0 FROM pg_locks WHERE pid = {pid} AND locktype = 'advisory' AND NOT granted"
+        );
+        while value(&mut observer, &waits)? != "t" {
+            // The server's statement_timeout limits this.
+            if running.is_finished() {
+                running.join().expect("the updating thread")?;
+                bail!("the update has not waited");
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Ok(Self {
+            pid,
+            holder,
+            running,
+        })
+    }
+
+    /// Lets it continue, and waits for its end.
+    fn finish(mut self) -> Result<()> {
+        run(&mut self.holder, ["SELECT pg_advisory_unlock_all()"])?;
+        Ok(self.running.join().expect("the updating thread")?)
+    }
 }

@@ -1,0 +1,144 @@
+//! A plan for a maintenance window: its steps, their locks and their notes.
+
+use anyhow::Result;
+use snowflake_tests::Cluster;
+use snowflake_tests::migration::plan;
+use snowflake_tests::online;
+use snowflake_tests::query::number;
+
+use super::{held_locks, lock_mode};
+use crate::support::run;
+
+/// A key that is fed by a default, a table that references it, and a bigint key.
+const PLANNED: &str =
+    "CREATE SEQUENCE s; CREATE TABLE t (id int PRIMARY KEY DEFAULT nextval('s') CONSTRAINT sane CHECK (id > 0));
+     CREATE TABLE u (id int DEFAULT nextval('s'), t_id int REFERENCES t); INSERT INTO t SELECT FROM generate_series(1, 1000);
+     CREATE TABLE b (id bigserial PRIMARY KEY)";
+
+#[test]
+fn a_plans_note_does_not_list_partitions_whose_defaults_change() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(
+        "CREATE TABLE p (id bigserial, k int) PARTITION BY RANGE (k);
+         CREATE TABLE p_0 PARTITION OF p FOR VALUES FROM (0) TO (10);
+         CREATE TABLE other (id bigint DEFAULT nextval('p_id_seq'))",
+    )?;
+    let steps = online::plan_for(client, "'p'", false)?;
+    let note = &steps[steps.len() - 1].note;
+    assert!(
+        note.ends_with("The sequence is still used by public.other.id"),
+        "{note}"
+    );
+    client.batch_execute("CALL snowflake_migrate('p'); INSERT INTO p_0 (k) VALUES (1)")?;
+    let id: i64 = client.query_one("SELECT id FROM p_0", &[])?.get(0);
+    assert!(id > 1 << 40, "{id}");
+    Ok(())
+}
+
+#[test]
+fn a_plan_describes_its_steps() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(PLANNED)?;
+    let steps = online::plan_for(client, "'t'", false)?;
+    let found: Vec<_> = steps
+        .iter()
+        .map(|it| {
+            let first = it.statement.split([' ', '\n']).next().unwrap_or_default();
+            (
+                it.number,
+                first,
+                it.lock_level.as_str(),
+                it.rewrites,
+                it.in_transaction,
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (1, "SELECT", "SHARE UPDATE EXCLUSIVE", false, true),
+            (2, "ALTER", "ACCESS EXCLUSIVE", true, true),
+            (3, "ALTER", "ACCESS EXCLUSIVE", true, true),
+            (4, "DO", "ACCESS EXCLUSIVE", false, true),
+            (5, "ANALYZE", "SHARE UPDATE EXCLUSIVE", false, true),
+            (6, "ANALYZE", "SHARE UPDATE EXCLUSIVE", false, true),
+        ]
+    );
+    for part in [
+        "2^53",
+        "integer",
+        "first moments after the epoch",
+        "sequence is still used by public.u.id",
+        "check constraints sane",
+    ] {
+        assert!(
+            steps[3].note.contains(part),
+            "no {part:?} in {}",
+            steps[3].note
+        );
+    }
+    let note = &steps[1].note;
+    assert!(note.contains("kB") && note.contains("WAL"), "{note}");
+    // A bigint changes its default only.
+    let of_big = plan(client, "'b'")?;
+    assert_eq!(of_big.len(), 2, "{of_big:?}");
+    // Of several columns with sequences, the primary key is meant.
+    client.batch_execute(
+        "CREATE TABLE several (n serial, id serial PRIMARY KEY, m int GENERATED ALWAYS AS IDENTITY)",
+    )?;
+    let of_key = plan(client, "'several', 'id'")?;
+    assert!(!of_key.is_empty());
+    assert_eq!(plan(client, "'several'")?, of_key);
+    Ok(())
+}
+
+#[test]
+fn a_plans_steps_take_the_locks_that_it_names() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(PLANNED)?;
+    for step in online::plan_for(client, "'t'", false)? {
+        run(client, ["BEGIN", &step.statement])?;
+        let held = held_locks(client, "public")?;
+        client.batch_execute("COMMIT")?;
+        let wanted = lock_mode(&step.lock_level);
+        assert!(
+            held.contains(&wanted),
+            "{}: {held:?}, not {wanted}",
+            step.statement
+        );
+        let strongest = "AccessExclusiveLock".to_owned();
+        assert!(
+            wanted == strongest || !held.contains(&strongest),
+            "{}: {held:?}",
+            step.statement
+        );
+    }
+    // The new columns have statistics.
+    let analyzed = "SELECT count(*) FROM pg_stats WHERE tablename = 't' AND attname = 'id'";
+    assert_eq!(number(client, analyzed)?, 1);
+    Ok(())
+}
+
+#[test]
+fn a_table_that_references_a_migrated_one_later_is_widened_too() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(PLANNED)?;
+    client.batch_execute(
+        "CALL snowflake_migrate('t'); CREATE TABLE late (t_id int REFERENCES t);
+         CREATE VIEW seen AS SELECT t_id FROM late",
+    )?;
+    let note = "SELECT count(*) FROM snowflake_migration_plan('t') WHERE note LIKE '%drops and re-creates view public.seen%'";
+    assert_eq!(number(client, note)?, 1);
+    assert_eq!(plan(client, "'t'")?.len(), 2);
+    client.batch_execute("CALL snowflake_migrate('t')")?;
+    assert!(plan(client, "'t'")?.is_empty());
+    Ok(())
+}
