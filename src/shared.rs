@@ -41,7 +41,6 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, 
 
 use parking_lot::Mutex;
 use pgrx::{pg_guard, pg_sys};
-use snowflake_id::node_conflict::Gaps;
 use snowflake_id::resolved::{OpenTransaction, Promise, Samples};
 use snowflake_id::{SlewedClock, Slot, SnowflakeId, Tick};
 use snowflake_shmem::Lengths;
@@ -142,11 +141,6 @@ pub struct Conflicts {
     pub count: AtomicU64,
     /// The highest of their IDs; 0 for none.
     pub highest: AtomicI64,
-    /// Until when processes let their slots skip time, microseconds since boot; 0 for
-    /// no suspicion.
-    pub suspected_until: AtomicI64,
-    /// What slots have skipped.
-    pub gaps: Gaps,
     /// Whether no IDs are issued because of them; changed under the lock.
     stopped: AtomicBool,
     /// Whether the data directory may be a copy; changed under the lock.

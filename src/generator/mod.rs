@@ -10,7 +10,6 @@
 //! mark        the reservation in the write-ahead log, for a database
 //! floor       the same for the server
 //! node_conflict   a second server with this one's node number
-//! gaps        time that slots skip, to find it
 //! admin       what superusers set right: the start and the clock
 //! ```
 
@@ -18,7 +17,6 @@ pub mod accepted_layout;
 mod admin;
 mod counter;
 pub mod floor;
-mod gaps;
 mod last_id;
 pub mod log;
 pub mod mark;

@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 use pgrx::{check_for_interrupts, pg_sys};
 use snowflake_id::{Allowance, Answer, Tick};
 
-use crate::clock::Clocks;
+use crate::clock::{self, Clocks};
 use crate::error::Error;
 use crate::generator::next::Batch;
 use crate::generator::reading::Reading;
@@ -25,7 +25,6 @@ use crate::settings;
 pub fn next_slow(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Error> {
     stats::flush();
     let session = session::resolve()?;
-    session::probe();
     let mut budget = WaitBudget::new();
     let mut opened = None;
     loop {
@@ -90,6 +89,9 @@ pub fn next_slow(function: pg_sys::Oid, count: NonZeroU32) -> Result<Batch, Erro
     }
 }
 
+/// The age of a reading of the clocks by which no call waits, microseconds.
+const STALE_MICROS: u64 = 100_000;
+
 /// Waits for the clock to come to this tick, at which the slots may be used again.
 fn wait_until(
     until: Tick,
@@ -99,6 +101,12 @@ fn wait_until(
     budget: &mut WaitBudget,
 ) -> Result<(), Error> {
     let clocks = reading.clocks;
+    // A process that has lost its processor since it read the clocks has seen others move
+    // on, and nothing to wait for. Nor is there if the clock was set.
+    if clock::wall().micros_since(clocks.wall).unsigned_abs() > STALE_MICROS {
+        check_for_interrupts!();
+        return Ok(());
+    }
     let needed = (until.get() - reading.now.get())
         .saturating_mul(u64::from(session.tick_micros))
         .saturating_mul(reading.slowdown);

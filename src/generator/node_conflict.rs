@@ -2,7 +2,7 @@
 //!
 //! Where logical replication brings rows from other servers, a trigger passes those
 //! with this server's node number to [`arrived`]. The core crate tells whether
-//! this server may have issued the ID ([`snowflake_id::node_conflict`]). If not,
+//! this server has certainly not issued the ID ([`snowflake_id::node_conflict`]). Then
 //! the conflict is counted and logged. With `snowflake.on_node_conflict = stop`, all
 //! slots are closed, which ends the issuing in every process at once. A file keeps
 //! that across restarts ([`crate::server_file`]), until a superuser calls
@@ -15,12 +15,12 @@
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
 use pgrx::pg_sys;
-use snowflake_id::node_conflict::{self, Verdict};
+use snowflake_id::node_conflict;
 use snowflake_id::{Identity, SnowflakeId, Tick};
 
 use crate::clock;
 use crate::error::Error;
-use crate::generator::{admin, floor, gaps, log};
+use crate::generator::{admin, floor, log};
 use crate::pg;
 use crate::server_file;
 use crate::settings::{self, OnNodeConflict};
@@ -42,18 +42,15 @@ pub fn arrived(id: i64, table: &str) {
     let Some((id, first_judged)) = SnowflakeId::new(id).zip(first_judged(shared, identity)) else {
         return;
     };
+    if !node_conflict::is_conflict(identity, shared.slots(), first_judged, id) {
+        return;
+    }
     let conflicts = shared.conflicts();
-    match node_conflict::judge(identity, shared.slots(), &conflicts.gaps, first_judged, id) {
-        Verdict::Unrelated => {}
-        Verdict::Undecided(backend) => gaps::suspect(shared, backend),
-        Verdict::Conflict => {
-            let count = conflicts.count.fetch_add(1, Relaxed) + 1;
-            conflicts.highest.fetch_max(id.get(), Relaxed);
-            log::node_conflict(shared, identity, id, table, count);
-            if settings::on_node_conflict() == OnNodeConflict::Stop {
-                stop(shared, identity, id);
-            }
-        }
+    let count = conflicts.count.fetch_add(1, Relaxed) + 1;
+    conflicts.highest.fetch_max(id.get(), Relaxed);
+    log::node_conflict(shared, identity, id, table, count);
+    if settings::on_node_conflict() == OnNodeConflict::Stop {
+        stop(shared, identity, id);
     }
 }
 

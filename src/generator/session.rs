@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64};
 use snowflake_id::{Allowance, Answer, Identity, Layout, Position, Slot, SlotWalk, Tick, WallTime};
 
 use crate::error::Error;
-use crate::generator::{gaps, stats};
+use crate::generator::stats;
 use crate::pg;
 use crate::settings;
 use crate::shared::{self, Shared};
@@ -138,20 +138,9 @@ pub fn resolve() -> Result<&'static Session, Error> {
         epoch: layout.epoch().into(),
         tick_micros: layout.tick_micros(),
     };
-    stats::init(&shared.counters()[home as usize], |_| {
-        stats::flush();
-        probe();
-    });
+    stats::init(&shared.counters()[home as usize]);
     FAST_PATH.set_position(session.start());
     Ok(SESSION.get_or_init(|| session))
-}
-
-/// Lets the slot of this session skip time while another server is suspected to have
-/// this server's node number.
-pub fn probe() {
-    if let Some(session) = get() {
-        gaps::probe(session.shared, FAST_PATH.position().slot());
-    }
 }
 
 /// The session's own slot: the process's number modulo the number of slots.

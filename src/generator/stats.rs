@@ -8,7 +8,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use parking_lot::Mutex;
-use pgrx::pg_sys;
 
 use crate::generator::last_id;
 use crate::pg;
@@ -30,7 +29,7 @@ static IDS: AtomicU64 = AtomicU64::new(0);
 
 /// Starts to count for the slot with these counters; once a process. `at_end` is
 /// called at the end of each transaction, and has to [`flush`].
-pub fn init(counters: &'static Counters, at_end: fn(pg_sys::XactEvent::Type)) {
+pub fn init(counters: &'static Counters) {
     // Set last: an error of Postgres in between must not prevent a second try, and
     // a callback that is registered a second time finds nothing to add.
     static DONE: AtomicBool = AtomicBool::new(false);
@@ -38,7 +37,7 @@ pub fn init(counters: &'static Counters, at_end: fn(pg_sys::XactEvent::Type)) {
     if DONE.load(Relaxed) {
         return;
     }
-    pg::on_transaction_end(at_end);
+    pg::on_transaction_end(|_| flush());
     pg::before_exit(flush);
     DONE.store(true, Relaxed);
 }

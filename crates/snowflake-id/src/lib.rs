@@ -78,7 +78,7 @@ pub use layout::{
     TimeError, presets,
 };
 pub use slewed_clock::{Limits, Now, SlewedClock};
-pub use slot::{Allowance, Answer, Gap, Run, Slot};
+pub use slot::{Allowance, Answer, Run, Slot};
 pub use slot_walk::{Position, SlotWalk};
 pub use text::{Encoding, IdText, TextError, UnknownEncoding};
 pub use time::{BootTime, ClockOffset, Tick, Time, WallTime};

@@ -114,15 +114,6 @@ pub enum Answer {
     Closed,
 }
 
-/// Words that a slot has skipped: it has not issued them, and never will.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gap {
-    /// The first of them.
-    pub first: u64,
-    /// The last of them.
-    pub last: u64,
-}
-
 /// The bit of a closed slot's word.
 const CLOSED: u64 = 1 << 63;
 
@@ -253,40 +244,10 @@ impl Slot {
     pub fn raise_to(&self, sequence_bits: u32, tick: Tick) {
         let tick = tick.get().min(LAST >> sequence_bits);
         // The word before the tick's first one. There is none before tick 0.
-        self.raise(|_| (tick << sequence_bits).saturating_sub(1));
-    }
-
-    /// Skips words from where the slot is, or from the beginning of `now` if that is later: it never issues them. `None`
-    /// if that would pass `end`.
-    pub fn skip(&self, sequence_bits: u32, now: Tick, count: u64, end: Tick) -> Option<Gap> {
-        let target = |state: u64| {
-            let start = state.max((now.get() << sequence_bits).saturating_sub(1));
-            let last = start.checked_add(count)?;
-            (last >> sequence_bits < end.get()).then_some(last)
-        };
-        let before = self.raise(|state| target(state).unwrap_or(0));
-        let gap = Gap {
-            first: before + 1,
-            last: target(before)?,
-        };
-        Some(gap)
-    }
-
-    /// Raises the word to a target, which may depend on it, and leaves it closed if it is. Returns the word before,
-    /// as of an open slot.
-    fn raise(&self, target: impl Fn(u64) -> u64) -> u64 {
-        let mut state = self.state.load(Relaxed);
-        loop {
-            let open = state & LAST;
-            let raised = open.max(target(open)) | state & CLOSED;
-            match self
-                .state
-                .compare_exchange_weak(state, raised, Relaxed, Relaxed)
-            {
-                Ok(_) => return open,
-                Err(current) => state = current,
-            }
-        }
+        let word = (tick << sequence_bits).saturating_sub(1);
+        let raised = |state: u64| Some((state & LAST).max(word) | state & CLOSED);
+        // Never refused.
+        let _ = self.state.fetch_update(Relaxed, Relaxed, raised);
     }
 
     /// Ends the issuing in all processes: once this returns, nothing is issued until [`Slot::open`].
@@ -607,30 +568,6 @@ mod tests {
         assert_eq!(slot.next(BITS, allowance(103, 9)), Answer::Closed);
         slot.open();
         assert_eq!(slot.next(BITS, allowance(100, 9)), issued(103, 0, 1));
-    }
-
-    #[test]
-    fn words_that_were_skipped_are_not_issued() {
-        let word = |tick: u64, sequence: u64| tick << BITS | sequence;
-        let end = Tick::new(1 << 40);
-        let slot = Slot::new();
-        assert_eq!(slot.next(BITS, allowance(100, 9)), issued(100, 1, 1));
-        // Within the tick, then beyond it, then from a clock that is ahead.
-        let gap = slot.skip(BITS, Tick::new(100), 10, end);
-        let (first, last) = (word(100, 2), word(100, 11));
-        assert_eq!(gap, Some(Gap { first, last }));
-        assert_eq!(slot.next(BITS, allowance(100, 9)), issued(100, 12, 1));
-        let gap = slot.skip(BITS, Tick::new(99), 512, end);
-        let (first, last) = (word(100, 13), word(102, 12));
-        assert_eq!(gap, Some(Gap { first, last }));
-        assert_eq!(slot.next(BITS, allowance(100, 9)), issued(102, 13, 1));
-        let gap = slot.skip(BITS, Tick::new(200), 256, end);
-        let (first, last) = (word(102, 14), word(200, 255));
-        assert_eq!(gap, Some(Gap { first, last }));
-        assert_eq!(slot.next(BITS, allowance(200, 9)), issued(201, 0, 1));
-        assert_eq!(slot.skip(BITS, Tick::new(201), 256, Tick::new(202)), None);
-        assert_eq!(slot.next(BITS, allowance(200, 9)), issued(201, 1, 1));
-        assert!(slot.has_passed(word(201, 1)) && !slot.has_passed(word(201, 2)));
     }
 
     #[test]
