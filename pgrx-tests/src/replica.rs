@@ -79,9 +79,14 @@ impl Server {
     /// Waits until this standby has replayed what the other server has written
     /// so far.
     pub fn catch_up_with(&self, source: &Server) -> Result<()> {
-        let written: String = source
-            .connect()?
-            .query_one("SELECT pg_current_wal_insert_lsn()::text", &[])?
+        let mut client = source.connect()?;
+        // The end of what was written may be flushed, and sent, only with the next
+        // record, which an idle server writes every 15 s.
+        client.batch_execute(
+            "SET synchronous_commit = local; SELECT pg_logical_emit_message(true, '', '')",
+        )?;
+        let written: String = client
+            .query_one("SELECT pg_current_wal_flush_lsn()::text", &[])?
             .get(0);
         let mut client = self.connect()?;
         let query = format!("SELECT pg_last_wal_replay_lsn() >= '{written}'");

@@ -47,7 +47,10 @@ pub fn init() {
             0,
         )
     };
-    assert!(address != MAP_FAILED, "{VARIABLE}: {path:?} cannot be mapped");
+    assert!(
+        address != MAP_FAILED,
+        "{VARIABLE}: {path:?} cannot be mapped"
+    );
     // SAFETY: the mapping is aligned to a page, and as long as the structure. Both
     // fields are only ever accessed atomically, by the test that writes them too.
     let _ = MOVED.set(unsafe { &*address.cast::<Moved>() });

@@ -102,7 +102,7 @@ fn audit_for_a_while(
 ) -> Result<(u32, i64, i64)> {
     let (mut audits, mut rows, mut highest_lead) = (0, 0, i64::MIN);
     while number(client, "SELECT count(*) FROM t")? == 0 {}
-    while audits < 25 || inserted.load(Ordering::Relaxed) <= 5_000 {
+    while audits < 6 || inserted.load(Ordering::Relaxed) <= 5_000 {
         for table in ["t", "keyed"] {
             assert_clean(client, &format!("'{table}'"))?;
             assert_clean(

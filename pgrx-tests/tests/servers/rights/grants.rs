@@ -6,6 +6,7 @@ use anyhow::Result;
 use snowflake_tests::attack::{ATTACK_FUNCTIONS, Attacks, Session};
 use snowflake_tests::online;
 use snowflake_tests::query::value;
+use snowflake_tests::tier;
 
 use super::server;
 
@@ -228,7 +229,7 @@ fn recorded_texts_do_not_run_as_superuser() -> Result<()> {
         ),
     ] {
         for field in FIELDS {
-            for poison in POISONS {
+            for poison in &POISONS[..tier::size(2, POISONS.len())] {
                 owner.run(&format!(
                     "DROP SCHEMA IF EXISTS app CASCADE; CREATE SCHEMA app; CREATE TABLE app.t ({table}); CREATE TABLE app.k () INHERITS (app.t)",
                 ))?;

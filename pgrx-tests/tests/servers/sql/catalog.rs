@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{one, outcome, texts, run, session};
+use super::{one, outcome, run, session, texts};
 
 /// The members of the extension in a schema. The tests themselves are members
 /// here; so are, from PostgreSQL 17 on, the row types of its views.
@@ -663,9 +663,7 @@ fn the_public_may_read_the_mark_and_not_move_it() -> Result<()> {
 #[test]
 fn what_only_an_administrator_may_do_is_refused_to_others() -> Result<()> {
     session()?;
-    run(
-        "CREATE ROLE somebody; GRANT EXECUTE ON FUNCTION snowflake_stat_reset() TO somebody",
-    );
+    run("CREATE ROLE somebody; GRANT EXECUTE ON FUNCTION snowflake_stat_reset() TO somebody");
     for (call, state) in [
         ("snowflake_start_after(1)", "42501"),
         ("snowflake_accept_clock(now())", "42501"),
@@ -679,10 +677,8 @@ fn what_only_an_administrator_may_do_is_refused_to_others() -> Result<()> {
         run("RESET ROLE");
         assert_eq!(got, state, "{call}");
     }
-    run(
-        "GRANT EXECUTE ON FUNCTION snowflake_start_after(bigint),
-             snowflake_accept_clock(timestamptz) TO somebody",
-    );
+    run("GRANT EXECUTE ON FUNCTION snowflake_start_after(bigint),
+             snowflake_accept_clock(timestamptz) TO somebody");
     for call in ["snowflake_start_after(1)", "snowflake_accept_clock(now())"] {
         let [got, message, _, hint] = outcome(&format!(
             "DO $do$ BEGIN SET LOCAL ROLE somebody; PERFORM {call}; END $do$"

@@ -62,8 +62,7 @@ fn nextvals_returns_the_requested_number_of_ids_in_ascending_order() -> Result<(
 #[test]
 fn currval_is_the_last_id_that_was_returned() -> Result<()> {
     session()?;
-    let last: i64 =
-        one("SELECT max(id) FROM (SELECT snowflake_nextvals(1000) AS id LIMIT 3) AS t");
+    let last: i64 = one("SELECT max(id) FROM (SELECT snowflake_nextvals(1000) AS id LIMIT 3) AS t");
     assert_eq!(one::<i64>("SELECT snowflake_currval()"), last);
     Ok(())
 }

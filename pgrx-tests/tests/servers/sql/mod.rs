@@ -40,7 +40,8 @@ fn run(statements: &str) {
 
 /// Runs a statement and answers how it ended: SQLSTATE, message, detail, hint.
 fn outcome(statement: &str) -> [String; 4] {
-    run("CREATE OR REPLACE FUNCTION pg_temp.outcome(statement text) RETURNS text[]
+    run(
+        "CREATE OR REPLACE FUNCTION pg_temp.outcome(statement text) RETURNS text[]
          LANGUAGE plpgsql AS $$
          DECLARE state text; message text; detail text; hint text;
          BEGIN
@@ -50,7 +51,8 @@ fn outcome(statement: &str) -> [String; 4] {
              GET STACKED DIAGNOSTICS state = RETURNED_SQLSTATE, message = MESSAGE_TEXT,
                  detail = PG_EXCEPTION_DETAIL, hint = PG_EXCEPTION_HINT;
              RETURN ARRAY[state, message, detail, hint];
-         END $$");
+         END $$",
+    );
     let parts: Vec<String> =
         with_client(|client| client.query_one("SELECT pg_temp.outcome($1)", &[&statement]))
             .unwrap_or_else(|error| panic!("{statement}: {error}"))

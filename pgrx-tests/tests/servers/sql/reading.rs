@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use std::collections::BTreeSet;
 
-use super::{one, outcome, texts, run, session};
+use super::{one, outcome, run, session, texts};
 
 #[test]
 fn an_id_has_the_numbers_of_this_session_and_the_time_of_now() -> Result<()> {
@@ -96,9 +96,8 @@ fn numbers_that_are_no_ids_are_refused() -> Result<()> {
     );
     assert_eq!(detail, "IDs of this layout have 53 bits.");
 
-    let [state, message, _, _] = outcome(
-        "SELECT snowflake_decode(9223372036854775807, 'timestamp:62 sequence:1 tick:1s')",
-    );
+    let [state, message, _, _] =
+        outcome("SELECT snowflake_decode(9223372036854775807, 'timestamp:62 sequence:1 tick:1s')");
     assert_eq!(state, "22003");
     assert_eq!(
         message,
@@ -191,7 +190,8 @@ fn each_row_is_read_by_its_own_layout() -> Result<()> {
             "twitter 11 11"
         ]
     );
-    run("CREATE FUNCTION pg_temp.nodes() RETURNS int[] LANGUAGE plpgsql AS $$
+    run(
+        "CREATE FUNCTION pg_temp.nodes() RETURNS int[] LANGUAGE plpgsql AS $$
          DECLARE name text; found int; nodes int[] := '{}';
          BEGIN
              FOREACH name IN ARRAY '{twitter,instagram,twitter,tsid}'::text[] LOOP
@@ -199,7 +199,8 @@ fn each_row_is_read_by_its_own_layout() -> Result<()> {
                  nodes := nodes || found;
              END LOOP;
              RETURN nodes;
-         END $$");
+         END $$",
+    );
     let in_a_loop: Vec<i32> = one("SELECT pg_temp.nodes()");
     assert_eq!(in_a_loop, [11, 1512, 11, 378]);
     Ok(())

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{outcome, texts, run, session};
+use super::{outcome, run, session, texts};
 
 /// A table with narrow columns, their shadows and the triggers between them.
 fn create_table() {
@@ -43,11 +43,9 @@ fn shadows_follow_every_insert_and_update() -> Result<()> {
 fn an_always_trigger_keeps_its_shadow_on_a_replica() -> Result<()> {
     session()?;
     create_table();
-    run(
-        "ALTER TABLE kept ENABLE ALWAYS TRIGGER keep_a;
+    run("ALTER TABLE kept ENABLE ALWAYS TRIGGER keep_a;
          SET LOCAL session_replication_role = replica;
-         INSERT INTO kept (a, b) VALUES (1, 2)",
-    );
+         INSERT INTO kept (a, b) VALUES (1, 2)");
     assert_eq!(
         texts("SELECT concat_ws(' ', wide_a, coalesce(wide_b::text, '-')) FROM kept"),
         ["1 -"]
