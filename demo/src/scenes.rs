@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use postgres::Client;
-use snowflake_tests::clock::{Clock, Offset};
+use snowflake_tests::clock::{Clock, Kind, Offset};
 use snowflake_tests::ids::grouped;
 use snowflake_tests::{Server, Stop};
 
@@ -87,7 +87,12 @@ fn show_rows(client: &mut Client) -> Result<()> {
 
 fn crash(server: &mut Server, mut client: Client) -> Result<()> {
     heading("kill -9 of the whole server, in the middle of the next inserts");
-    let clock = Clock::new(&server.data().with_file_name(""), server.os_user()).ok();
+    let clock = Clock::new(
+        Kind::Faketime,
+        &server.data().with_file_name(""),
+        server.os_user(),
+    )
+    .ok();
     let mut clients = pgbench(server, "30")?
         .stdout(Stdio::null())
         .stderr(Stdio::null())
