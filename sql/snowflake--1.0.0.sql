@@ -37,6 +37,21 @@ GRANT USAGE ON SCHEMA snowflake_internal TO PUBLIC;
 
 /* <begin connected objects> */
 -- src/schema.rs
+-- The layout that this database's IDs were generated with. It is written by
+-- src/generator/accepted_layout.rs, which describes it. The table has several
+-- rows after a dump from a server with another layout was restored.
+CREATE TABLE snowflake_internal.accepted_layout (
+    layout text NOT NULL,
+    accepted_at timestamp with time zone NOT NULL DEFAULT pg_catalog.now()
+) USING heap;
+COMMENT ON TABLE snowflake_internal.accepted_layout IS 'The layout that the IDs of this database were generated with; written by the extension only. See snowflake_accept_layout()';
+COMMENT ON COLUMN snowflake_internal.accepted_layout.layout IS 'Layout in canonical form';
+COMMENT ON COLUMN snowflake_internal.accepted_layout.accepted_at IS 'Time of the first ID with this layout, or of its acceptance';
+GRANT SELECT ON snowflake_internal.accepted_layout TO PUBLIC;
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
 -- Types of the columns that can be migrated.
 
 -- The base type of a domain, also through several levels of domains.
@@ -182,21 +197,6 @@ GRANT SELECT ON snowflake_serial_columns TO PUBLIC;
 
 /* <begin connected objects> */
 -- src/schema.rs
--- The layout that this database's IDs were generated with. It is written by
--- src/generator/accepted_layout.rs, which describes it. The table has several
--- rows after a dump from a server with another layout was restored.
-CREATE TABLE snowflake_internal.accepted_layout (
-    layout text NOT NULL,
-    accepted_at timestamp with time zone NOT NULL DEFAULT pg_catalog.now()
-) USING heap;
-COMMENT ON TABLE snowflake_internal.accepted_layout IS 'The layout that the IDs of this database were generated with; written by the extension only. See snowflake_accept_layout()';
-COMMENT ON COLUMN snowflake_internal.accepted_layout.layout IS 'Layout in canonical form';
-COMMENT ON COLUMN snowflake_internal.accepted_layout.accepted_at IS 'Time of the first ID with this layout, or of its acceptance';
-GRANT SELECT ON snowflake_internal.accepted_layout TO PUBLIC;
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
 -- The mark: no ID at or above its last_value has been issued in this database.
 -- The extension advances it, as src/generator/mark.rs describes.
 CREATE SEQUENCE snowflake_internal.mark AS bigint NO CYCLE;
@@ -236,9 +236,9 @@ AS 'MODULE_PATHNAME', 'snowflake_accept_layout_wrapper';
 -- src/sql/admin.rs
 -- snowflake::sql::admin::snowflake_accept_node_id
 CREATE  FUNCTION "snowflake_accept_node_id"(
-
+	"ignored_id" bigint DEFAULT NULL /* Option < i64 > */
 ) RETURNS void
-STRICT VOLATILE PARALLEL UNSAFE
+VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'snowflake_accept_node_id_wrapper';
 /* </end connected objects> */
@@ -647,13 +647,23 @@ AS 'MODULE_PATHNAME', 'snowflake_max_id_before_by_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- src/migration/owner.rs
+-- snowflake::migration::owner::snowflake_migration_alter
+
+CREATE FUNCTION snowflake_internal.migration_alter(statement text) RETURNS void
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_alter_wrapper';
+COMMENT ON FUNCTION snowflake_internal.migration_alter(statement text) IS
+    'A step of snowflake_migration_plan: alters a table with the rights of its owner, which the caller must have';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- src/migration/code.rs
 -- snowflake::migration::code::snowflake_migration_calls
 
 CREATE FUNCTION snowflake_internal.migration_calls(body text) RETURNS text
     STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_calls_wrapper';
 COMMENT ON FUNCTION snowflake_internal.migration_calls(body text) IS
-    'Used by snowflake_internal.migration_findings: calls in a trigger function with columns of its row, a line for each argument';
+    'Used by snowflake_internal.migration_findings: calls in a trigger function with columns of its row, a line for each argument; NULL for a body of more than 1 MB';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -663,7 +673,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_calls(body text) IS
 CREATE FUNCTION snowflake_internal.migration_code(body text) RETURNS text
     STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_code_wrapper';
 COMMENT ON FUNCTION snowflake_internal.migration_code(body text) IS
-    'Used by snowflake_internal.migration_findings: a function''s body as tokens, separated by spaces';
+    'Used by snowflake_internal.migration_findings: a function''s body as tokens, separated by spaces; NULL for a body of more than 1 MB';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -672,7 +682,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_code(body text) IS
 
 CREATE FUNCTION snowflake_internal.migration_guard() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_guard_wrapper';
 COMMENT ON FUNCTION snowflake_internal.migration_guard() IS
-    'The trigger that lets only superusers change the extension''s tables by SQL';
+    'The trigger that lets only superusers change the extension''s tables by SQL, and keeps their rows where replication truncates them';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -754,6 +764,10 @@ ALTER TABLE snowflake_internal.origins ENABLE REPLICA TRIGGER origins_stay;
 CREATE TRIGGER origins_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.origins
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
 ALTER TABLE snowflake_internal.origins ENABLE ALWAYS TRIGGER origins_guard;
+-- A replicated TRUNCATE keeps the rows: src/migration/guard.rs.
+CREATE TRIGGER origins_kept AFTER TRUNCATE ON snowflake_internal.origins
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+ALTER TABLE snowflake_internal.origins ENABLE ALWAYS TRIGGER origins_kept;
 
 -- The progress of copying rows, for monitoring and for resuming an interrupted
 -- backfill. It does not prove that all rows are copied: the constraint that is
@@ -811,6 +825,9 @@ ALTER TABLE snowflake_internal.progress ENABLE REPLICA TRIGGER progress_stay;
 CREATE TRIGGER progress_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.progress
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
 ALTER TABLE snowflake_internal.progress ENABLE ALWAYS TRIGGER progress_guard;
+CREATE TRIGGER progress_kept AFTER TRUNCATE ON snowflake_internal.progress
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+ALTER TABLE snowflake_internal.progress ENABLE ALWAYS TRIGGER progress_kept;
 
 -- How fast an online migration copies rows. It is a table of its own, because
 -- another session than the backfill writes it. NULL: the default. Rows exist only
@@ -842,6 +859,9 @@ ALTER TABLE snowflake_internal.pace ENABLE REPLICA TRIGGER pace_stay;
 CREATE TRIGGER pace_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.pace
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
 ALTER TABLE snowflake_internal.pace ENABLE ALWAYS TRIGGER pace_guard;
+CREATE TRIGGER pace_kept AFTER TRUNCATE ON snowflake_internal.pace
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+ALTER TABLE snowflake_internal.pace ENABLE ALWAYS TRIGGER pace_kept;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -905,6 +925,16 @@ COMMENT ON FUNCTION snowflake_internal.migration_lock_table(relation regclass, m
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- src/migration/lock.rs
+-- snowflake::migration::lock::snowflake_migration_name
+
+CREATE FUNCTION snowflake_internal.migration_name(target regclass) RETURNS text
+    STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_name_wrapper';
+COMMENT ON FUNCTION snowflake_internal.migration_name(target regclass) IS
+    'Used by snowflake_migration_plan: a table''s name for statements that run under any search path';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- src/migration/records.rs
 -- snowflake::migration::records::snowflake_migration_origin
 
@@ -922,6 +952,16 @@ CREATE FUNCTION snowflake_internal.migration_pace(target regclass, column_name n
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_pace_wrapper';
 COMMENT ON FUNCTION snowflake_internal.migration_pace(target regclass, column_name name) IS
     'Used by snowflake_migrate_pace: the pace of a backfill, locked against other changes of it';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/migration/lock.rs
+-- snowflake::migration::lock::snowflake_migration_pin_schemas
+
+CREATE FUNCTION snowflake_internal.migration_pin_schemas(schemas oid[]) RETURNS void
+    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_pin_schemas_wrapper';
+COMMENT ON FUNCTION snowflake_internal.migration_pin_schemas(schemas oid[]) IS
+    'Used by snowflake_internal.migration_pin_dependents: keeps the names of schemas until the end of the transaction';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1244,7 +1284,10 @@ AS 'MODULE_PATHNAME', 'snowflake_nextval_wrapper';
 --   sql::generate::snowflake_id
 --   migration::records::snowflake_migration_origin
 --   migration::lock::snowflake_migration_lock_table
+--   migration::lock::snowflake_migration_pin_schemas
+--   migration::lock::snowflake_migration_name
 --   migration::owner::snowflake_migration_run
+--   migration::owner::snowflake_migration_alter
 --   migration::owner::snowflake_migration_run_as
 --   migration::owner::snowflake_migration_run_with_path
 --   migration::owner::snowflake_migration_query
@@ -1387,19 +1430,6 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_first_id() IS
     'Used by snowflake_migration_plan: the smallest ID that can be issued from now on';
 
--- A table's qualified name, for statements that run under any search path. It
--- includes the schema of a temporary table.
-CREATE FUNCTION snowflake_internal.migration_name(target regclass)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT format('%I.%I', n.nspname, c.relname)
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE c.oid = target
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_name(target regclass) IS
-    'Used by snowflake_migration_plan: a table''s name for statements that run under any search path';
-
 -- The keys as arguments of a function in a statement. They have types, so that no
 -- other function of the same name is a better match.
 CREATE FUNCTION snowflake_internal.migration_key_arguments(targets regclass[], column_names name[])
@@ -1479,6 +1509,1319 @@ COMMENT ON FUNCTION snowflake_internal.migration_linked_columns(targets regclass
 -- src/schema.rs
 -- requires:
 --   migration_columns
+--   migration::trigger::snowflake_migration_set_trigger_state
+
+-- Foreign keys whose triggers are not enabled as usual, as after ALTER TABLE ...
+-- DISABLE TRIGGER ALL. Changing the type of a column creates its foreign keys again:
+-- their triggers are enabled, and all rows are checked. So the triggers' states are
+-- restored, which only a superuser may do, and rows that the check would reject are
+-- reported before.
+
+-- The foreign keys of some columns: the constraint that a table declares, and its
+-- copies on partitions. Only a foreign key's own tables have its triggers.
+CREATE FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[])
+RETURNS TABLE (foreign_key oid, relation regclass, trigger_name name, function_oid oid, state text, is_copy boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE copy (root, oid) AS (
+        SELECT k.oid, k.oid FROM pg_constraint AS k
+        WHERE k.contype = 'f' AND k.conparentid = 0 AND (k.conrelid = ANY (relations) OR k.confrelid = ANY (relations))
+      UNION ALL
+        SELECT copy.root, k.oid FROM copy JOIN pg_constraint AS k ON k.conparentid = copy.oid AND k.contype = 'f'
+    )
+    SELECT copy.root, t.tgrelid::regclass, t.tgname, t.tgfoid, t.tgenabled::text, t.tgparentid <> 0
+    FROM copy JOIN pg_trigger AS t ON t.tgconstraint = copy.oid AND t.tgisinternal
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[]) IS
+    'Used by snowflake_migration_plan: the triggers of the foreign keys of some tables';
+
+-- The states of such triggers that are not the usual one, by numbers that stay the
+-- same when the foreign key is created again; NULL if there are none.
+CREATE FUNCTION snowflake_internal.migration_trigger_states(relations regclass[])
+RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT jsonb_agg(jsonb_build_object('table', k.conrelid, 'foreign_key', k.conname, 'relation', t.relation::oid,
+                                        'function', t.function_oid, 'state', t.state)
+                     -- On 15, setting that of a partitioned table sets those of its partitions.
+                     ORDER BY t.is_copy, t.relation::oid, t.function_oid)
+    FROM snowflake_internal.migration_foreign_key_triggers(relations) AS t
+    JOIN pg_constraint AS k ON k.oid = t.foreign_key
+    WHERE EXISTS (SELECT FROM snowflake_internal.migration_foreign_key_triggers(relations) AS changed
+                  WHERE changed.foreign_key = t.foreign_key AND changed.state <> 'O')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_trigger_states(relations regclass[]) IS
+    'Used by snowflake_migration_plan: the states of the triggers of foreign keys that have disabled ones';
+
+-- Restores them. Only a superuser may. snowflake_migrate runs the plan's statements
+-- with the rights of the tables' owner, and calls this with those of its caller
+-- after each; without them, it does nothing. The plan has an obstacle for callers
+-- who may not.
+CREATE FUNCTION snowflake_internal.migration_restore_trigger_states(states jsonb)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    changed record;
+BEGIN
+    IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+        RETURN;
+    END IF;
+    FOR changed IN
+        SELECT t.relation, t.trigger_name, e ->> 'state' AS state
+        FROM jsonb_array_elements(states) WITH ORDINALITY AS s (e, place)
+        JOIN pg_constraint AS k ON k.contype = 'f' AND k.conparentid = 0
+                               AND k.conrelid = (e ->> 'table')::oid AND k.conname = e ->> 'foreign_key'
+        CROSS JOIN LATERAL snowflake_internal.migration_foreign_key_triggers(ARRAY[k.conrelid::regclass]) AS t
+        WHERE t.foreign_key = k.oid AND t.relation = (e ->> 'relation')::oid AND t.function_oid = (e ->> 'function')::oid
+        ORDER BY s.place
+    LOOP
+        PERFORM snowflake_internal.migration_set_trigger_state(changed.relation, changed.trigger_name, changed.state);
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_restore_trigger_states(states jsonb) IS
+    'A part of a step of snowflake_migration_plan: restores the states of the triggers of foreign keys that were created again; for superusers';
+
+-- Gives the triggers of a foreign key the states of those of another one between
+-- the same tables.
+CREATE FUNCTION snowflake_internal.migration_copy_trigger_states(relation regclass, foreign_key name, copied_to name)
+RETURNS void LANGUAGE sql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_internal.migration_restore_trigger_states((
+        SELECT jsonb_agg(e || jsonb_build_object('foreign_key', copied_to) ORDER BY s.place)
+        FROM jsonb_array_elements(snowflake_internal.migration_trigger_states(ARRAY[relation])) WITH ORDINALITY AS s (e, place)
+        WHERE e ->> 'foreign_key' = foreign_key AND (e ->> 'table')::oid = relation))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_copy_trigger_states(relation regclass, foreign_key name, copied_to name) IS
+    'A part of a step of snowflake_migration_plan: gives a new foreign key the trigger states of the one that it replaces; for superusers';
+
+-- The query that shows the rows that a foreign key would reject.
+CREATE FUNCTION snowflake_internal.migration_orphans_query(foreign_key oid)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('SELECT r.* FROM %s%s AS r WHERE (%s) AND NOT EXISTS (SELECT FROM %s%s AS k WHERE %s)',
+                  CASE WHEN c.relkind = 'p' THEN '' ELSE 'ONLY ' END, snowflake_internal.migration_name(k.conrelid::regclass),
+                  string_agg(format('r.%I IS NOT NULL', f.attname), CASE k.confmatchtype WHEN 'f' THEN ' OR ' ELSE ' AND ' END ORDER BY key.place),
+                  CASE WHEN p.relkind = 'p' THEN '' ELSE 'ONLY ' END, snowflake_internal.migration_name(k.confrelid::regclass),
+                  string_agg(format('k.%I OPERATOR(%I.%s) r.%I', pa.attname, n.nspname, o.oprname, f.attname), ' AND ' ORDER BY key.place))
+    FROM pg_constraint AS k
+    JOIN pg_class AS c ON c.oid = k.conrelid
+    JOIN pg_class AS p ON p.oid = k.confrelid
+    CROSS JOIN LATERAL ROWS FROM (unnest(k.conkey), unnest(k.confkey), unnest(k.conpfeqop))
+        WITH ORDINALITY AS key (referencing, referenced, operator, place)
+    JOIN pg_attribute AS f ON f.attrelid = k.conrelid AND f.attnum = key.referencing
+    JOIN pg_attribute AS pa ON pa.attrelid = k.confrelid AND pa.attnum = key.referenced
+    JOIN pg_operator AS o ON o.oid = key.operator
+    JOIN pg_namespace AS n ON n.oid = o.oprnamespace
+    WHERE k.oid = foreign_key
+    GROUP BY k.oid, k.conrelid, k.confrelid, k.confmatchtype, c.relkind, p.relkind
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_orphans_query(foreign_key oid) IS
+    'Used by snowflake_migration_plan: the query that shows the rows that violate a foreign key';
+
+CREATE FUNCTION snowflake_internal.migration_foreign_key_obstacles(targets regclass[], column_names name[], search_path text DEFAULT NULL)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    is_superuser CONSTANT boolean := (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user);
+    relations regclass[];
+    checked record;
+    query text;
+BEGIN
+    relations := ARRAY(
+        SELECT DISTINCT f.relation
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        WHERE r.is_narrow);
+    FOR checked IN
+        -- Those that have a narrow column on either side.
+        SELECT k.oid, k.conname, k.conrelid::regclass AS relation, k.confrelid::regclass AS referenced, k.convalidated,
+               c.relowner, p.relowner AS referenced_owner
+        FROM pg_constraint AS k
+        JOIN pg_class AS c ON c.oid = k.conrelid
+        JOIN pg_class AS p ON p.oid = k.confrelid
+        WHERE k.oid IN (SELECT t.foreign_key FROM snowflake_internal.migration_foreign_key_triggers(relations) AS t WHERE t.state <> 'O')
+          AND EXISTS (SELECT FROM pg_attribute AS a
+                      WHERE (a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey) OR a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey))
+                        AND a.attrelid = ANY (relations)
+                        AND snowflake_internal.migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype))
+        ORDER BY k.conrelid::regclass::text, k.conname
+    LOOP
+        IF NOT is_superuser THEN
+            RETURN QUERY SELECT
+                format('triggers of foreign key %I of %s are disabled, and would be enabled', checked.conname, checked.relation),
+                format('Only a superuser can disable them again: run it as a superuser, or first enable them (ALTER TABLE %s ENABLE TRIGGER ALL, and %s).',
+                       checked.relation, checked.referenced), '42501';
+        END IF;
+        -- PostgreSQL does not check the rows of a foreign key that is NOT VALID.
+        CONTINUE WHEN NOT checked.convalidated;
+        query := snowflake_internal.migration_orphans_query(checked.oid);
+        -- Run by an owner who may read both tables.
+        CONTINUE WHEN NOT (has_table_privilege(checked.relowner, checked.referenced, 'SELECT')
+                           OR has_table_privilege(checked.referenced_owner, checked.relation, 'SELECT'));
+        IF snowflake_internal.migration_query(
+            CASE WHEN has_table_privilege(checked.relowner, checked.referenced, 'SELECT') THEN checked.relation ELSE checked.referenced END,
+            format('SELECT 1 FROM (%s) AS orphan LIMIT 1', query), search_path) IS NOT NULL
+        THEN
+            RETURN QUERY SELECT
+                format('rows of %s violate foreign key %I, whose triggers are disabled', checked.relation, checked.conname),
+                format('Delete or correct them, or drop the foreign key and add it again NOT VALID afterwards. This shows them: %s.', query), '55000';
+        END IF;
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_obstacles(targets regclass[], column_names name[], search_path text) IS
+    'Used by snowflake_internal.migration_obstacles: foreign keys whose triggers are disabled';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+--   sql::bounds::snowflake_min_id
+--   migration::records::snowflake_migration_keep_origin
+
+-- The source of a column's values, and recording it for reverting.
+
+CREATE FUNCTION snowflake_internal.migration_require_owner(target regclass)
+RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    relation pg_class;
+BEGIN
+    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
+    IF NOT FOUND OR NOT pg_has_role(current_user, relation.relowner, 'USAGE') THEN
+        RAISE EXCEPTION 'must be owner of table %', coalesce(relation.relname, target::oid::text)
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
+    'Used by snowflake_migration_plan: fails unless the caller owns the table';
+
+-- The present source of a column's values. The switch calls this while it holds the
+-- table's lock, so it reads nothing about other tables.
+CREATE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
+RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT coalesce(k.kind, 'none'), format_type(a.atttypid, a.atttypmod), pg_get_expr(f.adbin, f.adrelid), k.sequence::regclass
+    FROM pg_attribute AS a
+    LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
+    LEFT JOIN LATERAL (
+        SELECT s.kind, s.sequence FROM snowflake_internal.sequence_columns AS s
+        WHERE s.relation = a.attrelid AND s.attribute = a.attnum
+        ORDER BY s.sequence
+        LIMIT 1
+    ) AS k ON true
+    WHERE a.attrelid = target AND a.attname = migration_source.column_name
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the present source of a column''s values';
+
+-- The sequence of an identity column, or the one that a column owns.
+CREATE FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name)
+RETURNS regclass LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT s.oid::regclass
+    FROM pg_attribute AS a
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
+                       AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+    JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
+    WHERE a.attrelid = target AND a.attname = migration_owned_sequence.column_name
+    ORDER BY s.oid
+    LIMIT 1
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
+    'Used by snowflake_migrate_revert: the sequence of an identity or serial column';
+
+-- Whether the recorded source of a column is its present one.
+CREATE FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM snowflake_internal.migration_origin(target, column_name) AS o
+        CROSS JOIN LATERAL snowflake_internal.migration_source(o.target, o.column_name) AS s
+        LEFT JOIN pg_class AS c ON c.oid = s.sequence
+        LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE o.target IS NOT NULL AND o.reverted_at IS NULL
+          AND (o.kind, o.default_expression, o.sequence_schema, o.sequence_name)
+              IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: whether the recorded source of a column is its present one';
+
+-- Records the present source of a column. An existing record is brought up to
+-- date, because the sequence has advanced since. The value of another role's
+-- sequence is not recorded, because that sequence keeps it.
+CREATE FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    key_column CONSTANT name := snowflake_internal.migration_column(target, column_name);
+    first CONSTANT bigint := snowflake_internal.migration_first_id();
+    -- No ID is older than this extension. Rows replicated from other servers have
+    -- snowflake IDs too. 0 if the layout's epoch is later.
+    oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
+    origin snowflake_internal.origins;
+    first_ever bigint;
+    source record;
+    -- Whether the table's owner owns the sequence.
+    is_own boolean;
+    last_taken bigint;
+    recorded_value bigint;
+    next_value bigint;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    -- One session at a time; rows can still be written. Child tables are not
+    -- locked, because only their defaults are read.
+    PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
+    IF snowflake_internal.migration_is_switched(target, key_column) THEN
+        RETURN;
+    END IF;
+    SELECT s.* INTO source FROM snowflake_internal.migration_source(target, key_column) AS s;
+    is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
+                      WHERE c.oid = source.sequence AND t.oid = target);
+    IF source.sequence IS NOT NULL THEN
+        -- An unused sequence may have been set to the first value that it is to return.
+        SELECT CASE WHEN s.is_called THEN s.last_value END,
+               CASE WHEN s.is_called AND is_own THEN s.last_value END,
+               CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
+        INTO last_taken, recorded_value, next_value
+        FROM snowflake_internal.migration_sequence_state(source.sequence, target) AS s;
+    END IF;
+
+    origin := snowflake_internal.migration_origin(target, key_column);
+    IF snowflake_internal.migration_is_recorded(target, key_column) THEN
+        origin.first_id := first;
+        origin.sequence_last_value := recorded_value;
+        origin.sequence_options := origin.sequence_options || jsonb_build_object('next', next_value);
+        PERFORM snowflake_internal.migration_keep_origin(origin);
+        RETURN;
+    END IF;
+
+    first_ever := origin.first_id_ever;
+    SELECT target, key_column, source.kind, source.data_type, source.expression, n.nspname, c.relname,
+           CASE WHEN s.seqrelid IS NOT NULL THEN
+               jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
+                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', next_value) END,
+           recorded_value,
+           (SELECT jsonb_agg(jsonb_build_object('grantee', CASE a.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(a.grantee) END,
+                                                'privilege', a.privilege_type, 'grantable', a.is_grantable))
+            FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
+           obj_description(c.oid, 'pg_class'),
+           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
+            FROM snowflake_internal.migration_table_tree(target, key_column) AS f
+            JOIN pg_class AS fc ON fc.oid = f.relation
+            JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
+            LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
+            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM source.expression),
+           coalesce(first_ever, CASE WHEN oldest > coalesce(last_taken, 0) THEN least(oldest, first) ELSE first END), first,
+           now(), NULL::timestamptz
+    INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
+         origin.sequence_schema, origin.sequence_name, origin.sequence_options, origin.sequence_last_value,
+         origin.sequence_privileges, origin.sequence_comment, origin.child_defaults,
+         origin.first_id_ever, origin.first_id, origin.remembered_at, origin.reverted_at
+    FROM (SELECT) AS one_row
+    LEFT JOIN pg_class AS c ON c.oid = source.sequence
+    LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
+    PERFORM snowflake_internal.migration_keep_origin(origin);
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name) IS
+    'A step of snowflake_migration_plan: records the sequence of the column, for snowflake_migrate_revert';
+
+-- Records the revert, once the column's default no longer generates IDs.
+CREATE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    origin snowflake_internal.origins;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    IF snowflake_internal.migration_is_switched(target, column_name) THEN
+        RAISE EXCEPTION 'column "%" still has a default that generates snowflake IDs', column_name
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
+    END IF;
+    origin := snowflake_internal.migration_origin(target, column_name);
+    IF origin.target IS NOT NULL THEN
+        origin.reverted_at := now();
+        PERFORM snowflake_internal.migration_keep_origin(origin);
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name) IS
+    'Used by snowflake_migrate_revert: records that the migration was reverted';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_origins
+
+-- The highest and lowest IDs of a table.
+--
+-- Where an index leads with the column, they are read from it at any time. Without
+-- one, every row has to be read, which takes seconds for a large table. That
+-- happens before the table is locked in a mode that stops other sessions. What may
+-- come in between are rows with numbers from the sequence, and rows with explicit
+-- numbers. The sequence is checked under the lock. An explicit number is as one
+-- that is inserted a moment after the migration, or after it is reverted. Neither
+-- snowflake_nextval() nor a sequence ever sees those: a unique index refuses the
+-- second row of the same ID (23505), and snowflake_audit() shows IDs that this
+-- server cannot have generated.
+
+-- The tables of a tree that have rows of their own, and whether the highest ID of
+-- each can be read from an index.
+CREATE FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name)
+RETURNS TABLE (relation regclass, is_indexed boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT f.relation,
+           EXISTS (SELECT FROM pg_index AS i
+                   JOIN pg_class AS x ON x.oid = i.indexrelid
+                   JOIN pg_am AS m ON m.oid = x.relam AND m.amname = 'btree'
+                   JOIN pg_opclass AS o ON o.oid = i.indclass[0] AND o.opcdefault
+                   WHERE i.indrelid = f.relation AND i.indkey[0] = f.attribute AND i.indisvalid AND i.indpred IS NULL)
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind <> 'p'
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name) IS
+    'Used by snowflake_migration_plan: the tables whose highest ID is read from an index, and those that have to be scanned';
+
+-- The highest or the lowest ID (`aggregate`: max or min) that satisfies a
+-- condition. With indexed_only, tables without an index that leads with the column
+-- are left out, because they are scanned before the lock. The query runs where the
+-- planner may inline functions of the table's indexes, so it needs the caller's
+-- search path, and qualifies what it uses.
+CREATE FUNCTION snowflake_internal.migration_extreme_id(
+    target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text
+) RETURNS bigint LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    indexed regclass[];
+    is_complete boolean;
+    relation regclass;
+    found bigint;
+    extreme bigint;
+BEGIN
+    IF aggregate IS NULL OR aggregate NOT IN ('max', 'min') THEN
+        RAISE EXCEPTION 'invalid aggregate: "%"', aggregate USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    IF indexed_only THEN
+        SELECT array_agg(i.relation) FILTER (WHERE i.is_indexed), bool_and(i.is_indexed) INTO indexed, is_complete
+        FROM snowflake_internal.migration_id_indexes(target, column_name) AS i;
+    END IF;
+    IF coalesce(is_complete, true) THEN
+        RETURN (snowflake_internal.migration_query(target, format('SELECT pg_catalog.%s(%I) FROM %s WHERE %s', aggregate, column_name,
+            snowflake_internal.migration_name(target), condition), search_path))[1]::bigint;
+    END IF;
+    FOREACH relation IN ARRAY coalesce(indexed, '{}') LOOP
+        found := (snowflake_internal.migration_query(relation, format('SELECT pg_catalog.%s(%I) FROM ONLY %s WHERE %s', aggregate, column_name,
+            snowflake_internal.migration_name(relation), condition), search_path))[1]::bigint;
+        extreme := CASE aggregate WHEN 'max' THEN greatest(extreme, found) ELSE least(extreme, found) END;
+    END LOOP;
+    RETURN extreme;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_extreme_id(target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text) IS
+    'Used by snowflake_migration_plan: the highest or the lowest ID of a table that satisfies a condition';
+
+-- Obstacles in the rows: old IDs have to be below the new ones. Those of a column
+-- that is too narrow for snowflake IDs always are. Under the lock (is_locked) no
+-- table is scanned. A table without an index that leads with the column has been
+-- scanned before; rows written since have numbers of the sequence.
+CREATE FUNCTION snowflake_internal.migration_row_obstacles(
+    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    first CONSTANT bigint := snowflake_internal.migration_first_id();
+    highest bigint;
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_attribute AS a
+                   WHERE a.attrelid = target AND a.attname = migration_row_obstacles.column_name
+                     AND snowflake_internal.migration_base_type(a.atttypid) = 'int8'::regtype)
+    THEN
+        RETURN;
+    END IF;
+    highest := snowflake_internal.migration_extreme_id(target, column_name, text 'max', text 'true', is_locked, search_path);
+    IF highest >= first THEN
+        RETURN QUERY SELECT
+            format('%s has IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
+                   target, highest, first),
+            'New IDs could equal existing ones. If these rows have just been replicated from another server, run it again. Otherwise give them smaller IDs, or use a layout with an earlier epoch.', '55000';
+    ELSIF is_locked AND EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(target, column_name) AS i WHERE NOT i.is_indexed) THEN
+        RETURN QUERY
+            SELECT format('sequence %s has reached %s, but snowflake IDs would begin at %s', s.sequence, q.last_value, first),
+                   'Set it below the first snowflake ID (setval), and run it again.', '55000'
+            FROM snowflake_internal.migration_source(target, column_name) AS s
+            CROSS JOIN LATERAL snowflake_internal.migration_sequence_state(s.sequence, target) AS q
+            WHERE s.sequence IS NOT NULL AND q.last_value >= first;
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name, search_path text, is_locked boolean) IS
+    'Used by snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
+
+-- Fails if rows have IDs that are not below the first snowflake ID.
+CREATE FUNCTION snowflake_internal.migration_check_rows(
+    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
+) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    obstacles text;
+BEGIN
+    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
+    FROM snowflake_internal.migration_row_obstacles(target, column_name, search_path, is_locked) AS o;
+    IF obstacles IS NOT NULL THEN
+        RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
+                  HINT = 'Nothing was changed by this statement.';
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_check_rows(target regclass, column_name name, search_path text, is_locked boolean) IS
+    'A step of snowflake_migration_plan: fails unless all IDs are below the first snowflake ID; called before the lock where that takes a scan';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- Objects that use the row type of a table whose columns are migrated.
+--
+-- ALTER COLUMN ... TYPE fails if rows of that type are stored in columns: of the
+-- type, of its arrays, of domains, ranges and composite types over it. The minor
+-- releases from 15.20, 16.16, 17.12 and 18.7 on also reject it if an expression
+-- uses the type (CVE-2026-6460). They have the setting composite_type_mismatch,
+-- which tells them from earlier ones.
+--
+-- An online migration changes no type, and none of them rejects its statements. It
+-- replaces the column by another one at the end of the row. So stored rows, and
+-- rows that are written down in expressions, would lose the column's value.
+
+-- The columns that store rows, and the objects whose expressions use the type.
+-- kind is 'column' or 'expression'; type is a type that contains the rows.
+CREATE FUNCTION snowflake_internal.migration_row_type_users(relations regclass[])
+RETURNS TABLE (kind text, rank integer, relation regclass, type oid, class oid, object oid, description text, expression text, remedy text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE row_type (relation, oid) AS (
+        -- The types that contain rows of these tables: arrays, domains, ranges, composites.
+        SELECT c.oid::regclass, c.reltype FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.reltype <> 0
+      UNION
+        SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
+        FROM row_type AS t
+        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
+        LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
+        WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
+    ), reference AS MATERIALIZED (
+        SELECT t.relation, t.oid AS type, d.classid, d.objid, d.objsubid, count(*) AS times
+        FROM row_type AS t
+        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid AND d.deptype = 'n'
+        GROUP BY t.relation, t.oid, d.classid, d.objid, d.objsubid
+    ), used (rank, relation, type, class, object, description, expression, remedy) AS (
+        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object('pg_class'::regclass, w.ev_class, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
+               'Drop it, and create it again after the column is widened: pg_dump --schema-only shows its definition and privileges.'
+        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename = '_RETURN'
+        WHERE r.classid = 'pg_rewrite'::regclass
+      UNION ALL
+        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, w.oid, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename <> '_RETURN'
+        WHERE r.classid = 'pg_rewrite'::regclass
+      UNION ALL
+        SELECT 2, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.polqual::text, p.polwithcheck::text),
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_policy AS p ON p.oid = r.objid WHERE r.classid = 'pg_policy'::regclass
+      UNION ALL
+        -- A function depends on a type once for its arguments and its result,
+        -- which are allowed, and once more for each of its expressions.
+        SELECT 3, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.proargdefaults::text, p.prosqlbody::text),
+               CASE WHEN p.prosqlbody IS NULL THEN 'Create it again without the default of its parameter until the column is widened.'
+                    ELSE 'Drop it and create it again after the column is widened, or give it a body in a string and no such default of a parameter.' END
+        FROM reference AS r JOIN pg_proc AS p ON p.oid = r.objid
+        WHERE r.classid = 'pg_proc'::regclass
+          AND r.times > CASE WHEN r.type = p.prorettype OR r.type = ANY (p.proargtypes::oid[]) OR r.type = ANY (p.proallargtypes) THEN 1 ELSE 0 END
+      UNION ALL
+        -- Partitions have copies of their parent's triggers, indexes and constraints.
+        SELECT 4, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, t.oid, 0), t.tgqual::text,
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_trigger AS t ON t.oid = r.objid AND t.tgparentid = 0
+        WHERE r.classid = 'pg_trigger'::regclass
+      UNION ALL
+        SELECT 5, r.relation, r.type, r.classid, r.objid,
+               CASE WHEN k.contypid = 0 THEN pg_describe_object(r.classid, k.oid, 0)
+                    ELSE format('constraint %I of domain %s', k.conname, k.contypid::regtype) END,
+               k.conbin::text, 'Drop it, and add it again after the column is widened.'
+        FROM reference AS r JOIN pg_constraint AS k ON k.oid = r.objid AND (k.conislocal OR k.contypid <> 0)
+        WHERE r.classid = 'pg_constraint'::regclass
+      UNION ALL
+        SELECT 6, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, e.oid, 0), e.adbin::text,
+               CASE WHEN a.attgenerated = ''
+                    THEN format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT until the column is widened.', e.adrelid::regclass, a.attname)
+                    ELSE 'Drop that column, and add it again after the column is widened.' END
+        FROM reference AS r JOIN pg_attrdef AS e ON e.oid = r.objid
+        JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
+        WHERE r.classid = 'pg_attrdef'::regclass
+      UNION ALL
+        SELECT 7, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, i.indexrelid, 0), concat(i.indexprs::text, i.indpred::text),
+               CASE WHEN EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
+                    THEN 'Drop its constraint, and add it again after the column is widened.'
+                    ELSE 'Drop it, and create it again after the column is widened.' END
+        FROM reference AS r JOIN pg_index AS i ON i.indexrelid = r.objid
+        WHERE r.classid = 'pg_class'::regclass AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        SELECT 8, r.relation, r.type, r.classid, r.objid, format('the partition key of %s', p.partrelid::regclass), p.partexprs::text,
+               'The partition key cannot be changed: copy the rows to a new table without it.'
+        FROM reference AS r JOIN pg_partitioned_table AS p ON p.partrelid = r.objid
+        WHERE r.classid = 'pg_class'::regclass AND r.objsubid = 0
+      UNION ALL
+        SELECT 9, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, x.oid, 0), x.stxexprs::text,
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_statistic_ext AS x ON x.oid = r.objid WHERE r.classid = 'pg_statistic_ext'::regclass
+      UNION ALL
+        -- As a function, a domain may use the type as its base and in its default.
+        SELECT 10, r.relation, r.type, r.classid, r.objid, format('the default of domain %s', y.oid::regtype), y.typdefaultbin::text,
+               format('ALTER DOMAIN %s DROP DEFAULT until the column is widened.', y.oid::regtype)
+        FROM reference AS r JOIN pg_type AS y ON y.oid = r.objid AND y.typtype = 'd' AND y.typdefaultbin IS NOT NULL
+        WHERE r.classid = 'pg_type'::regclass AND r.times > CASE WHEN y.typbasetype = r.type THEN 1 ELSE 0 END
+    )
+    SELECT 'column', 0, r.relation, r.type, r.classid, r.objid, format('column %I of %s', a.attname, a.attrelid::regclass), NULL,
+           'Give that column another type, or drop it, until the column is widened.'
+    FROM reference AS r
+    JOIN pg_class AS c ON c.oid = r.objid AND c.relkind IN ('r', 'p', 'm', 'f')
+    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = r.objsubid AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE r.classid = 'pg_class'::regclass
+  UNION ALL
+    SELECT 'expression', u.* FROM used AS u
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_row_type_users(relations regclass[]) IS
+    'Used by snowflake_internal.migration_row_type_obstacles: what uses the row type of tables';
+
+-- recreated: catalogs whose objects the migration drops and creates again itself.
+CREATE FUNCTION snowflake_internal.migration_row_type_obstacles(
+    relations regclass[], online boolean DEFAULT false, recreated regclass[] DEFAULT '{}'
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH server AS MATERIALIZED (
+        SELECT current_setting('composite_type_mismatch', true) IS NOT NULL AS checks_expressions
+    ), found AS (
+        SELECT DISTINCT u.rank, format('%s uses the row type of %s', u.description, u.relation) AS obstacle, u.remedy
+        FROM server CROSS JOIN snowflake_internal.migration_row_type_users(relations) AS u
+        WHERE CASE WHEN u.kind = 'column'
+                   -- Earlier minor releases do not look at foreign tables.
+                   THEN server.checks_expressions OR online
+                        OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = u.object AND c.relkind = 'f')
+                   ELSE server.checks_expressions AND NOT online AND u.class <> ALL (recreated::oid[]) END
+      UNION ALL
+        -- ROW(...) and constants: their values are those of the columns in order.
+        SELECT DISTINCT u.rank, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy
+        FROM snowflake_internal.migration_row_type_users(relations) AS u
+        WHERE online AND u.kind = 'expression'
+          AND u.expression ~ format(':row_typeid %1$s |:consttype %1$s [^{}]*:constisnull false', u.type)
+    )
+    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_row_type_obstacles(relations regclass[], online boolean, recreated regclass[]) IS
+    'Used by snowflake_internal.migration_plan_kind_obstacles: objects that use the row type of a table whose columns are migrated';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+--   migration::code::snowflake_migration_code
+--   migration::code::snowflake_migration_calls
+
+-- Findings: what a migration will break, or what continues to use the old
+-- sequence, in functions, triggers and views of the application. They are found by
+-- what the bodies contain, as text, so they are hints for a person. A migration is
+-- never refused because of them.
+--
+-- Bodies are compared as snowflake_internal.migration_code() returns them: tokens
+-- between single spaces, without comments. A name of the catalog is brought into
+-- the same form.
+--
+-- Cost: the bodies of the functions in user schemas are read once. A body of more than
+-- 1 MB is not read, and its function is named as not searched.
+
+-- A name as it is in a body, between spaces, and for a regular expression.
+CREATE FUNCTION snowflake_internal.migration_code_name(name name, OUT code text, OUT pattern text)
+LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT c.code, regexp_replace(c.code, '([][\\.*+?(){}|^$])', '\\\1', 'g')
+    FROM btrim(snowflake_internal.migration_code(quote_ident(name)), ' ') AS c (code)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_code_name(name name) IS
+    'Used by snowflake_internal.migration_findings: a name as it is in a function''s body';
+
+-- The findings of a plan. stage is the step that breaks or changes it: 'shadow'
+-- (an online plan adds the column), 'type' (the column becomes a bigint; online
+-- that is the swap), 'default' (the column gets its new default). relation is the
+-- table of that step; column_name is NULL where the finding is about its rows.
+-- breaks_writes: INSERT or UPDATE of the table fails
+-- afterwards, or new rows do not get snowflake IDs.
+CREATE FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean)
+RETURNS TABLE (relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH linked AS MATERIALIZED (
+        SELECT r.relation, c.relname, n.nspname, c.reltype, a.attname, a.attnum, r.is_narrow, code.code AS column_code, code.pattern AS column_pattern,
+               EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, attname)
+                       WHERE key.target = r.relation AND key.attname = a.attname) AS is_key
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_class AS c ON c.oid = r.relation
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(a.attname) AS code
+    ), linked_table AS MATERIALIZED (
+        SELECT l.relation, l.reltype, bool_or(l.is_narrow) AS is_narrow, table_code.code AS table_code, schema_code.code AS schema_code
+        FROM linked AS l
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.relname) AS table_code
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.nspname) AS schema_code
+        GROUP BY l.relation, l.reltype, table_code.code, schema_code.code
+    ), key_sequence AS MATERIALIZED (
+        SELECT l.relation, l.attname, l.column_code, s.oid::regclass AS sequence, a.attidentity <> '' AS is_dropped,
+               sequence_code.code AS sequence_code, schema_code.code AS schema_code
+        FROM linked AS l
+        JOIN pg_attribute AS a ON a.attrelid = l.relation AND a.attname = l.attname
+        JOIN snowflake_internal.sequence_columns AS source ON source.relation = l.relation AND source.attribute = l.attnum
+        JOIN pg_class AS s ON s.oid = source.sequence
+        JOIN pg_namespace AS n ON n.oid = s.relnamespace
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(s.relname) AS sequence_code
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(n.nspname) AS schema_code
+        WHERE l.is_key
+    ), hooked AS MATERIALIZED (
+        -- Partitions have copies of their parent's triggers.
+        SELECT t.tgrelid, t.tgname, t.tgfoid, t.tgtype, t.tgargs, t.tgnewtable, t.tgoldtable, l.relation, l.attname
+        FROM linked AS l
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(l.relation, l.attname) AS f
+        JOIN pg_trigger AS t ON t.tgrelid = f.relation AND NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgenabled <> 'D'
+                            AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
+    ), body AS MATERIALIZED (
+        SELECT p.oid, p.prorettype, p.prosrc, snowflake_internal.migration_code(p.prosrc) AS code
+        FROM pg_proc AS p
+        JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname IN ('plpgsql', 'sql')
+        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
+          AND p.prosqlbody IS NULL
+          -- migration_code() returns NULL for such a body.
+          AND CASE WHEN octet_length(p.prosrc) > 1048576 THEN true
+                   ELSE p.prosrc ~* '(?:nextval|currval|setval|lastval|insert)'
+                        OR p.oid IN (SELECT h.tgfoid FROM hooked AS h)
+                        OR p.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online) END
+          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    ), inserting AS MATERIALIZED (
+        SELECT b.oid, regexp_replace(s.statement, ' exists \( select \* ', ' exists ( select ', 'g') AS statement
+        FROM body AS b
+        CROSS JOIN LATERAL string_to_table(b.code, ' ; ') AS part
+        CROSS JOIN LATERAL (SELECT ' ' || part || ' ') AS s (statement)
+        WHERE strpos(b.code, ' insert into ') > 0 AND strpos(s.statement, ' insert into ') > 0
+    ), named AS MATERIALIZED (
+        -- The tables that these statements read as a whole, or insert into without
+        -- naming columns.
+        SELECT DISTINCT i.oid, 'copy' AS use, m[1] AS schema_code, m[2] AS table_code
+        FROM inserting AS i
+        CROSS JOIN LATERAL regexp_matches(i.statement, ' (?:from|join|,) (?:only )?(?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
+        WHERE online AND i.statement ~ ' insert into .*(?:select|,|\.) \* '
+      UNION
+        SELECT i.oid, 'unnamed', m[1], m[2]
+        FROM inserting AS i
+        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) (?:as [^ ]+ )?(?:values|select|with|table) ', 'g') AS m
+        WHERE online
+    ), returning_rows AS MATERIALIZED (
+        -- Few functions return rows of these tables, so only their bodies are read.
+        SELECT b.oid, b.prorettype, b.code
+        FROM body AS b
+        WHERE b.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online AND t.is_narrow)
+    ), fired AS MATERIALIZED (
+        SELECT h.tgfoid, h.tgtype, h.tgnewtable, h.tgoldtable, l.relation, l.attname, l.is_narrow, l.is_key,
+               l.column_code, l.column_pattern, b.code, b.prosrc, p.prosrc = 'autoinc' AND p.probin LIKE '%autoinc%' AS is_autoinc,
+               h.tgargs, format('function %s, called by trigger %I of %s,', p.oid::regprocedure, h.tgname, h.tgrelid::regclass) AS object,
+               strpos(b.code, format(' new . %s ', l.column_code)) > 0 OR strpos(b.code, format(' old . %s ', l.column_code)) > 0 AS has_column
+        FROM hooked AS h
+        JOIN linked AS l ON l.relation = h.relation AND l.attname = h.attname
+        JOIN pg_proc AS p ON p.oid = h.tgfoid
+        LEFT JOIN body AS b ON b.oid = h.tgfoid
+    ), row_copy AS (
+        SELECT DISTINCT f.tgfoid, f.relation, f.object
+        FROM fired AS f
+        -- A comparison of rows copies nothing.
+        CROSS JOIN LATERAL regexp_replace(f.code,
+            '(?:old|new) \. \* (?:\) )?(?:is (?:not )?distinct from|=|< >|! =) (?:row )?(?:\( )?(?:old|new) \. \* ', '', 'g') AS bare (code)
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgnewtable, f.tgoldtable)) AS new_rows
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgoldtable, f.tgnewtable)) AS old_rows
+        WHERE f.is_narrow AND online AND strpos(bare.code, ' insert into ') > 0
+          AND (bare.code ~ ' insert into [^;]* (?:old|new) (?:\) )?\. \* '
+               OR bare.code ~ ' insert into [^;]*\$1 (?:\) )?\. \* ' AND bare.code ~ ' using (?:old|new) '
+               OR coalesce(f.tgnewtable, f.tgoldtable) IS NOT NULL
+                  AND bare.code ~ format(' insert into [^;]*(?:select|,|\.) \* [^;]*(?:from|join|,) (?:%s|%s) ', new_rows.pattern, old_rows.pattern))
+    ), call AS (
+        SELECT DISTINCT f.relation, f.attname, f.column_code, f.tgfoid, f.object, field.parts[1]::name AS function_name, field.parts[2]::name AS schema_name,
+               field.parts[3]::integer AS place, field.parts[4]::integer AS count
+        FROM fired AS f
+        CROSS JOIN LATERAL regexp_split_to_table(snowflake_internal.migration_calls(f.prosrc), E'\n') AS line
+        CROSS JOIN LATERAL string_to_array(line, E'\t') AS field (parts)
+        WHERE f.is_narrow AND f.has_column AND cardinality(field.parts) = 5 AND field.parts[3] ~ '^[0-9]{1,4}$' AND field.parts[4] ~ '^[0-9]{1,4}$'
+          AND (field.parts[5] IN ('new . ' || f.column_code, 'old . ' || f.column_code)
+               OR starts_with(field.parts[5], format('coalesce ( new . %s ,', f.column_code))
+               OR starts_with(field.parts[5], format('coalesce ( old . %s ,', f.column_code)))
+    ), narrow_call AS (
+        SELECT c.relation, c.attname, c.object, c.function_name, min(p.oid::regprocedure::text) FILTER (WHERE type.is_narrow) AS signature,
+               bool_and(n.nspname = 'pg_catalog') AS is_built_in
+        FROM call AS c
+        JOIN pg_proc AS p ON p.proname = c.function_name AND c.count BETWEEN p.pronargs - p.pronargdefaults AND p.pronargs
+        JOIN pg_namespace AS n ON n.oid = p.pronamespace AND (c.schema_name = '' OR n.nspname = c.schema_name)
+        JOIN pg_type AS t ON t.oid = p.proargtypes[c.place - 1]
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN t.typtype = 'd' THEN snowflake_internal.migration_base_type(t.oid) ELSE t.oid END
+                   IN ('int2'::regtype, 'int4'::regtype) AS is_narrow) AS type
+        GROUP BY c.relation, c.attname, c.object, c.function_name, c.place
+        -- A bigint is implicitly converted to other types of numbers.
+        HAVING bool_or(type.is_narrow) AND NOT bool_or(NOT type.is_narrow AND (t.typtype = 'p' OR t.typcategory = 'N'))
+    ), narrow_variable AS (
+        SELECT DISTINCT f.relation, f.attname, f.object, found.variable
+        FROM fired AS f
+        CROSS JOIN LATERAL (
+            SELECT m[1] AS variable
+            FROM regexp_matches(f.code, format(' ([^ ]+) (?:constant )?(?:int|integer|int4|smallint|int2) (?::=|=|default) (?:new|old) \. %s ', f.column_pattern), 'g') AS m
+          UNION
+            SELECT m[1]
+            FROM regexp_matches(f.code, format(' ([^ ]+) (?::=|=) (?:new|old) \. %s ;', f.column_pattern), 'g') AS m
+            WHERE f.code ~ format(' %s (?:constant )?(?:int|integer|int4|smallint|int2) ',
+                                  regexp_replace(m[1], '([][\\.*+?(){}|^$])', '\\\1', 'g'))
+        ) AS found
+        WHERE f.is_narrow AND f.has_column
+    ), key_setter AS (
+        SELECT DISTINCT f.relation, f.attname, f.object, f.tgfoid,
+               strpos(f.code, format(' new . %s is null ', f.column_code)) > 0
+               OR strpos(f.code, format(' coalesce ( new . %s ', f.column_code)) > 0 AS is_conditional
+        FROM fired AS f
+        -- BEFORE INSERT, each row.
+        WHERE f.is_key AND f.has_column AND f.tgtype & 7 = 7
+          AND f.code !~ ' snowflake_(?:nextval|id) '
+          AND (f.code ~ format(' (?:;|begin|then|else|loop) new \. %1$s (?::=|=) (?!old \. %1$s )', f.column_pattern)
+               OR f.code ~ format(' select [^;]* into (?:strict )?new \. %s ', f.column_pattern))
+    ), word_call AS MATERIALIZED (
+        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS sequence_code
+        FROM body AS b
+        CROSS JOIN LATERAL regexp_matches(b.code, ' (nextval|currval|setval) \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) ''(?= )', 'g') AS m
+        WHERE strpos(b.code, 'val ( '' ') > 0
+    ), serial_call AS MATERIALIZED (
+        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS table_code, m[4] AS column_code
+        FROM body AS b
+        CROSS JOIN LATERAL regexp_matches(b.code,
+            ' (nextval|currval|setval) \( (?:pg_catalog \. )?pg_get_serial_sequence \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) '' , '' ([^'']+) '' ', 'g') AS m
+        WHERE strpos(b.code, ' pg_get_serial_sequence ( ') > 0
+    ), last_call AS MATERIALIZED (
+        SELECT i.oid, m[1] AS schema_code, m[2] AS table_code
+        FROM body AS b
+        JOIN inserting AS i ON i.oid = b.oid
+        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
+        WHERE strpos(b.code, ' lastval ( ) ') > 0
+    ), sequence_call AS (
+        SELECT DISTINCT s.relation, s.attname, s.sequence, s.is_dropped, c.oid, c.word
+        FROM (SELECT w.oid, w.word, s.sequence
+              FROM word_call AS w
+              JOIN key_sequence AS s ON s.sequence_code = w.sequence_code AND coalesce(w.schema_code, s.schema_code) = s.schema_code
+            UNION ALL
+              SELECT w.oid, w.word, s.sequence
+              FROM serial_call AS w
+              JOIN linked_table AS t ON t.table_code = w.table_code AND coalesce(w.schema_code, t.schema_code) = t.schema_code
+              JOIN key_sequence AS s ON s.relation = t.relation AND s.column_code = w.column_code
+            UNION ALL
+              SELECT w.oid, 'lastval', s.sequence
+              FROM last_call AS w
+              JOIN linked_table AS t ON t.table_code = w.table_code AND coalesce(w.schema_code, t.schema_code) = t.schema_code
+              JOIN key_sequence AS s ON s.relation = t.relation) AS c
+        JOIN key_sequence AS s ON s.sequence = c.sequence
+        WHERE NOT EXISTS (SELECT FROM key_setter AS k WHERE k.tgfoid = c.oid AND k.relation = s.relation)
+    )
+    SELECT r.relation, NULL::name, r.object,
+           'inserts whole rows of this table into another one, which lacks the column that the migration adds',
+           'Before the migration, name the columns: INSERT INTO ... (a, b) VALUES (OLD.a, OLD.b).', true, 'shadow'
+    FROM row_copy AS r
+  UNION ALL
+    SELECT DISTINCT t.relation, NULL::name, format('function %s', u.oid::regprocedure),
+           CASE u.use WHEN 'copy' THEN format('copies rows of %s by SELECT * or RETURNING *, and the migration adds a column', t.relation)
+                ELSE format('inserts into %s without naming its columns, of which the key becomes the last', t.relation) END,
+           CASE u.use WHEN 'copy' THEN 'Before the migration, name the columns in both lists.'
+                ELSE 'Before the migration, name the columns.' END,
+           EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = u.oid), 'shadow'
+    FROM named AS u
+    JOIN linked_table AS t ON t.table_code = u.table_code AND coalesce(u.schema_code, t.schema_code) = t.schema_code
+    WHERE t.is_narrow
+  UNION ALL
+    SELECT t.relation, NULL::name, format('function %s', b.oid::regprocedure),
+           format('returns rows of %s and names their columns, and the migration adds a column', t.relation),
+           'Use SELECT * there, or declare the columns: RETURNS TABLE (...).', false, 'shadow'
+    FROM linked_table AS t
+    JOIN returning_rows AS b ON b.prorettype = t.reltype
+    WHERE b.code ~ ' select ' AND b.code !~ ' (?:select|,|\.) \* '
+  UNION ALL
+    SELECT c.relation, c.attname, c.object,
+           format('passes column %I to %s, which has no form for a bigint', c.attname, c.signature),
+           CASE WHEN c.is_built_in THEN format('Before the migration, pass another value, for example hashint8(NEW.%I).', c.attname)
+                ELSE 'Before the migration, create that function with bigint (CREATE FUNCTION makes a second one), then drop the one with integer. A bigint parameter also takes integer columns.' END,
+           true, 'type'
+    FROM narrow_call AS c
+  UNION ALL
+    SELECT v.relation, v.attname, v.object, format('assigns column %I to the integer variable %s, which cannot hold snowflake IDs', v.attname, v.variable),
+           format('Before the migration, declare it as bigint, or as %I%%TYPE.', v.attname), true, 'default'
+    FROM narrow_variable AS v
+  UNION ALL
+    SELECT DISTINCT f.relation, f.attname, f.object, format('(autoinc) requires that column %I is an integer', f.attname),
+           'Before the migration, drop the trigger: the default replaces it.', true, 'type'
+    FROM fired AS f
+    WHERE f.is_autoinc AND f.is_narrow
+      -- The arguments, each with a zero byte at its end.
+      AND encode(convert_to(f.attname::text, getdatabaseencoding()), 'escape') = ANY (string_to_array(encode(f.tgargs, 'escape'), E'\\000'))
+  UNION ALL
+    SELECT k.relation, k.attname, k.object,
+           CASE WHEN k.is_conditional THEN format('sets column %I where it is NULL: only rows that are inserted with NULL keep old numbers', k.attname)
+                ELSE format('sets column %I of each new row itself, so new rows do not get snowflake IDs', k.attname) END,
+           'Drop the trigger, or remove that assignment from its function: the default sets the column.', NOT k.is_conditional, 'default'
+    FROM key_setter AS k
+  UNION ALL
+    SELECT c.relation, c.attname, format('function %s', c.oid::regprocedure),
+           format('calls %s(%s)%s', c.word, CASE WHEN c.word <> 'lastval' THEN quote_literal(c.sequence::text) END,
+                  CASE WHEN c.is_dropped THEN ', and that sequence is dropped with the identity'
+                       WHEN c.word = 'nextval' THEN ', which continues to return old numbers'
+                       WHEN c.word = 'setval' THEN ', which has no effect on new IDs any more'
+                       ELSE ', which does not return the new row''s ID any more' END),
+           CASE c.word WHEN 'nextval' THEN 'Call snowflake_nextval() instead, or leave the column to its default.'
+                       WHEN 'setval' THEN 'Remove the call after the migration.'
+                       ELSE 'Use INSERT ... RETURNING.' END,
+           c.is_dropped AND EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = c.oid), 'default'
+    FROM sequence_call AS c
+  UNION ALL
+    -- Once, with the first table.
+    SELECT targets[1], NULL::name, format('function %s', b.oid::regprocedure),
+           'was not searched, because its body is larger than 1 MB',
+           'Look in it for statements that use the tables, the columns or their sequences.', false, 'default'
+    FROM body AS b
+    WHERE b.code IS NULL
+  UNION ALL
+    SELECT DISTINCT s.relation, s.attname, format('view %s', w.ev_class::regclass), format('uses sequence %s', s.sequence),
+           'Its values are old numbers after the migration.', false, 'default'
+    FROM key_sequence AS s
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.sequence AND d.classid = 'pg_rewrite'::regclass
+    JOIN pg_rewrite AS w ON w.oid = d.objid
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean) IS
+    'Used by snowflake_migration_plan and snowflake_migration_survey: functions, triggers and views that a migration affects';
+
+-- Warns of the findings that break writes, and returns all of them for the notes
+-- of the steps. They are hints, so an error of the search does not prevent a plan.
+CREATE FUNCTION snowflake_internal.migration_warn(targets regclass[], column_names name[], online boolean)
+RETURNS jsonb LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    most_warnings CONSTANT integer := 50;
+    findings jsonb := '[]';
+    warnings integer := 0;
+    found record;
+BEGIN
+    BEGIN
+        FOR found IN
+            SELECT f.* FROM snowflake_internal.migration_findings(targets, column_names, online) AS f
+            ORDER BY f.breaks_writes DESC, f.relation::text, f.stage, f.object, f.finding
+        LOOP
+            findings := findings || jsonb_build_object(
+                'relation', found.relation::oid, 'stage', found.stage,
+                'note', format('. %s %s: %s', found.object, found.finding, rtrim(found.remedy, '.')));
+            warnings := warnings + found.breaks_writes::integer;
+            IF found.breaks_writes AND warnings <= most_warnings THEN
+                RAISE WARNING '% %', found.object, found.finding
+                    USING DETAIL = format(CASE found.stage
+                              WHEN 'shadow' THEN 'Writes to %s will fail from the step on that adds a column to it.'
+                              WHEN 'type' THEN 'Writes to %s will fail as soon as the column is a bigint.'
+                              ELSE 'Writes to %s will fail, or continue to use old numbers, as soon as the column has its new default.' END,
+                              found.relation),
+                          HINT = found.remedy;
+            END IF;
+        END LOOP;
+    EXCEPTION WHEN OTHERS THEN
+        RAISE WARNING 'could not search functions and triggers for code that the migration affects: %', SQLERRM;
+    END;
+    IF warnings > most_warnings THEN
+        RAISE WARNING '% more functions and triggers will fail', warnings - most_warnings
+            USING HINT = 'The notes of the plan and snowflake_migration_survey() contain all of them.';
+    END IF;
+    RETURN findings;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_warn(targets regclass[], column_names name[], online boolean) IS
+    'Used by snowflake_migration_plan: warns of functions and triggers that the migration breaks, and returns all findings';
+
+-- What the note of a step has of the findings. relation is NULL for all tables.
+CREATE FUNCTION snowflake_internal.migration_finding_notes(findings jsonb, stage text, relation regclass)
+RETURNS text LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT coalesce(string_agg(f.finding ->> 'note', '' ORDER BY f.place), '')
+    FROM jsonb_array_elements(findings) WITH ORDINALITY AS f (finding, place)
+    WHERE f.finding ->> 'stage' = stage
+      AND (relation IS NULL OR (f.finding ->> 'relation')::oid = relation)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_finding_notes(findings jsonb, stage text, relation regclass) IS
+    'Used by snowflake_migration_plan: the findings in the note of a step';
+
+-- The same for a step of an online plan, which is known by its statement.
+CREATE FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN strpos(statement, 'snowflake_internal.migration_swap(') > 0
+                THEN snowflake_internal.migration_finding_notes(findings, text 'type', NULL)
+                     || snowflake_internal.migration_finding_notes(findings, text 'default', NULL)
+                ELSE coalesce((
+                    SELECT string_agg(snowflake_internal.migration_finding_notes(findings, text 'shadow', r.relation), '')
+                    FROM (SELECT DISTINCT (f.finding ->> 'relation')::oid::regclass AS relation
+                          FROM jsonb_array_elements(findings) AS f (finding)
+                          WHERE f.finding ->> 'stage' = 'shadow') AS r
+                    -- As part of a literal.
+                    WHERE strpos(statement, rtrim(ltrim(quote_literal(
+                              format(E'ALTER TABLE %s\n        ADD COLUMN ', snowflake_internal.migration_name(r.relation))), ' E'''), '''')) > 0), '') END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text) IS
+    'Used by snowflake_migration_plan: the findings in the note of a step of an online plan';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_findings
+
+-- Columns that hold the IDs of a table without a foreign key, found by their names
+-- and by the shape of their tables. A foreign key is found without this.
+
+-- The words of a name: of order_id, orderId and "OrderID".
+CREATE FUNCTION snowflake_internal.migration_words(name name)
+RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT regexp_split_to_array(btrim(lower(
+        regexp_replace(regexp_replace(name::text, '([a-z0-9])([A-Z])', '\1_\2', 'g'), '([A-Z])([A-Z][a-z])', '\1_\2', 'g')), '_ .-'), '[_ .-]+')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_words(name name) IS
+    'Used by snowflake_migration_references: the words of a name';
+
+-- The singular of an English word, in its usual forms.
+CREATE FUNCTION snowflake_internal.migration_singular(word text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN word = 'people' THEN 'person' WHEN word = 'children' THEN 'child'
+                WHEN word = 'men' THEN 'man' WHEN word = 'women' THEN 'woman' WHEN word = 'series' THEN 'series'
+                WHEN word ~ '[^aeiou]ies$' THEN regexp_replace(word, 'ies$', 'y')
+                WHEN word ~ '(ss|sh|ch|x|z)es$' OR word ~ '(us|atus|ias)es$' THEN regexp_replace(word, 'es$', '')
+                WHEN word ~ 'indices$' THEN regexp_replace(word, 'ices$', 'ex')
+                WHEN word ~ '(ss|us|is)$' THEN word
+                ELSE regexp_replace(word, 's$', '') END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_singular(word text) IS
+    'Used by snowflake_migration_references: the singular of an English word';
+
+CREATE FUNCTION snowflake_migration_references(target regclass, column_name name DEFAULT NULL)
+RETURNS TABLE (kind text, object text, referencing_column name, data_type text, reason text, statement text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH key AS MATERIALIZED (
+        SELECT c.oid AS relation, a.attname, a.attnum, words.words,
+               -- The last word as a singular.
+               words.words[:cardinality(words.words) - 1]
+               || snowflake_internal.migration_singular(words.words[cardinality(words.words)]) AS singular_words,
+               snowflake_internal.migration_words(a.attname) AS key_words
+        FROM snowflake_internal.migration_column(target, snowflake_migration_references.column_name) AS found (attname)
+        JOIN pg_class AS c ON c.oid = target
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = found.attname
+        CROSS JOIN LATERAL (SELECT snowflake_internal.migration_words(c.relname) AS words) AS words
+    ), linked AS MATERIALIZED (
+        SELECT r.relation, r.attribute FROM key CROSS JOIN LATERAL
+            snowflake_internal.migration_linked_columns(ARRAY[key.relation::regclass], ARRAY[key.attname]) AS r
+    ), form AS MATERIALIZED (
+        -- What follows or precedes the table's name: id, or the key's own name.
+        SELECT DISTINCT array_to_string(f.words || k.words, '_') AS behind, array_to_string(k.words || f.words, '_') AS ahead
+        FROM key
+        CROSS JOIN LATERAL (SELECT key.singular_words UNION SELECT key.words) AS f (words)
+        CROSS JOIN LATERAL (SELECT ARRAY['id'] UNION SELECT key.key_words) AS k (words)
+      UNION
+        -- A key that has the table's name in it, as order_id of orders.
+        SELECT array_to_string(key.key_words, '_'), NULL FROM key WHERE key.key_words <> ARRAY['id']
+    ), candidate AS MATERIALIZED (
+        SELECT c.oid AS relation, c.relname, c.relkind, n.nspname, a.attname, a.attnum, a.atttypid, t.typtype,
+               format_type(a.atttypid, a.atttypmod) AS type_name,
+               t.typelem <> 0 AND t.typlen = -1 AS is_array,
+               array_to_string(snowflake_internal.migration_words(a.attname), '_') AS spelled
+        FROM pg_class AS c
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attinhcount = 0
+        JOIN pg_type AS t ON t.oid = a.atttypid
+        LEFT JOIN pg_type AS base ON base.oid = t.typbasetype
+        WHERE c.relkind IN ('r', 'p', 'f', 'c')
+          AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
+          AND (a.atttypid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
+               OR base.oid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype))
+          AND NOT EXISTS (SELECT FROM linked AS l WHERE l.relation = c.oid AND l.attribute = a.attnum)
+          -- A foreign key to another table says what the column holds.
+          AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'f' AND k.conkey = ARRAY[a.attnum])
+          -- A column with a sequence is a key of its own.
+          AND a.attidentity = ''
+          AND NOT EXISTS (SELECT FROM snowflake_internal.sequence_columns AS s WHERE s.relation = c.oid AND s.attribute = a.attnum)
+    ), found AS (
+        SELECT m.*, CASE WHEN m.relkind = 'f' THEN 'foreign table' WHEN m.relkind = 'c' THEN 'composite type'
+                         WHEN m.is_array THEN 'array' ELSE 'column' END AS kind,
+               format('the name is that of a reference to %s', key.relation::regclass) AS reason
+        FROM candidate AS m
+        CROSS JOIN key
+        WHERE EXISTS (
+            SELECT FROM form AS f
+            CROSS JOIN LATERAL (SELECT CASE WHEN m.is_array THEN regexp_replace(m.spelled, 's$', '') ELSE m.spelled END) AS name (spelled)
+            WHERE name.spelled IN (f.behind, f.ahead)
+               OR starts_with(reverse(name.spelled), reverse('_' || f.behind))
+               OR replace(name.spelled, '_', '') IN (replace(f.behind, '_', ''), replace(f.ahead, '_', '')))
+          AND m.relation <> key.relation
+           OR m.relation = key.relation AND m.attnum <> key.attnum
+              AND m.spelled ~ '^(parent|previous|prev|next|root|original|source|copied_from|replaces|replaced_by)(_id)?$'
+      UNION ALL
+        SELECT m.*, 'polymorphic',
+               format('%I names the table that the ID is of, which may be %s', type.attname, key.relation::regclass)
+        FROM candidate AS m
+        CROSS JOIN key
+        JOIN pg_attribute AS type ON type.attrelid = m.relation AND type.attnum > 0 AND NOT type.attisdropped
+        JOIN pg_type AS t ON t.oid = type.atttypid AND (t.typcategory = 'S' OR t.typtype = 'e')
+        WHERE NOT m.is_array AND m.spelled ~ '_id$'
+          AND array_to_string(snowflake_internal.migration_words(type.attname), '_') = regexp_replace(m.spelled, '_id$', '_type')
+      UNION ALL
+        SELECT m.*, 'history',
+               format('%s has the columns of %s', m.relation::regclass, key.relation::regclass)
+        FROM candidate AS m
+        CROSS JOIN key
+        WHERE m.attname = key.attname AND m.relation <> key.relation AND m.relkind IN ('r', 'p', 'f') AND NOT m.is_array
+          -- The name says so, or it has all columns of the table, with their types.
+          AND (m.relname::text ~* '(^|_)(history|histories|hist|audit|audits|archive|archives|archived|log|logs|version|versions|deleted|old|backup|bak|copy)(_|$)'
+               AND strpos(array_to_string(snowflake_internal.migration_words(m.relname), '_'),
+                          array_to_string(key.singular_words, '_')) > 0
+               OR (SELECT count(*) FROM pg_attribute AS own WHERE own.attrelid = key.relation AND own.attnum > 0 AND NOT own.attisdropped) >= 3
+                  AND NOT EXISTS (
+                      SELECT FROM pg_attribute AS own
+                      WHERE own.attrelid = key.relation AND own.attnum > 0 AND NOT own.attisdropped
+                        AND NOT EXISTS (SELECT FROM pg_attribute AS copy
+                                        WHERE copy.attrelid = m.relation AND copy.attname = own.attname AND NOT copy.attisdropped
+                                          AND (copy.atttypid = own.atttypid OR own.attnum = key.attnum))))
+          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_table_tree(key.relation::regclass, key.attname) AS f WHERE f.relation = m.relation)
+    ), first_found AS (
+        SELECT DISTINCT ON (f.relation, f.attnum) f.*
+        FROM found AS f
+        ORDER BY f.relation, f.attnum, f.kind = 'polymorphic'
+    ), parameter AS (
+        SELECT p.oid, p.proargnames[a.place] AS name, format_type(a.type, NULL) AS type_name, NULL::text AS trigger_reason
+        FROM pg_proc AS p
+        JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        CROSS JOIN LATERAL unnest(p.proargtypes) WITH ORDINALITY AS a (type, place)
+        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
+          AND a.type IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
+          -- With OUT parameters, the places differ.
+          AND p.proargnames IS NOT NULL AND (p.proallargtypes IS NULL OR p.proargmodes[1:p.pronargs] = array_fill('i'::"char", ARRAY[p.pronargs::integer]))
+          AND EXISTS (
+              SELECT FROM form AS f
+              CROSS JOIN LATERAL (
+                  SELECT regexp_replace(array_to_string(snowflake_internal.migration_words(p.proargnames[a.place]::name), '_'),
+                                        '^(p|in|i|arg|param|the|v)_', '')) AS name (spelled)
+              WHERE CASE WHEN format_type(a.type, NULL) ~ '\[\]$' THEN regexp_replace(name.spelled, 's$', '') ELSE name.spelled END IN (f.behind, f.ahead))
+          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    )
+    SELECT f.kind, f.relation::regclass::text, f.attname, f.type_name, f.reason,
+           -- A domain has its own type, and a foreign table's rows are elsewhere.
+           CASE WHEN f.typtype <> 'd' THEN
+               format('ALTER %s %s ALTER %s %I TYPE bigint%s',
+                      CASE f.relkind WHEN 'f' THEN 'FOREIGN TABLE' WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END,
+                      snowflake_internal.migration_name(f.relation::regclass),
+                      CASE f.relkind WHEN 'c' THEN 'ATTRIBUTE' ELSE 'COLUMN' END,
+                      f.attname, CASE WHEN f.is_array THEN '[]' ELSE '' END) END
+    FROM first_found AS f
+  UNION ALL
+    SELECT 'function', p.oid::regprocedure::text, p.name::name, p.type_name,
+           format('a parameter has the name of a reference to %s: create the function with bigint, then drop this one', key.relation::regclass), NULL
+    FROM parameter AS p CROSS JOIN key
+  UNION ALL
+    SELECT 'function', regexp_replace(f.object, '^function (.*),$', '\1'), f.column_name, NULL, f.finding || '. ' || f.remedy, NULL
+    FROM key
+    CROSS JOIN LATERAL snowflake_internal.migration_findings(ARRAY[key.relation::regclass], ARRAY[key.attname], false) AS f
+    WHERE f.stage = 'type'
+    ORDER BY 1, 2, 3
+$function$;
+COMMENT ON FUNCTION snowflake_migration_references(target regclass, column_name name) IS
+    'Returns the columns and parameters that seem to hold the IDs of a column without a foreign key, with statements that widen them';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- Widening a key while its table is in use. Shadow columns are added beside the
+-- narrow ones and kept up to date by a trigger. They are filled batch by batch,
+-- and get indexes and foreign keys. One statement replaces the narrow columns.
+--
+-- The state of a migration is what the catalog shows; nothing else is recorded.
+-- The names of added objects follow from those of existing ones. So the whole
+-- plan can be generated before its first step.
+--
+-- This file: acquiring a lock without blocking other sessions for long.
+
+-- How long a step tries to acquire its locks before it fails.
+CREATE FUNCTION snowflake_internal.migration_lock_time_limit()
+RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT interval '10 minutes'
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_lock_time_limit() IS
+    'Used by snowflake_internal.migration_lock: how long a step of an online migration waits for locks';
+
+-- The longest wait for a lock that other sessions are not to notice, in
+-- milliseconds. It is shorter than deadlock_timeout, because resolving a deadlock
+-- could cancel another session's transaction.
+CREATE FUNCTION snowflake_internal.migration_short_wait()
+RETURNS integer LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
+                                                  ELSE nullif(s.setting::integer, 0) END)))
+    FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_short_wait() IS
+    'Used by snowflake_internal.migration_lock: the longest wait for a lock, in milliseconds';
+
+-- Called when a lock on one of these tables was not acquired in time. It reports
+-- the holders at intervals, and fails after the time limit. It returns the time
+-- of the last report.
+CREATE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz)
+RETURNS timestamptz LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    time_limit CONSTANT interval := snowflake_internal.migration_lock_time_limit();
+    wanted text;
+    holders text;
+BEGIN
+    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
+        RETURN told;
+    END IF;
+    SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
+    FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
+    -- A prepared transaction has no process, but a lock on its transaction ID.
+    SELECT concat_ws(' and ', 'processes ' || string_agg(DISTINCT l.pid::text, ', '),
+                     'prepared transactions ' || string_agg(DISTINCT quote_literal(p.gid), ', '))
+    INTO holders
+    FROM pg_locks AS l
+    LEFT JOIN pg_locks AS x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.granted
+                           AND x.virtualtransaction = l.virtualtransaction
+    LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid
+    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
+      AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+      AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
+    holders := nullif(holders, '');
+    IF clock_timestamp() - begun > time_limit THEN
+        RAISE EXCEPTION 'could not lock % within %', wanted, time_limit
+            USING ERRCODE = 'lock_not_available',
+                  DETAIL = coalesce('Held by ' || holders || '.', 'Other transactions kept locking it.'),
+                  HINT = 'See pg_stat_activity for what they are doing'
+                         || CASE WHEN holders LIKE '%prepared transactions %'
+                                 THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
+                         || '. Run it again when they have ended.';
+    END IF;
+    RAISE NOTICE 'waiting for a lock on %', wanted
+        USING DETAIL = coalesce('Held by ' || holders || '.', 'No process holds it at this moment.');
+    RETURN clock_timestamp();
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz) IS
+    'Used by snowflake_internal.migration_lock: reports who holds the lock, and fails after a time limit';
+
+-- Locks tables, all or none. A session that waits for a strong lock blocks all
+-- sessions queued behind it. So each attempt is short, and is repeated after a
+-- pause in which the others continue. The short lock_timeout also holds for the
+-- statements that follow, until the caller restores it.
+CREATE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- The longest time of one attempt for all tables together.
+    longest_wait CONSTANT integer := snowflake_internal.migration_short_wait();
+    wanted CONSTANT regclass[] := ARRAY(
+        SELECT r.relation
+        FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
+        ORDER BY r.relation::oid);
+    started_at CONSTANT timestamptz := clock_timestamp();
+    last_notice_at timestamptz := started_at;
+    attempt_started_at timestamptz;
+    pause double precision := 0.25;
+    table_to_lock regclass;
+BEGIN
+    IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
+        RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
+    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        -- The checks under the lock have to see the present state.
+        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
+                  HINT = 'SET default_transaction_isolation = ''read committed''.';
+    END IF;
+    LOOP
+        BEGIN
+            attempt_started_at := clock_timestamp();
+            FOREACH table_to_lock IN ARRAY wanted LOOP
+                PERFORM set_config('lock_timeout', greatest(1,
+                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - attempt_started_at)))::integer::text, true);
+                PERFORM snowflake_internal.migration_lock_table(table_to_lock, mode);
+            END LOOP;
+            PERFORM set_config('lock_timeout', longest_wait::text, true);
+            RETURN;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            NULL;
+        END;
+        last_notice_at := snowflake_internal.migration_lock_missed(relations, mode, started_at, last_notice_at);
+        PERFORM pg_sleep(pause * (0.5 + random()));
+        pause := least(pause * 1.5, 2);
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text) IS
+    'Used by snowflake_migration_plan: locks tables in short attempts, so that other sessions are not blocked for long';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
 --   migration::owner::snowflake_migration_run_as
 
 -- Functions that sessions have compiled with the former types of the columns.
@@ -1489,7 +2832,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_linked_columns(targets regclass
 -- been altered. So functions that may use the tables are altered, to what they are.
 
 -- PL/pgSQL functions that triggers of the tables call, or whose source contains the
--- name of one.
+-- name of one as a whole identifier, quoted or not.
 CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
 RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
@@ -1500,6 +2843,12 @@ AS $function$
         SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
     ), trigger_function AS MATERIALIZED (
         SELECT DISTINCT g.tgfoid AS oid FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
+    ), named AS MATERIALIZED (
+        SELECT n.text,
+               -- A backslash before each character that has a meaning in regular expressions.
+               '(?<![[:alnum:]_$])' || regexp_replace(n.text, E'([\\\\^$.|?*+(){}\\[\\]])', E'\\\\\\1', 'g') || '(?![[:alnum:]_$])' AS pattern
+        -- In double quotes, a double quote is written twice.
+        FROM (SELECT DISTINCT replace(lower(c.relname), '"', '""') AS text FROM pg_class AS c WHERE c.oid = ANY (relations)) AS n
     ), compiled AS MATERIALIZED (
         SELECT p.oid, lower(p.prosrc) AS source
         FROM pg_proc AS p
@@ -1509,15 +2858,19 @@ AS $function$
     SELECT p.oid::regprocedure, t.oid IS NOT NULL
     FROM compiled AS p
     LEFT JOIN trigger_function AS t ON t.oid = p.oid
-    -- Part of another name too: to alter too many functions has no effect.
     WHERE t.oid IS NOT NULL
-       OR EXISTS (SELECT FROM pg_class AS c WHERE c.oid = ANY (relations) AND strpos(p.source, lower(c.relname)) > 0)
+       -- Most functions contain no such name, which is faster to find out.
+       OR EXISTS (SELECT FROM named AS n WHERE CASE WHEN strpos(p.source, n.text) > 0 THEN p.source ~ n.pattern END)
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[]) IS
     'Used by snowflake_internal.migration_recompile: functions that sessions may have compiled with the former types of columns';
 
 -- Makes all sessions compile them again, once this transaction has committed. A
 -- function that cannot be altered does not prevent the migration.
+--
+-- snowflake_migrate() runs the steps with the privileges of the tables' owners, who
+-- may not be able to alter functions of other roles. So it leaves this to its end, and
+-- calls this function with the caller's privileges: see migration_migrate().
 CREATE FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -1529,7 +2882,12 @@ DECLARE
         JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
     compiled record;
     left_out text[] := '{}';
+    reasons text[] := '{}';
+    reason text;
 BEGIN
+    IF current_setting('snowflake_internal.recompiles_later', true) = 'on' THEN
+        RETURN;
+    END IF;
     FOR compiled IN
         SELECT f.function, f.is_trigger, p.proowner, p.procost, p.prokind, p.prosecdef
         FROM snowflake_internal.migration_compiled_functions(relations) AS f
@@ -1545,23 +2903,166 @@ BEGIN
                         ELSE format('ALTER FUNCTION %s COST %s', compiled.function, compiled.procost) END, text '');
                 CONTINUE;
             EXCEPTION WHEN OTHERS THEN
-                NULL;  -- For example altered or dropped at the same time.
+                reason := SQLERRM;  -- For example altered or dropped at the same time.
             END;
+        ELSE
+            reason := format('must be able to act as its owner, %I', pg_get_userbyid(compiled.proowner));
         END IF;
         -- Any role can create a function whose source contains a name.
         IF compiled.is_trigger THEN
             left_out := left_out || compiled.function::text;
+            reasons := reasons || format('%s: %s.', compiled.function, reason);
         END IF;
     END LOOP;
     IF left_out <> '{}' THEN
         RAISE WARNING 'sessions that have fired these trigger functions have to reconnect: %', array_to_string(left_out, ', ')
-            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function.',
+            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function. The functions could not be altered.'
+                           || E'\n' || array_to_string(reasons, E'\n'),
                   HINT = 'Altering a function as its owner, for example its COST, makes all sessions compile it again.';
     END IF;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[]) IS
     'A step of snowflake_migration_plan: makes sessions compile PL/pgSQL functions again, because columns have other types';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- Indexes whose functions find others by search_path. From PostgreSQL 17 on, building
+-- an index and ANALYZE set a search path of pg_catalog and pg_temp themselves, so
+-- such an index cannot be built again, whatever the caller's path is. Before, the
+-- caller's path is used (src/migration/owner.rs).
+
+-- The functions are called for a few rows with the search path that PostgreSQL would
+-- set. What fails because a name is not found would fail after the table is locked.
+CREATE FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    built record;
+BEGIN
+    IF current_setting('server_version_num')::integer < 170000 THEN
+        RETURN;
+    END IF;
+    FOR built IN
+        SELECT DISTINCT i.indexrelid, i.indexrelid::regclass AS index, f.relation,
+               format('SELECT ROW(%s) FROM ONLY %s LIMIT 10',
+                      concat_ws(', ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
+                      snowflake_internal.migration_name(f.relation)) AS query
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        JOIN pg_index AS i ON i.indrelid = f.relation AND num_nonnulls(i.indexprs, i.indpred) > 0
+        JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relkind = 'i'
+        WHERE r.is_narrow
+          -- A rewrite builds all indexes, and the online way those that use the column.
+          AND (online IS NOT TRUE
+               OR EXISTS (SELECT FROM pg_depend AS u WHERE u.classid = 'pg_class'::regclass AND u.objid = i.indexrelid
+                            AND u.refclassid = 'pg_class'::regclass AND u.refobjid = f.relation AND u.refobjsubid = f.attribute))
+          -- Not where all functions are PostgreSQL's own.
+          AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+                        AND d.refclassid = 'pg_proc'::regclass)
+        ORDER BY i.indexrelid
+    LOOP
+        BEGIN
+            PERFORM snowflake_internal.migration_query(built.relation, built.query);
+        EXCEPTION WHEN undefined_function OR undefined_table OR undefined_object OR undefined_column OR invalid_schema_name THEN
+            RETURN QUERY SELECT
+                format('index %s uses a function that finds others by search_path (%s), and PostgreSQL builds indexes with a search path of its own',
+                       built.index, SQLERRM),
+                coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure, migration_index_function_obstacles.search_path), '; ' ORDER BY p.oid)
+                          FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
+                          WHERE d.classid = 'pg_class'::regclass AND d.objid = built.indexrelid AND d.refclassid = 'pg_proc'::regclass
+                            AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%')),
+                         'Set search_path for the function') || '.', '55000';
+        END;
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text) IS
+    'Used by snowflake_migration_plan: indexes that PostgreSQL 17 and later cannot build again';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- Roles that may insert rows, but may not execute snowflake_nextval(). A default is
+-- evaluated with the rights of the role that inserts, also through a view.
+--
+-- Roles with the privileges of others are found by following memberships, once for
+-- all roles, not by asking for each role: servers may have thousands.
+
+CREATE FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[])
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE executor (oid) AS (
+        -- Roles that have the privilege, 0 for PUBLIC, and those that inherit it.
+        SELECT a.grantee
+        FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
+        WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND a.privilege_type = 'EXECUTE'
+      UNION
+        SELECT m.member
+        FROM executor AS e JOIN pg_auth_members AS m ON m.roleid = e.oid
+        JOIN pg_roles AS r ON r.oid = m.member
+        -- From PostgreSQL 16 on, each membership has its own option.
+        WHERE coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, r.rolinherit)
+    ), target_table AS MATERIALIZED (
+        SELECT DISTINCT key.target, f.relation::oid AS oid
+        FROM unnest(targets, column_names) AS key (target, column_name)
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(key.target, key.column_name) AS f
+        WHERE NOT EXISTS (SELECT FROM executor AS e WHERE e.oid = 0)
+    ), entry (target, oid) AS (
+        -- The tables, and views through which rows are inserted into them.
+        SELECT t.target, t.oid FROM target_table AS t
+      UNION
+        SELECT e.target, w.ev_class
+        FROM entry AS e
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = e.oid AND d.classid = 'pg_rewrite'::regclass
+        JOIN pg_rewrite AS w ON w.oid = d.objid AND w.ev_class <> e.oid
+        JOIN pg_class AS v ON v.oid = w.ev_class AND v.relkind = 'v'
+        WHERE pg_relation_is_updatable(v.oid, true) & 8 <> 0
+    ), inserter AS MATERIALIZED (
+        SELECT DISTINCT e.target, a.grantee
+        FROM entry AS e
+        JOIN pg_class AS c ON c.oid = e.oid
+        CROSS JOIN LATERAL (
+            SELECT a.grantee, a.privilege_type FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) AS a
+          UNION ALL
+            SELECT a.grantee, a.privilege_type
+            FROM pg_attribute AS t CROSS JOIN LATERAL aclexplode(t.attacl) AS a
+            WHERE t.attrelid = c.oid AND t.attnum > 0 AND NOT t.attisdropped) AS a
+        WHERE a.privilege_type = 'INSERT'
+    ), missing AS (
+        SELECT i.target, i.grantee, CASE i.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS name
+        FROM inserter AS i
+        LEFT JOIN pg_roles AS r ON r.oid = i.grantee
+        WHERE i.grantee NOT IN (SELECT e.oid FROM executor AS e)
+          AND (i.grantee = 0 OR NOT r.rolsuper AND r.rolname !~ '^pg_')
+    ), numbered AS (
+        SELECT m.target, m.name, row_number() OVER (PARTITION BY m.target ORDER BY m.name) AS place,
+               count(*) OVER (PARTITION BY m.target) AS total
+        FROM missing AS m
+    )
+    -- Members of these roles have the privilege once the roles have it.
+    SELECT format('roles that may insert into %s may not execute snowflake_nextval(): %s%s', n.target,
+                  string_agg(n.name, ', ' ORDER BY n.place), CASE WHEN n.total > 20 THEN format(' and %s more', n.total - 20) ELSE '' END),
+           format('GRANT EXECUTE ON FUNCTION %s() TO %s.', (
+                      SELECT format('%I.%I', s.nspname, p.proname) FROM pg_proc AS p JOIN pg_namespace AS s ON s.oid = p.pronamespace
+                      WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure),
+                  CASE WHEN n.total > 20 THEN 'PUBLIC' ELSE string_agg(n.name, ', ' ORDER BY n.place) END), '42501'
+    FROM numbered AS n
+    WHERE n.place <= 20
+    GROUP BY n.target, n.total
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_obstacles: roles that may insert rows, but may not execute snowflake_nextval()';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -2095,6 +3596,42 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_describe_dependents(relations regclass[], column_names name[]) IS
     'Used by snowflake_internal.migration_save_dependents: what the catalog has about the objects, without numeric types';
 
+-- Keeps the names that definitions are written with, until the end of the transaction:
+-- those of the schemas of the objects, and of all that they use. Otherwise who owns one
+-- of these schemas could put another one in its place before an object is created
+-- again. In order, so that two sessions do not wait for each other.
+CREATE FUNCTION snowflake_internal.migration_pin_dependents(relations regclass[], column_names name[])
+RETURNS void LANGUAGE sql
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH dependent AS MATERIALIZED (
+        SELECT d.class, d.object, d.relation
+        FROM snowflake_internal.migration_dependents(relations, column_names) AS d
+    ), object (class, object) AS (
+        SELECT d.class, d.object FROM dependent AS d
+      UNION
+        SELECT 'pg_class'::regclass, r.relation FROM unnest(relations) AS r (relation)
+      UNION
+        SELECT 'pg_class'::regclass, d.relation FROM dependent AS d
+      UNION
+        SELECT 'pg_rewrite'::regclass, w.oid FROM dependent AS d JOIN pg_rewrite AS w ON w.ev_class = d.relation
+    ), used (class, object) AS (
+        SELECT o.class, o.object FROM object AS o
+      UNION
+        SELECT u.refclassid, u.refobjid FROM object AS o JOIN pg_depend AS u ON u.classid = o.class AND u.objid = o.object
+    )
+    SELECT snowflake_internal.migration_pin_schemas(ARRAY(
+        SELECT n.oid FROM pg_namespace AS n
+        WHERE n.oid IN (SELECT c.relnamespace FROM used AS u JOIN pg_class AS c ON u.class = 'pg_class'::regclass AND c.oid = u.object
+                      UNION SELECT p.pronamespace FROM used AS u JOIN pg_proc AS p ON u.class = 'pg_proc'::regclass AND p.oid = u.object
+                      UNION SELECT o.oprnamespace FROM used AS u JOIN pg_operator AS o ON u.class = 'pg_operator'::regclass AND o.oid = u.object
+                      UNION SELECT t.typnamespace FROM used AS u JOIN pg_type AS t ON u.class = 'pg_type'::regclass AND t.oid = u.object
+                      UNION SELECT l.collnamespace FROM used AS u JOIN pg_collation AS l ON u.class = 'pg_collation'::regclass AND l.oid = u.object)
+        ORDER BY n.oid))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_pin_dependents(relations regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_widen: keeps the names of schemas that definitions are written with';
+
 CREATE FUNCTION snowflake_internal.migration_save_dependents(relations regclass[], column_names name[])
 RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
@@ -2131,6 +3668,254 @@ COMMENT ON FUNCTION snowflake_internal.migration_dependents_fingerprint(relation
 /* <begin connected objects> */
 -- src/schema.rs
 -- requires:
+--   migration_save_dependents
+--   migration_origins
+--   migration::owner::snowflake_migration_run_as
+
+-- Dropping the objects, creating them again, and comparing them with what there
+-- was. The caller holds the locks.
+
+-- Runs the saved statements of a phase, each with the rights of its role. A
+-- failure is reported with the object's name. Errors of locks are not: the swap
+-- of an online migration tries again.
+CREATE FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    entry record;
+    message text;
+    detail text;
+BEGIN
+    FOR entry IN
+        SELECT (s.entry ->> 'role')::oid AS role, s.entry ->> 'statement' AS statement, s.entry ->> 'identity' AS identity
+        FROM jsonb_array_elements(saved -> 'statements') WITH ORDINALITY AS s (entry, place)
+        WHERE (s.entry ->> 'phase')::integer = migration_run_saved.phase
+        ORDER BY s.place
+    LOOP
+        BEGIN
+            PERFORM snowflake_internal.migration_run_as(entry.role, entry.statement, path);
+        EXCEPTION
+            WHEN lock_not_available OR deadlock_detected OR serialization_failure THEN
+                RAISE;
+            WHEN OTHERS THEN
+                GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
+                RAISE EXCEPTION '% cannot be %', entry.identity,
+                    CASE migration_run_saved.phase WHEN 1 THEN 'dropped' WHEN 2 THEN 'created again with the wider columns'
+                                                   ELSE 'filled again' END
+                    USING ERRCODE = 'object_not_in_prerequisite_state',
+                          DETAIL = format('%s (SQLSTATE %s)%s', message, SQLSTATE, coalesce(E'\n' || nullif(detail, ''), '')),
+                          HINT = 'Nothing was changed by this statement. Change the object so that it accepts bigint, or drop it and create it again afterwards.';
+        END;
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text) IS
+    'Used by snowflake_internal.migration_drop_dependents: runs saved statements with the rights of their roles';
+
+CREATE FUNCTION snowflake_internal.migration_drop_dependents(saved jsonb)
+RETURNS void LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_internal.migration_run_saved(saved, 1, NULL)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_drop_dependents(saved jsonb) IS
+    'Used by snowflake_internal.migration_widen: drops the objects';
+
+-- Constants are read as migration_dependent_statements() has written them. Bodies
+-- of functions are not checked, because they may use other search paths.
+CREATE FUNCTION snowflake_internal.migration_create_dependents(saved jsonb)
+RETURNS void LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET check_function_bodies = off
+SET default_tablespace = ''
+AS $function$
+    SELECT snowflake_internal.migration_run_saved(saved, 2, NULL)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_create_dependents(saved jsonb) IS
+    'Used by snowflake_internal.migration_widen: creates the objects again';
+
+-- The first difference between two descriptions, if there is one. After a column
+-- has another type, an expression can mean another function or operator of the
+-- same name. It must not be one of a role whose code did not run there before.
+CREATE FUNCTION snowflake_internal.migration_dependent_difference(before jsonb, after jsonb)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN f.before IS NULL THEN format('%s did not depend on the columns before.', f.identity)
+                WHEN f.after IS NULL THEN format('%s does not exist any more, or does not depend on the columns.', f.identity)
+                WHEN p.property = 'code' THEN format('%s would call functions or operators of %s.', f.identity,
+                    (SELECT string_agg(quote_ident(o.owner), ', ') FROM jsonb_array_elements_text(p.after -> 0) AS o (owner) WHERE NOT p.before -> 0 ? o.owner))
+                ELSE format('%s: %s was %s, but would be %s.', f.identity, p.property, p.before -> 0, p.after -> 0) END
+    FROM (SELECT coalesce(b.key, a.key) AS identity, b.value AS before, a.value AS after
+          FROM jsonb_each(migration_dependent_difference.before) AS b
+          FULL JOIN jsonb_each(migration_dependent_difference.after) AS a ON a.key = b.key) AS f
+    LEFT JOIN LATERAL (
+        -- In arrays, because format() writes a null of JSON differently from NULL.
+        SELECT k.property, jsonb_build_array(f.before -> k.property) AS before, jsonb_build_array(f.after -> k.property) AS after
+        FROM jsonb_object_keys(f.before) AS k (property)
+        WHERE CASE WHEN k.property = 'code' THEN EXISTS (
+                       SELECT FROM jsonb_array_elements_text(f.after -> k.property) AS o (owner)
+                       WHERE NOT f.before -> k.property ? o.owner AND o.owner <> f.before ->> 'owner'
+                         AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = o.owner AND r.rolsuper))
+                   ELSE f.before -> k.property IS DISTINCT FROM f.after -> k.property END) AS p ON true
+    WHERE f.before IS NULL OR f.after IS NULL OR p.property IS NOT NULL
+    ORDER BY f.identity, p.property
+    LIMIT 1
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_dependent_difference(before jsonb, after jsonb) IS
+    'Used by snowflake_internal.migration_compare_dependents: the first difference between two descriptions';
+
+CREATE FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb, relations regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    difference CONSTANT text := snowflake_internal.migration_dependent_difference(
+        saved -> 'description', snowflake_internal.migration_describe_dependents(relations, column_names));
+BEGIN
+    IF difference IS NOT NULL THEN
+        RAISE EXCEPTION 'objects that depend on the columns would not be as they were'
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = difference,
+                  HINT = 'Nothing was changed by this statement. Drop the object, and create it again afterwards.';
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb, relations regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_widen: fails unless the objects are as they were';
+
+-- Widens columns together with what depends on them. The tables may be several,
+-- because a view of two of them is then created again only once.
+CREATE FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    dependents regclass[];
+    tables regclass[];
+    relation regclass;
+    saved jsonb;
+    obstacles text;
+    code text;
+    altered record;
+    states jsonb;
+    analyzed regclass[];
+    targets_again text[];
+BEGIN
+    IF cardinality(relations) IS DISTINCT FROM cardinality(column_names) OR array_position(relations, NULL) IS NOT NULL
+       OR array_position(column_names, NULL) IS NOT NULL THEN
+        RAISE EXCEPTION 'tables and columns must be arrays of the same length without NULL'
+            USING ERRCODE = 'invalid_parameter_value';
+    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        -- The catalog is read again under the locks.
+        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
+                  HINT = 'SET default_transaction_isolation = ''read committed''.';
+    END IF;
+    FOREACH relation IN ARRAY relations LOOP
+        PERFORM snowflake_internal.migration_require_owner(relation);
+    END LOOP;
+    -- Locked as sessions that use the views do: those first, then the tables.
+    dependents := snowflake_internal.migration_dependent_relations(relations, column_names);
+    tables := ARRAY(SELECT DISTINCT f.relation
+                    FROM unnest(relations, column_names) AS given (relation, column_name)
+                    CROSS JOIN LATERAL snowflake_internal.migration_table_tree(given.relation, given.column_name) AS f
+                    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
+                    ORDER BY f.relation);
+    FOR attempt IN 1 .. 2 LOOP
+        SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
+        FROM snowflake_internal.migration_dependent_obstacles(relations, column_names) AS o;
+        IF obstacles IS NOT NULL THEN
+            RAISE EXCEPTION 'cannot create again what depends on columns of %', array_to_string(relations, ', ')
+                USING ERRCODE = code, DETAIL = obstacles,
+                      HINT = 'Nothing was changed by this statement. Remove the obstacles, then run it again.';
+        END IF;
+        EXIT WHEN attempt = 2;
+        FOREACH relation IN ARRAY dependents || tables LOOP
+            PERFORM snowflake_internal.migration_lock_table(relation, text 'ACCESS EXCLUSIVE');
+        END LOOP;
+    END LOOP;
+    IF NOT snowflake_internal.migration_dependent_relations(relations, column_names) <@ (dependents || tables) THEN
+        RAISE EXCEPTION 'the views of % have changed in the meantime', array_to_string(relations, ', ')
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Nothing was changed by this statement. Run it again.';
+    END IF;
+    states := snowflake_internal.migration_trigger_states(tables);
+    SELECT array_agg(t.relation ORDER BY t.statement), array_agg(t.statement ORDER BY t.statement) INTO analyzed, targets_again
+    FROM snowflake_internal.migration_statistics_targets(tables) AS t;
+    PERFORM snowflake_internal.migration_pin_dependents(relations, column_names);
+    saved := snowflake_internal.migration_save_dependents(relations, column_names);
+    PERFORM snowflake_internal.migration_drop_dependents(saved);
+    FOR altered IN
+        SELECT given.relation, format('ALTER TABLE %s %s', snowflake_internal.migration_name(given.relation),
+                                  string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum)) AS statement
+        FROM unnest(relations, column_names) AS given (relation, column_name)
+        JOIN pg_attribute AS a ON a.attrelid = given.relation AND a.attname = given.column_name AND a.atttypid <> 'int8'::regtype
+        GROUP BY given.relation
+        ORDER BY given.relation
+    LOOP
+        PERFORM snowflake_internal.migration_run(altered.relation, altered.statement, path);
+    END LOOP;
+    PERFORM snowflake_internal.migration_run_all(analyzed, targets_again);
+    PERFORM snowflake_internal.migration_restore_trigger_states(states) WHERE states IS NOT NULL;
+    PERFORM snowflake_internal.migration_create_dependents(saved);
+    PERFORM snowflake_internal.migration_run_saved(saved, 3, path);
+    PERFORM snowflake_internal.migration_compare_dependents(saved, relations, column_names);
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text) IS
+    'A step of snowflake_migration_plan: widens columns, and drops and re-creates the views and other objects that depend on them';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- The tables with snowflake IDs, and the columns that have them. A partition is
+-- left out, because its parent stands for it.
+--
+-- Named columns are taken as they are. Otherwise those whose default generates
+-- IDs; of a table that is named, else the bigint column of a primary key with one
+-- column, as in tables that only receive rows.
+CREATE FUNCTION snowflake_internal.tables_with_ids(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
+RETURNS TABLE (table_oid regclass, column_names name[])
+LANGUAGE sql STABLE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT c.oid::regclass, n.column_names
+    FROM pg_class AS c
+    CROSS JOIN LATERAL (
+        SELECT coalesce(
+            array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE a.attname = tables_with_ids.column_name),
+            array_agg(a.attname ORDER BY a.attnum)
+                FILTER (WHERE tables_with_ids.column_name IS NULL AND a.atthasdef
+                          AND snowflake_internal.migration_is_switched(c.oid, a.attname)),
+            array_agg(a.attname ORDER BY a.attnum)
+                FILTER (WHERE tables_with_ids.column_name IS NULL AND tables_with_ids.target IS NOT NULL
+                          AND EXISTS (SELECT FROM pg_index AS i
+                                      WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
+                                        AND i.indkey[0] = a.attnum)))
+        FROM pg_attribute AS a
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid = 'bigint'::regtype) AS n (column_names)
+    WHERE c.relkind IN ('r', 'p')
+      AND CASE WHEN tables_with_ids.target IS NULL THEN
+                   NOT c.relispartition AND c.relpersistence <> 't'
+                   -- Few tables have such a default, and most have none.
+                   AND EXISTS (SELECT FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
+                               WHERE d.classid = 'pg_attrdef'::regclass AND f.adrelid = c.oid
+                                 AND d.refclassid = 'pg_proc'::regclass)
+               ELSE c.oid = tables_with_ids.target END
+      AND n.column_names IS NOT NULL
+    ORDER BY c.oid::regclass::text
+$function$;
+COMMENT ON FUNCTION snowflake_internal.tables_with_ids(target regclass, column_name name) IS
+    'Used by snowflake_watch and snowflake_audit_tables: tables and their columns with snowflake IDs';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
 --   migration_columns
 
 -- Parts of a plan's statements and of their notes.
@@ -2145,6 +3930,28 @@ AS $function$
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_path_argument() IS
     'Used by snowflake_migration_plan: the argument by which a statement passes its search path on';
+
+-- A statement that alters a table, as the call that runs it with the privileges of the
+-- table's owner: by name it would run with those of whoever runs the plan, on the table
+-- that has the name by then.
+CREATE FUNCTION snowflake_internal.migration_altering(statement text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('snowflake_internal.migration_alter(%L::pg_catalog.text)', statement)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_altering(statement text) IS
+    'Used by snowflake_migration_plan: the call that runs a statement with the privileges of its table''s owner';
+
+-- The same as a line of PL/pgSQL.
+CREATE FUNCTION snowflake_internal.migration_altering_line(statement text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format(E'    PERFORM %s;\n', snowflake_internal.migration_altering(statement))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_altering_line(statement text) IS
+    'Used by snowflake_migration_plan: the same as a line of PL/pgSQL';
 
 -- Several statements as one DO statement, which runs all of them or none. Its
 -- statements run with the short lock_timeout that migration_lock() leaves; the
@@ -2332,252 +4139,96 @@ COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], s
 -- src/schema.rs
 -- requires:
 --   migration_columns
---   migration::trigger::snowflake_migration_set_trigger_state
 
--- Foreign keys whose triggers are not enabled as usual, as after ALTER TABLE ...
--- DISABLE TRIGGER ALL. Changing the type of a column creates its foreign keys again:
--- their triggers are enabled, and all rows are checked. So the triggers' states are
--- restored, which only a superuser may do, and rows that the check would reject are
--- reported before.
+-- How many locks a rewrite needs. PostgreSQL keeps all locks of all sessions in a
+-- table of a fixed size, and a statement that finds it full fails (53200). Changing
+-- the type of a column of a partitioned table locks each partition and all that
+-- belongs to it.
 
--- The foreign keys of some columns: the constraint that a table declares, and its
--- copies on partitions. Only a foreign key's own tables have its triggers.
-CREATE FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[])
-RETURNS TABLE (foreign_key oid, relation regclass, trigger_name name, function_oid oid, state text, is_copy boolean) LANGUAGE sql STABLE
+-- Counted in pg_locks on PostgreSQL 15 and 18: a rewritten table takes 5 locks (on
+-- itself, its copy, and what the copy is dropped with), one with a TOAST table 4
+-- more, each index 1, each index that is built again 2 more, and each foreign key 3.
+-- The minor releases from 15.20, 16.16, 17.12 and 18.7 on, which have the setting
+-- composite_type_mismatch, lock 3 types more for each rewritten table.
+CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
+RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH RECURSIVE copy (root, oid) AS (
-        SELECT k.oid, k.oid FROM pg_constraint AS k
-        WHERE k.contype = 'f' AND k.conparentid = 0 AND (k.conrelid = ANY (relations) OR k.confrelid = ANY (relations))
-      UNION ALL
-        SELECT copy.root, k.oid FROM copy JOIN pg_constraint AS k ON k.conparentid = copy.oid AND k.contype = 'f'
+    WITH part AS (
+        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+        WHERE r.is_narrow
+        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
     )
-    SELECT copy.root, t.tgrelid::regclass, t.tgname, t.tgfoid, t.tgenabled::text, t.tgparentid <> 0
-    FROM copy JOIN pg_trigger AS t ON t.tgconstraint = copy.oid AND t.tgisinternal
+    SELECT p.relation, sum(CASE WHEN p.relkind = 'p' THEN 1 WHEN current_setting('composite_type_mismatch', true) IS NULL THEN 5 ELSE 8 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
+               + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
+                  FROM pg_index AS i WHERE i.indrelid = p.part)
+               + (SELECT 3 * count(*) FROM pg_constraint AS k
+                  WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
+                                             OR k.confrelid = p.part AND k.confkey && p.attributes))
+               -- Tables have such constraints since PostgreSQL 18.
+               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
+    FROM part AS p
+    GROUP BY p.relation
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[]) IS
-    'Used by snowflake_migration_plan: the triggers of the foreign keys of some tables';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: how many locks the statements that rewrite tables take';
 
--- The states of such triggers that are not the usual one, by numbers that stay the
--- same when the foreign key is created again; NULL if there are none.
-CREATE FUNCTION snowflake_internal.migration_trigger_states(relations regclass[])
-RETURNS jsonb LANGUAGE sql STABLE
+-- The sessions and prepared transactions for which the table has room, with
+-- max_locks_per_transaction locks each.
+CREATE FUNCTION snowflake_internal.migration_lock_slots()
+RETURNS bigint LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT jsonb_agg(jsonb_build_object('table', k.conrelid, 'foreign_key', k.conname, 'relation', t.relation::oid,
-                                        'function', t.function_oid, 'state', t.state)
-                     -- On 15, setting that of a partitioned table sets those of its partitions.
-                     ORDER BY t.is_copy, t.relation::oid, t.function_oid)
-    FROM snowflake_internal.migration_foreign_key_triggers(relations) AS t
-    JOIN pg_constraint AS k ON k.oid = t.foreign_key
-    WHERE EXISTS (SELECT FROM snowflake_internal.migration_foreign_key_triggers(relations) AS changed
-                  WHERE changed.foreign_key = t.foreign_key AND changed.state <> 'O')
+    -- From PostgreSQL 18 on, autovacuum_worker_slots; and 2 more processes.
+    SELECT current_setting('max_connections')::bigint + current_setting('max_worker_processes')::bigint
+           + current_setting('max_wal_senders')::bigint + current_setting('max_prepared_transactions')::bigint
+           + coalesce(current_setting('autovacuum_worker_slots', true)::bigint + 1, current_setting('autovacuum_max_workers')::bigint) + 1
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_trigger_states(relations regclass[]) IS
-    'Used by snowflake_migration_plan: the states of the triggers of foreign keys that have disabled ones';
+COMMENT ON FUNCTION snowflake_internal.migration_lock_slots() IS
+    'Used by snowflake_migration_plan: for how many transactions the lock table has room';
 
--- Restores them. Only a superuser may. snowflake_migrate runs the plan's statements
--- with the rights of the tables' owner, and calls this with those of its caller
--- after each; without them, it does nothing. The plan has an obstacle for callers
--- who may not.
-CREATE FUNCTION snowflake_internal.migration_restore_trigger_states(states jsonb)
+-- Locks that certainly do not fit. The table takes more than the nominal number,
+-- because it can use memory that was reserved for other purposes: servers of 420 to
+-- 11,000 nominal locks took 1.5 to 1.75 times as many, and small ones a few hundred
+-- more. So what might fit is not refused.
+CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
+           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
+                  ceil(needed::numeric / s.slots)), '55000'
+    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
+                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
+    WHERE needed > 1.7 * s.slots * s.per_transaction + 520
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text) IS
+    'Used by snowflake_migration_plan: more locks than the server has room for';
+
+-- snowflake_migrate keeps the locks of all statements until the end.
+CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    changed record;
+    too_many record;
 BEGIN
-    IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
-        RETURN;
+    SELECT o.* INTO too_many
+    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
+    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
+    IF FOUND THEN
+        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
+            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
+                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
     END IF;
-    FOR changed IN
-        SELECT t.relation, t.trigger_name, e ->> 'state' AS state
-        FROM jsonb_array_elements(states) WITH ORDINALITY AS s (e, place)
-        JOIN pg_constraint AS k ON k.contype = 'f' AND k.conparentid = 0
-                               AND k.conrelid = (e ->> 'table')::oid AND k.conname = e ->> 'foreign_key'
-        CROSS JOIN LATERAL snowflake_internal.migration_foreign_key_triggers(ARRAY[k.conrelid::regclass]) AS t
-        WHERE t.foreign_key = k.oid AND t.relation = (e ->> 'relation')::oid AND t.function_oid = (e ->> 'function')::oid
-        ORDER BY s.place
-    LOOP
-        PERFORM snowflake_internal.migration_set_trigger_state(changed.relation, changed.trigger_name, changed.state);
-    END LOOP;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_restore_trigger_states(states jsonb) IS
-    'A part of a step of snowflake_migration_plan: restores the states of the triggers of foreign keys that were created again; for superusers';
-
--- Gives the triggers of a foreign key the states of those of another one between
--- the same tables.
-CREATE FUNCTION snowflake_internal.migration_copy_trigger_states(relation regclass, foreign_key name, copied_to name)
-RETURNS void LANGUAGE sql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT snowflake_internal.migration_restore_trigger_states((
-        SELECT jsonb_agg(e || jsonb_build_object('foreign_key', copied_to) ORDER BY s.place)
-        FROM jsonb_array_elements(snowflake_internal.migration_trigger_states(ARRAY[relation])) WITH ORDINALITY AS s (e, place)
-        WHERE e ->> 'foreign_key' = foreign_key AND (e ->> 'table')::oid = relation))
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_copy_trigger_states(relation regclass, foreign_key name, copied_to name) IS
-    'A part of a step of snowflake_migration_plan: gives a new foreign key the trigger states of the one that it replaces; for superusers';
-
--- The query that shows the rows that a foreign key would reject.
-CREATE FUNCTION snowflake_internal.migration_orphans_query(foreign_key oid)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT format('SELECT r.* FROM %s%s AS r WHERE (%s) AND NOT EXISTS (SELECT FROM %s%s AS k WHERE %s)',
-                  CASE WHEN c.relkind = 'p' THEN '' ELSE 'ONLY ' END, snowflake_internal.migration_name(k.conrelid::regclass),
-                  string_agg(format('r.%I IS NOT NULL', f.attname), CASE k.confmatchtype WHEN 'f' THEN ' OR ' ELSE ' AND ' END ORDER BY key.place),
-                  CASE WHEN p.relkind = 'p' THEN '' ELSE 'ONLY ' END, snowflake_internal.migration_name(k.confrelid::regclass),
-                  string_agg(format('k.%I OPERATOR(%I.%s) r.%I', pa.attname, n.nspname, o.oprname, f.attname), ' AND ' ORDER BY key.place))
-    FROM pg_constraint AS k
-    JOIN pg_class AS c ON c.oid = k.conrelid
-    JOIN pg_class AS p ON p.oid = k.confrelid
-    CROSS JOIN LATERAL ROWS FROM (unnest(k.conkey), unnest(k.confkey), unnest(k.conpfeqop))
-        WITH ORDINALITY AS key (referencing, referenced, operator, place)
-    JOIN pg_attribute AS f ON f.attrelid = k.conrelid AND f.attnum = key.referencing
-    JOIN pg_attribute AS pa ON pa.attrelid = k.confrelid AND pa.attnum = key.referenced
-    JOIN pg_operator AS o ON o.oid = key.operator
-    JOIN pg_namespace AS n ON n.oid = o.oprnamespace
-    WHERE k.oid = foreign_key
-    GROUP BY k.oid, k.conrelid, k.confrelid, k.confmatchtype, c.relkind, p.relkind
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_orphans_query(foreign_key oid) IS
-    'Used by snowflake_migration_plan: the query that shows the rows that violate a foreign key';
-
-CREATE FUNCTION snowflake_internal.migration_foreign_key_obstacles(targets regclass[], column_names name[], search_path text DEFAULT NULL)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $function$
-DECLARE
-    is_superuser CONSTANT boolean := (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user);
-    relations regclass[];
-    checked record;
-    query text;
-BEGIN
-    relations := ARRAY(
-        SELECT DISTINCT f.relation
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        WHERE r.is_narrow);
-    FOR checked IN
-        -- Those that have a narrow column on either side.
-        SELECT k.oid, k.conname, k.conrelid::regclass AS relation, k.confrelid::regclass AS referenced, k.convalidated,
-               c.relowner, p.relowner AS referenced_owner
-        FROM pg_constraint AS k
-        JOIN pg_class AS c ON c.oid = k.conrelid
-        JOIN pg_class AS p ON p.oid = k.confrelid
-        WHERE k.oid IN (SELECT t.foreign_key FROM snowflake_internal.migration_foreign_key_triggers(relations) AS t WHERE t.state <> 'O')
-          AND EXISTS (SELECT FROM pg_attribute AS a
-                      WHERE (a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey) OR a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey))
-                        AND a.attrelid = ANY (relations)
-                        AND snowflake_internal.migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype))
-        ORDER BY k.conrelid::regclass::text, k.conname
-    LOOP
-        IF NOT is_superuser THEN
-            RETURN QUERY SELECT
-                format('triggers of foreign key %I of %s are disabled, and would be enabled', checked.conname, checked.relation),
-                format('Only a superuser can disable them again: run it as a superuser, or first enable them (ALTER TABLE %s ENABLE TRIGGER ALL, and %s).',
-                       checked.relation, checked.referenced), '42501';
-        END IF;
-        -- PostgreSQL does not check the rows of a foreign key that is NOT VALID.
-        CONTINUE WHEN NOT checked.convalidated;
-        query := snowflake_internal.migration_orphans_query(checked.oid);
-        -- Run by an owner who may read both tables.
-        CONTINUE WHEN NOT (has_table_privilege(checked.relowner, checked.referenced, 'SELECT')
-                           OR has_table_privilege(checked.referenced_owner, checked.relation, 'SELECT'));
-        IF snowflake_internal.migration_query(
-            CASE WHEN has_table_privilege(checked.relowner, checked.referenced, 'SELECT') THEN checked.relation ELSE checked.referenced END,
-            format('SELECT 1 FROM (%s) AS orphan LIMIT 1', query), search_path) IS NOT NULL
-        THEN
-            RETURN QUERY SELECT
-                format('rows of %s violate foreign key %I, whose triggers are disabled', checked.relation, checked.conname),
-                format('Delete or correct them, or drop the foreign key and add it again NOT VALID afterwards. This shows them: %s.', query), '55000';
-        END IF;
-    END LOOP;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_obstacles(targets regclass[], column_names name[], search_path text) IS
-    'Used by snowflake_internal.migration_obstacles: foreign keys whose triggers are disabled';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
--- Roles that may insert rows, but may not execute snowflake_nextval(). A default is
--- evaluated with the rights of the role that inserts, also through a view.
---
--- Roles with the privileges of others are found by following memberships, once for
--- all roles, not by asking for each role: servers may have thousands.
-
-CREATE FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH RECURSIVE executor (oid) AS (
-        -- Roles that have the privilege, 0 for PUBLIC, and those that inherit it.
-        SELECT a.grantee
-        FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
-        WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND a.privilege_type = 'EXECUTE'
-      UNION
-        SELECT m.member
-        FROM executor AS e JOIN pg_auth_members AS m ON m.roleid = e.oid
-        JOIN pg_roles AS r ON r.oid = m.member
-        -- From PostgreSQL 16 on, each membership has its own option.
-        WHERE coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, r.rolinherit)
-    ), target_table AS MATERIALIZED (
-        SELECT DISTINCT key.target, f.relation::oid AS oid
-        FROM unnest(targets, column_names) AS key (target, column_name)
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(key.target, key.column_name) AS f
-        WHERE NOT EXISTS (SELECT FROM executor AS e WHERE e.oid = 0)
-    ), entry (target, oid) AS (
-        -- The tables, and views through which rows are inserted into them.
-        SELECT t.target, t.oid FROM target_table AS t
-      UNION
-        SELECT e.target, w.ev_class
-        FROM entry AS e
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = e.oid AND d.classid = 'pg_rewrite'::regclass
-        JOIN pg_rewrite AS w ON w.oid = d.objid AND w.ev_class <> e.oid
-        JOIN pg_class AS v ON v.oid = w.ev_class AND v.relkind = 'v'
-        WHERE pg_relation_is_updatable(v.oid, true) & 8 <> 0
-    ), inserter AS MATERIALIZED (
-        SELECT DISTINCT e.target, a.grantee
-        FROM entry AS e
-        JOIN pg_class AS c ON c.oid = e.oid
-        CROSS JOIN LATERAL (
-            SELECT a.grantee, a.privilege_type FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) AS a
-          UNION ALL
-            SELECT a.grantee, a.privilege_type
-            FROM pg_attribute AS t CROSS JOIN LATERAL aclexplode(t.attacl) AS a
-            WHERE t.attrelid = c.oid AND t.attnum > 0 AND NOT t.attisdropped) AS a
-        WHERE a.privilege_type = 'INSERT'
-    ), missing AS (
-        SELECT i.target, i.grantee, CASE i.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS name
-        FROM inserter AS i
-        LEFT JOIN pg_roles AS r ON r.oid = i.grantee
-        WHERE i.grantee NOT IN (SELECT e.oid FROM executor AS e)
-          AND (i.grantee = 0 OR NOT r.rolsuper AND r.rolname !~ '^pg_')
-    ), numbered AS (
-        SELECT m.target, m.name, row_number() OVER (PARTITION BY m.target ORDER BY m.name) AS place,
-               count(*) OVER (PARTITION BY m.target) AS total
-        FROM missing AS m
-    )
-    -- Members of these roles have the privilege once the roles have it.
-    SELECT format('roles that may insert into %s may not execute snowflake_nextval(): %s%s', n.target,
-                  string_agg(n.name, ', ' ORDER BY n.place), CASE WHEN n.total > 20 THEN format(' and %s more', n.total - 20) ELSE '' END),
-           format('GRANT EXECUTE ON FUNCTION %s() TO %s.', (
-                      SELECT format('%I.%I', s.nspname, p.proname) FROM pg_proc AS p JOIN pg_namespace AS s ON s.oid = p.pronamespace
-                      WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure),
-                  CASE WHEN n.total > 20 THEN 'PUBLIC' ELSE string_agg(n.name, ', ' ORDER BY n.place) END), '42501'
-    FROM numbered AS n
-    WHERE n.place <= 20
-    GROUP BY n.target, n.total
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_obstacles: roles that may insert rows, but may not execute snowflake_nextval()';
+COMMENT ON FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migrate: fails if the locks of all statements do not fit';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -2737,625 +4388,6 @@ END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[]) IS
     'Used by snowflake_internal.migration_obstacles: constraints and indexes that cannot be rebuilt with a bigint column';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
--- How many locks a rewrite needs. PostgreSQL keeps all locks of all sessions in a
--- table of a fixed size, and a statement that finds it full fails (53200). Changing
--- the type of a column of a partitioned table locks each partition and all that
--- belongs to it.
-
--- Counted in pg_locks on PostgreSQL 15 and 18: a rewritten table takes 5 locks (on
--- itself, its copy, and what the copy is dropped with), one with a TOAST table 4
--- more, each index 1, each index that is built again 2 more, and each foreign key 3.
--- The minor releases from 15.20, 16.16, 17.12 and 18.7 on, which have the setting
--- composite_type_mismatch, lock 3 types more for each rewritten table.
-CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
-RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH part AS (
-        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        JOIN pg_class AS c ON c.oid = f.relation
-        WHERE r.is_narrow
-        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
-    )
-    SELECT p.relation, sum(CASE WHEN p.relkind = 'p' THEN 1 WHEN current_setting('composite_type_mismatch', true) IS NULL THEN 5 ELSE 8 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
-               + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
-                  FROM pg_index AS i WHERE i.indrelid = p.part)
-               + (SELECT 3 * count(*) FROM pg_constraint AS k
-                  WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
-                                             OR k.confrelid = p.part AND k.confkey && p.attributes))
-               -- Tables have such constraints since PostgreSQL 18.
-               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
-    FROM part AS p
-    GROUP BY p.relation
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: how many locks the statements that rewrite tables take';
-
--- The sessions and prepared transactions for which the table has room, with
--- max_locks_per_transaction locks each.
-CREATE FUNCTION snowflake_internal.migration_lock_slots()
-RETURNS bigint LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    -- From PostgreSQL 18 on, autovacuum_worker_slots; and 2 more processes.
-    SELECT current_setting('max_connections')::bigint + current_setting('max_worker_processes')::bigint
-           + current_setting('max_wal_senders')::bigint + current_setting('max_prepared_transactions')::bigint
-           + coalesce(current_setting('autovacuum_worker_slots', true)::bigint + 1, current_setting('autovacuum_max_workers')::bigint) + 1
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock_slots() IS
-    'Used by snowflake_migration_plan: for how many transactions the lock table has room';
-
--- Locks that certainly do not fit. The table takes more than the nominal number,
--- because it can use memory that was reserved for other purposes: servers of 420 to
--- 11,000 nominal locks took 1.5 to 1.75 times as many, and small ones a few hundred
--- more. So what might fit is not refused.
-CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
-           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
-                  ceil(needed::numeric / s.slots)), '55000'
-    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
-                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
-    WHERE needed > 1.7 * s.slots * s.per_transaction + 520
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text) IS
-    'Used by snowflake_migration_plan: more locks than the server has room for';
-
--- snowflake_migrate keeps the locks of all statements until the end.
-CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    too_many record;
-BEGIN
-    SELECT o.* INTO too_many
-    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
-    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
-    IF FOUND THEN
-        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
-            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
-                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migrate: fails if the locks of all statements do not fit';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
---   sql::bounds::snowflake_min_id
---   migration::records::snowflake_migration_keep_origin
-
--- The source of a column's values, and recording it for reverting.
-
-CREATE FUNCTION snowflake_internal.migration_require_owner(target regclass)
-RETURNS void LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    relation pg_class;
-BEGIN
-    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
-    IF NOT FOUND OR NOT pg_has_role(current_user, relation.relowner, 'USAGE') THEN
-        RAISE EXCEPTION 'must be owner of table %', coalesce(relation.relname, target::oid::text)
-            USING ERRCODE = 'insufficient_privilege';
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_require_owner(target regclass) IS
-    'Used by snowflake_migration_plan: fails unless the caller owns the table';
-
--- The present source of a column's values. The switch calls this while it holds the
--- table's lock, so it reads nothing about other tables.
-CREATE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
-RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT coalesce(k.kind, 'none'), format_type(a.atttypid, a.atttypmod), pg_get_expr(f.adbin, f.adrelid), k.sequence::regclass
-    FROM pg_attribute AS a
-    LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
-    LEFT JOIN LATERAL (
-        SELECT s.kind, s.sequence FROM snowflake_internal.sequence_columns AS s
-        WHERE s.relation = a.attrelid AND s.attribute = a.attnum
-        ORDER BY s.sequence
-        LIMIT 1
-    ) AS k ON true
-    WHERE a.attrelid = target AND a.attname = migration_source.column_name
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_source(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: the present source of a column''s values';
-
--- The sequence of an identity column, or the one that a column owns.
-CREATE FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name)
-RETURNS regclass LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT s.oid::regclass
-    FROM pg_attribute AS a
-    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
-                       AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
-    JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
-    WHERE a.attrelid = target AND a.attname = migration_owned_sequence.column_name
-    ORDER BY s.oid
-    LIMIT 1
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name) IS
-    'Used by snowflake_migrate_revert: the sequence of an identity or serial column';
-
--- Whether the recorded source of a column is its present one.
-CREATE FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name)
-RETURNS boolean LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT EXISTS (
-        SELECT FROM snowflake_internal.migration_origin(target, column_name) AS o
-        CROSS JOIN LATERAL snowflake_internal.migration_source(o.target, o.column_name) AS s
-        LEFT JOIN pg_class AS c ON c.oid = s.sequence
-        LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        WHERE o.target IS NOT NULL AND o.reverted_at IS NULL
-          AND (o.kind, o.default_expression, o.sequence_schema, o.sequence_name)
-              IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: whether the recorded source of a column is its present one';
-
--- Records the present source of a column. An existing record is brought up to
--- date, because the sequence has advanced since. The value of another role's
--- sequence is not recorded, because that sequence keeps it.
-CREATE FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    key_column CONSTANT name := snowflake_internal.migration_column(target, column_name);
-    first CONSTANT bigint := snowflake_internal.migration_first_id();
-    -- No ID is older than this extension. Rows replicated from other servers have
-    -- snowflake IDs too. 0 if the layout's epoch is later.
-    oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
-    origin snowflake_internal.origins;
-    first_ever bigint;
-    source record;
-    -- Whether the table's owner owns the sequence.
-    is_own boolean;
-    last_taken bigint;
-    recorded_value bigint;
-    next_value bigint;
-BEGIN
-    PERFORM snowflake_internal.migration_require_owner(target);
-    -- One session at a time; rows can still be written. Child tables are not
-    -- locked, because only their defaults are read.
-    PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
-    IF snowflake_internal.migration_is_switched(target, key_column) THEN
-        RETURN;
-    END IF;
-    SELECT s.* INTO source FROM snowflake_internal.migration_source(target, key_column) AS s;
-    is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
-                      WHERE c.oid = source.sequence AND t.oid = target);
-    IF source.sequence IS NOT NULL THEN
-        -- An unused sequence may have been set to the first value that it is to return.
-        SELECT CASE WHEN s.is_called THEN s.last_value END,
-               CASE WHEN s.is_called AND is_own THEN s.last_value END,
-               CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
-        INTO last_taken, recorded_value, next_value
-        FROM snowflake_internal.migration_sequence_state(source.sequence, target) AS s;
-    END IF;
-
-    origin := snowflake_internal.migration_origin(target, key_column);
-    IF snowflake_internal.migration_is_recorded(target, key_column) THEN
-        origin.first_id := first;
-        origin.sequence_last_value := recorded_value;
-        origin.sequence_options := origin.sequence_options || jsonb_build_object('next', next_value);
-        PERFORM snowflake_internal.migration_keep_origin(origin);
-        RETURN;
-    END IF;
-
-    first_ever := origin.first_id_ever;
-    SELECT target, key_column, source.kind, source.data_type, source.expression, n.nspname, c.relname,
-           CASE WHEN s.seqrelid IS NOT NULL THEN
-               jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
-                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', next_value) END,
-           recorded_value,
-           (SELECT jsonb_agg(jsonb_build_object('grantee', CASE a.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(a.grantee) END,
-                                                'privilege', a.privilege_type, 'grantable', a.is_grantable))
-            FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
-           obj_description(c.oid, 'pg_class'),
-           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
-            FROM snowflake_internal.migration_table_tree(target, key_column) AS f
-            JOIN pg_class AS fc ON fc.oid = f.relation
-            JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
-            LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
-            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM source.expression),
-           coalesce(first_ever, CASE WHEN oldest > coalesce(last_taken, 0) THEN least(oldest, first) ELSE first END), first,
-           now(), NULL::timestamptz
-    INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
-         origin.sequence_schema, origin.sequence_name, origin.sequence_options, origin.sequence_last_value,
-         origin.sequence_privileges, origin.sequence_comment, origin.child_defaults,
-         origin.first_id_ever, origin.first_id, origin.remembered_at, origin.reverted_at
-    FROM (SELECT) AS one_row
-    LEFT JOIN pg_class AS c ON c.oid = source.sequence
-    LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
-    PERFORM snowflake_internal.migration_keep_origin(origin);
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name) IS
-    'A step of snowflake_migration_plan: records the sequence of the column, for snowflake_migrate_revert';
-
--- Records the revert, once the column's default no longer generates IDs.
-CREATE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    origin snowflake_internal.origins;
-BEGIN
-    PERFORM snowflake_internal.migration_require_owner(target);
-    IF snowflake_internal.migration_is_switched(target, column_name) THEN
-        RAISE EXCEPTION 'column "%" still has a default that generates snowflake IDs', column_name
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
-    END IF;
-    origin := snowflake_internal.migration_origin(target, column_name);
-    IF origin.target IS NOT NULL THEN
-        origin.reverted_at := now();
-        PERFORM snowflake_internal.migration_keep_origin(origin);
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name) IS
-    'Used by snowflake_migrate_revert: records that the migration was reverted';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_save_dependents
---   migration_origins
---   migration::owner::snowflake_migration_run_as
-
--- Dropping the objects, creating them again, and comparing them with what there
--- was. The caller holds the locks.
-
--- Runs the saved statements of a phase, each with the rights of its role. A
--- failure is reported with the object's name. Errors of locks are not: the swap
--- of an online migration tries again.
-CREATE FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    entry record;
-    message text;
-    detail text;
-BEGIN
-    FOR entry IN
-        SELECT (s.entry ->> 'role')::oid AS role, s.entry ->> 'statement' AS statement, s.entry ->> 'identity' AS identity
-        FROM jsonb_array_elements(saved -> 'statements') WITH ORDINALITY AS s (entry, place)
-        WHERE (s.entry ->> 'phase')::integer = migration_run_saved.phase
-        ORDER BY s.place
-    LOOP
-        BEGIN
-            PERFORM snowflake_internal.migration_run_as(entry.role, entry.statement, path);
-        EXCEPTION
-            WHEN lock_not_available OR deadlock_detected OR serialization_failure THEN
-                RAISE;
-            WHEN OTHERS THEN
-                GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
-                RAISE EXCEPTION '% cannot be %', entry.identity,
-                    CASE migration_run_saved.phase WHEN 1 THEN 'dropped' WHEN 2 THEN 'created again with the wider columns'
-                                                   ELSE 'filled again' END
-                    USING ERRCODE = 'object_not_in_prerequisite_state',
-                          DETAIL = format('%s (SQLSTATE %s)%s', message, SQLSTATE, coalesce(E'\n' || nullif(detail, ''), '')),
-                          HINT = 'Nothing was changed by this statement. Change the object so that it accepts bigint, or drop it and create it again afterwards.';
-        END;
-    END LOOP;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text) IS
-    'Used by snowflake_internal.migration_drop_dependents: runs saved statements with the rights of their roles';
-
-CREATE FUNCTION snowflake_internal.migration_drop_dependents(saved jsonb)
-RETURNS void LANGUAGE sql VOLATILE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT snowflake_internal.migration_run_saved(saved, 1, NULL)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_drop_dependents(saved jsonb) IS
-    'Used by snowflake_internal.migration_widen: drops the objects';
-
--- Constants are read as migration_dependent_statements() has written them. Bodies
--- of functions are not checked, because they may use other search paths.
-CREATE FUNCTION snowflake_internal.migration_create_dependents(saved jsonb)
-RETURNS void LANGUAGE sql VOLATILE
-SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET check_function_bodies = off
-SET default_tablespace = ''
-AS $function$
-    SELECT snowflake_internal.migration_run_saved(saved, 2, NULL)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_create_dependents(saved jsonb) IS
-    'Used by snowflake_internal.migration_widen: creates the objects again';
-
--- The first difference between two descriptions, if there is one. After a column
--- has another type, an expression can mean another function or operator of the
--- same name. It must not be one of a role whose code did not run there before.
-CREATE FUNCTION snowflake_internal.migration_dependent_difference(before jsonb, after jsonb)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN f.before IS NULL THEN format('%s did not depend on the columns before.', f.identity)
-                WHEN f.after IS NULL THEN format('%s does not exist any more, or does not depend on the columns.', f.identity)
-                WHEN p.property = 'code' THEN format('%s would call functions or operators of %s.', f.identity,
-                    (SELECT string_agg(quote_ident(o.owner), ', ') FROM jsonb_array_elements_text(p.after -> 0) AS o (owner) WHERE NOT p.before -> 0 ? o.owner))
-                ELSE format('%s: %s was %s, but would be %s.', f.identity, p.property, p.before -> 0, p.after -> 0) END
-    FROM (SELECT coalesce(b.key, a.key) AS identity, b.value AS before, a.value AS after
-          FROM jsonb_each(migration_dependent_difference.before) AS b
-          FULL JOIN jsonb_each(migration_dependent_difference.after) AS a ON a.key = b.key) AS f
-    LEFT JOIN LATERAL (
-        -- In arrays, because format() writes a null of JSON differently from NULL.
-        SELECT k.property, jsonb_build_array(f.before -> k.property) AS before, jsonb_build_array(f.after -> k.property) AS after
-        FROM jsonb_object_keys(f.before) AS k (property)
-        WHERE CASE WHEN k.property = 'code' THEN EXISTS (
-                       SELECT FROM jsonb_array_elements_text(f.after -> k.property) AS o (owner)
-                       WHERE NOT f.before -> k.property ? o.owner AND o.owner <> f.before ->> 'owner'
-                         AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = o.owner AND r.rolsuper))
-                   ELSE f.before -> k.property IS DISTINCT FROM f.after -> k.property END) AS p ON true
-    WHERE f.before IS NULL OR f.after IS NULL OR p.property IS NOT NULL
-    ORDER BY f.identity, p.property
-    LIMIT 1
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_dependent_difference(before jsonb, after jsonb) IS
-    'Used by snowflake_internal.migration_compare_dependents: the first difference between two descriptions';
-
-CREATE FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb, relations regclass[], column_names name[])
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    difference CONSTANT text := snowflake_internal.migration_dependent_difference(
-        saved -> 'description', snowflake_internal.migration_describe_dependents(relations, column_names));
-BEGIN
-    IF difference IS NOT NULL THEN
-        RAISE EXCEPTION 'objects that depend on the columns would not be as they were'
-            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = difference,
-                  HINT = 'Nothing was changed by this statement. Drop the object, and create it again afterwards.';
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb, relations regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_widen: fails unless the objects are as they were';
-
--- Widens columns together with what depends on them. The tables may be several,
--- because a view of two of them is then created again only once.
-CREATE FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    dependents regclass[];
-    tables regclass[];
-    relation regclass;
-    saved jsonb;
-    obstacles text;
-    code text;
-    altered record;
-    states jsonb;
-    analyzed regclass[];
-    targets_again text[];
-BEGIN
-    IF cardinality(relations) IS DISTINCT FROM cardinality(column_names) OR array_position(relations, NULL) IS NOT NULL
-       OR array_position(column_names, NULL) IS NOT NULL THEN
-        RAISE EXCEPTION 'tables and columns must be arrays of the same length without NULL'
-            USING ERRCODE = 'invalid_parameter_value';
-    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-        -- The catalog is read again under the locks.
-        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
-                  HINT = 'SET default_transaction_isolation = ''read committed''.';
-    END IF;
-    FOREACH relation IN ARRAY relations LOOP
-        PERFORM snowflake_internal.migration_require_owner(relation);
-    END LOOP;
-    -- Locked as sessions that use the views do: those first, then the tables.
-    dependents := snowflake_internal.migration_dependent_relations(relations, column_names);
-    tables := ARRAY(SELECT DISTINCT f.relation
-                    FROM unnest(relations, column_names) AS given (relation, column_name)
-                    CROSS JOIN LATERAL snowflake_internal.migration_table_tree(given.relation, given.column_name) AS f
-                    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
-                    ORDER BY f.relation);
-    FOR attempt IN 1 .. 2 LOOP
-        SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
-        FROM snowflake_internal.migration_dependent_obstacles(relations, column_names) AS o;
-        IF obstacles IS NOT NULL THEN
-            RAISE EXCEPTION 'cannot create again what depends on columns of %', array_to_string(relations, ', ')
-                USING ERRCODE = code, DETAIL = obstacles,
-                      HINT = 'Nothing was changed by this statement. Remove the obstacles, then run it again.';
-        END IF;
-        EXIT WHEN attempt = 2;
-        FOREACH relation IN ARRAY dependents || tables LOOP
-            PERFORM snowflake_internal.migration_lock_table(relation, text 'ACCESS EXCLUSIVE');
-        END LOOP;
-    END LOOP;
-    IF NOT snowflake_internal.migration_dependent_relations(relations, column_names) <@ (dependents || tables) THEN
-        RAISE EXCEPTION 'the views of % have changed in the meantime', array_to_string(relations, ', ')
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Nothing was changed by this statement. Run it again.';
-    END IF;
-    states := snowflake_internal.migration_trigger_states(tables);
-    SELECT array_agg(t.relation ORDER BY t.statement), array_agg(t.statement ORDER BY t.statement) INTO analyzed, targets_again
-    FROM snowflake_internal.migration_statistics_targets(tables) AS t;
-    saved := snowflake_internal.migration_save_dependents(relations, column_names);
-    PERFORM snowflake_internal.migration_drop_dependents(saved);
-    FOR altered IN
-        SELECT c.relowner, format('ALTER TABLE %s %s', snowflake_internal.migration_name(given.relation),
-                                  string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum)) AS statement
-        FROM unnest(relations, column_names) AS given (relation, column_name)
-        JOIN pg_class AS c ON c.oid = given.relation
-        JOIN pg_attribute AS a ON a.attrelid = given.relation AND a.attname = given.column_name AND a.atttypid <> 'int8'::regtype
-        GROUP BY c.relowner, given.relation
-        ORDER BY given.relation
-    LOOP
-        PERFORM snowflake_internal.migration_run_as(altered.relowner, altered.statement, path);
-    END LOOP;
-    PERFORM snowflake_internal.migration_run_all(analyzed, targets_again);
-    PERFORM snowflake_internal.migration_restore_trigger_states(states) WHERE states IS NOT NULL;
-    PERFORM snowflake_internal.migration_create_dependents(saved);
-    PERFORM snowflake_internal.migration_run_saved(saved, 3, path);
-    PERFORM snowflake_internal.migration_compare_dependents(saved, relations, column_names);
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text) IS
-    'A step of snowflake_migration_plan: widens columns, and drops and re-creates the views and other objects that depend on them';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_origins
-
--- The highest and lowest IDs of a table.
---
--- Where an index leads with the column, they are read from it at any time. Without
--- one, every row has to be read, which takes seconds for a large table. That
--- happens before the table is locked in a mode that stops other sessions. What may
--- come in between are rows with numbers from the sequence, and rows with explicit
--- numbers. The sequence is checked under the lock. An explicit number is as one
--- that is inserted a moment after the migration, or after it is reverted. Neither
--- snowflake_nextval() nor a sequence ever sees those: a unique index refuses the
--- second row of the same ID (23505), and snowflake_audit() shows IDs that this
--- server cannot have generated.
-
--- The tables of a tree that have rows of their own, and whether the highest ID of
--- each can be read from an index.
-CREATE FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name)
-RETURNS TABLE (relation regclass, is_indexed boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT f.relation,
-           EXISTS (SELECT FROM pg_index AS i
-                   JOIN pg_class AS x ON x.oid = i.indexrelid
-                   JOIN pg_am AS m ON m.oid = x.relam AND m.amname = 'btree'
-                   JOIN pg_opclass AS o ON o.oid = i.indclass[0] AND o.opcdefault
-                   WHERE i.indrelid = f.relation AND i.indkey[0] = f.attribute AND i.indisvalid AND i.indpred IS NULL)
-    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
-    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind <> 'p'
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: the tables whose highest ID is read from an index, and those that have to be scanned';
-
--- The highest or the lowest ID (`aggregate`: max or min) that satisfies a
--- condition. With indexed_only, tables without an index that leads with the column
--- are left out, because they are scanned before the lock. The query runs where the
--- planner may inline functions of the table's indexes, so it needs the caller's
--- search path, and qualifies what it uses.
-CREATE FUNCTION snowflake_internal.migration_extreme_id(
-    target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text
-) RETURNS bigint LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $function$
-DECLARE
-    indexed regclass[];
-    is_complete boolean;
-    relation regclass;
-    found bigint;
-    extreme bigint;
-BEGIN
-    IF aggregate IS NULL OR aggregate NOT IN ('max', 'min') THEN
-        RAISE EXCEPTION 'invalid aggregate: "%"', aggregate USING ERRCODE = 'invalid_parameter_value';
-    END IF;
-    IF indexed_only THEN
-        SELECT array_agg(i.relation) FILTER (WHERE i.is_indexed), bool_and(i.is_indexed) INTO indexed, is_complete
-        FROM snowflake_internal.migration_id_indexes(target, column_name) AS i;
-    END IF;
-    IF coalesce(is_complete, true) THEN
-        RETURN (snowflake_internal.migration_query(target, format('SELECT pg_catalog.%s(%I) FROM %s WHERE %s', aggregate, column_name,
-            snowflake_internal.migration_name(target), condition), search_path))[1]::bigint;
-    END IF;
-    FOREACH relation IN ARRAY coalesce(indexed, '{}') LOOP
-        found := (snowflake_internal.migration_query(relation, format('SELECT pg_catalog.%s(%I) FROM ONLY %s WHERE %s', aggregate, column_name,
-            snowflake_internal.migration_name(relation), condition), search_path))[1]::bigint;
-        extreme := CASE aggregate WHEN 'max' THEN greatest(extreme, found) ELSE least(extreme, found) END;
-    END LOOP;
-    RETURN extreme;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_extreme_id(target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text) IS
-    'Used by snowflake_migration_plan: the highest or the lowest ID of a table that satisfies a condition';
-
--- Obstacles in the rows: old IDs have to be below the new ones. Those of a column
--- that is too narrow for snowflake IDs always are. Under the lock (is_locked) no
--- table is scanned. A table without an index that leads with the column has been
--- scanned before; rows written since have numbers of the sequence.
-CREATE FUNCTION snowflake_internal.migration_row_obstacles(
-    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    first CONSTANT bigint := snowflake_internal.migration_first_id();
-    highest bigint;
-BEGIN
-    IF NOT EXISTS (SELECT FROM pg_attribute AS a
-                   WHERE a.attrelid = target AND a.attname = migration_row_obstacles.column_name
-                     AND snowflake_internal.migration_base_type(a.atttypid) = 'int8'::regtype)
-    THEN
-        RETURN;
-    END IF;
-    highest := snowflake_internal.migration_extreme_id(target, column_name, text 'max', text 'true', is_locked, search_path);
-    IF highest >= first THEN
-        RETURN QUERY SELECT
-            format('%s has IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
-                   target, highest, first),
-            'New IDs could equal existing ones. If these rows have just been replicated from another server, run it again. Otherwise give them smaller IDs, or use a layout with an earlier epoch.', '55000';
-    ELSIF is_locked AND EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(target, column_name) AS i WHERE NOT i.is_indexed) THEN
-        RETURN QUERY
-            SELECT format('sequence %s has reached %s, but snowflake IDs would begin at %s', s.sequence, q.last_value, first),
-                   'Set it below the first snowflake ID (setval), and run it again.', '55000'
-            FROM snowflake_internal.migration_source(target, column_name) AS s
-            CROSS JOIN LATERAL snowflake_internal.migration_sequence_state(s.sequence, target) AS q
-            WHERE s.sequence IS NOT NULL AND q.last_value >= first;
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_row_obstacles(target regclass, column_name name, search_path text, is_locked boolean) IS
-    'Used by snowflake_internal.migration_obstacles: IDs that are not below the first snowflake ID';
-
--- Fails if rows have IDs that are not below the first snowflake ID.
-CREATE FUNCTION snowflake_internal.migration_check_rows(
-    target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
-) RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    obstacles text;
-BEGIN
-    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
-    FROM snowflake_internal.migration_row_obstacles(target, column_name, search_path, is_locked) AS o;
-    IF obstacles IS NOT NULL THEN
-        RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
-            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
-                  HINT = 'Nothing was changed by this statement.';
-    END IF;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_check_rows(target regclass, column_name name, search_path text, is_locked boolean) IS
-    'A step of snowflake_migration_plan: fails unless all IDs are below the first snowflake ID; called before the lock where that takes a scan';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -3615,919 +4647,6 @@ END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_obstacles(targets regclass[], column_names name[], search_path text) IS
     'Used by snowflake_migration_plan: obstacles, and how to remove them';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
--- Widening a key while its table is in use. Shadow columns are added beside the
--- narrow ones and kept up to date by a trigger. They are filled batch by batch,
--- and get indexes and foreign keys. One statement replaces the narrow columns.
---
--- The state of a migration is what the catalog shows; nothing else is recorded.
--- The names of added objects follow from those of existing ones. So the whole
--- plan can be generated before its first step.
---
--- This file: acquiring a lock without blocking other sessions for long.
-
--- How long a step tries to acquire its locks before it fails.
-CREATE FUNCTION snowflake_internal.migration_lock_time_limit()
-RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT interval '10 minutes'
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock_time_limit() IS
-    'Used by snowflake_internal.migration_lock: how long a step of an online migration waits for locks';
-
--- The longest wait for a lock that other sessions are not to notice, in
--- milliseconds. It is shorter than deadlock_timeout, because resolving a deadlock
--- could cancel another session's transaction.
-CREATE FUNCTION snowflake_internal.migration_short_wait()
-RETURNS integer LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
-                                                  ELSE nullif(s.setting::integer, 0) END)))
-    FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout')
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_short_wait() IS
-    'Used by snowflake_internal.migration_lock: the longest wait for a lock, in milliseconds';
-
--- Called when a lock on one of these tables was not acquired in time. It reports
--- the holders at intervals, and fails after the time limit. It returns the time
--- of the last report.
-CREATE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz)
-RETURNS timestamptz LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    time_limit CONSTANT interval := snowflake_internal.migration_lock_time_limit();
-    wanted text;
-    holders text;
-BEGIN
-    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
-        RETURN told;
-    END IF;
-    SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
-    FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
-    -- A prepared transaction has no process, but a lock on its transaction ID.
-    SELECT concat_ws(' and ', 'processes ' || string_agg(DISTINCT l.pid::text, ', '),
-                     'prepared transactions ' || string_agg(DISTINCT quote_literal(p.gid), ', '))
-    INTO holders
-    FROM pg_locks AS l
-    LEFT JOIN pg_locks AS x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.granted
-                           AND x.virtualtransaction = l.virtualtransaction
-    LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid
-    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
-      AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-      AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
-    holders := nullif(holders, '');
-    IF clock_timestamp() - begun > time_limit THEN
-        RAISE EXCEPTION 'could not lock % within %', wanted, time_limit
-            USING ERRCODE = 'lock_not_available',
-                  DETAIL = coalesce('Held by ' || holders || '.', 'Other transactions kept locking it.'),
-                  HINT = 'See pg_stat_activity for what they are doing'
-                         || CASE WHEN holders LIKE '%prepared transactions %'
-                                 THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
-                         || '. Run it again when they have ended.';
-    END IF;
-    RAISE NOTICE 'waiting for a lock on %', wanted
-        USING DETAIL = coalesce('Held by ' || holders || '.', 'No process holds it at this moment.');
-    RETURN clock_timestamp();
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz) IS
-    'Used by snowflake_internal.migration_lock: reports who holds the lock, and fails after a time limit';
-
--- Locks tables, all or none. A session that waits for a strong lock blocks all
--- sessions queued behind it. So each attempt is short, and is repeated after a
--- pause in which the others continue. The short lock_timeout also holds for the
--- statements that follow, until the caller restores it.
-CREATE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    -- The longest time of one attempt for all tables together.
-    longest_wait CONSTANT integer := snowflake_internal.migration_short_wait();
-    wanted CONSTANT regclass[] := ARRAY(
-        SELECT r.relation
-        FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
-        ORDER BY r.relation::oid);
-    started_at CONSTANT timestamptz := clock_timestamp();
-    last_notice_at timestamptz := started_at;
-    attempt_started_at timestamptz;
-    pause double precision := 0.25;
-    table_to_lock regclass;
-BEGIN
-    IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
-        RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
-    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
-        -- The checks under the lock have to see the present state.
-        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
-                  HINT = 'SET default_transaction_isolation = ''read committed''.';
-    END IF;
-    LOOP
-        BEGIN
-            attempt_started_at := clock_timestamp();
-            FOREACH table_to_lock IN ARRAY wanted LOOP
-                PERFORM set_config('lock_timeout', greatest(1,
-                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - attempt_started_at)))::integer::text, true);
-                PERFORM snowflake_internal.migration_lock_table(table_to_lock, mode);
-            END LOOP;
-            PERFORM set_config('lock_timeout', longest_wait::text, true);
-            RETURN;
-        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
-            NULL;
-        END;
-        last_notice_at := snowflake_internal.migration_lock_missed(relations, mode, started_at, last_notice_at);
-        PERFORM pg_sleep(pause * (0.5 + random()));
-        pause := least(pause * 1.5, 2);
-    END LOOP;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text) IS
-    'Used by snowflake_migration_plan: locks tables in short attempts, so that other sessions are not blocked for long';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
--- Indexes whose functions find others by search_path. From PostgreSQL 17 on, building
--- an index and ANALYZE set a search path of pg_catalog and pg_temp themselves, so
--- such an index cannot be built again, whatever the caller's path is. Before, the
--- caller's path is used (src/migration/owner.rs).
-
--- The functions are called for a few rows with the search path that PostgreSQL would
--- set. What fails because a name is not found would fail after the table is locked.
-CREATE FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $function$
-DECLARE
-    built record;
-BEGIN
-    IF current_setting('server_version_num')::integer < 170000 THEN
-        RETURN;
-    END IF;
-    FOR built IN
-        SELECT DISTINCT i.indexrelid, i.indexrelid::regclass AS index, f.relation,
-               format('SELECT ROW(%s) FROM ONLY %s LIMIT 10',
-                      concat_ws(', ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
-                      snowflake_internal.migration_name(f.relation)) AS query
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        JOIN pg_index AS i ON i.indrelid = f.relation AND num_nonnulls(i.indexprs, i.indpred) > 0
-        JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relkind = 'i'
-        WHERE r.is_narrow
-          -- A rewrite builds all indexes, and the online way those that use the column.
-          AND (online IS NOT TRUE
-               OR EXISTS (SELECT FROM pg_depend AS u WHERE u.classid = 'pg_class'::regclass AND u.objid = i.indexrelid
-                            AND u.refclassid = 'pg_class'::regclass AND u.refobjid = f.relation AND u.refobjsubid = f.attribute))
-          -- Not where all functions are PostgreSQL's own.
-          AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
-                        AND d.refclassid = 'pg_proc'::regclass)
-        ORDER BY i.indexrelid
-    LOOP
-        BEGIN
-            PERFORM snowflake_internal.migration_query(built.relation, built.query);
-        EXCEPTION WHEN undefined_function OR undefined_table OR undefined_object OR undefined_column OR invalid_schema_name THEN
-            RETURN QUERY SELECT
-                format('index %s uses a function that finds others by search_path (%s), and PostgreSQL builds indexes with a search path of its own',
-                       built.index, SQLERRM),
-                coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure, migration_index_function_obstacles.search_path), '; ' ORDER BY p.oid)
-                          FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
-                          WHERE d.classid = 'pg_class'::regclass AND d.objid = built.indexrelid AND d.refclassid = 'pg_proc'::regclass
-                            AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%')),
-                         'Set search_path for the function') || '.', '55000';
-        END;
-    END LOOP;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text) IS
-    'Used by snowflake_migration_plan: indexes that PostgreSQL 17 and later cannot build again';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
--- Objects that use the row type of a table whose columns are migrated.
---
--- ALTER COLUMN ... TYPE fails if rows of that type are stored in columns: of the
--- type, of its arrays, of domains, ranges and composite types over it. The minor
--- releases from 15.20, 16.16, 17.12 and 18.7 on also reject it if an expression
--- uses the type (CVE-2026-6460). They have the setting composite_type_mismatch,
--- which tells them from earlier ones.
---
--- An online migration changes no type, and none of them rejects its statements. It
--- replaces the column by another one at the end of the row. So stored rows, and
--- rows that are written down in expressions, would lose the column's value.
-
--- The columns that store rows, and the objects whose expressions use the type.
--- kind is 'column' or 'expression'; type is a type that contains the rows.
-CREATE FUNCTION snowflake_internal.migration_row_type_users(relations regclass[])
-RETURNS TABLE (kind text, rank integer, relation regclass, type oid, class oid, object oid, description text, expression text, remedy text)
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH RECURSIVE row_type (relation, oid) AS (
-        -- The types that contain rows of these tables: arrays, domains, ranges, composites.
-        SELECT c.oid::regclass, c.reltype FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.reltype <> 0
-      UNION
-        SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
-        FROM row_type AS t
-        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
-        LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
-        WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
-    ), reference AS MATERIALIZED (
-        SELECT t.relation, t.oid AS type, d.classid, d.objid, d.objsubid, count(*) AS times
-        FROM row_type AS t
-        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid AND d.deptype = 'n'
-        GROUP BY t.relation, t.oid, d.classid, d.objid, d.objsubid
-    ), used (rank, relation, type, class, object, description, expression, remedy) AS (
-        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object('pg_class'::regclass, w.ev_class, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
-               'Drop it, and create it again after the column is widened: pg_dump --schema-only shows its definition and privileges.'
-        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename = '_RETURN'
-        WHERE r.classid = 'pg_rewrite'::regclass
-      UNION ALL
-        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, w.oid, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename <> '_RETURN'
-        WHERE r.classid = 'pg_rewrite'::regclass
-      UNION ALL
-        SELECT 2, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.polqual::text, p.polwithcheck::text),
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_policy AS p ON p.oid = r.objid WHERE r.classid = 'pg_policy'::regclass
-      UNION ALL
-        -- A function depends on a type once for its arguments and its result,
-        -- which are allowed, and once more for each of its expressions.
-        SELECT 3, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.proargdefaults::text, p.prosqlbody::text),
-               CASE WHEN p.prosqlbody IS NULL THEN 'Create it again without the default of its parameter until the column is widened.'
-                    ELSE 'Drop it and create it again after the column is widened, or give it a body in a string and no such default of a parameter.' END
-        FROM reference AS r JOIN pg_proc AS p ON p.oid = r.objid
-        WHERE r.classid = 'pg_proc'::regclass
-          AND r.times > CASE WHEN r.type = p.prorettype OR r.type = ANY (p.proargtypes::oid[]) OR r.type = ANY (p.proallargtypes) THEN 1 ELSE 0 END
-      UNION ALL
-        -- Partitions have copies of their parent's triggers, indexes and constraints.
-        SELECT 4, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, t.oid, 0), t.tgqual::text,
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_trigger AS t ON t.oid = r.objid AND t.tgparentid = 0
-        WHERE r.classid = 'pg_trigger'::regclass
-      UNION ALL
-        SELECT 5, r.relation, r.type, r.classid, r.objid,
-               CASE WHEN k.contypid = 0 THEN pg_describe_object(r.classid, k.oid, 0)
-                    ELSE format('constraint %I of domain %s', k.conname, k.contypid::regtype) END,
-               k.conbin::text, 'Drop it, and add it again after the column is widened.'
-        FROM reference AS r JOIN pg_constraint AS k ON k.oid = r.objid AND (k.conislocal OR k.contypid <> 0)
-        WHERE r.classid = 'pg_constraint'::regclass
-      UNION ALL
-        SELECT 6, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, e.oid, 0), e.adbin::text,
-               CASE WHEN a.attgenerated = ''
-                    THEN format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT until the column is widened.', e.adrelid::regclass, a.attname)
-                    ELSE 'Drop that column, and add it again after the column is widened.' END
-        FROM reference AS r JOIN pg_attrdef AS e ON e.oid = r.objid
-        JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
-        WHERE r.classid = 'pg_attrdef'::regclass
-      UNION ALL
-        SELECT 7, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, i.indexrelid, 0), concat(i.indexprs::text, i.indpred::text),
-               CASE WHEN EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
-                    THEN 'Drop its constraint, and add it again after the column is widened.'
-                    ELSE 'Drop it, and create it again after the column is widened.' END
-        FROM reference AS r JOIN pg_index AS i ON i.indexrelid = r.objid
-        WHERE r.classid = 'pg_class'::regclass AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-      UNION ALL
-        SELECT 8, r.relation, r.type, r.classid, r.objid, format('the partition key of %s', p.partrelid::regclass), p.partexprs::text,
-               'The partition key cannot be changed: copy the rows to a new table without it.'
-        FROM reference AS r JOIN pg_partitioned_table AS p ON p.partrelid = r.objid
-        WHERE r.classid = 'pg_class'::regclass AND r.objsubid = 0
-      UNION ALL
-        SELECT 9, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, x.oid, 0), x.stxexprs::text,
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_statistic_ext AS x ON x.oid = r.objid WHERE r.classid = 'pg_statistic_ext'::regclass
-      UNION ALL
-        -- As a function, a domain may use the type as its base and in its default.
-        SELECT 10, r.relation, r.type, r.classid, r.objid, format('the default of domain %s', y.oid::regtype), y.typdefaultbin::text,
-               format('ALTER DOMAIN %s DROP DEFAULT until the column is widened.', y.oid::regtype)
-        FROM reference AS r JOIN pg_type AS y ON y.oid = r.objid AND y.typtype = 'd' AND y.typdefaultbin IS NOT NULL
-        WHERE r.classid = 'pg_type'::regclass AND r.times > CASE WHEN y.typbasetype = r.type THEN 1 ELSE 0 END
-    )
-    SELECT 'column', 0, r.relation, r.type, r.classid, r.objid, format('column %I of %s', a.attname, a.attrelid::regclass), NULL,
-           'Give that column another type, or drop it, until the column is widened.'
-    FROM reference AS r
-    JOIN pg_class AS c ON c.oid = r.objid AND c.relkind IN ('r', 'p', 'm', 'f')
-    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = r.objsubid AND a.attnum > 0 AND NOT a.attisdropped
-    WHERE r.classid = 'pg_class'::regclass
-  UNION ALL
-    SELECT 'expression', u.* FROM used AS u
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_row_type_users(relations regclass[]) IS
-    'Used by snowflake_internal.migration_row_type_obstacles: what uses the row type of tables';
-
--- recreated: catalogs whose objects the migration drops and creates again itself.
-CREATE FUNCTION snowflake_internal.migration_row_type_obstacles(
-    relations regclass[], online boolean DEFAULT false, recreated regclass[] DEFAULT '{}'
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH server AS MATERIALIZED (
-        SELECT current_setting('composite_type_mismatch', true) IS NOT NULL AS checks_expressions
-    ), found AS (
-        SELECT DISTINCT u.rank, format('%s uses the row type of %s', u.description, u.relation) AS obstacle, u.remedy
-        FROM server CROSS JOIN snowflake_internal.migration_row_type_users(relations) AS u
-        WHERE CASE WHEN u.kind = 'column'
-                   -- Earlier minor releases do not look at foreign tables.
-                   THEN server.checks_expressions OR online
-                        OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = u.object AND c.relkind = 'f')
-                   ELSE server.checks_expressions AND NOT online AND u.class <> ALL (recreated::oid[]) END
-      UNION ALL
-        -- ROW(...) and constants: their values are those of the columns in order.
-        SELECT DISTINCT u.rank, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy
-        FROM snowflake_internal.migration_row_type_users(relations) AS u
-        WHERE online AND u.kind = 'expression'
-          AND u.expression ~ format(':row_typeid %1$s |:consttype %1$s [^{}]*:constisnull false', u.type)
-    )
-    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_row_type_obstacles(relations regclass[], online boolean, recreated regclass[]) IS
-    'Used by snowflake_internal.migration_plan_kind_obstacles: objects that use the row type of a table whose columns are migrated';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
---   migration::code::snowflake_migration_code
---   migration::code::snowflake_migration_calls
-
--- Findings: what a migration will break, or what continues to use the old
--- sequence, in functions, triggers and views of the application. They are found by
--- what the bodies contain, as text, so they are hints for a person. A migration is
--- never refused because of them.
---
--- Bodies are compared as snowflake_internal.migration_code() returns them: tokens
--- between single spaces, without comments. A name of the catalog is brought into
--- the same form.
---
--- Cost: the bodies of the functions in user schemas are read once.
-
--- A name as it is in a body, between spaces, and for a regular expression.
-CREATE FUNCTION snowflake_internal.migration_code_name(name name, OUT code text, OUT pattern text)
-LANGUAGE sql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT c.code, regexp_replace(c.code, '([][\\.*+?(){}|^$])', '\\\1', 'g')
-    FROM btrim(snowflake_internal.migration_code(quote_ident(name)), ' ') AS c (code)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_code_name(name name) IS
-    'Used by snowflake_internal.migration_findings: a name as it is in a function''s body';
-
--- The findings of a plan. stage is the step that breaks or changes it: 'shadow'
--- (an online plan adds the column), 'type' (the column becomes a bigint; online
--- that is the swap), 'default' (the column gets its new default). relation is the
--- table of that step; column_name is NULL where the finding is about its rows.
--- breaks_writes: INSERT or UPDATE of the table fails
--- afterwards, or new rows do not get snowflake IDs.
-CREATE FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean)
-RETURNS TABLE (relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text)
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    WITH linked AS MATERIALIZED (
-        SELECT r.relation, c.relname, n.nspname, c.reltype, a.attname, a.attnum, r.is_narrow, code.code AS column_code, code.pattern AS column_pattern,
-               EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, attname)
-                       WHERE key.target = r.relation AND key.attname = a.attname) AS is_key
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_class AS c ON c.oid = r.relation
-        JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(a.attname) AS code
-    ), linked_table AS MATERIALIZED (
-        SELECT l.relation, l.reltype, bool_or(l.is_narrow) AS is_narrow, table_code.code AS table_code, schema_code.code AS schema_code
-        FROM linked AS l
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.relname) AS table_code
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.nspname) AS schema_code
-        GROUP BY l.relation, l.reltype, table_code.code, schema_code.code
-    ), key_sequence AS MATERIALIZED (
-        SELECT l.relation, l.attname, l.column_code, s.oid::regclass AS sequence, a.attidentity <> '' AS is_dropped,
-               sequence_code.code AS sequence_code, schema_code.code AS schema_code
-        FROM linked AS l
-        JOIN pg_attribute AS a ON a.attrelid = l.relation AND a.attname = l.attname
-        JOIN snowflake_internal.sequence_columns AS source ON source.relation = l.relation AND source.attribute = l.attnum
-        JOIN pg_class AS s ON s.oid = source.sequence
-        JOIN pg_namespace AS n ON n.oid = s.relnamespace
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(s.relname) AS sequence_code
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(n.nspname) AS schema_code
-        WHERE l.is_key
-    ), hooked AS MATERIALIZED (
-        -- Partitions have copies of their parent's triggers.
-        SELECT t.tgrelid, t.tgname, t.tgfoid, t.tgtype, t.tgargs, t.tgnewtable, t.tgoldtable, l.relation, l.attname
-        FROM linked AS l
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(l.relation, l.attname) AS f
-        JOIN pg_trigger AS t ON t.tgrelid = f.relation AND NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgenabled <> 'D'
-                            AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
-    ), body AS MATERIALIZED (
-        SELECT p.oid, p.prorettype, p.prosrc, snowflake_internal.migration_code(p.prosrc) AS code
-        FROM pg_proc AS p
-        JOIN pg_namespace AS n ON n.oid = p.pronamespace
-        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname IN ('plpgsql', 'sql')
-        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
-          AND p.prosqlbody IS NULL
-          AND (p.prosrc ~* '(?:nextval|currval|setval|lastval|insert)'
-               OR p.oid IN (SELECT h.tgfoid FROM hooked AS h)
-               OR p.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online))
-          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
-    ), inserting AS MATERIALIZED (
-        SELECT b.oid, regexp_replace(s.statement, ' exists \( select \* ', ' exists ( select ', 'g') AS statement
-        FROM body AS b
-        CROSS JOIN LATERAL string_to_table(b.code, ' ; ') AS part
-        CROSS JOIN LATERAL (SELECT ' ' || part || ' ') AS s (statement)
-        WHERE strpos(b.code, ' insert into ') > 0 AND strpos(s.statement, ' insert into ') > 0
-    ), named AS MATERIALIZED (
-        -- The tables that these statements read as a whole, or insert into without
-        -- naming columns.
-        SELECT DISTINCT i.oid, 'copy' AS use, m[1] AS schema_code, m[2] AS table_code
-        FROM inserting AS i
-        CROSS JOIN LATERAL regexp_matches(i.statement, ' (?:from|join|,) (?:only )?(?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
-        WHERE online AND i.statement ~ ' insert into .*(?:select|,|\.) \* '
-      UNION
-        SELECT i.oid, 'unnamed', m[1], m[2]
-        FROM inserting AS i
-        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) (?:as [^ ]+ )?(?:values|select|with|table) ', 'g') AS m
-        WHERE online
-    ), returning_rows AS MATERIALIZED (
-        -- Few functions return rows of these tables, so only their bodies are read.
-        SELECT b.oid, b.prorettype, b.code
-        FROM body AS b
-        WHERE b.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online AND t.is_narrow)
-    ), fired AS MATERIALIZED (
-        SELECT h.tgfoid, h.tgtype, h.tgnewtable, h.tgoldtable, l.relation, l.attname, l.is_narrow, l.is_key,
-               l.column_code, l.column_pattern, b.code, b.prosrc, p.prosrc = 'autoinc' AND p.probin LIKE '%autoinc%' AS is_autoinc,
-               h.tgargs, format('function %s, called by trigger %I of %s,', p.oid::regprocedure, h.tgname, h.tgrelid::regclass) AS object,
-               strpos(b.code, format(' new . %s ', l.column_code)) > 0 OR strpos(b.code, format(' old . %s ', l.column_code)) > 0 AS has_column
-        FROM hooked AS h
-        JOIN linked AS l ON l.relation = h.relation AND l.attname = h.attname
-        JOIN pg_proc AS p ON p.oid = h.tgfoid
-        LEFT JOIN body AS b ON b.oid = h.tgfoid
-    ), row_copy AS (
-        SELECT DISTINCT f.tgfoid, f.relation, f.object
-        FROM fired AS f
-        -- A comparison of rows copies nothing.
-        CROSS JOIN LATERAL regexp_replace(f.code,
-            '(?:old|new) \. \* (?:\) )?(?:is (?:not )?distinct from|=|< >|! =) (?:row )?(?:\( )?(?:old|new) \. \* ', '', 'g') AS bare (code)
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgnewtable, f.tgoldtable)) AS new_rows
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgoldtable, f.tgnewtable)) AS old_rows
-        WHERE f.is_narrow AND online AND strpos(bare.code, ' insert into ') > 0
-          AND (bare.code ~ ' insert into [^;]* (?:old|new) (?:\) )?\. \* '
-               OR bare.code ~ ' insert into [^;]*\$1 (?:\) )?\. \* ' AND bare.code ~ ' using (?:old|new) '
-               OR coalesce(f.tgnewtable, f.tgoldtable) IS NOT NULL
-                  AND bare.code ~ format(' insert into [^;]*(?:select|,|\.) \* [^;]*(?:from|join|,) (?:%s|%s) ', new_rows.pattern, old_rows.pattern))
-    ), call AS (
-        SELECT DISTINCT f.relation, f.attname, f.column_code, f.tgfoid, f.object, field.parts[1]::name AS function_name, field.parts[2]::name AS schema_name,
-               field.parts[3]::integer AS place, field.parts[4]::integer AS count
-        FROM fired AS f
-        CROSS JOIN LATERAL regexp_split_to_table(snowflake_internal.migration_calls(f.prosrc), E'\n') AS line
-        CROSS JOIN LATERAL string_to_array(line, E'\t') AS field (parts)
-        WHERE f.is_narrow AND f.has_column AND cardinality(field.parts) = 5 AND field.parts[3] ~ '^[0-9]{1,4}$' AND field.parts[4] ~ '^[0-9]{1,4}$'
-          AND (field.parts[5] IN ('new . ' || f.column_code, 'old . ' || f.column_code)
-               OR starts_with(field.parts[5], format('coalesce ( new . %s ,', f.column_code))
-               OR starts_with(field.parts[5], format('coalesce ( old . %s ,', f.column_code)))
-    ), narrow_call AS (
-        SELECT c.relation, c.attname, c.object, c.function_name, min(p.oid::regprocedure::text) FILTER (WHERE type.is_narrow) AS signature,
-               bool_and(n.nspname = 'pg_catalog') AS is_built_in
-        FROM call AS c
-        JOIN pg_proc AS p ON p.proname = c.function_name AND c.count BETWEEN p.pronargs - p.pronargdefaults AND p.pronargs
-        JOIN pg_namespace AS n ON n.oid = p.pronamespace AND (c.schema_name = '' OR n.nspname = c.schema_name)
-        JOIN pg_type AS t ON t.oid = p.proargtypes[c.place - 1]
-        CROSS JOIN LATERAL (
-            SELECT CASE WHEN t.typtype = 'd' THEN snowflake_internal.migration_base_type(t.oid) ELSE t.oid END
-                   IN ('int2'::regtype, 'int4'::regtype) AS is_narrow) AS type
-        GROUP BY c.relation, c.attname, c.object, c.function_name, c.place
-        -- A bigint is implicitly converted to other types of numbers.
-        HAVING bool_or(type.is_narrow) AND NOT bool_or(NOT type.is_narrow AND (t.typtype = 'p' OR t.typcategory = 'N'))
-    ), narrow_variable AS (
-        SELECT DISTINCT f.relation, f.attname, f.object, found.variable
-        FROM fired AS f
-        CROSS JOIN LATERAL (
-            SELECT m[1] AS variable
-            FROM regexp_matches(f.code, format(' ([^ ]+) (?:constant )?(?:int|integer|int4|smallint|int2) (?::=|=|default) (?:new|old) \. %s ', f.column_pattern), 'g') AS m
-          UNION
-            SELECT m[1]
-            FROM regexp_matches(f.code, format(' ([^ ]+) (?::=|=) (?:new|old) \. %s ;', f.column_pattern), 'g') AS m
-            WHERE f.code ~ format(' %s (?:constant )?(?:int|integer|int4|smallint|int2) ',
-                                  regexp_replace(m[1], '([][\\.*+?(){}|^$])', '\\\1', 'g'))
-        ) AS found
-        WHERE f.is_narrow AND f.has_column
-    ), key_setter AS (
-        SELECT DISTINCT f.relation, f.attname, f.object, f.tgfoid,
-               strpos(f.code, format(' new . %s is null ', f.column_code)) > 0
-               OR strpos(f.code, format(' coalesce ( new . %s ', f.column_code)) > 0 AS is_conditional
-        FROM fired AS f
-        -- BEFORE INSERT, each row.
-        WHERE f.is_key AND f.has_column AND f.tgtype & 7 = 7
-          AND f.code !~ ' snowflake_(?:nextval|id) '
-          AND (f.code ~ format(' (?:;|begin|then|else|loop) new \. %1$s (?::=|=) (?!old \. %1$s )', f.column_pattern)
-               OR f.code ~ format(' select [^;]* into (?:strict )?new \. %s ', f.column_pattern))
-    ), word_call AS MATERIALIZED (
-        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS sequence_code
-        FROM body AS b
-        CROSS JOIN LATERAL regexp_matches(b.code, ' (nextval|currval|setval) \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) ''(?= )', 'g') AS m
-        WHERE strpos(b.code, 'val ( '' ') > 0
-    ), serial_call AS MATERIALIZED (
-        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS table_code, m[4] AS column_code
-        FROM body AS b
-        CROSS JOIN LATERAL regexp_matches(b.code,
-            ' (nextval|currval|setval) \( (?:pg_catalog \. )?pg_get_serial_sequence \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) '' , '' ([^'']+) '' ', 'g') AS m
-        WHERE strpos(b.code, ' pg_get_serial_sequence ( ') > 0
-    ), last_call AS MATERIALIZED (
-        SELECT i.oid, m[1] AS schema_code, m[2] AS table_code
-        FROM body AS b
-        JOIN inserting AS i ON i.oid = b.oid
-        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
-        WHERE strpos(b.code, ' lastval ( ) ') > 0
-    ), sequence_call AS (
-        SELECT DISTINCT s.relation, s.attname, s.sequence, s.is_dropped, c.oid, c.word
-        FROM (SELECT w.oid, w.word, s.sequence
-              FROM word_call AS w
-              JOIN key_sequence AS s ON s.sequence_code = w.sequence_code AND coalesce(w.schema_code, s.schema_code) = s.schema_code
-            UNION ALL
-              SELECT w.oid, w.word, s.sequence
-              FROM serial_call AS w
-              JOIN linked_table AS t ON t.table_code = w.table_code AND coalesce(w.schema_code, t.schema_code) = t.schema_code
-              JOIN key_sequence AS s ON s.relation = t.relation AND s.column_code = w.column_code
-            UNION ALL
-              SELECT w.oid, 'lastval', s.sequence
-              FROM last_call AS w
-              JOIN linked_table AS t ON t.table_code = w.table_code AND coalesce(w.schema_code, t.schema_code) = t.schema_code
-              JOIN key_sequence AS s ON s.relation = t.relation) AS c
-        JOIN key_sequence AS s ON s.sequence = c.sequence
-        WHERE NOT EXISTS (SELECT FROM key_setter AS k WHERE k.tgfoid = c.oid AND k.relation = s.relation)
-    )
-    SELECT r.relation, NULL::name, r.object,
-           'inserts whole rows of this table into another one, which lacks the column that the migration adds',
-           'Before the migration, name the columns: INSERT INTO ... (a, b) VALUES (OLD.a, OLD.b).', true, 'shadow'
-    FROM row_copy AS r
-  UNION ALL
-    SELECT DISTINCT t.relation, NULL::name, format('function %s', u.oid::regprocedure),
-           CASE u.use WHEN 'copy' THEN format('copies rows of %s by SELECT * or RETURNING *, and the migration adds a column', t.relation)
-                ELSE format('inserts into %s without naming its columns, of which the key becomes the last', t.relation) END,
-           CASE u.use WHEN 'copy' THEN 'Before the migration, name the columns in both lists.'
-                ELSE 'Before the migration, name the columns.' END,
-           EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = u.oid), 'shadow'
-    FROM named AS u
-    JOIN linked_table AS t ON t.table_code = u.table_code AND coalesce(u.schema_code, t.schema_code) = t.schema_code
-    WHERE t.is_narrow
-  UNION ALL
-    SELECT t.relation, NULL::name, format('function %s', b.oid::regprocedure),
-           format('returns rows of %s and names their columns, and the migration adds a column', t.relation),
-           'Use SELECT * there, or declare the columns: RETURNS TABLE (...).', false, 'shadow'
-    FROM linked_table AS t
-    JOIN returning_rows AS b ON b.prorettype = t.reltype
-    WHERE b.code ~ ' select ' AND b.code !~ ' (?:select|,|\.) \* '
-  UNION ALL
-    SELECT c.relation, c.attname, c.object,
-           format('passes column %I to %s, which has no form for a bigint', c.attname, c.signature),
-           CASE WHEN c.is_built_in THEN format('Before the migration, pass another value, for example hashint8(NEW.%I).', c.attname)
-                ELSE 'Before the migration, create that function with bigint (CREATE FUNCTION makes a second one), then drop the one with integer. A bigint parameter also takes integer columns.' END,
-           true, 'type'
-    FROM narrow_call AS c
-  UNION ALL
-    SELECT v.relation, v.attname, v.object, format('assigns column %I to the integer variable %s, which cannot hold snowflake IDs', v.attname, v.variable),
-           format('Before the migration, declare it as bigint, or as %I%%TYPE.', v.attname), true, 'default'
-    FROM narrow_variable AS v
-  UNION ALL
-    SELECT DISTINCT f.relation, f.attname, f.object, format('(autoinc) requires that column %I is an integer', f.attname),
-           'Before the migration, drop the trigger: the default replaces it.', true, 'type'
-    FROM fired AS f
-    WHERE f.is_autoinc AND f.is_narrow
-      -- The arguments, each with a zero byte at its end.
-      AND encode(convert_to(f.attname::text, getdatabaseencoding()), 'escape') = ANY (string_to_array(encode(f.tgargs, 'escape'), E'\\000'))
-  UNION ALL
-    SELECT k.relation, k.attname, k.object,
-           CASE WHEN k.is_conditional THEN format('sets column %I where it is NULL: only rows that are inserted with NULL keep old numbers', k.attname)
-                ELSE format('sets column %I of each new row itself, so new rows do not get snowflake IDs', k.attname) END,
-           'Drop the trigger, or remove that assignment from its function: the default sets the column.', NOT k.is_conditional, 'default'
-    FROM key_setter AS k
-  UNION ALL
-    SELECT c.relation, c.attname, format('function %s', c.oid::regprocedure),
-           format('calls %s(%s)%s', c.word, CASE WHEN c.word <> 'lastval' THEN quote_literal(c.sequence::text) END,
-                  CASE WHEN c.is_dropped THEN ', and that sequence is dropped with the identity'
-                       WHEN c.word = 'nextval' THEN ', which continues to return old numbers'
-                       WHEN c.word = 'setval' THEN ', which has no effect on new IDs any more'
-                       ELSE ', which does not return the new row''s ID any more' END),
-           CASE c.word WHEN 'nextval' THEN 'Call snowflake_nextval() instead, or leave the column to its default.'
-                       WHEN 'setval' THEN 'Remove the call after the migration.'
-                       ELSE 'Use INSERT ... RETURNING.' END,
-           c.is_dropped AND EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = c.oid), 'default'
-    FROM sequence_call AS c
-  UNION ALL
-    SELECT DISTINCT s.relation, s.attname, format('view %s', w.ev_class::regclass), format('uses sequence %s', s.sequence),
-           'Its values are old numbers after the migration.', false, 'default'
-    FROM key_sequence AS s
-    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.sequence AND d.classid = 'pg_rewrite'::regclass
-    JOIN pg_rewrite AS w ON w.oid = d.objid
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean) IS
-    'Used by snowflake_migration_plan and snowflake_migration_survey: functions, triggers and views that a migration affects';
-
--- Warns of the findings that break writes, and returns all of them for the notes
--- of the steps. They are hints, so an error of the search does not prevent a plan.
-CREATE FUNCTION snowflake_internal.migration_warn(targets regclass[], column_names name[], online boolean)
-RETURNS jsonb LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    most_warnings CONSTANT integer := 50;
-    findings jsonb := '[]';
-    warnings integer := 0;
-    found record;
-BEGIN
-    BEGIN
-        FOR found IN
-            SELECT f.* FROM snowflake_internal.migration_findings(targets, column_names, online) AS f
-            ORDER BY f.breaks_writes DESC, f.relation::text, f.stage, f.object, f.finding
-        LOOP
-            findings := findings || jsonb_build_object(
-                'relation', found.relation::oid, 'stage', found.stage,
-                'note', format('. %s %s: %s', found.object, found.finding, rtrim(found.remedy, '.')));
-            warnings := warnings + found.breaks_writes::integer;
-            IF found.breaks_writes AND warnings <= most_warnings THEN
-                RAISE WARNING '% %', found.object, found.finding
-                    USING DETAIL = format(CASE found.stage
-                              WHEN 'shadow' THEN 'Writes to %s will fail from the step on that adds a column to it.'
-                              WHEN 'type' THEN 'Writes to %s will fail as soon as the column is a bigint.'
-                              ELSE 'Writes to %s will fail, or continue to use old numbers, as soon as the column has its new default.' END,
-                              found.relation),
-                          HINT = found.remedy;
-            END IF;
-        END LOOP;
-    EXCEPTION WHEN OTHERS THEN
-        RAISE WARNING 'could not search functions and triggers for code that the migration affects: %', SQLERRM;
-    END;
-    IF warnings > most_warnings THEN
-        RAISE WARNING '% more functions and triggers will fail', warnings - most_warnings
-            USING HINT = 'The notes of the plan and snowflake_migration_survey() contain all of them.';
-    END IF;
-    RETURN findings;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_warn(targets regclass[], column_names name[], online boolean) IS
-    'Used by snowflake_migration_plan: warns of functions and triggers that the migration breaks, and returns all findings';
-
--- What the note of a step has of the findings. relation is NULL for all tables.
-CREATE FUNCTION snowflake_internal.migration_finding_notes(findings jsonb, stage text, relation regclass)
-RETURNS text LANGUAGE sql IMMUTABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT coalesce(string_agg(f.finding ->> 'note', '' ORDER BY f.place), '')
-    FROM jsonb_array_elements(findings) WITH ORDINALITY AS f (finding, place)
-    WHERE f.finding ->> 'stage' = stage
-      AND (relation IS NULL OR (f.finding ->> 'relation')::oid = relation)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_finding_notes(findings jsonb, stage text, relation regclass) IS
-    'Used by snowflake_migration_plan: the findings in the note of a step';
-
--- The same for a step of an online plan, which is known by its statement.
-CREATE FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN strpos(statement, 'snowflake_internal.migration_swap(') > 0
-                THEN snowflake_internal.migration_finding_notes(findings, text 'type', NULL)
-                     || snowflake_internal.migration_finding_notes(findings, text 'default', NULL)
-                ELSE coalesce((
-                    SELECT string_agg(snowflake_internal.migration_finding_notes(findings, text 'shadow', r.relation), '')
-                    FROM (SELECT DISTINCT (f.finding ->> 'relation')::oid::regclass AS relation
-                          FROM jsonb_array_elements(findings) AS f (finding)
-                          WHERE f.finding ->> 'stage' = 'shadow') AS r
-                    WHERE strpos(statement, format(E'    ALTER TABLE %s\n        ADD COLUMN ', snowflake_internal.migration_name(r.relation))) > 0), '') END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text) IS
-    'Used by snowflake_migration_plan: the findings in the note of a step of an online plan';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_findings
-
--- Columns that hold the IDs of a table without a foreign key, found by their names
--- and by the shape of their tables. A foreign key is found without this.
-
--- The words of a name: of order_id, orderId and "OrderID".
-CREATE FUNCTION snowflake_internal.migration_words(name name)
-RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT regexp_split_to_array(btrim(lower(
-        regexp_replace(regexp_replace(name::text, '([a-z0-9])([A-Z])', '\1_\2', 'g'), '([A-Z])([A-Z][a-z])', '\1_\2', 'g')), '_ .-'), '[_ .-]+')
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_words(name name) IS
-    'Used by snowflake_migration_references: the words of a name';
-
--- The singular of an English word, in its usual forms.
-CREATE FUNCTION snowflake_internal.migration_singular(word text)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN word = 'people' THEN 'person' WHEN word = 'children' THEN 'child'
-                WHEN word = 'men' THEN 'man' WHEN word = 'women' THEN 'woman' WHEN word = 'series' THEN 'series'
-                WHEN word ~ '[^aeiou]ies$' THEN regexp_replace(word, 'ies$', 'y')
-                WHEN word ~ '(ss|sh|ch|x|z)es$' OR word ~ '(us|atus|ias)es$' THEN regexp_replace(word, 'es$', '')
-                WHEN word ~ 'indices$' THEN regexp_replace(word, 'ices$', 'ex')
-                WHEN word ~ '(ss|us|is)$' THEN word
-                ELSE regexp_replace(word, 's$', '') END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_singular(word text) IS
-    'Used by snowflake_migration_references: the singular of an English word';
-
-CREATE FUNCTION snowflake_migration_references(target regclass, column_name name DEFAULT NULL)
-RETURNS TABLE (kind text, object text, referencing_column name, data_type text, reason text, statement text)
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    WITH key AS MATERIALIZED (
-        SELECT c.oid AS relation, a.attname, a.attnum, words.words,
-               -- The last word as a singular.
-               words.words[:cardinality(words.words) - 1]
-               || snowflake_internal.migration_singular(words.words[cardinality(words.words)]) AS singular_words,
-               snowflake_internal.migration_words(a.attname) AS key_words
-        FROM snowflake_internal.migration_column(target, snowflake_migration_references.column_name) AS found (attname)
-        JOIN pg_class AS c ON c.oid = target
-        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = found.attname
-        CROSS JOIN LATERAL (SELECT snowflake_internal.migration_words(c.relname) AS words) AS words
-    ), linked AS MATERIALIZED (
-        SELECT r.relation, r.attribute FROM key CROSS JOIN LATERAL
-            snowflake_internal.migration_linked_columns(ARRAY[key.relation::regclass], ARRAY[key.attname]) AS r
-    ), form AS MATERIALIZED (
-        -- What follows or precedes the table's name: id, or the key's own name.
-        SELECT DISTINCT array_to_string(f.words || k.words, '_') AS behind, array_to_string(k.words || f.words, '_') AS ahead
-        FROM key
-        CROSS JOIN LATERAL (SELECT key.singular_words UNION SELECT key.words) AS f (words)
-        CROSS JOIN LATERAL (SELECT ARRAY['id'] UNION SELECT key.key_words) AS k (words)
-      UNION
-        -- A key that has the table's name in it, as order_id of orders.
-        SELECT array_to_string(key.key_words, '_'), NULL FROM key WHERE key.key_words <> ARRAY['id']
-    ), candidate AS MATERIALIZED (
-        SELECT c.oid AS relation, c.relname, c.relkind, n.nspname, a.attname, a.attnum, a.atttypid, t.typtype,
-               format_type(a.atttypid, a.atttypmod) AS type_name,
-               t.typelem <> 0 AND t.typlen = -1 AS is_array,
-               array_to_string(snowflake_internal.migration_words(a.attname), '_') AS spelled
-        FROM pg_class AS c
-        JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attinhcount = 0
-        JOIN pg_type AS t ON t.oid = a.atttypid
-        LEFT JOIN pg_type AS base ON base.oid = t.typbasetype
-        WHERE c.relkind IN ('r', 'p', 'f', 'c')
-          AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
-          AND (a.atttypid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
-               OR base.oid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype))
-          AND NOT EXISTS (SELECT FROM linked AS l WHERE l.relation = c.oid AND l.attribute = a.attnum)
-          -- A foreign key to another table says what the column holds.
-          AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'f' AND k.conkey = ARRAY[a.attnum])
-          -- A column with a sequence is a key of its own.
-          AND a.attidentity = ''
-          AND NOT EXISTS (SELECT FROM snowflake_internal.sequence_columns AS s WHERE s.relation = c.oid AND s.attribute = a.attnum)
-    ), found AS (
-        SELECT m.*, CASE WHEN m.relkind = 'f' THEN 'foreign table' WHEN m.relkind = 'c' THEN 'composite type'
-                         WHEN m.is_array THEN 'array' ELSE 'column' END AS kind,
-               format('the name is that of a reference to %s', key.relation::regclass) AS reason
-        FROM candidate AS m
-        CROSS JOIN key
-        WHERE EXISTS (
-            SELECT FROM form AS f
-            CROSS JOIN LATERAL (SELECT CASE WHEN m.is_array THEN regexp_replace(m.spelled, 's$', '') ELSE m.spelled END) AS name (spelled)
-            WHERE name.spelled IN (f.behind, f.ahead)
-               OR starts_with(reverse(name.spelled), reverse('_' || f.behind))
-               OR replace(name.spelled, '_', '') IN (replace(f.behind, '_', ''), replace(f.ahead, '_', '')))
-          AND m.relation <> key.relation
-           OR m.relation = key.relation AND m.attnum <> key.attnum
-              AND m.spelled ~ '^(parent|previous|prev|next|root|original|source|copied_from|replaces|replaced_by)(_id)?$'
-      UNION ALL
-        SELECT m.*, 'polymorphic',
-               format('%I names the table that the ID is of, which may be %s', type.attname, key.relation::regclass)
-        FROM candidate AS m
-        CROSS JOIN key
-        JOIN pg_attribute AS type ON type.attrelid = m.relation AND type.attnum > 0 AND NOT type.attisdropped
-        JOIN pg_type AS t ON t.oid = type.atttypid AND (t.typcategory = 'S' OR t.typtype = 'e')
-        WHERE NOT m.is_array AND m.spelled ~ '_id$'
-          AND array_to_string(snowflake_internal.migration_words(type.attname), '_') = regexp_replace(m.spelled, '_id$', '_type')
-      UNION ALL
-        SELECT m.*, 'history',
-               format('%s has the columns of %s', m.relation::regclass, key.relation::regclass)
-        FROM candidate AS m
-        CROSS JOIN key
-        WHERE m.attname = key.attname AND m.relation <> key.relation AND m.relkind IN ('r', 'p', 'f') AND NOT m.is_array
-          -- The name says so, or it has all columns of the table, with their types.
-          AND (m.relname::text ~* '(^|_)(history|histories|hist|audit|audits|archive|archives|archived|log|logs|version|versions|deleted|old|backup|bak|copy)(_|$)'
-               AND strpos(array_to_string(snowflake_internal.migration_words(m.relname), '_'),
-                          array_to_string(key.singular_words, '_')) > 0
-               OR (SELECT count(*) FROM pg_attribute AS own WHERE own.attrelid = key.relation AND own.attnum > 0 AND NOT own.attisdropped) >= 3
-                  AND NOT EXISTS (
-                      SELECT FROM pg_attribute AS own
-                      WHERE own.attrelid = key.relation AND own.attnum > 0 AND NOT own.attisdropped
-                        AND NOT EXISTS (SELECT FROM pg_attribute AS copy
-                                        WHERE copy.attrelid = m.relation AND copy.attname = own.attname AND NOT copy.attisdropped
-                                          AND (copy.atttypid = own.atttypid OR own.attnum = key.attnum))))
-          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_table_tree(key.relation::regclass, key.attname) AS f WHERE f.relation = m.relation)
-    ), first_found AS (
-        SELECT DISTINCT ON (f.relation, f.attnum) f.*
-        FROM found AS f
-        ORDER BY f.relation, f.attnum, f.kind = 'polymorphic'
-    ), parameter AS (
-        SELECT p.oid, p.proargnames[a.place] AS name, format_type(a.type, NULL) AS type_name, NULL::text AS trigger_reason
-        FROM pg_proc AS p
-        JOIN pg_namespace AS n ON n.oid = p.pronamespace
-        CROSS JOIN LATERAL unnest(p.proargtypes) WITH ORDINALITY AS a (type, place)
-        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
-          AND a.type IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
-          -- With OUT parameters, the places differ.
-          AND p.proargnames IS NOT NULL AND (p.proallargtypes IS NULL OR p.proargmodes[1:p.pronargs] = array_fill('i'::"char", ARRAY[p.pronargs::integer]))
-          AND EXISTS (
-              SELECT FROM form AS f
-              CROSS JOIN LATERAL (
-                  SELECT regexp_replace(array_to_string(snowflake_internal.migration_words(p.proargnames[a.place]::name), '_'),
-                                        '^(p|in|i|arg|param|the|v)_', '')) AS name (spelled)
-              WHERE CASE WHEN format_type(a.type, NULL) ~ '\[\]$' THEN regexp_replace(name.spelled, 's$', '') ELSE name.spelled END IN (f.behind, f.ahead))
-          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
-    )
-    SELECT f.kind, f.relation::regclass::text, f.attname, f.type_name, f.reason,
-           -- A domain has its own type, and a foreign table's rows are elsewhere.
-           CASE WHEN f.typtype <> 'd' THEN
-               format('ALTER %s %s ALTER %s %I TYPE bigint%s',
-                      CASE f.relkind WHEN 'f' THEN 'FOREIGN TABLE' WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END,
-                      snowflake_internal.migration_name(f.relation::regclass),
-                      CASE f.relkind WHEN 'c' THEN 'ATTRIBUTE' ELSE 'COLUMN' END,
-                      f.attname, CASE WHEN f.is_array THEN '[]' ELSE '' END) END
-    FROM first_found AS f
-  UNION ALL
-    SELECT 'function', p.oid::regprocedure::text, p.name::name, p.type_name,
-           format('a parameter has the name of a reference to %s: create the function with bigint, then drop this one', key.relation::regclass), NULL
-    FROM parameter AS p CROSS JOIN key
-  UNION ALL
-    SELECT 'function', regexp_replace(f.object, '^function (.*),$', '\1'), f.column_name, NULL, f.finding || '. ' || f.remedy, NULL
-    FROM key
-    CROSS JOIN LATERAL snowflake_internal.migration_findings(ARRAY[key.relation::regclass], ARRAY[key.attname], false) AS f
-    WHERE f.stage = 'type'
-    ORDER BY 1, 2, 3
-$function$;
-COMMENT ON FUNCTION snowflake_migration_references(target regclass, column_name name) IS
-    'Returns the columns and parameters that seem to hold the IDs of a column without a foreign key, with statements that widen them';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
--- The tables with snowflake IDs, and the columns that have them. A partition is
--- left out, because its parent stands for it.
---
--- Named columns are taken as they are. Otherwise those whose default generates
--- IDs; of a table that is named, else the bigint column of a primary key with one
--- column, as in tables that only receive rows.
-CREATE FUNCTION snowflake_internal.tables_with_ids(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
-RETURNS TABLE (table_oid regclass, column_names name[])
-LANGUAGE sql STABLE PARALLEL RESTRICTED
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT c.oid::regclass, n.column_names
-    FROM pg_class AS c
-    CROSS JOIN LATERAL (
-        SELECT coalesce(
-            array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE a.attname = tables_with_ids.column_name),
-            array_agg(a.attname ORDER BY a.attnum)
-                FILTER (WHERE tables_with_ids.column_name IS NULL AND a.atthasdef
-                          AND snowflake_internal.migration_is_switched(c.oid, a.attname)),
-            array_agg(a.attname ORDER BY a.attnum)
-                FILTER (WHERE tables_with_ids.column_name IS NULL AND tables_with_ids.target IS NOT NULL
-                          AND EXISTS (SELECT FROM pg_index AS i
-                                      WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
-                                        AND i.indkey[0] = a.attnum)))
-        FROM pg_attribute AS a
-        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid = 'bigint'::regtype) AS n (column_names)
-    WHERE c.relkind IN ('r', 'p')
-      AND CASE WHEN tables_with_ids.target IS NULL THEN
-                   NOT c.relispartition AND c.relpersistence <> 't'
-                   -- Few tables have such a default, and most have none.
-                   AND EXISTS (SELECT FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
-                               WHERE d.classid = 'pg_attrdef'::regclass AND f.adrelid = c.oid
-                                 AND d.refclassid = 'pg_proc'::regclass)
-               ELSE c.oid = tables_with_ids.target END
-      AND n.column_names IS NOT NULL
-    ORDER BY c.oid::regclass::text
-$function$;
-COMMENT ON FUNCTION snowflake_internal.tables_with_ids(target regclass, column_name name) IS
-    'Used by snowflake_watch and snowflake_audit_tables: tables and their columns with snowflake IDs';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -4909,7 +5028,7 @@ AS $function$
     SELECT snowflake_internal.migration_do_block(
                format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
                       ARRAY[quoted_name.relation])
-               || format(E'    ALTER TABLE %s\n        %s;\n', quoted_name.relation,
+               || snowflake_internal.migration_altering_line(format(E'ALTER TABLE %s\n        %s', quoted_name.relation,
                          string_agg(concat_ws(E',\n        ',
                              format('ADD COLUMN %I bigint', s.shadow_name),
                              format(CASE WHEN s.is_required
@@ -4918,16 +5037,20 @@ AS $function$
                                     s.check_name, s.shadow_name, s.narrow)), E',\n        ' ORDER BY s.attribute)
                          || coalesce((SELECT string_agg(E',\n        ' || k.definition, '' ORDER BY k.name)
                                       FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
-                                      WHERE k.relation = s.relation AND k.shadow IS NULL), ''))
+                                      WHERE k.relation = s.relation AND k.shadow IS NULL), '')))
                || string_agg(
                       CASE WHEN a.attstattarget >= 0
-                           THEN format(E'    ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s;\n', quoted_name.relation, s.shadow_name, a.attstattarget) ELSE '' END
+                           THEN snowflake_internal.migration_altering_line(
+                                    format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s', quoted_name.relation, s.shadow_name, a.attstattarget)) ELSE '' END
                       || CASE WHEN options.list IS NOT NULL
-                              THEN format(E'    ALTER TABLE %s ALTER COLUMN %I SET (%s);\n', quoted_name.relation, s.shadow_name,
-                                          array_to_string(options.list, ', ')) ELSE '' END
-                      || format(E'    CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s\n        FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow(%L, %L);\n',
-                                s.trigger_name, quoted_name.relation, s.narrow, s.shadow_name)
-                      || format(E'    ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;\n', quoted_name.relation, s.trigger_name), '' ORDER BY s.attribute)
+                              THEN snowflake_internal.migration_altering_line(
+                                       format('ALTER TABLE %s ALTER COLUMN %I SET (%s)', quoted_name.relation, s.shadow_name,
+                                              array_to_string(options.list, ', '))) ELSE '' END
+                      || snowflake_internal.migration_altering_line(
+                             format(E'CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s\n        FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow(%L, %L)',
+                                    s.trigger_name, quoted_name.relation, s.narrow, s.shadow_name))
+                      || snowflake_internal.migration_altering_line(
+                             format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', quoted_name.relation, s.trigger_name)), '' ORDER BY s.attribute)
                || format(E'    PERFORM snowflake_internal.migration_record_backfill(%s, %L::pg_catalog.regclass);\n',
                          (SELECT snowflake_internal.migration_key_arguments(targets, column_names)), quoted_name.relation)),
            'ACCESS EXCLUSIVE', true,
@@ -4998,49 +5121,6 @@ END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_drop_shadows(targets regclass[], column_names name[]) IS
     'Used by snowflake_migrate_revert: drops shadow columns';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_shadows
-
--- The statements that add and validate the CHECK constraints of shadow columns. Most
--- of them are added with the columns: see shadows.sql.
-
-CREATE FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH found AS MATERIALIZED (
-        SELECT k.*, snowflake_internal.migration_name(k.relation) AS quoted_name,
-               EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-                       WHERE s.relation = k.relation AND s.shadow IS NULL) AS is_to_come
-        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
-        WHERE NOT k.is_ready
-    ), step (relation, place, statement, lock_level, note) AS (
-        SELECT f.relation, 1,
-               snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
-                   || format(E'    ALTER TABLE %s\n        %s;\n', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name))),
-               'ACCESS EXCLUSIVE',
-               format('adds the counterparts of the check constraints %s; holds the lock for a moment, after short attempts to acquire it',
-                      string_agg(quote_ident(f.name), ', ' ORDER BY f.name))
-        FROM found AS f WHERE f.shadow IS NULL AND NOT f.is_to_come
-        GROUP BY f.relation, f.quoted_name
-      UNION ALL
-        SELECT f.relation, 2,
-               format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name)),
-               'SHARE UPDATE EXCLUSIVE', 'checks the existing rows'
-        FROM found AS f WHERE f.is_to_be_valid
-        GROUP BY f.relation, f.quoted_name
-    )
-    SELECT s.statement, s.lock_level, true, s.note
-    FROM step AS s
-    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statements that add and validate the CHECK constraints of shadow columns';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -5124,7 +5204,7 @@ AS $function$
                           ARRAY(SELECT snowflake_internal.migration_name(f.relation) UNION SELECT snowflake_internal.migration_name(f.referenced)))
                    || format(E'    PERFORM snowflake_internal.migration_require_filled(%s);\n',
                              (SELECT snowflake_internal.migration_key_arguments(targets, column_names)))
-                   || format(E'    %s;\n', f.definition)
+                   || snowflake_internal.migration_altering_line(f.definition)
                    -- Its triggers would check rows that the other one does not.
                    || CASE WHEN EXISTS (SELECT FROM snowflake_internal.migration_foreign_key_triggers(ARRAY[f.relation]) AS t
                                         WHERE t.foreign_key = f.foreign_key AND t.state <> 'O')
@@ -5134,7 +5214,8 @@ AS $function$
                format('adds the counterpart of foreign key %I, which is checked for rows written from now on; holds the lock for a moment, after short attempts to acquire it', f.name) AS note
         WHERE f.shadow IS NULL
       UNION ALL
-        SELECT 2, format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(f.relation), f.shadow_name),
+        SELECT 2, 'SELECT ' || snowflake_internal.migration_altering(
+                      format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(f.relation), f.shadow_name)),
                'SHARE UPDATE EXCLUSIVE', format('checks the existing rows; %s is locked in ROW SHARE mode', f.referenced)
         WHERE f.is_to_be_valid
     ) AS step
@@ -5143,6 +5224,51 @@ AS $function$
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_steps(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the statements that add the foreign keys of shadow columns';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_shadows
+
+-- The statements that add and validate the CHECK constraints of shadow columns. Most
+-- of them are added with the columns: see shadows.sql.
+
+CREATE FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH found AS MATERIALIZED (
+        SELECT k.*, snowflake_internal.migration_name(k.relation) AS quoted_name,
+               EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+                       WHERE s.relation = k.relation AND s.shadow IS NULL) AS is_to_come
+        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+        WHERE NOT k.is_ready
+    ), step (relation, place, statement, lock_level, note) AS (
+        SELECT f.relation, 1,
+               snowflake_internal.migration_do_block(
+                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
+                   || snowflake_internal.migration_altering_line(
+                          format(E'ALTER TABLE %s\n        %s', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name)))),
+               'ACCESS EXCLUSIVE',
+               format('adds the counterparts of the check constraints %s; holds the lock for a moment, after short attempts to acquire it',
+                      string_agg(quote_ident(f.name), ', ' ORDER BY f.name))
+        FROM found AS f WHERE f.shadow IS NULL AND NOT f.is_to_come
+        GROUP BY f.relation, f.quoted_name
+      UNION ALL
+        SELECT f.relation, 2,
+               'SELECT ' || snowflake_internal.migration_altering(
+                   format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name))),
+               'SHARE UPDATE EXCLUSIVE', 'checks the existing rows'
+        FROM found AS f WHERE f.is_to_be_valid
+        GROUP BY f.relation, f.quoted_name
+    )
+    SELECT s.statement, s.lock_level, true, s.note
+    FROM step AS s
+    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statements that add and validate the CHECK constraints of shadow columns';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -5274,165 +5400,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_index_steps(targets regclass[],
 /* <begin connected objects> */
 -- src/schema.rs
 -- requires:
---   migration_shadow_indexes
---   migration_shadow_foreign_keys
-
--- The extended statistics of shadow columns: one statistics object for each of those
--- that use a narrow column.
-
-CREATE FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[])
-RETURNS TABLE (
-    statistics oid, name name, schema name, relation regclass, owner oid, shadow_name name, shadow oid, definition text, target integer
-) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH shadow AS MATERIALIZED (
-        SELECT s.* FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-    ), renamed AS MATERIALIZED (
-        SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
-        FROM shadow AS s GROUP BY s.relation
-    ), narrow_statistics AS MATERIALIZED (
-        SELECT x.*, n.nspname, r.former, r.present,
-               coalesce(pg_get_statisticsobjdef_expressions(x.oid), '{}') AS expressions
-        FROM renamed AS r
-        JOIN pg_statistic_ext AS x ON x.stxrelid = r.relation
-        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-        WHERE x.stxexprs::text ~ ':varattno 0 '
-           OR EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_statistic_ext'::regclass AND d.objid = x.oid
-                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = r.relation AND d.refobjsubid = ANY (r.attributes))
-    ), named AS MATERIALIZED (
-        -- The definition is part of the name, so that no counterpart survives another one of the same name.
-        SELECT m.*, snowflake_internal.migration_shadow_name(
-                   concat_ws(' ', 'statistics', m.stxkeys::text, m.stxkind::text, array_to_string(m.expressions, ' ')), m.stxname) AS shadow_name
-        FROM narrow_statistics AS m
-    )
-    SELECT m.oid, m.stxname, m.nspname, m.stxrelid::regclass, m.stxowner, m.shadow_name, x.oid,
-           format('CREATE STATISTICS %I.%I', m.nspname, m.shadow_name)
-           || CASE WHEN cardinality(m.stxkeys::smallint[]) + cardinality(m.expressions) < 2 THEN ''
-                   ELSE (SELECT format(' (%s)', string_agg(k.name, ', ' ORDER BY k.name))
-                         FROM (VALUES ('d', 'ndistinct'), ('f', 'dependencies'), ('m', 'mcv')) AS k (kind, name)
-                         WHERE k.kind::"char" = ANY (m.stxkind)) END
-           || ' ON ' || part.texts || ' FROM ' || snowflake_internal.migration_name(m.stxrelid::regclass),
-           coalesce(m.stxstattarget, -1)
-    FROM named AS m
-    CROSS JOIN LATERAL (
-        -- NULL if an expression cannot be mapped.
-        SELECT CASE WHEN bool_and(p.text IS NOT NULL) THEN string_agg(p.text, ', ' ORDER BY p.kind, p.place) END AS texts
-        FROM (SELECT 1 AS kind, k.place, quote_ident(coalesce(s.shadow_name, a.attname)) AS text
-              FROM unnest(m.stxkeys::smallint[]) WITH ORDINALITY AS k (attribute, place)
-              JOIN pg_attribute AS a ON a.attrelid = m.stxrelid AND a.attnum = k.attribute
-              LEFT JOIN shadow AS s ON s.relation = m.stxrelid AND s.attribute = k.attribute
-            UNION ALL
-              SELECT 2, e.place, '(' || snowflake_internal.migration_rename_columns(e.expression, m.former, m.present) || ')'
-              FROM unnest(m.expressions) WITH ORDINALITY AS e (expression, place)) AS p
-    ) AS part
-    LEFT JOIN pg_statistic_ext AS x ON x.stxrelid = m.stxrelid AND x.stxname = m.shadow_name AND x.stxnamespace = m.stxnamespace
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statistics objects of narrow columns, and those of their shadows';
-
--- They are created with the rights of the table's owner, who owns them and renames
--- them in the swap.
-CREATE FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT snowflake_internal.migration_do_block(string_agg(
-               format(E'    PERFORM snowflake_internal.migration_run(%L::pg_catalog.regclass, %L::pg_catalog.text);\n',
-                      snowflake_internal.migration_name(x.relation), command.text), '' ORDER BY command.place)),
-           'SHARE UPDATE EXCLUSIVE', true, format('creates the counterpart of statistics object %I.%I', x.schema, x.name)
-    FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
-    CROSS JOIN LATERAL (
-        SELECT 1 AS place, x.definition AS text
-      UNION ALL
-        SELECT 2, format('ALTER STATISTICS %I.%I SET STATISTICS %s', x.schema, x.shadow_name, x.target) WHERE x.target <> -1) AS command
-    WHERE x.shadow IS NULL
-    GROUP BY x.relation, x.schema, x.name
-    ORDER BY x.relation = ANY (targets) DESC, x.relation::text, x.schema, x.name
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statements that create the statistics objects of shadow columns';
-
--- The tables with counterparts that only an ANALYZE of the whole table fills: those
--- of statistics objects, and of indexes with expressions.
-CREATE FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[])
-RETURNS TABLE (relation regclass, is_lacking boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT e.relation,
-           bool_or(e.is_lacking) AND c.reltuples <> 0 AND pg_relation_size(c.oid) > 0
-           AND pg_has_role(c.relowner, 'USAGE') AND NOT row_security_active(c.oid)
-    FROM (SELECT x.relation,
-                 -- None are collected for a target of 0, of the object or of a column.
-                 x.target <> 0
-                 AND NOT EXISTS (SELECT FROM pg_statistic_ext AS o JOIN pg_attribute AS a
-                                     ON a.attrelid = o.stxrelid AND a.attnum = ANY (o.stxkeys::smallint[]) AND a.attstattarget = 0
-                                 WHERE o.oid = x.statistics)
-                 AND NOT EXISTS (SELECT FROM pg_stats_ext AS t
-                                 WHERE t.statistics_schemaname = x.schema AND t.statistics_name = x.shadow_name) AS is_lacking
-          FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
-        UNION ALL
-          SELECT i.relation,
-                 NOT EXISTS (SELECT FROM pg_class AS s
-                             JOIN pg_namespace AS n ON n.oid = s.relnamespace
-                             JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = s.relname
-                             WHERE s.oid = i.shadow)
-          FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
-          JOIN pg_index AS x ON x.indexrelid = i.index AND x.indexprs IS NOT NULL) AS e
-    JOIN pg_class AS c ON c.oid = e.relation
-    GROUP BY e.relation, c.oid, c.reltuples, c.relowner
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the tables that have to be analyzed as a whole before the swap, and whether they still have to';
-
--- Counterparts of objects that have been dropped or replaced since: the swap would
--- leave them.
-CREATE FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH dependent AS MATERIALIZED (
-        SELECT DISTINCT s.relation, d.classid, d.objid
-        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.relation AND d.refobjsubid = s.shadow
-        WHERE s.is_kept
-    ), step (place, relation, statement, lock_level, in_transaction, note) AS (
-        SELECT 1, k.conrelid::regclass,
-               snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
-                          ARRAY(SELECT snowflake_internal.migration_name(c.oid::regclass) FROM pg_class AS c WHERE c.oid IN (k.conrelid, k.confrelid) ORDER BY c.oid))
-                   || format(E'    ALTER TABLE %s DROP CONSTRAINT %I;\n', snowflake_internal.migration_name(k.conrelid::regclass), k.conname)),
-               'ACCESS EXCLUSIVE', true, 'removes the counterpart of a constraint that has been dropped or replaced'
-        FROM (SELECT DISTINCT d.objid FROM dependent AS d WHERE d.classid = 'pg_constraint'::regclass) AS d
-        JOIN pg_constraint AS k ON k.oid = d.objid AND k.contype IN ('c', 'f') AND k.conparentid = 0 AND k.conname LIKE 'snowflake\_%'
-        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s WHERE s.check_oid = k.oid)
-          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS s WHERE s.shadow = k.oid)
-          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS s WHERE s.shadow = k.oid)
-      UNION ALL
-        SELECT 2, d.relation, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(c.oid::regclass)), 'SHARE UPDATE EXCLUSIVE', false,
-               'removes the counterpart of an index that has been dropped or replaced'
-        FROM dependent AS d
-        JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'i' AND c.relname LIKE 'snowflake\_%'
-        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i WHERE i.shadow = c.oid)
-      UNION ALL
-        SELECT 3, d.relation, format('DROP STATISTICS %I.%I', n.nspname, x.stxname), 'SHARE UPDATE EXCLUSIVE', true,
-               'removes the counterpart of a statistics object that has been dropped or replaced'
-        FROM dependent AS d
-        JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid AND x.stxname LIKE 'snowflake\_%'
-        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS s WHERE s.shadow = x.oid)
-    )
-    SELECT s.statement, s.lock_level, s.in_transaction, s.note
-    FROM step AS s
-    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place, s.statement
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statements that remove counterparts of objects that no longer exist';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
 --   migration_origins
 --   migration_shadow_checks
 --   migration_shadow_indexes
@@ -5458,8 +5425,6 @@ BEGIN
     IF is_unfinished IS NOT TRUE THEN
         step.target := targets[1];
         step.column_name := column_names[1];
-        step.key_targets := targets;
-        step.key_column_names := column_names;
         step.relation := relation;
         step.filenode := file;
         step.blocks_done := 0;
@@ -5469,6 +5434,9 @@ BEGIN
         -- A former estimate is kept, because the first pass has enlarged the table.
         step.rows_total := coalesce(step.rows_total, snowflake_internal.migration_row_estimate(relation));
     END IF;
+    -- Owners may have changed, and with them the set.
+    step.key_targets := targets;
+    step.key_column_names := column_names;
     step.batch_blocks := NULL;
     step.run_rows := 0;
     step.run_seconds := 0;
@@ -5481,6 +5449,13 @@ COMMENT ON FUNCTION snowflake_internal.migration_record_backfill(targets regclas
 
 -- The keys of the unfinished online migration that includes one of these keys, or
 -- these keys.
+--
+-- The role that writes a row has the privileges of the owners of all its keys, but
+-- owners change afterwards. So a row counts only if two roles could write it now: the
+-- caller, who otherwise could neither continue nor cancel a migration of the caller's
+-- own table; and the owner of the row's table, so that a superuser who does what that
+-- owner requests changes no table of a third role. A set of tables of several owners
+-- is found only if all of its tables are specified.
 CREATE FUNCTION snowflake_internal.migration_unfinished(INOUT targets regclass[], INOUT column_names name[])
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -5490,12 +5465,18 @@ DECLARE
     common bigint;
 BEGIN
     FOR found IN
-        SELECT DISTINCT p.key_targets, p.key_column_names
-        FROM snowflake_internal.progress AS p
-        WHERE p.key_targets && targets
-          -- Not what a table that was dropped has left.
-          AND NOT EXISTS (SELECT FROM unnest(p.key_targets) AS t (target)
-                          WHERE NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = t.target))
+        SELECT s.key_targets, s.key_column_names
+        -- Once for each owner, because each table of a set has a row.
+        FROM (SELECT DISTINCT p.key_targets, p.key_column_names, o.relowner
+              FROM snowflake_internal.progress AS p
+              JOIN pg_class AS o ON o.oid = p.relation
+              WHERE p.key_targets && targets) AS s
+        WHERE NOT EXISTS (SELECT FROM unnest(s.key_targets) AS t (target)
+                          LEFT JOIN pg_class AS c ON c.oid = t.target
+                          -- Not what a table that was dropped has left.
+                          WHERE c.oid IS NULL
+                             OR NOT pg_has_role(c.relowner, 'USAGE')
+                             OR NOT pg_has_role(s.relowner, c.relowner, 'USAGE'))
     LOOP
         SELECT count(*) INTO common
         FROM unnest(targets, column_names) AS mine (target, column_name)
@@ -5593,15 +5574,17 @@ COMMENT ON FUNCTION snowflake_internal.migration_online_step(targets regclass[],
 
 -- Privileges on the extension's tables and on the mark. Only the extension's
 -- own code writes them; other roles can only read them. Privileges granted
--- wholesale do not change that:
+-- wholesale do not change that. Those that result from ALTER DEFAULT PRIVILEGES are
+-- revoked here. Later ones (GRANT ... ON ALL TABLES, pg_write_all_data) remain, and
+-- have no effect:
 --
--- - ALTER DEFAULT PRIVILEGES before the extension is created: the resulting
---   privileges are revoked here.
--- - GRANT ... ON ALL TABLES afterwards: the privileges are revoked immediately
---   if the library is preloaded (src/utility.rs).
--- - pg_write_all_data, or any grant while the library is not preloaded: a
---   trigger rejects writes to the tables, except by superusers. A value set on the mark raises the slots to at most one
---   lease ahead of the clock (src/generator/mark.rs).
+-- - INSERT, UPDATE, DELETE, TRUNCATE: a trigger rejects writes to the tables, except by
+--   superusers. The privileges to lock and to vacuum a table are those of any table.
+-- - TRIGGER: if the library is preloaded, it rejects triggers of roles that are not
+--   superusers (src/migration/guard.rs).
+-- - REFERENCES: the extension's own writes check no foreign key.
+-- - UPDATE, USAGE on the mark: a value set on it raises the slots to at most one lease
+--   ahead of the clock (src/generator/mark.rs).
 DO $do$
 DECLARE
     former_search_path CONSTANT pg_catalog.text := pg_catalog.current_setting('search_path');
@@ -5637,6 +5620,9 @@ $do$;
 CREATE TRIGGER accepted_layout_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.accepted_layout
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
 ALTER TABLE snowflake_internal.accepted_layout ENABLE ALWAYS TRIGGER accepted_layout_guard;
+CREATE TRIGGER accepted_layout_kept AFTER TRUNCATE ON snowflake_internal.accepted_layout
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+ALTER TABLE snowflake_internal.accepted_layout ENABLE ALWAYS TRIGGER accepted_layout_kept;
 CREATE TRIGGER accepted_layout_stay BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.accepted_layout
     FOR EACH ROW EXECUTE FUNCTION snowflake_internal.origins_stay();
 ALTER TABLE snowflake_internal.accepted_layout ENABLE REPLICA TRIGGER accepted_layout_stay;
@@ -6007,13 +5993,25 @@ BEGIN
 
     IF missing > 0 THEN
         IF EXISTS (SELECT FROM snowflake_internal.migration_update_triggers(relation) AS t WHERE t.enabled = 'O') THEN
+            -- The setting is also that of the owner's code, which the UPDATE runs: it
+            -- disables foreign keys of other roles, and marks rows as replicated. So the
+            -- caller lends it to no owner who may not set it. A trigger may be newer than
+            -- the check for obstacles.
+            IF NOT EXISTS (SELECT FROM pg_class AS c
+                           WHERE c.oid = relation AND has_parameter_privilege(c.relowner, 'session_replication_role', 'SET')) THEN
+                RAISE EXCEPTION 'cannot copy %', snowflake_internal.migration_key_names(targets, column_names)
+                    USING ERRCODE = 'insufficient_privilege',
+                          DETAIL = (SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n')
+                                    FROM snowflake_internal.migration_update_obstacles(relation) AS o),
+                          HINT = 'Remove the obstacles, then run it again.';
+            END IF;
             former_role := current_setting('session_replication_role');
             PERFORM set_config('session_replication_role', 'replica', true);
         END IF;
         -- The check of a DEFERRABLE constraint waits for other transactions, at the end
         -- of the statement here. They may wait for the rows written above.
         has_deferrable := EXISTS (SELECT FROM pg_constraint AS k
-                                  WHERE k.conrelid = relation AND k.contype IN ('p', 'u', 'x') AND k.condeferrable);
+                                  WHERE k.conrelid = relation AND k.contype IN ('p', 'u', 'x', 'f', 't') AND k.condeferrable);
         IF has_deferrable THEN
             SET CONSTRAINTS ALL IMMEDIATE;
             former_timeout := current_setting('lock_timeout');
@@ -6207,7 +6205,8 @@ BEGIN
         RETURN NEXT;
     END IF;
     FOR statement, note IN
-        SELECT format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(s.relation), s.check_name),
+        SELECT 'SELECT ' || snowflake_internal.migration_altering(
+                   format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(s.relation), s.check_name)),
                format('checks that each row has its shadow of %I, which later steps rely on. If it fails (23514), CALL snowflake_migrate_backfill() again', s.narrow)
         FROM snowflake_internal.migration_shadows(targets, column_names) AS s
         WHERE NOT s.is_filled
@@ -6371,6 +6370,166 @@ COMMENT ON PROCEDURE snowflake_migrate_pace(target regclass, column_name name, b
 /* <begin connected objects> */
 -- src/schema.rs
 -- requires:
+--   migration_shadow_indexes
+--   migration_shadow_foreign_keys
+
+-- The extended statistics of shadow columns: one statistics object for each of those
+-- that use a narrow column.
+
+CREATE FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[])
+RETURNS TABLE (
+    statistics oid, name name, schema name, relation regclass, owner oid, shadow_name name, shadow oid, definition text, target integer
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH shadow AS MATERIALIZED (
+        SELECT s.* FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    ), renamed AS MATERIALIZED (
+        SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
+        FROM shadow AS s GROUP BY s.relation
+    ), narrow_statistics AS MATERIALIZED (
+        SELECT x.*, n.nspname, r.former, r.present,
+               coalesce(pg_get_statisticsobjdef_expressions(x.oid), '{}') AS expressions
+        FROM renamed AS r
+        JOIN pg_statistic_ext AS x ON x.stxrelid = r.relation
+        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+        WHERE x.stxexprs::text ~ ':varattno 0 '
+           OR EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_statistic_ext'::regclass AND d.objid = x.oid
+                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = r.relation AND d.refobjsubid = ANY (r.attributes))
+    ), named AS MATERIALIZED (
+        -- The definition is part of the name, so that no counterpart survives another one of the same name.
+        SELECT m.*, snowflake_internal.migration_shadow_name(
+                   concat_ws(' ', 'statistics', m.stxkeys::text, m.stxkind::text, array_to_string(m.expressions, ' ')), m.stxname) AS shadow_name
+        FROM narrow_statistics AS m
+    )
+    SELECT m.oid, m.stxname, m.nspname, m.stxrelid::regclass, m.stxowner, m.shadow_name, x.oid,
+           format('CREATE STATISTICS %I.%I', m.nspname, m.shadow_name)
+           || CASE WHEN cardinality(m.stxkeys::smallint[]) + cardinality(m.expressions) < 2 THEN ''
+                   ELSE (SELECT format(' (%s)', string_agg(k.name, ', ' ORDER BY k.name))
+                         FROM (VALUES ('d', 'ndistinct'), ('f', 'dependencies'), ('m', 'mcv')) AS k (kind, name)
+                         WHERE k.kind::"char" = ANY (m.stxkind)) END
+           || ' ON ' || part.texts || ' FROM ' || snowflake_internal.migration_name(m.stxrelid::regclass),
+           coalesce(m.stxstattarget, -1)
+    FROM named AS m
+    CROSS JOIN LATERAL (
+        -- NULL if an expression cannot be mapped.
+        SELECT CASE WHEN bool_and(p.text IS NOT NULL) THEN string_agg(p.text, ', ' ORDER BY p.kind, p.place) END AS texts
+        FROM (SELECT 1 AS kind, k.place, quote_ident(coalesce(s.shadow_name, a.attname)) AS text
+              FROM unnest(m.stxkeys::smallint[]) WITH ORDINALITY AS k (attribute, place)
+              JOIN pg_attribute AS a ON a.attrelid = m.stxrelid AND a.attnum = k.attribute
+              LEFT JOIN shadow AS s ON s.relation = m.stxrelid AND s.attribute = k.attribute
+            UNION ALL
+              SELECT 2, e.place, '(' || snowflake_internal.migration_rename_columns(e.expression, m.former, m.present) || ')'
+              FROM unnest(m.expressions) WITH ORDINALITY AS e (expression, place)) AS p
+    ) AS part
+    LEFT JOIN pg_statistic_ext AS x ON x.stxrelid = m.stxrelid AND x.stxname = m.shadow_name AND x.stxnamespace = m.stxnamespace
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statistics objects of narrow columns, and those of their shadows';
+
+-- They are created with the rights of the table's owner, who owns them and renames
+-- them in the swap.
+CREATE FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_internal.migration_do_block(string_agg(
+               format(E'    PERFORM snowflake_internal.migration_run(%L::pg_catalog.regclass, %L::pg_catalog.text);\n',
+                      snowflake_internal.migration_name(x.relation), command.text), '' ORDER BY command.place)),
+           'SHARE UPDATE EXCLUSIVE', true, format('creates the counterpart of statistics object %I.%I', x.schema, x.name)
+    FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+    CROSS JOIN LATERAL (
+        SELECT 1 AS place, x.definition AS text
+      UNION ALL
+        SELECT 2, format('ALTER STATISTICS %I.%I SET STATISTICS %s', x.schema, x.shadow_name, x.target) WHERE x.target <> -1) AS command
+    WHERE x.shadow IS NULL
+    GROUP BY x.relation, x.schema, x.name
+    ORDER BY x.relation = ANY (targets) DESC, x.relation::text, x.schema, x.name
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statements that create the statistics objects of shadow columns';
+
+-- The tables with counterparts that only an ANALYZE of the whole table fills: those
+-- of statistics objects, and of indexes with expressions.
+CREATE FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[])
+RETURNS TABLE (relation regclass, is_lacking boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT e.relation,
+           bool_or(e.is_lacking) AND c.reltuples <> 0 AND pg_relation_size(c.oid) > 0
+           AND pg_has_role(c.relowner, 'USAGE') AND NOT row_security_active(c.oid)
+    FROM (SELECT x.relation,
+                 -- None are collected for a target of 0, of the object or of a column.
+                 x.target <> 0
+                 AND NOT EXISTS (SELECT FROM pg_statistic_ext AS o JOIN pg_attribute AS a
+                                     ON a.attrelid = o.stxrelid AND a.attnum = ANY (o.stxkeys::smallint[]) AND a.attstattarget = 0
+                                 WHERE o.oid = x.statistics)
+                 AND NOT EXISTS (SELECT FROM pg_stats_ext AS t
+                                 WHERE t.statistics_schemaname = x.schema AND t.statistics_name = x.shadow_name) AS is_lacking
+          FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+        UNION ALL
+          SELECT i.relation,
+                 NOT EXISTS (SELECT FROM pg_class AS s
+                             JOIN pg_namespace AS n ON n.oid = s.relnamespace
+                             JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = s.relname
+                             WHERE s.oid = i.shadow)
+          FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
+          JOIN pg_index AS x ON x.indexrelid = i.index AND x.indexprs IS NOT NULL) AS e
+    JOIN pg_class AS c ON c.oid = e.relation
+    GROUP BY e.relation, c.oid, c.reltuples, c.relowner
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the tables that have to be analyzed as a whole before the swap, and whether they still have to';
+
+-- Counterparts of objects that have been dropped or replaced since: the swap would
+-- leave them.
+CREATE FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH dependent AS MATERIALIZED (
+        SELECT DISTINCT s.relation, d.classid, d.objid
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.relation AND d.refobjsubid = s.shadow
+        WHERE s.is_kept
+    ), step (place, relation, statement, lock_level, in_transaction, note) AS (
+        SELECT 1, k.conrelid::regclass,
+               snowflake_internal.migration_do_block(
+                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
+                          ARRAY(SELECT snowflake_internal.migration_name(c.oid::regclass) FROM pg_class AS c WHERE c.oid IN (k.conrelid, k.confrelid) ORDER BY c.oid))
+                   || snowflake_internal.migration_altering_line(
+                          format('ALTER TABLE %s DROP CONSTRAINT %I', snowflake_internal.migration_name(k.conrelid::regclass), k.conname))),
+               'ACCESS EXCLUSIVE', true, 'removes the counterpart of a constraint that has been dropped or replaced'
+        FROM (SELECT DISTINCT d.objid FROM dependent AS d WHERE d.classid = 'pg_constraint'::regclass) AS d
+        JOIN pg_constraint AS k ON k.oid = d.objid AND k.contype IN ('c', 'f') AND k.conparentid = 0 AND k.conname LIKE 'snowflake\_%'
+        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s WHERE s.check_oid = k.oid)
+          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS s WHERE s.shadow = k.oid)
+          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS s WHERE s.shadow = k.oid)
+      UNION ALL
+        SELECT 2, d.relation, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(c.oid::regclass)), 'SHARE UPDATE EXCLUSIVE', false,
+               'removes the counterpart of an index that has been dropped or replaced'
+        FROM dependent AS d
+        JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'i' AND c.relname LIKE 'snowflake\_%'
+        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i WHERE i.shadow = c.oid)
+      UNION ALL
+        SELECT 3, d.relation, format('DROP STATISTICS %I.%I', n.nspname, x.stxname), 'SHARE UPDATE EXCLUSIVE', true,
+               'removes the counterpart of a statistics object that has been dropped or replaced'
+        FROM dependent AS d
+        JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid AND x.stxname LIKE 'snowflake\_%'
+        JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS s WHERE s.shadow = x.oid)
+    )
+    SELECT s.statement, s.lock_level, s.in_transaction, s.note
+    FROM step AS s
+    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place, s.statement
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statements that remove counterparts of objects that no longer exist';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
 --   migration_backfill
 --   migration_shadow_checks
 --   migration_shadow_statistics
@@ -6385,11 +6544,15 @@ CREATE FUNCTION snowflake_internal.migration_update_obstacles(relation regclass)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
+    -- Whoever copies the rows: the owner's code runs with that setting.
     SELECT format('trigger %I of %s fires on each UPDATE, and would fire when rows are copied', t.trigger_name, relation),
-           format('Restrict it to the columns it uses (UPDATE OF), or GRANT SET ON PARAMETER session_replication_role TO %I, so that it does not fire.', current_user),
+           format('Restrict it to the columns it uses (UPDATE OF), or GRANT SET ON PARAMETER session_replication_role TO %I, so that it does not fire.',
+                  CASE WHEN has_parameter_privilege(c.relowner, 'session_replication_role', 'SET') THEN current_user ELSE pg_get_userbyid(c.relowner) END),
            '42501'
     FROM snowflake_internal.migration_update_triggers(relation) AS t
-    WHERE t.enabled = 'O' AND NOT has_parameter_privilege('session_replication_role', 'SET')
+    JOIN pg_class AS c ON c.oid = relation
+    WHERE t.enabled = 'O'
+      AND NOT (has_parameter_privilege(c.relowner, 'session_replication_role', 'SET') AND has_parameter_privilege('session_replication_role', 'SET'))
   UNION ALL
     SELECT format('trigger %I of %s fires on each UPDATE, also of replicated rows, and would fire when rows are copied', t.trigger_name, relation),
            format('ALTER TABLE %s ENABLE TRIGGER %I while it is migrated, or restrict it to the columns it uses (UPDATE OF).', relation, t.trigger_name),
@@ -7116,6 +7279,7 @@ BEGIN
         SELECT s.relations, s.statements, s.roles INTO altered, statements, roles
         FROM snowflake_internal.migration_swap_commands(targets, column_names) AS s;
         not_nulls := snowflake_internal.migration_not_null_names(targets, column_names);
+        PERFORM snowflake_internal.migration_pin_dependents(narrow, narrow_names);
         dependents := snowflake_internal.migration_save_dependents(narrow, narrow_names);
     END IF;
     -- The sequence has advanced since it was recorded.
@@ -7188,6 +7352,8 @@ BEGIN
     FROM snowflake_internal.migration_swap_commands(targets, column_names) AS s;
     not_nulls := snowflake_internal.migration_not_null_names(targets, column_names);
     SELECT snowflake_internal.migration_dependents_fingerprint(n.relations, n.names) INTO dependents_before
+    FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n;
+    PERFORM snowflake_internal.migration_pin_dependents(n.relations, n.names)
     FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n;
     SELECT snowflake_internal.migration_save_dependents(n.relations, n.names) INTO dependents
     FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n;
@@ -7522,16 +7688,18 @@ BEGIN
     LOOP
         step := step + 1;
         relation := altered.relation;
-        statement := format('ALTER TABLE %s %s', altered.quoted_name, altered.actions);
+        statement := snowflake_internal.migration_altering(format('ALTER TABLE %s %s', altered.quoted_name, altered.actions));
         states := snowflake_internal.migration_trigger_states(altered.tree);
         SELECT string_agg(format(E'    %s;\n', t.statement), '' ORDER BY t.statement) INTO targets_again
         FROM snowflake_internal.migration_statistics_targets(altered.tree) AS t;
         IF states IS NOT NULL OR targets_again IS NOT NULL THEN
             -- In one statement, because the states are lost after it.
             statement := snowflake_internal.migration_do_block(concat(
-                format(E'    %s;\n', statement), targets_again,
+                format(E'    PERFORM %s;\n', statement), targets_again,
                 CASE WHEN states IS NOT NULL
                      THEN format(E'    PERFORM snowflake_internal.migration_restore_trigger_states(%L::pg_catalog.jsonb);\n', states) END));
+        ELSE
+            statement := 'SELECT ' || statement;
         END IF;
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := true;
@@ -7571,8 +7739,11 @@ BEGIN
                  ELSE format(E'    LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;\n', key.quoted_name) END
             || format(E'    PERFORM snowflake_internal.migration_check(%L::pg_catalog.regclass, %L::pg_catalog.name, %s);\n',
                       key.quoted_name, key.column_name, caller_path)
-            || CASE WHEN key.attidentity <> '' THEN format(E'    ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;\n', key.quoted_name, key.column_name) ELSE '' END
-            || format(E'    ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval();\n', key.quoted_name, key.column_name, extension_schema)
+            || CASE WHEN key.attidentity <> ''
+                    THEN snowflake_internal.migration_altering_line(format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', key.quoted_name, key.column_name))
+                    ELSE '' END
+            || snowflake_internal.migration_altering_line(
+                   format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()', key.quoted_name, key.column_name, extension_schema))
             || CASE WHEN is_widening
                     THEN format(E'    PERFORM snowflake_internal.migration_recompile(%s);\n',
                                 snowflake_internal.migration_key_arguments(ARRAY[key.target], ARRAY[key.column_name])) ELSE '' END);
@@ -7651,6 +7822,13 @@ BEGIN
     SELECT k.targets, k.column_names INTO targets, column_names
     FROM snowflake_internal.migration_keys(targets, column_names) AS k;
     IF online THEN
+        -- As MOST_KEYS in src/migration/records.rs.
+        IF cardinality(targets) > 1600 THEN
+            RAISE EXCEPTION 'cannot migrate more than 1600 keys together online'
+                USING ERRCODE = 'program_limit_exceeded',
+                      DETAIL = format('%s keys are specified.', cardinality(targets)),
+                      HINT = 'Migrate the tables in several sets.';
+        END IF;
         SELECT u.targets, u.column_names INTO targets, column_names
         FROM snowflake_internal.migration_unfinished(targets, column_names) AS u;
     END IF;
@@ -7659,6 +7837,41 @@ END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_plan(targets regclass[], column_names name[], online boolean, search_path text) IS
     'Used by snowflake_migration_plan: the steps for the tables that the caller specifies';
+
+-- Keeps the names of the schemas that a migration's statements are written with, until
+-- the end of the transaction: those of the tables, of their sequences, and the
+-- extension's own. Otherwise who owns one of them could put another one in its place
+-- before a statement is run. In order, so that two sessions do not wait for each other.
+CREATE FUNCTION snowflake_internal.migration_pin(targets regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    PERFORM snowflake_internal.migration_pin_schemas(ARRAY(
+        SELECT DISTINCT c.relnamespace FROM pg_class AS c
+        WHERE c.oid IN (
+            SELECT f.relation
+            FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+            JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+            CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+          UNION
+            SELECT s.sequence
+            FROM unnest(targets, column_names) AS key (target, column_name)
+            CROSS JOIN LATERAL snowflake_internal.migration_source(key.target, key.column_name) AS s)
+      UNION
+        SELECT e.extnamespace FROM pg_extension AS e WHERE e.extname = 'snowflake'
+        ORDER BY 1));
+    IF NOT EXISTS (SELECT FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
+                   WHERE e.extname = 'snowflake' AND quote_ident(n.nspname) = '@extschema@') THEN
+        RAISE EXCEPTION 'the schema of extension "snowflake" was renamed'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  DETAIL = 'Its routines call each other by the name that the schema had when the extension was created.',
+                  HINT = format('Rename it to %s again.', '@extschema@');
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_pin(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migrate: keeps the names of schemas that statements are written with';
 
 -- Runs the plan in one transaction.
 CREATE FUNCTION snowflake_internal.migration_migrate(targets regclass[], column_names name[], search_path text)
@@ -7670,12 +7883,20 @@ DECLARE
     plan_step record;
     done integer := 0;
     states jsonb;
+    key_targets regclass[];
+    key_columns name[];
+    recompiles boolean := false;
 BEGIN
+    SELECT k.targets, k.column_names INTO key_targets, key_columns
+    FROM snowflake_internal.migration_keys(targets, column_names) AS k;
+    PERFORM snowflake_internal.migration_pin(key_targets, key_columns);
+    -- Not by the steps, which run as the tables' owners.
+    PERFORM set_config('snowflake_internal.recompiles_later', 'on', true);
     FOR plan_step IN SELECT * FROM snowflake_internal.migration_plan(targets, column_names, false, search_path) LOOP
         IF done = 0 THEN
-            PERFORM snowflake_internal.migration_require_locks(k.targets, k.column_names)
-            FROM snowflake_internal.migration_keys(targets, column_names) AS k;
+            PERFORM snowflake_internal.migration_require_locks(key_targets, key_columns);
         END IF;
+        recompiles := recompiles OR strpos(plan_step.statement, 'snowflake_internal.migration_recompile(') > 0;
         RAISE NOTICE 'step %: %', plan_step.step, plan_step.note;
         IF plan_step.relation IS NULL THEN
             PERFORM snowflake_internal.migration_widen(w.relations, w.names, coalesce(search_path, current_setting('search_path')))
@@ -7697,6 +7918,11 @@ BEGIN
         END IF;
         done := done + 1;
     END LOOP;
+    PERFORM set_config('snowflake_internal.recompiles_later', '', true);
+    IF recompiles THEN
+        -- With the caller's own rights: functions may have other owners than the tables.
+        PERFORM snowflake_internal.migration_recompile(key_targets, key_columns);
+    END IF;
     PERFORM set_config('lock_timeout', former_timeout, true);
     IF done = 0 AND cardinality(targets) = 1 THEN
         RAISE NOTICE 'nothing to do: % is already migrated', targets[1];
@@ -7707,37 +7933,6 @@ END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_migrate(targets regclass[], column_names name[], search_path text) IS
     'Used by snowflake_migrate: runs the statements of the plan in order';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_steps
-
--- The procedures have no SET clause, and pass the caller's search path on: functions
--- of indexes, checks and triggers may find other functions by it. All names are
--- qualified.
-CREATE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
-LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    PERFORM snowflake_internal.migration_migrate(ARRAY[target], ARRAY[column_name],
-        pg_catalog.current_setting('search_path'::pg_catalog.text));
-END
-$procedure$;
-COMMENT ON PROCEDURE snowflake_migrate(target regclass, column_name name) IS
-    'Migrates a column to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan';
-
-CREATE PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[] DEFAULT NULL)
-LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    PERFORM snowflake_internal.migration_migrate(targets, column_names,
-        pg_catalog.current_setting('search_path'::pg_catalog.text));
-END
-$procedure$;
-COMMENT ON PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[]) IS
-    'Migrates several tables to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan_tables';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -8538,39 +8733,30 @@ COMMENT ON PROCEDURE snowflake_migrate_revert(target regclass, column_name name)
 -- requires:
 --   migration_steps
 
--- The functions have no SET clause, and pass the caller's search path on: planning
--- a query of a table may inline the functions of its indexes. All names are
+-- The procedures have no SET clause, and pass the caller's search path on: functions
+-- of indexes, checks and triggers may find other functions by it. All names are
 -- qualified.
-CREATE FUNCTION snowflake_migration_plan(
-    target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
-) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
-LANGUAGE plpgsql STABLE
-AS $function$
+CREATE PROCEDURE snowflake_migrate(target regclass, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
+AS $procedure$
 BEGIN
-    RETURN QUERY
-        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
-        FROM snowflake_internal.migration_plan(ARRAY[target], ARRAY[column_name], online,
-            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
+    PERFORM snowflake_internal.migration_migrate(ARRAY[target], ARRAY[column_name],
+        pg_catalog.current_setting('search_path'::pg_catalog.text));
 END
-$function$;
-COMMENT ON FUNCTION snowflake_migration_plan(target regclass, column_name name, online boolean) IS
-    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec';
+$procedure$;
+COMMENT ON PROCEDURE snowflake_migrate(target regclass, column_name name) IS
+    'Migrates a column to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan';
 
--- Not an overload: with one, a call with a name in quotes would be ambiguous.
-CREATE FUNCTION snowflake_migration_plan_tables(
-    targets regclass[], column_names name[] DEFAULT NULL, online boolean DEFAULT false
-) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
-LANGUAGE plpgsql STABLE
-AS $function$
+CREATE PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[] DEFAULT NULL)
+LANGUAGE plpgsql
+AS $procedure$
 BEGIN
-    RETURN QUERY
-        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
-        FROM snowflake_internal.migration_plan(targets, column_names, online,
-            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
+    PERFORM snowflake_internal.migration_migrate(targets, column_names,
+        pg_catalog.current_setting('search_path'::pg_catalog.text));
 END
-$function$;
-COMMENT ON FUNCTION snowflake_migration_plan_tables(targets regclass[], column_names name[], online boolean) IS
-    'Returns the remaining migration statements of several tables together: each table is rewritten, or copied, once';
+$procedure$;
+COMMENT ON PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[]) IS
+    'Migrates several tables to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan_tables';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -8739,6 +8925,46 @@ COMMENT ON FUNCTION snowflake_migration_survey(schema_name name) IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_steps
+
+-- The functions have no SET clause, and pass the caller's search path on: planning
+-- a query of a table may inline the functions of its indexes. All names are
+-- qualified.
+CREATE FUNCTION snowflake_migration_plan(
+    target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
+LANGUAGE plpgsql STABLE
+AS $function$
+BEGIN
+    RETURN QUERY
+        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
+        FROM snowflake_internal.migration_plan(ARRAY[target], ARRAY[column_name], online,
+            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_migration_plan(target regclass, column_name name, online boolean) IS
+    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec';
+
+-- Not an overload: with one, a call with a name in quotes would be ambiguous.
+CREATE FUNCTION snowflake_migration_plan_tables(
+    targets regclass[], column_names name[] DEFAULT NULL, online boolean DEFAULT false
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
+LANGUAGE plpgsql STABLE
+AS $function$
+BEGIN
+    RETURN QUERY
+        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
+        FROM snowflake_internal.migration_plan(targets, column_names, online,
+            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_migration_plan_tables(targets regclass[], column_names name[], online boolean) IS
+    'Returns the remaining migration statements of several tables together: each table is rewritten, or copied, once';
+/* </end connected objects> */
+
+/* <begin connected objects> */
 -- src/sql/admin.rs
 -- snowflake::sql::admin::snowflake_start_after
 CREATE  FUNCTION "snowflake_start_after"(
@@ -8774,8 +9000,8 @@ COMMENT ON FUNCTION snowflake_start_after(id bigint) IS
     'Makes later IDs of this database greater than this one; never lowers them';
 COMMENT ON FUNCTION snowflake_accept_layout() IS
     'Accepts a changed snowflake.layout for this database';
-COMMENT ON FUNCTION snowflake_accept_node_id() IS
-    'Accepts that no other server uses this server''s node number: IDs that a node conflict has stopped continue, and the data directory is not taken for a copy';
+COMMENT ON FUNCTION snowflake_accept_node_id(ignored_id bigint) IS
+    'Accepts that no other server uses this server''s node number: IDs that a node conflict has stopped continue, and the data directory is not taken for a copy; ignored_id is an ID too far ahead of the clock that IDs do not continue after';
 COMMENT ON FUNCTION snowflake_stat_reset() IS
     'Resets the counters of snowflake_status and snowflake_stat_slots to 0';
 
@@ -8783,7 +9009,7 @@ REVOKE EXECUTE ON FUNCTION snowflake_stat_reset() FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION snowflake_accept_clock(timestamp with time zone) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION snowflake_start_after(bigint) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION snowflake_accept_layout() FROM PUBLIC;
-REVOKE EXECUTE ON FUNCTION snowflake_accept_node_id() FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION snowflake_accept_node_id(bigint) FROM PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */

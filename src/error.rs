@@ -5,9 +5,13 @@
 //! follow PostgreSQL's error style guide: the message is in lower case without
 //! a full stop; detail and hint are sentences.
 
+use std::collections::TryReserveError;
+
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
-use snowflake_id::{FieldError, Layout, LayoutError, TextError, Time, WallTime, presets};
+use snowflake_id::{
+    FieldError, Layout, LayoutError, SnowflakeId, TextError, Time, WallTime, presets,
+};
 
 use crate::clock::time;
 
@@ -53,6 +57,10 @@ pub enum Error {
     },
     /// The contents of the floor's file are not valid.
     FloorDamaged,
+    /// A statement that alters no table.
+    NotAnAlteration,
+    /// A statement's table is not the one that was meant when the statement was made.
+    NameMoved(String),
     /// The clock is behind by more than `snowflake.max_clock_step`.
     ClockBehind {
         /// The wall clock.
@@ -83,6 +91,17 @@ pub enum Error {
         /// The time at which IDs would start.
         start: Time,
     },
+    /// `snowflake_accept_node_id` would move IDs too far ahead of the clock.
+    ConflictAhead {
+        /// The ID of another server's row.
+        id: SnowflakeId,
+        /// The wall clock.
+        wall: WallTime,
+        /// The ID's time.
+        at: Time,
+    },
+    /// The ID passed to `snowflake_accept_node_id` is not the one that it reports.
+    NotTheConflict(i64),
     /// A role that is not a superuser called a function for superusers.
     NotSuperuser(&'static str),
     /// The wait for an ID would be longer than `snowflake.max_wait`.
@@ -192,10 +211,26 @@ pub enum Error {
         /// The column.
         column: String,
     },
+    /// A row of progress names more keys than a migration can have.
+    TooManyKeys {
+        /// How many it names.
+        keys: usize,
+        /// How many a migration can have.
+        most: usize,
+    },
+    /// A row of progress does not name one column for each table.
+    KeysDiffer {
+        /// How many tables it names.
+        targets: usize,
+        /// How many columns.
+        columns: usize,
+    },
     /// `snowflake_internal.origins` does not allow this kind of default.
     InvalidKind(String),
     /// A role that is not a superuser tried to change such a table with SQL.
     RecordsGuarded(String),
+    /// A role that is not a superuser tried to create a trigger on such a table.
+    TriggersGuarded,
     /// The trigger function that guards these tables was called directly.
     GuardIsATrigger,
     /// A role that owns neither the database nor the extension tried to restore a
@@ -214,6 +249,14 @@ pub enum Error {
         /// The reason.
         reason: TextError,
     },
+    /// There is no memory for what a text needs.
+    OutOfMemory,
+}
+
+impl From<TryReserveError> for Error {
+    fn from(_: TryReserveError) -> Self {
+        Error::OutOfMemory
+    }
 }
 
 impl Error {
@@ -346,6 +389,20 @@ impl Error {
                 "If the clock has not been set back since then, stop the server, remove the file \
                  from the data directory, and start the server.",
             ),
+            Error::NotAnAlteration => new(
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                "the statement alters no table".into(),
+            )
+            .set_hint("Pass one ALTER TABLE statement of a plan."),
+            Error::NameMoved(name) => new(
+                ERRCODE_T_R_SERIALIZATION_FAILURE,
+                format!("\"{name}\" is the name of another relation now"),
+            )
+            .set_detail(
+                "A schema or a table was renamed or replaced while the statement was prepared. \
+                 Statements with the privileges of a table's owner run on the table that was meant.",
+            )
+            .set_hint("Run it again."),
             Error::ClockBehind { wall, reached } => new(
                 ERRCODE_SYSTEM_ERROR,
                 "the clock is behind IDs that may already have been issued".into(),
@@ -393,6 +450,26 @@ impl Error {
                 time(wall)
             ))
             .set_hint("The limit is snowflake.max_clock_step."),
+            Error::ConflictAhead { id, wall, at } => new(
+                ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("cannot continue after ID {id}, which is too far ahead of the clock"),
+            )
+            .set_detail(format!(
+                "A row with this ID came from another server. The time of the ID is {at}; the clock shows {}. The \
+                 limit is snowflake.lease.",
+                time(wall)
+            ))
+            .set_hint(format!(
+                "If another server issued the ID, run SELECT snowflake_start_after({id}) first. If the row was \
+                 written by hand, delete it and run SELECT snowflake_accept_node_id({id})."
+            )),
+            Error::NotTheConflict(id) => new(
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("ID {id} cannot be ignored"),
+            )
+            .set_detail(
+                "Only the ID that snowflake_accept_node_id() reports as too far ahead of the clock can be ignored.",
+            ),
             Error::NotSuperuser(function) => new(
                 ERRCODE_INSUFFICIENT_PRIVILEGE,
                 format!("permission denied for function {function}"),
@@ -538,6 +615,16 @@ impl Error {
                      not-null constraint"
                 ),
             ),
+            Error::TooManyKeys { keys, most } => new(
+                ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                format!("cannot migrate more than {most} keys together online"),
+            )
+            .set_detail(format!("{keys} keys are specified."))
+            .set_hint("Migrate the tables in several sets."),
+            Error::KeysDiffer { targets, columns } => new(
+                ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("there are {targets} tables, but {columns} columns"),
+            ),
             Error::InvalidKind(kind) => new(
                 ERRCODE_CHECK_VIOLATION,
                 format!("invalid kind of default: \"{kind}\""),
@@ -556,6 +643,15 @@ impl Error {
             .set_hint(
                 "Use the extension's functions. Only a superuser can change the table with SQL.",
             ),
+            Error::TriggersGuarded => new(
+                ERRCODE_INSUFFICIENT_PRIVILEGE,
+                r#"permission denied for tables of extension "snowflake""#.into(),
+            )
+            .set_detail(
+                "A trigger would run with the privileges of each role that changes the table, or \
+                 replace the one that guards it. The privilege TRIGGER has no effect.",
+            )
+            .set_hint("Only a superuser can create triggers on these tables."),
             Error::GuardIsATrigger => new(
                 ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
                 r#"function "snowflake_internal.migration_guard" was not called by trigger manager"#.into(),
@@ -650,6 +746,8 @@ impl Error {
                 },
             )
             .set_detail(sentence(&reason.to_string())),
+            Error::OutOfMemory => new(ERRCODE_OUT_OF_MEMORY, "out of memory".into())
+                .set_detail("A copy of a text could not be allocated."),
             Error::TimeOutOfRange(id) => new(
                 ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE,
                 format!("the time of {id} is out of range for timestamp with time zone"),

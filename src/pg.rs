@@ -20,6 +20,7 @@ mod call;
 mod callbacks;
 mod catalog;
 mod composite;
+mod meaning;
 mod parse;
 mod planner;
 mod record;
@@ -48,24 +49,25 @@ pub use callbacks::{
 pub use catalog::{
     Class, column_number, extension_named, extension_of, function_in, has_privilege_on,
     has_rights_of, lock_object, lock_relation, may_become, may_execute, may_read_column,
-    may_see_activity_of, may_see_settings, owns_database, owns_extension, relation_in,
-    result_type_of, role_name, schema_named,
+    may_see_activity_of, may_see_settings, may_set_replication_role, owns_database, owns_extension,
+    qualified_name, relation_in, result_type_of, role_name, schema_named,
 };
 pub use composite::{Composite, CompositeResult};
+pub use meaning::{Meaning, altered_table, pin_schema};
 pub use parse::{NameKind, literal, plain_names, quoted};
 pub use planner::{Replacement, Simplify, SupportRequest, in_memory_context, memory_context_has};
 pub use record::{Record, RecordType, Scalar};
 pub use relation::{Column, Mode, Relation, Row};
 pub use rights::{SearchPath, TextArray, count_statements, first_row, with_rights_of};
 pub use sequence::{Sequence, sequence_data};
-pub use table::{Table, Unfit};
+pub use table::{CopiedRows, Table, Unfit};
 pub use text::{AsciiText, EncodedText, Name, Names, OwnText, Text};
 pub use transaction::{
     backend, backend_number, database, is_in_parallel_mode, is_running, leader_number,
     max_backends, max_prepared_transactions, moment_now, moment_of_statement,
     prepared_transactions, transaction_id,
 };
-pub use trigger::{Trigger, TriggerResult, set_state as set_trigger_state};
+pub use trigger::{Trigger, TriggerResult, set_state as set_trigger_state, triggers_of};
 
 /// Declares what an argument's or a result's type is called in SQL.
 macro_rules! sql_type {

@@ -25,11 +25,11 @@ use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
 use crate::catalog;
-use crate::encoding::readable;
+use crate::encoding::{self, readable, shown};
 use crate::error::{Error, or_report};
 use crate::generator::{self, accepted_layout};
 use crate::migration::{self, Restored};
-use crate::pg::{self, Call, Column, Row, Statement, TriggerResult};
+use crate::pg::{self, Call, Column, Row, Statement, Text, TriggerResult};
 
 const TABLE: &str = "restore";
 const TABLE_NAME: &CStr = c"restore";
@@ -92,24 +92,21 @@ fn require_rights(function: pg_sys::Oid) -> Result<(), Error> {
 }
 
 fn apply(function: pg_sys::Oid, row: Row<'_>) -> Result<(), Error> {
-    match text(row, "record")?.as_str() {
-        "mark" => {
+    match text(row, "record")?.bytes() {
+        b"mark" => {
             let mark = row.bigint(column(row, "mark")?);
             generator::restore_mark(function, mark.ok_or_else(|| null("mark"))?)
         }
-        "layout" => {
-            let text = text(row, "layout")?;
-            let layout = text
-                .parse()
-                .map_err(|reason| Error::InvalidLayout { text, reason })?;
+        b"layout" => {
+            let layout = encoding::layout(text(row, "layout")?.bytes())?;
             let accepted_at = column(row, "accepted_at")?
                 .of_type(pg_sys::TIMESTAMPTZOID)
                 .and_then(|column| row.value(column))
                 .ok_or_else(|| null("accepted_at"))?;
             accepted_layout::restore(function, layout, accepted_at.value() as i64)
         }
-        "origin" => restore_origin(function, row),
-        other => Err(Error::InvalidRestoredRecord(other.to_owned())),
+        b"origin" => restore_origin(function, row),
+        other => Err(Error::InvalidRestoredRecord(shown(other))),
     }
 }
 
@@ -152,9 +149,8 @@ fn column<'a>(row: Row<'a>, name: &'static str) -> Result<Column<'a>, Error> {
 
 /// # Errors
 /// [`Error::RecordsMissing`] and [`Error::NullInRecord`].
-fn text(row: Row<'_>, name: &'static str) -> Result<String, Error> {
-    let text = row.text(column(row, name)?).ok_or_else(|| null(name))?;
-    Ok(readable(text.bytes()).into_owned())
+fn text<'a>(row: Row<'a>, name: &'static str) -> Result<Text<'a>, Error> {
+    row.text(column(row, name)?).ok_or_else(|| null(name))
 }
 
 fn null(column: &str) -> Error {

@@ -23,7 +23,7 @@ use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum, pg_gu
 use snowflake_id::node_source::{self, NodeSource};
 use snowflake_id::{Identity, Layout};
 
-use crate::encoding::readable;
+use crate::encoding;
 use crate::error::{Error, layout_hint, refuse_to_start};
 use crate::node_number;
 
@@ -556,12 +556,17 @@ pub fn layout_for_reading() -> Result<Layout, Error> {
     if let Some(layout) = layout() {
         return Ok(*layout);
     }
-    let Some(text) = written(c"snowflake.layout") else {
-        return Ok(Layout::DEFAULT);
-    };
-    let text = readable(text.to_bytes()).into_owned();
-    text.parse()
-        .map_err(|reason| Error::InvalidLayout { text, reason })
+    // Not copied: as long as the setting is not defined, any role can set it to any text.
+    // SAFETY: a nul-terminated name; the answer is null or a nul-terminated string that
+    // stays as it is until the setting is changed.
+    unsafe {
+        let text = pg_sys::GetConfigOption(c"snowflake.layout".as_ptr(), true, false);
+        if text.is_null() {
+            Ok(Layout::DEFAULT)
+        } else {
+            encoding::layout(CStr::from_ptr(text).to_bytes())
+        }
+    }
 }
 
 /// Whether `max_borrow` or `lease` changed since the last [`take_changed`].

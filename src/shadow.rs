@@ -10,7 +10,7 @@ use std::ffi::CStr;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use crate::encoding::readable;
+use crate::encoding::shown;
 use crate::error::Error;
 use crate::pg::{Call, Column, Trigger, TriggerResult};
 
@@ -62,7 +62,7 @@ fn column<'a>(trigger: Trigger<'a>, name: &CStr) -> Column<'a> {
     column
 }
 
-/// A name for a message.
+/// A name for a message. An argument of a trigger can be any text.
 fn text(name: &CStr) -> String {
-    readable(name.to_bytes()).into_owned()
+    shown(name.to_bytes())
 }

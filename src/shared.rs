@@ -42,7 +42,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, 
 use parking_lot::Mutex;
 use pgrx::{pg_guard, pg_sys};
 use snowflake_id::resolved::{OpenTransaction, Promise, Samples};
-use snowflake_id::{SlewedClock, Slot, SnowflakeId, Tick};
+use snowflake_id::{Layout, SlewedClock, Slot, SnowflakeId, Tick, WallTime};
 use snowflake_shmem::Lengths;
 
 use crate::clock;
@@ -139,12 +139,28 @@ pub struct Episodes {
 pub struct Conflicts {
     /// Rows that came from another server and have this server's node number.
     pub count: AtomicU64,
-    /// The highest of their IDs; 0 for none.
+    /// The highest of their IDs that were at most a lease ahead of the clock; 0 for none.
     pub highest: AtomicI64,
+    /// The highest of the others, which may have been written by hand; 0 for none.
+    pub far_ahead: AtomicI64,
     /// Whether no IDs are issued because of them; changed under the lock.
     stopped: AtomicBool,
     /// Whether the data directory may be a copy; changed under the lock.
     copied: AtomicBool,
+}
+
+impl Conflicts {
+    /// Keeps the ID of a row from another server.
+    pub fn keep(&self, layout: &Layout, id: SnowflakeId, wall: WallTime) {
+        let lease = i64::try_from(settings::lease_micros()).unwrap_or(i64::MAX);
+        let time = WallTime::from(layout.time_of(layout.tick_of(id)));
+        let highest = if time > wall.plus_micros(lease) {
+            &self.far_ahead
+        } else {
+            &self.highest
+        };
+        highest.fetch_max(id.get(), Ordering::AcqRel);
+    }
 }
 
 /// What happened in one slot since the statistics were reset.
@@ -332,8 +348,7 @@ unsafe fn initialize(block: Block) {
         if let Some(id) = found.conflict {
             shared
                 .conflicts()
-                .highest
-                .store(id.get(), Ordering::Release);
+                .keep(identity.layout(), id, clock::wall());
             shared.stop();
         }
     }

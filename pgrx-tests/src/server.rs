@@ -33,6 +33,8 @@ pub struct Server {
     environment: BTreeMap<String, String>,
     /// Options of the next starts, as on `postgres`'s command line.
     arguments: Vec<String>,
+    /// The limit of the memory of each process, bytes.
+    memory_limit: Option<u64>,
     /// The postmaster, if this process started it and must reap it.
     postmaster: Option<Child>,
     /// The length of the log at the last start.
@@ -60,6 +62,7 @@ impl Server {
             port,
             environment: BTreeMap::new(),
             arguments: Vec::new(),
+            memory_limit: None,
             postmaster: None,
             log_start: 0,
         }
@@ -127,6 +130,11 @@ impl Server {
     /// Replaces the options on `postgres`'s command line from the next start on.
     pub fn set_arguments(&mut self, arguments: &[&str]) {
         self.arguments = arguments.iter().map(ToString::to_string).collect();
+    }
+
+    /// Limits the address space of each of its processes, from its next start on.
+    pub fn set_memory_limit(&mut self, bytes: u64) {
+        self.memory_limit = Some(bytes);
     }
 
     /// Connects as the superuser to the database `postgres`.

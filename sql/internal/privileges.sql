@@ -1,14 +1,16 @@
 -- Privileges on the extension's tables and on the mark. Only the extension's
 -- own code writes them; other roles can only read them. Privileges granted
--- wholesale do not change that:
+-- wholesale do not change that. Those that result from ALTER DEFAULT PRIVILEGES are
+-- revoked here. Later ones (GRANT ... ON ALL TABLES, pg_write_all_data) remain, and
+-- have no effect:
 --
--- - ALTER DEFAULT PRIVILEGES before the extension is created: the resulting
---   privileges are revoked here.
--- - GRANT ... ON ALL TABLES afterwards: the privileges are revoked immediately
---   if the library is preloaded (src/utility.rs).
--- - pg_write_all_data, or any grant while the library is not preloaded: a
---   trigger rejects writes to the tables, except by superusers. A value set on the mark raises the slots to at most one
---   lease ahead of the clock (src/generator/mark.rs).
+-- - INSERT, UPDATE, DELETE, TRUNCATE: a trigger rejects writes to the tables, except by
+--   superusers. The privileges to lock and to vacuum a table are those of any table.
+-- - TRIGGER: if the library is preloaded, it rejects triggers of roles that are not
+--   superusers (src/migration/guard.rs).
+-- - REFERENCES: the extension's own writes check no foreign key.
+-- - UPDATE, USAGE on the mark: a value set on it raises the slots to at most one lease
+--   ahead of the clock (src/generator/mark.rs).
 DO $do$
 DECLARE
     former_search_path CONSTANT pg_catalog.text := pg_catalog.current_setting('search_path');
@@ -44,6 +46,9 @@ $do$;
 CREATE TRIGGER accepted_layout_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.accepted_layout
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
 ALTER TABLE snowflake_internal.accepted_layout ENABLE ALWAYS TRIGGER accepted_layout_guard;
+CREATE TRIGGER accepted_layout_kept AFTER TRUNCATE ON snowflake_internal.accepted_layout
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+ALTER TABLE snowflake_internal.accepted_layout ENABLE ALWAYS TRIGGER accepted_layout_kept;
 CREATE TRIGGER accepted_layout_stay BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.accepted_layout
     FOR EACH ROW EXECUTE FUNCTION snowflake_internal.origins_stay();
 ALTER TABLE snowflake_internal.accepted_layout ENABLE REPLICA TRIGGER accepted_layout_stay;

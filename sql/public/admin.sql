@@ -5,8 +5,8 @@ COMMENT ON FUNCTION snowflake_start_after(id bigint) IS
     'Makes later IDs of this database greater than this one; never lowers them';
 COMMENT ON FUNCTION snowflake_accept_layout() IS
     'Accepts a changed snowflake.layout for this database';
-COMMENT ON FUNCTION snowflake_accept_node_id() IS
-    'Accepts that no other server uses this server''s node number: IDs that a node conflict has stopped continue, and the data directory is not taken for a copy';
+COMMENT ON FUNCTION snowflake_accept_node_id(ignored_id bigint) IS
+    'Accepts that no other server uses this server''s node number: IDs that a node conflict has stopped continue, and the data directory is not taken for a copy; ignored_id is an ID too far ahead of the clock that IDs do not continue after';
 COMMENT ON FUNCTION snowflake_stat_reset() IS
     'Resets the counters of snowflake_status and snowflake_stat_slots to 0';
 
@@ -14,4 +14,4 @@ REVOKE EXECUTE ON FUNCTION snowflake_stat_reset() FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION snowflake_accept_clock(timestamp with time zone) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION snowflake_start_after(bigint) FROM PUBLIC;
 REVOKE EXECUTE ON FUNCTION snowflake_accept_layout() FROM PUBLIC;
-REVOKE EXECUTE ON FUNCTION snowflake_accept_node_id() FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION snowflake_accept_node_id(bigint) FROM PUBLIC;

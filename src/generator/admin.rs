@@ -79,7 +79,7 @@ pub fn restore_mark(function: pg_sys::Oid, bound: i64) -> Result<(), Error> {
     };
     let clocks = Clocks::read();
     let bound = session.layout().tick_above(bound_id);
-    if bound <= reserve::highest_set(session, clocks.wall) {
+    if bound <= reserve::highest_set(session.shared, session.layout(), clocks.wall) {
         mark::raise_slots(session.shared, session.layout(), bound, clocks.boot);
     }
     Ok(())

@@ -54,7 +54,7 @@ use snowflake_id::{BootTime, Identity, Layout, SnowflakeId, Tick};
 use crate::catalog;
 use crate::error::Error;
 use crate::generator::floor;
-use crate::pg::sequence_data;
+use crate::pg::{self, sequence_data};
 use crate::shared::{Locked, MarkKey, Shared};
 
 const SEQUENCE_NAME: &CStr = c"mark";
@@ -235,13 +235,26 @@ pub fn is_unused(sequence: pg_sys::Oid) -> Result<bool, Error> {
 }
 
 /// The bound that is written on the mark's page; `None` if it cannot be read without
-/// waiting.
+/// waiting. Its record is flushed, so that it is there after a crash: the process that
+/// has written the page unlocks it before it flushes.
 ///
 /// # Errors
 /// [`Error::MarkMissing`], [`Error::MarkNotPermanent`].
 pub fn bound_on_page(sequence: pg_sys::Oid) -> Result<Option<SnowflakeId>, Error> {
     match Relation::open(sequence, 0)? {
-        Opened::Relation(relation) => Ok(Some(Page::lock(&relation).read().bound_id)),
+        Opened::Relation(relation) => {
+            let page = Page::lock(&relation);
+            let bound_id = page.read().bound_id;
+            let record = page.record();
+            drop(page);
+            // What a standby has replayed is in its log already.
+            if !pg::is_in_recovery() {
+                // SAFETY: the position of a record that was written. It returns at once
+                // if that was flushed.
+                unsafe { pg_sys::XLogFlush(record) };
+            }
+            Ok(Some(bound_id))
+        }
         Opened::Locked => Ok(None),
     }
 }
@@ -509,6 +522,16 @@ impl Page {
                 .unwrap_or(SnowflakeId::ZERO),
             start_number: data.log_cnt,
         }
+    }
+
+    /// The end of the last record about the page.
+    fn record(&self) -> pg_sys::XLogRecPtr {
+        // SAFETY: the buffer is pinned and locked.
+        let position = unsafe {
+            let header = pg_sys::BufferGetPage(self.0).cast::<pg_sys::PageHeaderData>();
+            (*header).pd_lsn
+        };
+        u64::from(position.xlogid) << 32 | u64::from(position.xrecoff)
     }
 
     /// Changes the page and logs that; returns the position up to which to flush.

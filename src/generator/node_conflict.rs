@@ -12,7 +12,7 @@
 //! slots. So rows of an initial copy, of a dump, or of the time before a failover
 //! are not taken for a conflict.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use pgrx::pg_sys;
 use snowflake_id::node_conflict;
@@ -20,7 +20,7 @@ use snowflake_id::{Identity, SnowflakeId, Tick};
 
 use crate::clock;
 use crate::error::Error;
-use crate::generator::{admin, floor, log};
+use crate::generator::{admin, floor, log, reserve};
 use crate::pg;
 use crate::server_file;
 use crate::settings::{self, OnNodeConflict};
@@ -47,7 +47,7 @@ pub fn arrived(id: i64, table: &str) {
     }
     let conflicts = shared.conflicts();
     let count = conflicts.count.fetch_add(1, Relaxed) + 1;
-    conflicts.highest.fetch_max(id.get(), Relaxed);
+    conflicts.keep(identity.layout(), id, clock::wall());
     log::node_conflict(shared, identity, id, table, count);
     if settings::on_node_conflict() == OnNodeConflict::Stop {
         stop(shared, identity, id);
@@ -85,27 +85,64 @@ fn stop(shared: Shared, identity: &Identity, id: SnowflakeId) {
 /// Accepts that this server is the only one with its node number: its IDs
 /// continue, above those of the conflict, and its directory is no copy.
 ///
+/// Any role that may write to a published table on another server can write an ID with
+/// this node number and any time. So an ID is followed as far as a mark that was set is:
+/// by a lease, or to what has been reached anyway. `ignored_id` is an ID beyond that
+/// which is not followed.
+///
 /// # Errors
-/// [`Error::NotPreloaded`], [`Error::NodeNotSet`], [`Error::ServerFileIo`], and
-/// those of [`admin::start_after`].
-pub fn accept(function: pg_sys::Oid) -> Result<(), Error> {
+/// [`Error::NotPreloaded`], [`Error::NodeNotSet`], [`Error::ConflictAhead`],
+/// [`Error::NotTheConflict`], [`Error::ServerFileIo`], and those of
+/// [`admin::start_after`].
+pub fn accept(function: pg_sys::Oid, ignored_id: Option<i64>) -> Result<(), Error> {
     let shared = shared::get().ok_or(Error::NotPreloaded)?;
     let identity = settings::identity().ok_or(Error::NodeNotSet)?;
     let conflicts = shared.conflicts();
     let highest = conflicts.highest.load(Acquire);
-    if highest > 0 && !pg::is_in_recovery() {
-        match admin::start_after(function, highest) {
-            // The clock does not come there soon.
-            Ok(()) | Err(Error::StartTooFarAhead { .. }) => {}
-            Err(error) => return Err(error),
+    let far_ahead = conflicts.far_ahead.load(Acquire);
+    let known = [highest, far_ahead];
+    if let Some(ignored) = ignored_id {
+        let is_reported = ignored > 0 && known.iter().max() == Some(&ignored);
+        // One that was far ahead when it arrived can be near by now.
+        let is_ahead = ignored == far_ahead || too_far_ahead(shared, identity, ignored).is_some();
+        if !is_reported || !is_ahead {
+            return Err(Error::NotTheConflict(ignored));
         }
+    }
+    let followed = known.into_iter().filter(|&id| Some(id) != ignored_id).max();
+    if let Some(id) = followed.filter(|&id| id > 0)
+        && !pg::is_in_recovery()
+    {
+        if let Some(error) = too_far_ahead(shared, identity, id) {
+            return Err(error);
+        }
+        admin::start_after(function, id)?;
     }
     let _lock = shared.lock_conflicts();
     server_file::accept(identity).map_err(|error| Error::ServerFileIo {
         name: server_file::name(),
         error,
     })?;
-    conflicts.highest.store(0, Relaxed);
+    // A higher one that has arrived in the meantime stays.
+    let _ = conflicts
+        .highest
+        .compare_exchange(highest, 0, AcqRel, Relaxed);
+    let _ = conflicts
+        .far_ahead
+        .compare_exchange(far_ahead, 0, AcqRel, Relaxed);
     shared.resume();
     Ok(())
+}
+
+/// Why IDs cannot continue after this one; `None` if they can.
+fn too_far_ahead(shared: Shared, identity: &Identity, id: i64) -> Option<Error> {
+    let id = SnowflakeId::new(id)?;
+    let layout = identity.layout();
+    let wall = clock::wall();
+    let tick = layout.tick_of(id);
+    (tick > reserve::highest_set(shared, layout, wall)).then(|| Error::ConflictAhead {
+        id,
+        wall,
+        at: layout.time_of(tick),
+    })
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32};
 
 use parking_lot::Mutex;
 use pgrx::{check_for_interrupts, pg_sys};
-use snowflake_id::{Allowance, Tick, TimeError, WallTime};
+use snowflake_id::{Allowance, Layout, Tick, TimeError, WallTime};
 
 use crate::clock::Clocks;
 use crate::error::Error;
@@ -18,7 +18,7 @@ use crate::generator::session::{FAST_PATH, Session};
 use crate::generator::wait::WaitBudget;
 use crate::pg;
 use crate::settings;
-use crate::shared::MarkKey;
+use crate::shared::{MarkKey, Shared};
 
 /// What this process knows of its database's reservation.
 #[derive(Clone, Copy)]
@@ -200,7 +200,7 @@ impl Reservation {
             identity: &session.identity,
             ticks_ahead: self.ticks_ahead(slowdown),
             boot: clocks.boot,
-            highest_set: highest_set(session, clocks.wall),
+            highest_set: highest_set(session.shared, session.layout(), clocks.wall),
             highest_accepted: highest_accepted(session, clocks.wall),
             wait_ms,
         }
@@ -270,10 +270,10 @@ pub fn wait_for(
 /// The highest tick that slots may be raised to by a mark that was set: a lease
 /// ahead of the clock, or what has been reached anyway. No lease is added to what
 /// has been reached: each `setval` would add another.
-pub fn highest_set(session: &Session, wall: WallTime) -> Tick {
-    let reached = session.shared.slewed_clock().reached();
+pub fn highest_set(shared: Shared, layout: &Layout, wall: WallTime) -> Tick {
+    let reached = shared.slewed_clock().reached();
     let highest = wall.plus_micros(lease_micros()).max(reached);
-    session.layout().tick_at(highest.into()).unwrap_or_default()
+    layout.tick_at(highest.into()).unwrap_or_default()
 }
 
 /// The highest tick that slots may be raised to.

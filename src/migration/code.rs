@@ -11,123 +11,280 @@
 //! Cost: every function reads its text once, whatever it contains. Bytes above 127
 //! are parts of names, as they are for PostgreSQL, so each encoding of a database
 //! is kept.
+//!
+//! Memory: any role can create a function and pass any text. So longer texts than
+//! [`LONGEST_BODY_BYTES`] are not searched, tokens are positions in one text, and
+//! memory that is missing is an error.
+
+use std::ops::Range;
 
 use pgrx::prelude::*;
 
+use crate::error::{Error, or_report};
 use crate::pg::{OwnText, Text};
 
+/// `snowflake_internal.migration_findings` has the same number. Its list of the functions
+/// that were not searched depends on it.
+const LONGEST_BODY_BYTES: usize = 1 << 20;
 /// String constants within string constants are dynamic SQL within dynamic SQL.
 const DEEPEST_STRING: usize = 3;
 /// Arguments with more tokens are not those that are searched for.
-const LONGEST_ARGUMENT: usize = 32;
+const LONGEST_ARGUMENT_TOKENS: usize = 32;
+/// A name of 63 bytes, each a quote that is doubled, in quotes.
+const LONGEST_NAME_BYTES: usize = 2 * 63 + 2;
 
 #[pg_extern(sql = r#"
 CREATE FUNCTION snowflake_internal.migration_code(body text) RETURNS text
     STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.migration_code(body text) IS
-    'Used by snowflake_internal.migration_findings: a function''s body as tokens, separated by spaces';
+    'Used by snowflake_internal.migration_findings: a function''s body as tokens, separated by spaces; NULL for a body of more than 1 MB';
 "#)]
-fn snowflake_migration_code(body: Text<'_>) -> OwnText {
-    let tokens = tokens_of(body.bytes());
-    let mut code = Vec::with_capacity(tokens.iter().map(|token| token.len() + 1).sum());
-    for token in &tokens {
-        code.push(b' ');
-        code.extend_from_slice(token);
-    }
-    code.push(b' ');
-    OwnText::new(&code)
+fn snowflake_migration_code(body: Text<'_>) -> Option<OwnText> {
+    let code = or_report(Code::of(body.bytes()))?;
+    Some(OwnText::new(&code.text))
 }
 
 #[pg_extern(sql = r#"
 CREATE FUNCTION snowflake_internal.migration_calls(body text) RETURNS text
     STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.migration_calls(body text) IS
-    'Used by snowflake_internal.migration_findings: calls in a trigger function with columns of its row, a line for each argument';
+    'Used by snowflake_internal.migration_findings: calls in a trigger function with columns of its row, a line for each argument; NULL for a body of more than 1 MB';
 "#)]
-fn snowflake_migration_calls(body: Text<'_>) -> OwnText {
-    let mut lines = Vec::new();
-    for argument in arguments_of(&tokens_of(body.bytes())) {
-        let (place, count) = (argument.place.to_string(), argument.count.to_string());
-        let (function, schema) = match argument.function {
-            [schema, _, function] => (unquoted(function), unquoted(schema)),
-            [function] => (unquoted(function), Vec::new()),
-            _ => continue,
+fn snowflake_migration_calls(body: Text<'_>) -> Option<OwnText> {
+    let code = or_report(Code::of(body.bytes()))?;
+    let lines = or_report(code.calls());
+    Some(OwnText::new(&lines))
+}
+
+/// The tokens of a text.
+struct Code {
+    /// Each token, with a space before the first one and after each.
+    text: Vec<u8>,
+    /// Where each token begins.
+    begins: Vec<usize>,
+}
+
+impl Code {
+    /// `None` for a text that is too long.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    fn of(text: &[u8]) -> Result<Option<Self>, Error> {
+        if text.len() > LONGEST_BODY_BYTES {
+            return Ok(None);
+        }
+        let mut code = Code {
+            text: vec![b' '],
+            begins: Vec::new(),
         };
-        let parts = [
-            function,
-            schema,
-            place.into_bytes(),
-            count.into_bytes(),
-            argument.tokens.join(&b' '),
-        ];
-        lines.extend_from_slice(&parts.join(&b'\t'));
+        code.add(text, 0)?;
+        Ok(Some(code))
+    }
+
+    /// Adds the tokens of a text.
+    fn add(&mut self, text: &[u8], depth: usize) -> Result<(), Error> {
+        let mut at = 0;
+        while at < text.len() {
+            let rest = &text[at..];
+            at += match rest[0] {
+                byte if is_space(byte) => 1,
+                b'-' if rest.starts_with(b"--") => line_length(rest),
+                b'/' if rest.starts_with(b"/*") => comment_length(rest),
+                b'\'' => {
+                    let has_escapes = at > 0
+                        && matches!(text[at - 1], b'e' | b'E')
+                        && (at < 2 || !is_name_part(text[at - 2]));
+                    let (content, length) = quoted(rest, b'\'', has_escapes);
+                    let mut string = Vec::new();
+                    string.try_reserve_exact(content.len())?;
+                    string.extend(unquoted(content, b'\'', has_escapes));
+                    self.add_string(&string, depth)?;
+                    length
+                }
+                b'"' => {
+                    let (content, length) = quoted(rest, b'"', false);
+                    self.push_name(content)?;
+                    length
+                }
+                b'$' => match dollar_quoted(rest) {
+                    Some((content, length)) => {
+                        self.add_string(content, depth)?;
+                        length
+                    }
+                    None => {
+                        let digits = rest[1..].iter().take_while(|it| it.is_ascii_digit());
+                        let length = 1 + digits.count();
+                        self.push(length, rest[..length].iter().copied())?;
+                        length
+                    }
+                },
+                byte if is_name_start(byte) || byte.is_ascii_digit() => {
+                    let length = rest.iter().take_while(|&&it| is_name_part(it)).count();
+                    let word = rest[..length].iter().map(u8::to_ascii_lowercase);
+                    self.push(length, word)?;
+                    length
+                }
+                _ => {
+                    let is_double = rest.starts_with(b":=") || rest.starts_with(b"::");
+                    let length = 1 + usize::from(is_double);
+                    self.push(length, rest[..length].iter().copied())?;
+                    length
+                }
+            };
+        }
+        Ok(())
+    }
+
+    fn add_string(&mut self, content: &[u8], depth: usize) -> Result<(), Error> {
+        self.push(1, [b'\''].into_iter())?;
+        if depth < DEEPEST_STRING {
+            self.add(content, depth + 1)?;
+        }
+        self.push(1, [b'\''].into_iter())
+    }
+
+    /// Adds a name that was in quotes, without them if it needs none.
+    fn push_name(&mut self, content: &[u8]) -> Result<(), Error> {
+        let name = || unquoted(content, b'"', false);
+        let is_plain = name().next().is_some_and(is_name_start)
+            && name().all(|it| is_name_part(it) && !it.is_ascii_uppercase());
+        if is_plain {
+            return self.push(content.len(), name());
+        }
+        let doubled = name().flat_map(|it| std::iter::repeat_n(it, 1 + usize::from(it == b'"')));
+        let token = [b'"'].into_iter().chain(doubled).chain([b'"']);
+        self.push(content.len() + 2, token)
+    }
+
+    /// Adds a token of at most `longest` bytes.
+    fn push(&mut self, longest: usize, token: impl Iterator<Item = u8>) -> Result<(), Error> {
+        self.text.try_reserve(longest + 1)?;
+        self.begins.try_reserve(1)?;
+        self.begins.push(self.text.len());
+        self.text.extend(token);
+        self.text.push(b' ');
+        Ok(())
+    }
+
+    fn count(&self) -> usize {
+        self.begins.len()
+    }
+
+    fn token(&self, index: usize) -> &[u8] {
+        self.tokens(index..index + 1)
+    }
+
+    /// Some tokens, at least one, separated by spaces.
+    fn tokens(&self, range: Range<usize>) -> &[u8] {
+        let after = self.begins.get(range.end).copied();
+        let end = after.unwrap_or(self.text.len()) - 1;
+        &self.text[self.begins[range.start]..end]
+    }
+
+    /// The arguments of calls that have a column of the trigger's row in them, a
+    /// line for each: function, schema, its place, the number of arguments, its tokens.
+    fn calls(&self) -> Result<Vec<u8>, Error> {
+        let mut lines = Vec::new();
+        let mut open: Vec<OpenCall> = Vec::new();
+        // Where the arguments of the open calls begin.
+        let mut begins: Vec<usize> = Vec::new();
+        for at in 0..self.count() {
+            match self.token(at) {
+                b"(" => {
+                    open.try_reserve(1)?;
+                    begins.try_reserve(1)?;
+                    open.push(OpenCall {
+                        name: self.name_before(at),
+                        first: begins.len(),
+                    });
+                    begins.push(at + 1);
+                }
+                b"," if !open.is_empty() => {
+                    begins.try_reserve(1)?;
+                    begins.push(at + 1);
+                }
+                b")" => {
+                    let Some(call) = open.pop() else {
+                        continue;
+                    };
+                    let arguments = &begins[call.first..];
+                    for (index, &begin) in arguments.iter().enumerate() {
+                        let end = arguments.get(index + 1).map_or(at, |next| next - 1);
+                        if end - begin <= LONGEST_ARGUMENT_TOKENS && self.has_row(begin..end) {
+                            let place = (index + 1, arguments.len());
+                            self.add_line(&mut lines, &call.name, place, begin..end)?;
+                        }
+                    }
+                    begins.truncate(call.first);
+                }
+                b";" => {
+                    open.clear();
+                    begins.clear();
+                }
+                _ => {}
+            }
+        }
+        Ok(lines)
+    }
+
+    /// Adds the line of an argument, unless the call has no name.
+    fn add_line(
+        &self,
+        lines: &mut Vec<u8>,
+        name: &Range<usize>,
+        (place, count): (usize, usize),
+        argument: Range<usize>,
+    ) -> Result<(), Error> {
+        let (function, schema) = match name.len() {
+            1 => (self.token(name.start), &[][..]),
+            3 => (self.token(name.start + 2), self.token(name.start)),
+            _ => return Ok(()),
+        };
+        if function.len() > LONGEST_NAME_BYTES || schema.len() > LONGEST_NAME_BYTES {
+            return Ok(());
+        }
+        let numbers = format!("{place}\t{count}");
+        let argument = self.tokens(argument);
+        // Four separators.
+        lines.try_reserve(function.len() + schema.len() + numbers.len() + argument.len() + 4)?;
+        lines.extend(name_of(function));
+        lines.push(b'\t');
+        lines.extend(name_of(schema));
+        lines.push(b'\t');
+        lines.extend_from_slice(numbers.as_bytes());
+        lines.push(b'\t');
+        lines.extend_from_slice(argument);
         lines.push(b'\n');
+        Ok(())
     }
-    OwnText::new(&lines)
-}
 
-type Token = Vec<u8>;
+    fn has_row(&self, tokens: Range<usize>) -> bool {
+        (tokens.start + 1..tokens.end)
+            .any(|at| matches!(self.token(at - 1), b"new" | b"old") && self.token(at) == b".")
+    }
 
-fn tokens_of(text: &[u8]) -> Vec<Token> {
-    let mut tokens = Vec::new();
-    add_tokens(text, 0, &mut tokens);
-    tokens
-}
-
-fn add_tokens(text: &[u8], depth: usize, tokens: &mut Vec<Token>) {
-    let mut at = 0;
-    while at < text.len() {
-        let rest = &text[at..];
-        at += match rest[0] {
-            byte if is_space(byte) => 1,
-            b'-' if rest.starts_with(b"--") => line_length(rest),
-            b'/' if rest.starts_with(b"/*") => comment_length(rest),
-            b'\'' => {
-                let has_escapes = at > 0
-                    && matches!(text[at - 1], b'e' | b'E')
-                    && (at < 2 || !is_name_part(text[at - 2]));
-                let (content, length) = quoted(rest, b'\'', has_escapes);
-                add_string(&content, depth, tokens);
-                length
-            }
-            b'"' => {
-                let (content, length) = quoted(rest, b'"', false);
-                tokens.push(name_token(content));
-                length
-            }
-            b'$' => match dollar_quoted(rest) {
-                Some((content, length)) => {
-                    add_string(content, depth, tokens);
-                    length
-                }
-                None => {
-                    let digits = rest[1..].iter().take_while(|it| it.is_ascii_digit());
-                    let length = 1 + digits.count();
-                    tokens.push(rest[..length].to_vec());
-                    length
-                }
-            },
-            byte if is_name_start(byte) || byte.is_ascii_digit() => {
-                let length = rest.iter().take_while(|&&it| is_name_part(it)).count();
-                tokens.push(rest[..length].to_ascii_lowercase());
-                length
-            }
-            _ => {
-                let is_double = rest.starts_with(b":=") || rest.starts_with(b"::");
-                let length = 1 + usize::from(is_double);
-                tokens.push(rest[..length].to_vec());
-                length
-            }
+    /// The name that ends before a token: `f` or `schema . f`.
+    fn name_before(&self, at: usize) -> Range<usize> {
+        let is_name = |index: usize| {
+            let first = self.token(index).first().copied().unwrap_or_default();
+            first == b'"' || is_name_start(first)
         };
+        if at == 0 || !is_name(at - 1) {
+            at..at
+        } else if at >= 3 && self.token(at - 2) == b"." && is_name(at - 3) {
+            at - 3..at
+        } else {
+            at - 1..at
+        }
     }
 }
 
-fn add_string(content: &[u8], depth: usize, tokens: &mut Vec<Token>) {
-    tokens.push(b"'".to_vec());
-    if depth < DEEPEST_STRING {
-        add_tokens(content, depth + 1, tokens);
-    }
-    tokens.push(b"'".to_vec());
+/// A call whose closing parenthesis has not been read.
+struct OpenCall {
+    /// The tokens of its name; empty for other parentheses.
+    name: Range<usize>,
+    /// Which of the beginnings of arguments is its first.
+    first: usize,
 }
 
 fn is_space(byte: u8) -> bool {
@@ -166,23 +323,32 @@ fn comment_length(text: &[u8]) -> usize {
     text.len()
 }
 
-/// What stands between quotes, of which two stand for one, and the length with
-/// the quotes.
-fn quoted(text: &[u8], quote: u8, has_escapes: bool) -> (Vec<u8>, usize) {
-    let mut content = Vec::new();
+/// What stands between quotes, as it is written, and the length with the quotes.
+fn quoted(text: &[u8], quote: u8, has_escapes: bool) -> (&[u8], usize) {
     let mut at = 1;
     while at < text.len() {
-        let byte = text[at];
-        let next = text.get(at + 1).copied();
-        if byte == quote && next != Some(quote) {
-            return (content, at + 1);
+        if text[at] == quote && text.get(at + 1) != Some(&quote) {
+            return (&text[1..at], at + 1);
         }
-        let is_pair = byte == quote || has_escapes && byte == b'\\' && next.is_some();
-        at += usize::from(is_pair);
-        content.push(text[at]);
-        at += 1;
+        at += 1 + usize::from(is_pair(&text[at..], quote, has_escapes));
     }
-    (content, text.len())
+    (&text[1..], text.len())
+}
+
+/// What is written between quotes, of which two stand for one.
+fn unquoted(content: &[u8], quote: u8, has_escapes: bool) -> impl Iterator<Item = u8> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = content.get(at..).filter(|rest| !rest.is_empty())?;
+        let second = usize::from(is_pair(rest, quote, has_escapes));
+        at += 1 + second;
+        Some(rest[second])
+    })
+}
+
+/// Whether a text begins with two bytes that stand for the second one.
+fn is_pair(text: &[u8], quote: u8, has_escapes: bool) -> bool {
+    text.len() > 1 && (text[0] == quote || has_escapes && text[0] == b'\\')
 }
 
 /// What stands between `$tag$` and `$tag$`, and the length with them.
@@ -207,110 +373,12 @@ fn dollar_quoted(text: &[u8]) -> Option<(&[u8], usize)> {
     Some((&text[tag.len()..], text.len()))
 }
 
-/// A name that was in quotes, without them if it needs none.
-fn name_token(name: Vec<u8>) -> Token {
-    let is_plain = name.first().is_some_and(|&it| is_name_start(it))
-        && name
-            .iter()
-            .all(|&it| is_name_part(it) && !it.is_ascii_uppercase());
-    if is_plain {
-        return name;
-    }
-    let mut token = vec![b'"'];
-    for byte in name {
-        token.extend_from_slice(if byte == b'"' {
-            b"\"\""
-        } else {
-            std::slice::from_ref(&byte)
-        });
-    }
-    token.push(b'"');
-    token
-}
-
-/// A name as the catalog has it.
-fn unquoted(token: &[u8]) -> Vec<u8> {
-    if token.first() == Some(&b'"') {
-        quoted(token, b'"', false).0
-    } else {
-        token.to_vec()
-    }
-}
-
-/// An argument of a call.
-struct Argument<'a> {
-    /// Its name, with the schema if there is one.
-    function: &'a [Token],
-    place: usize,
-    /// How many arguments the call has.
-    count: usize,
-    tokens: &'a [Token],
-}
-
-/// A call whose closing parenthesis has not been read.
-struct OpenCall {
-    /// The tokens of its name; empty for other parentheses.
-    name: std::ops::Range<usize>,
-    /// Where each of its arguments begins.
-    begins: Vec<usize>,
-}
-
-/// The arguments of calls that have a column of the trigger's row in them.
-fn arguments_of(tokens: &[Token]) -> Vec<Argument<'_>> {
-    let mut arguments = Vec::new();
-    let mut open: Vec<OpenCall> = Vec::new();
-    for (at, token) in tokens.iter().enumerate() {
-        match token.as_slice() {
-            b"(" => open.push(OpenCall {
-                name: name_before(tokens, at),
-                begins: vec![at + 1],
-            }),
-            b"," => {
-                if let Some(call) = open.last_mut() {
-                    call.begins.push(at + 1);
-                }
-            }
-            b")" => {
-                if let Some(call) = open.pop().filter(|call| !call.name.is_empty()) {
-                    let count = call.begins.len();
-                    let ends = call.begins[1..].iter().map(|begin| begin - 1).chain([at]);
-                    for (place, (&begin, end)) in (1..).zip(call.begins.iter().zip(ends)) {
-                        let tokens_of_it = &tokens[begin..end];
-                        if tokens_of_it.len() <= LONGEST_ARGUMENT && has_row(tokens_of_it) {
-                            arguments.push(Argument {
-                                function: &tokens[call.name.clone()],
-                                place,
-                                count,
-                                tokens: tokens_of_it,
-                            });
-                        }
-                    }
-                }
-            }
-            b";" => open.clear(),
-            _ => {}
-        }
-    }
-    arguments
-}
-
-fn has_row(tokens: &[Token]) -> bool {
-    tokens
-        .windows(2)
-        .any(|pair| (pair[0] == b"new" || pair[0] == b"old") && pair[1] == b".")
-}
-
-/// The name that ends before a token: `f` or `schema . f`.
-fn name_before(tokens: &[Token], at: usize) -> std::ops::Range<usize> {
-    let is_name = |index: usize| {
-        let first = tokens[index].first().copied().unwrap_or_default();
-        first == b'"' || is_name_start(first)
+/// The name of a token as the catalog has it.
+fn name_of(token: &[u8]) -> impl Iterator<Item = u8> {
+    let (content, quote) = match token {
+        [b'"', content @ .., b'"'] => (content, b'"'),
+        // No quote is in it.
+        _ => (token, 0),
     };
-    if at == 0 || !is_name(at - 1) {
-        at..at
-    } else if at >= 3 && tokens[at - 2] == b"." && is_name(at - 3) {
-        at - 3..at
-    } else {
-        at - 1..at
-    }
+    unquoted(content, quote, false)
 }

@@ -39,7 +39,7 @@ pub fn is_counterpart_of_deferrable(index: NewIndex<'_>) -> bool {
         return false;
     };
     // For the search path, which is pg_catalog then.
-    pg::with_rights_of(pg::current_user(), &pg::SearchPath::system(), || {
+    pg::with_rights_of(pg::current_user(), None, &pg::SearchPath::system(), || {
         pg::first_row(&query, false)
     })
     .is_ok_and(|row| row.is_some())

@@ -9,11 +9,16 @@
 //! under any search path, which could have a better match. So it names the schema.
 //! Operators do not change their precedence by that: Postgres prints parentheses.
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 
+use pgrx::check_for_interrupts;
 use pgrx::prelude::*;
 
+use crate::error::{Error, or_report};
 use crate::pg::{self, EncodedText, NameKind, Names, Text};
+
+/// Longer expressions are not renamed: any role can pass any text.
+const LONGEST_EXPRESSION_BYTES: usize = 1 << 20;
 
 #[pg_extern(sql = r#"
 CREATE FUNCTION snowflake_internal.migration_rename_columns(expression text, former name[], present name[]) RETURNS text
@@ -23,34 +28,50 @@ COMMENT ON FUNCTION snowflake_internal.migration_rename_columns(expression text,
 "#)]
 fn snowflake_migration_rename_columns(
     expression: Text<'_>,
-    former: Names,
-    present: Names,
+    former: Names<'_>,
+    present: Names<'_>,
 ) -> Option<EncodedText> {
-    // A text has no zero byte.
-    let expression = CString::new(expression.bytes()).ok()?;
-    let renamed: Vec<(&CString, &CString)> =
-        former.as_slice().iter().zip(present.as_slice()).collect();
-    rename(&expression, &renamed).map(|text| EncodedText::new(&text))
+    if expression.bytes().len() > LONGEST_EXPRESSION_BYTES {
+        return None;
+    }
+    let text = or_report(rename(expression.to_c_str(), former, present))?;
+    Some(EncodedText::new(&text))
 }
 
 /// The expression with those names replaced; `None` if it refers to columns in
 /// another way than by plain names.
-fn rename(expression: &CStr, renamed: &[(&CString, &CString)]) -> Option<Vec<u8>> {
-    let mut names = pg::plain_names(expression)?;
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+fn rename(
+    expression: &CStr,
+    former: Names<'_>,
+    present: Names<'_>,
+) -> Result<Option<Vec<u8>>, Error> {
+    let Some(mut names) = pg::plain_names(expression) else {
+        return Ok(None);
+    };
     names.sort_by_key(|name| name.start);
     let expression = expression.to_bytes();
-    let mut text = Vec::with_capacity(2 * expression.len());
+    let mut text = Vec::new();
     let mut done = 0;
     for name in names {
-        let rest = expression.get(name.start..)?;
+        check_for_interrupts!();
+        let Some(rest) = expression.get(name.start..) else {
+            return Ok(None);
+        };
         let (length, replacement) = match name.kind {
             NameKind::Column => {
-                let Some((_, present)) = renamed.iter().find(|(former, _)| **former == name.name)
+                let mut renamed = former.iter().zip(present.iter());
+                let Some((_, present)) =
+                    renamed.find(|(former, _)| *former == name.name.as_c_str())
                 else {
                     continue;
                 };
-                let present = pg::quoted(present);
-                (identifier_length(rest)?, present.into_bytes())
+                let Some(length) = identifier_length(rest) else {
+                    return Ok(None);
+                };
+                (length, pg::quoted(present).into_bytes())
             }
             NameKind::Object => (0, b"pg_catalog.".to_vec()),
             NameKind::Collation if rest.starts_with(b"COLLATE ") => {
@@ -67,12 +88,20 @@ fn rename(expression: &CStr, renamed: &[(&CString, &CString)]) -> Option<Vec<u8>
             // A word for an operator, like LIKE, which Postgres does not print.
             NameKind::Collation | NameKind::Operator => continue,
         };
-        text.extend_from_slice(expression.get(done..name.start)?);
+        let Some(between) = expression.get(done..name.start) else {
+            return Ok(None);
+        };
+        text.try_reserve(between.len() + replacement.len())?;
+        text.extend_from_slice(between);
         text.extend_from_slice(&replacement);
         done = name.start + length;
     }
-    text.extend_from_slice(expression.get(done..)?);
-    Some(text)
+    let Some(rest) = expression.get(done..) else {
+        return Ok(None);
+    };
+    text.try_reserve(rest.len())?;
+    text.extend_from_slice(rest);
+    Ok(Some(text))
 }
 
 /// The length of the identifier at the beginning of a text, with its quotes.

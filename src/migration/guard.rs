@@ -1,28 +1,111 @@
-//! The trigger that protects the tables of records.
+//! The triggers that protect the tables of records.
 //!
 //! Privileges on all tables (`GRANT … ON ALL TABLES`, default privileges,
 //! `pg_write_all_data`) include these tables. A superuser who reverts a migration
 //! runs statements that are built from them, so a privilege is not enough. Only
 //! superusers may write to them by SQL. The extension's own writes ([`super::records`]) fire no trigger.
+//!
+//! The privilege TRIGGER would let a role replace these triggers, or have its code run
+//! by a superuser who restores a dump. So only superusers create triggers here, which
+//! the hook on utility statements checks.
+//!
+//! A publication FOR ALL TABLES includes these tables. A row that it brings is
+//! discarded by a row trigger, but a TRUNCATE has no rows. An error would stop the
+//! subscription, for a statement that concerns the other server only. So the rows are
+//! copied before the TRUNCATE, and written again after it. No session sees the table
+//! empty, because it is locked until the end of the transaction.
 
+use std::ffi::CStr;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use parking_lot::Mutex;
+use pgrx::pg_sys;
 use pgrx::prelude::*;
 
+use crate::catalog;
 use crate::encoding::readable;
 use crate::error::Error;
-use crate::pg::{self, Call, TriggerResult};
+use crate::pg::{self, Call, CopiedRows, Mode, Relation, Table, Trigger, TriggerResult};
+
+/// The tables with triggers of the extension.
+const TABLES: [&CStr; 5] = [
+    c"accepted_layout",
+    c"origins",
+    c"pace",
+    c"progress",
+    c"restore",
+];
+
+/// The rows of tables that are being truncated.
+static TRUNCATED: Mutex<Vec<(pg_sys::Oid, CopiedRows)>> = Mutex::new(Vec::new());
 
 #[pg_extern(sql = r#"
 CREATE FUNCTION snowflake_internal.migration_guard() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.migration_guard() IS
-    'The trigger that lets only superusers change the extension''s tables by SQL';
+    'The trigger that lets only superusers change the extension''s tables by SQL, and keeps their rows where replication truncates them';
 "#)]
 fn snowflake_migration_guard(call: Call<'_>) -> TriggerResult {
     let Some(trigger) = call.trigger() else {
         Error::GuardIsATrigger.report();
     };
-    if !pg::is_superuser() {
+    let is_replicated = trigger.is_for_truncate() && pg::is_logical_worker();
+    if is_replicated && is_own(call.function(), trigger.table()) {
+        keep_rows(trigger);
+    } else if !pg::is_superuser() {
         let table = readable(trigger.table_name().to_bytes()).into_owned();
         Error::RecordsGuarded(table).report();
     }
     TriggerResult::no_row()
+}
+
+/// Whether a table belongs to the extension of a function.
+fn is_own(function: pg_sys::Oid, table: pg_sys::Oid) -> bool {
+    let extension = pg::extension_of(pg_sys::ProcedureRelationId, function);
+    extension.is_some() && pg::extension_of(pg_sys::RelationRelationId, table) == extension
+}
+
+/// Copies the table's rows before a TRUNCATE, and writes them again after it.
+fn keep_rows(trigger: Trigger<'_>) {
+    let table = trigger.table();
+    // Those of an earlier TRUNCATE, if it failed in between.
+    let copied = take_copied(table);
+    let open = |mode| Relation::open(table, mode).and_then(Table::from_relation);
+    if trigger.is_before() {
+        if let Some(rows) = open(Mode::Read).map(|opened| opened.copy_rows()) {
+            TRUNCATED.lock().push((table, rows));
+        }
+    } else if let (Some(rows), Some(opened)) = (copied, open(Mode::Write)) {
+        opened.write_copies(&rows);
+    }
+}
+
+fn take_copied(table: pg_sys::Oid) -> Option<CopiedRows> {
+    let mut truncated = TRUNCATED.lock();
+    let index = truncated.iter().position(|(of, _)| *of == table)?;
+    Some(truncated.swap_remove(index).1)
+}
+
+/// What identifies the triggers of the extension's tables, before a statement that
+/// creates a trigger; `None` if the current user may create triggers on any table.
+pub fn triggers() -> Option<u64> {
+    if pg::is_creating_extension() || pg::is_superuser() {
+        return None;
+    }
+    let mut hasher = DefaultHasher::new();
+    for table in TABLES {
+        let relation = catalog::internal_relation(table);
+        relation.map(pg::triggers_of).hash(&mut hasher);
+    }
+    Some(hasher.finish())
+}
+
+/// Raises an error if a statement has changed the triggers that were there `before`.
+/// The name in a statement may mean another table when it runs, so what it has done
+/// is checked, which its error undoes.
+pub fn require_triggers(before: u64) {
+    // The new trigger.
+    pg::make_writes_visible();
+    if triggers().is_some_and(|now| now != before) {
+        Error::TriggersGuarded.report();
+    }
 }

@@ -1,13 +1,13 @@
-//! Locks on tables by their OID. `LOCK TABLE` takes a name, which may belong to
-//! another relation by the time it is looked up.
+//! Locks on tables by their OID, and their names. `LOCK TABLE` takes a name, which may
+//! belong to another relation by the time it is looked up.
 
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use super::{class_of, name_of};
-use crate::encoding::readable;
+use crate::encoding::shown;
 use crate::error::{Error, or_report};
-use crate::pg::{self, Text};
+use crate::pg::{self, OwnText, Text};
 
 /// The modes that a migration uses.
 const MODES: [(&[u8], u32); 3] = [
@@ -27,9 +27,35 @@ fn snowflake_migration_lock_table(relation: Option<pg_sys::Oid>, mode: Option<Te
     or_report(lock(relation, mode.map_or(&[][..], Text::bytes)));
 }
 
+// What the catalog says now, not the snapshot: in REPEATABLE READ, an older name may
+// belong to another relation.
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_internal.migration_name(target regclass) RETURNS text
+    STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.migration_name(target regclass) IS
+    'Used by snowflake_migration_plan: a table''s name for statements that run under any search path';
+"#)]
+fn snowflake_migration_name(target: pg_sys::Oid) -> Option<OwnText> {
+    pg::qualified_name(target).map(|name| OwnText::new(name.to_bytes()))
+}
+
+// Any role may call it: it delays a change of the schema's name until the end of the
+// transaction, as a lock on a table in it delays DROP SCHEMA.
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_internal.migration_pin_schemas(schemas oid[]) RETURNS void
+    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.migration_pin_schemas(schemas oid[]) IS
+    'Used by snowflake_internal.migration_pin_dependents: keeps the names of schemas until the end of the transaction';
+"#)]
+fn snowflake_migration_pin_schemas(schemas: Array<'_, pg_sys::Oid>) {
+    for schema in schemas.iter().flatten() {
+        pg::pin_schema(schema);
+    }
+}
+
 fn lock(relation: pg_sys::Oid, mode: &[u8]) -> Result<(), Error> {
     let Some((_, mode)) = MODES.iter().find(|(name, _)| *name == mode) else {
-        return Err(Error::InvalidLockMode(readable(mode).into_owned()));
+        return Err(Error::InvalidLockMode(shown(mode)));
     };
     require_lockable(relation)?;
     // Until the end of the transaction, as LOCK TABLE does.

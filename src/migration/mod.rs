@@ -23,6 +23,7 @@ mod trigger;
 use pgrx::pg_sys;
 
 pub use deferrable::is_counterpart_of_deferrable;
+pub use guard::{require_triggers, triggers};
 pub use records::{Restored, restore_origin};
 
 use crate::encoding::readable;

@@ -17,17 +17,18 @@
 //! statements for such a path qualify each function and operator.
 //!
 //! A text must be one statement, so that a value inside it cannot start another
-//! one.
+//! one. It names its table, and must not mean another one by the time it runs: see
+//! [`pg::Meaning`].
 
-use std::ffi::{CStr, CString};
+use std::ffi::CStr;
 
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use super::{class_of, hold_owned, require_owner};
-use crate::encoding::readable;
+use crate::encoding::{readable, shown};
 use crate::error::{Error, or_report};
-use crate::pg::{self, Text, TextArray};
+use crate::pg::{self, Meaning, SearchPath, Text, TextArray};
 
 #[pg_extern(sql = r#"
 CREATE FUNCTION snowflake_internal.migration_run(relation regclass, statement text) RETURNS text[]
@@ -101,9 +102,34 @@ fn snowflake_migration_read(
         class_of(relation.unwrap_or(pg_sys::InvalidOid)).and_then(|class| {
             let caller = pg::current_user();
             let user = require_owner(class).map_or(caller, |class| class.owner);
-            run_as(user, query, None, true)
+            run_as(user, query, None, true, relation)
         }),
     )
+}
+
+// A statement of a plan, by name: with the rights of the owner of the table that has the
+// name when it runs. The code of that table may find others by the session's path.
+#[pg_extern(sql = r#"
+CREATE FUNCTION snowflake_internal.migration_alter(statement text) RETURNS void
+    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
+COMMENT ON FUNCTION snowflake_internal.migration_alter(statement text) IS
+    'A step of snowflake_migration_plan: alters a table with the rights of its owner, which the caller must have';
+"#)]
+fn snowflake_migration_alter(statement: Option<Text<'_>>) {
+    or_report(alter(statement));
+}
+
+/// # Errors
+/// [`Error::NotAnAlteration`], and as [`run_as`].
+fn alter(statement: Option<Text<'_>>) -> Result<(), Error> {
+    let text = statement.ok_or(Error::NullStatement)?.to_c_str();
+    require_one(text)?;
+    let table = pg::altered_table(text).ok_or(Error::NotAnAlteration)?;
+    let class = hold_owned(table)?;
+    pg::pin_schema(class.schema);
+    // A setting that is in force is a list of names.
+    let path = SearchPath::of_session().unwrap_or_else(SearchPath::system);
+    run_in(class.owner, text, &path, false, Some(table)).map(|_| ())
 }
 
 // With a role's rights, for objects that are not relations, and for privileges
@@ -124,7 +150,7 @@ fn snowflake_migration_run_as(
     let role = role.unwrap_or(pg_sys::InvalidOid);
     // An empty path adds nothing to pg_catalog.
     let path = path.filter(|path| !path.bytes().is_empty());
-    or_report(require_role(role).and_then(|()| run_as(role, statement, path, false)))
+    or_report(require_role(role).and_then(|()| run_as(role, statement, path, false, None)))
 }
 
 /// # Errors
@@ -148,13 +174,17 @@ fn run(
     read_only: bool,
 ) -> Option<TextArray> {
     or_report(
-        hold_owned(relation.unwrap_or(pg_sys::InvalidOid))
-            .and_then(|class| run_as(class.owner, statement, search_path, read_only)),
+        hold_owned(relation.unwrap_or(pg_sys::InvalidOid)).and_then(|class| {
+            if !read_only {
+                pg::pin_schema(class.schema);
+            }
+            run_as(class.owner, statement, search_path, read_only, relation)
+        }),
     )
 }
 
 /// Runs a statement with a role's rights, and returns the columns of its first
-/// row.
+/// row. It may name this table, and what has to do with it.
 ///
 /// # Errors
 /// [`Error::NullStatement`], [`Error::NotOneStatement`] and
@@ -165,19 +195,44 @@ fn run_as(
     statement: Option<Text<'_>>,
     search_path: Option<Text<'_>>,
     read_only: bool,
+    table: Option<pg_sys::Oid>,
 ) -> Result<Option<TextArray>, Error> {
-    // A text has no zero byte.
-    let statement = statement
-        .and_then(|text| CString::new(text.bytes()).ok())
-        .ok_or(Error::NullStatement)?;
-    require_one(&statement)?;
+    let statement = statement.ok_or(Error::NullStatement)?.to_c_str();
+    require_one(statement)?;
     let search_path = match search_path {
-        None => pg::SearchPath::system(),
-        Some(path) => pg::SearchPath::of_caller(path)
-            .ok_or_else(|| Error::InvalidSearchPath(readable(path.bytes()).into_owned()))?,
+        None => SearchPath::system(),
+        Some(path) => SearchPath::of_caller(path)
+            .ok_or_else(|| Error::InvalidSearchPath(shown(path.bytes())))?,
     };
-    pg::with_rights_of(role, &search_path, || pg::first_row(&statement, read_only))
-        .map_err(Error::StatementRefused)
+    run_in(role, statement, &search_path, read_only, table)
+}
+
+/// The same with a search path.
+///
+/// # Errors
+/// [`Error::StatementRefused`].
+fn run_in(
+    role: pg_sys::Oid,
+    statement: &CStr,
+    search_path: &SearchPath,
+    read_only: bool,
+    table: Option<pg_sys::Oid>,
+) -> Result<Option<TextArray>, Error> {
+    let run = || pg::first_row(statement, read_only);
+    pg::with_rights_of(role, table, search_path, || match table {
+        Some(table) => Meaning {
+            table,
+            owner: role,
+            refuse,
+        }
+        .checked(statement, run),
+        None => run(),
+    })
+    .map_err(Error::StatementRefused)
+}
+
+fn refuse(name: &CStr) -> ! {
+    Error::NameMoved(readable(name.to_bytes()).into_owned()).report()
 }
 
 /// # Errors

@@ -3,7 +3,8 @@
 //!
 //! They belong to the extension's owner, a superuser, and are written here
 //! without SQL. No trigger, operator, name, grant or row security has any effect.
-//! The caller must have the rights of the owner of the table that a row is about.
+//! The caller must have the rights of the owner of the table that a row is about,
+//! and of each table that it names as part of the migration.
 //!
 //! Locking: a table of the extension is found as the mark is, in the schema of
 //! the function that was called, and has to have the row type that function was
@@ -19,7 +20,7 @@ use pgrx::prelude::*;
 
 use super::{class_of, hold_owned, require_owner};
 use crate::catalog;
-use crate::encoding::readable;
+use crate::encoding::{readable, shown};
 use crate::error::{Error, or_report};
 use crate::pg::{
     self, Call, Class, Column, Composite, CompositeResult, Mode, Name, Relation, Row, Table, Text,
@@ -38,6 +39,10 @@ const KINDS: [&[u8]; 5] = [
     b"default",
     b"none",
 ];
+
+/// How many keys an online migration can have. Each of its rows of progress names all
+/// of them, and every plan reads these rows.
+const MOST_KEYS: usize = 1_600;
 
 #[pg_extern(requires = ["migration_records"], sql = r#"
 CREATE FUNCTION snowflake_internal.migration_origin(target regclass, column_name name) RETURNS snowflake_internal.origins
@@ -197,7 +202,15 @@ fn keep(function: pg_sys::Oid, table: &'static CStr, value: Composite<'_>) -> Re
     let columns = records.columns()?;
     let row = records.row_from(value)?;
     let key = columns.key_of(row);
+    let key_targets = records.key_targets(row)?;
     key.lock()?;
+    for target in key_targets {
+        // Not locked, because this transaction may hold the other table's lock. One that
+        // was dropped belongs to no one: readers ignore rows that name it.
+        if let Some(class) = Class::of(target) {
+            require_owner(class)?;
+        }
+    }
     records.table.write(row, |row| columns.is_about(row, &key));
     records.forget_dropped(columns);
     Ok(())
@@ -399,6 +412,39 @@ impl Records {
         Ok(row)
     }
 
+    /// The tables of all keys of the migration that a row of progress is about; none for
+    /// rows of the other tables.
+    ///
+    /// # Errors
+    /// [`Error::RecordsMissing`], [`Error::TooManyKeys`] and [`Error::KeysDiffer`].
+    fn key_targets(&self, row: Row<'_>) -> Result<Vec<pg_sys::Oid>, Error> {
+        if self.name != PROGRESS {
+            return Ok(Vec::new());
+        }
+        let columns = self.table.columns();
+        let targets = columns
+            .find(c"key_targets")
+            .and_then(|column| column.of_type(pg_sys::REGCLASSARRAYOID))
+            .ok_or_else(|| self.missing())?;
+        let names = columns
+            .find(c"key_column_names")
+            .and_then(|column| column.of_type(pg_sys::NAMEARRAYOID))
+            .ok_or_else(|| self.missing())?;
+        let targets = row
+            .oids(targets, MOST_KEYS)
+            .map_err(|keys| Error::TooManyKeys {
+                keys,
+                most: MOST_KEYS,
+            })?;
+        match row.name_count(names) {
+            columns if columns == targets.len() => Ok(targets),
+            columns => Err(Error::KeysDiffer {
+                targets: targets.len(),
+                columns,
+            }),
+        }
+    }
+
     fn require_kind(&self, row: Row<'_>) -> Result<(), Error> {
         if self.name != ORIGINS {
             return Ok(());
@@ -411,7 +457,7 @@ impl Records {
         if KINDS.contains(&kind) {
             Ok(())
         } else {
-            Err(Error::InvalidKind(readable(kind).into_owned()))
+            Err(Error::InvalidKind(shown(kind)))
         }
     }
 }

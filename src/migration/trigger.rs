@@ -10,7 +10,7 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use super::{class_of, name_of};
-use crate::encoding::readable;
+use crate::encoding::shown;
 use crate::error::{Error, or_report};
 use crate::pg::{self, Name, Text};
 
@@ -36,7 +36,7 @@ fn set(relation: pg_sys::Oid, trigger_name: Name<'_>, state: Text<'_>) -> Result
     }
     let state = match state.bytes() {
         &[state @ (b'O' | b'D' | b'R' | b'A')] => state as c_char,
-        other => return Err(Error::InvalidTriggerState(readable(other).into_owned())),
+        other => return Err(Error::InvalidTriggerState(shown(other))),
     };
     pg::set_trigger_state(relation, trigger_name.as_c_str(), state)
         .ok_or(Error::NoRelation(relation))

@@ -169,19 +169,10 @@ impl<'a> Statement<'a> {
         }
     }
 
-    /// Whether it is a GRANT on tables or sequences.
-    pub fn grants_on_relations(self) -> bool {
+    /// Whether it creates a trigger.
+    pub fn creates_trigger(self) -> bool {
         // SAFETY: the tag shows what the node is.
-        unsafe {
-            is_a(self.node, pg_sys::NodeTag::T_GrantStmt) && {
-                let grant = &*self.node.cast::<pg_sys::GrantStmt>();
-                grant.is_grant
-                    && matches!(
-                        grant.objtype,
-                        pg_sys::ObjectType::OBJECT_TABLE | pg_sys::ObjectType::OBJECT_SEQUENCE
-                    )
-            }
-        }
+        unsafe { is_a(self.node, pg_sys::NodeTag::T_CreateTrigStmt) }
     }
 }
 

@@ -34,6 +34,20 @@ pub fn relation_in(schema: pg_sys::Oid, name: &CStr) -> Option<pg_sys::Oid> {
     found(unsafe { pg_sys::get_relname_relid(name.as_ptr(), schema) })
 }
 
+/// A relation's name with its schema's, as SQL writes them now.
+pub fn qualified_name(relation: pg_sys::Oid) -> Option<CString> {
+    // SAFETY: catalog lookups, which return null for what does not exist; names end
+    // with a zero byte.
+    unsafe {
+        let name = pg_sys::get_rel_name(relation);
+        let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(relation));
+        if name.is_null() || schema.is_null() {
+            return None;
+        }
+        Some(CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, name)).to_owned())
+    }
+}
+
 /// The function of this name without arguments in a schema.
 pub fn function_in(schema: pg_sys::Oid, name: &CStr) -> Option<pg_sys::Oid> {
     // SAFETY: a catalog lookup with a valid name and an empty list of types.
@@ -144,6 +158,19 @@ pub fn may_read_column(
     result == pg_sys::AclResult::ACLCHECK_OK
 }
 
+/// Whether a role may set `session_replication_role`.
+pub fn may_set_replication_role(role: pg_sys::Oid) -> bool {
+    // SAFETY: looks privileges up, with a valid name.
+    let result = unsafe {
+        pg_sys::pg_parameter_aclcheck(
+            c"session_replication_role".as_ptr(),
+            role,
+            pg_sys::ACL_SET as pg_sys::AclMode,
+        )
+    };
+    result == pg_sys::AclResult::ACLCHECK_OK
+}
+
 /// The number of a relation's column of this name.
 pub fn column_number(relation: pg_sys::Oid, name: &CStr) -> Option<pg_sys::AttrNumber> {
     // SAFETY: a catalog lookup with a valid name.
@@ -185,6 +212,8 @@ pub fn role_name(role: pg_sys::Oid) -> CString {
 pub struct Class {
     /// Its owner.
     pub owner: pg_sys::Oid,
+    /// Its schema.
+    pub schema: pg_sys::Oid,
     /// Its kind (`RELKIND_...`).
     pub kind: u8,
     /// Its name, in the database's encoding.
@@ -213,6 +242,7 @@ impl Class {
     pub(super) fn from_row(class: &pg_sys::FormData_pg_class) -> Self {
         Class {
             owner: class.relowner,
+            schema: class.relnamespace,
             kind: class.relkind as u8,
             name: name(&class.relname).to_owned(),
         }

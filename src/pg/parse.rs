@@ -1,6 +1,7 @@
 //! The parser: the names in an expression.
 
 use std::ffi::{CStr, CString, c_void};
+use std::ptr;
 
 use pgrx::{PgList, is_a, pg_guard, pg_sys};
 
@@ -63,24 +64,29 @@ impl Found {
 
 /// Before the expression, so that it is parsed as one.
 const BEFORE: &[u8] = b"SELECT (";
+const AFTER: &[u8] = b"\n)\0";
 
 /// The plain names in an expression; `None` unless the text is one
 /// expression whose references are plain names of columns. Raises a syntax error
 /// for a text that is not SQL.
 pub fn plain_names(expression: &CStr) -> Option<Vec<PlainName>> {
-    let text = [BEFORE, expression.to_bytes(), b"\n)"].concat();
-    // Neither part has a zero byte.
-    let text = CString::new(text).ok()?;
     let mut found = Found {
         names: Vec::new(),
         is_plain: true,
     };
-    // SAFETY: a text with a zero byte at its end. The parser returns a list of
-    // statements, whose nodes live in the present memory context. The walker
-    // passes `found` on, which outlives it.
+    // SAFETY: a text with a zero byte at its end, in memory of its size. The parser
+    // returns a list of statements, whose nodes live in the present memory context. The
+    // walker passes `found` on, which outlives it.
     unsafe {
+        let parts = [BEFORE, expression.to_bytes(), AFTER];
+        let text = pg_sys::palloc(parts.iter().map(|part| part.len()).sum()).cast::<u8>();
+        let mut end = text;
+        for part in parts {
+            ptr::copy_nonoverlapping(part.as_ptr(), end, part.len());
+            end = end.add(part.len());
+        }
         let statements = PgList::<pg_sys::RawStmt>::from_pg(pg_sys::raw_parser(
-            text.as_ptr(),
+            text.cast(),
             pg_sys::RawParseMode::RAW_PARSE_DEFAULT,
         ));
         if statements.len() != 1 {

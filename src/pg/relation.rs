@@ -1,6 +1,6 @@
 //! Relations, their columns and their rows.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;
 use std::ptr;
 
@@ -74,6 +74,25 @@ impl Relation {
     pub(super) fn oid(&self) -> pg_sys::Oid {
         // SAFETY: an open relation.
         unsafe { (*self.relation).rd_id }
+    }
+
+    /// Whether it is a table whose rows have no policies, which would be its owner's
+    /// code.
+    pub(super) fn is_plain_table(&self) -> bool {
+        let kinds = [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE];
+        kinds.contains(&(self.row().relkind as u8)) && !self.row().relrowsecurity
+    }
+
+    /// Whether it has a foreign key to another table.
+    pub(super) fn references(&self, other: pg_sys::Oid) -> bool {
+        // SAFETY: an open relation, and the list that its cache keeps.
+        unsafe {
+            PgList::<pg_sys::ForeignKeyCacheInfo>::from_pg(pg_sys::RelationGetFKeyList(
+                self.relation,
+            ))
+            .iter_ptr()
+            .any(|key| (*key).confrelid == other)
+        }
     }
 
     /// Whether each index has only columns, and no condition.
@@ -290,6 +309,54 @@ impl<'a> Row<'a> {
         Some(value.value() as i64)
     }
 
+    /// The OIDs in a column of type `regclass[]`, `InvalidOid` for a NULL among them;
+    /// none for NULL and other types.
+    ///
+    /// # Errors
+    /// Their number, if there are more than `most`.
+    pub fn oids(self, column: Column<'_>, most: usize) -> Result<Vec<pg_sys::Oid>, usize> {
+        let Some(array) = self.array(column, pg_sys::REGCLASSARRAYOID) else {
+            return Ok(Vec::new());
+        };
+        // SAFETY: an array of this type, whose elements are as large as an OID. The
+        // values are read at once.
+        unsafe {
+            let count = array_length(array);
+            if count > most {
+                return Err(count);
+            }
+            let (mut values, mut nulls) = (ptr::null_mut(), ptr::null_mut());
+            let mut length = 0;
+            pg_sys::deconstruct_array(
+                array,
+                pg_sys::REGCLASSOID,
+                size_of::<pg_sys::Oid>() as i32,
+                true,
+                pg_sys::TYPALIGN_INT as c_char,
+                &mut values,
+                &mut nulls,
+                &mut length,
+            );
+            let oid = |index| pg_sys::Oid::from((*values.add(index)).value() as u32);
+            // The value of a NULL is 0.
+            Ok((0..length as usize).map(oid).collect())
+        }
+    }
+
+    /// How many names are in a column of type `name[]`; 0 for NULL and other types.
+    pub fn name_count(self, column: Column<'_>) -> usize {
+        // SAFETY: an array.
+        self.array(column, pg_sys::NAMEARRAYOID)
+            .map_or(0, |array| unsafe { array_length(array) })
+    }
+
+    /// The array in a column of this type of arrays; `None` for NULL and other types.
+    fn array(self, column: Column<'_>, array_type: pg_sys::Oid) -> Option<*mut pg_sys::ArrayType> {
+        let value = self.value(column.of_type(array_type)?)?;
+        // SAFETY: an array, as every value of this type.
+        Some(unsafe { pg_sys::pg_detoast_datum(value.cast_mut_ptr()) }.cast())
+    }
+
     /// A copy of the row with another value in a `bigint` column.
     ///
     /// # Panics
@@ -329,4 +396,13 @@ impl<'a> Row<'a> {
             pg_sys::heap_copy_tuple_as_datum(self.tuple, self.columns.descriptor)
         })
     }
+}
+
+/// How many elements an array has.
+///
+/// # Safety
+/// It is an array, with its dimensions behind its header.
+unsafe fn array_length(array: *const pg_sys::ArrayType) -> usize {
+    // SAFETY: the caller's.
+    unsafe { pg_sys::ArrayGetNItems((*array).ndim, array.add(1).cast()) as usize }
 }

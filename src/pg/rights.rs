@@ -25,6 +25,9 @@ pub fn count_statements(text: &CStr) -> i32 {
 /// is last.
 pub struct SearchPath(CString);
 
+/// Longer paths are refused: any role can pass any text.
+const LONGEST_PATH_BYTES: usize = 1 << 20;
+
 impl SearchPath {
     /// The system schemas.
     pub fn system() -> Self {
@@ -33,10 +36,22 @@ impl SearchPath {
 
     /// The schemas of a role's path between the system schemas, wherever that path
     /// has those; `$user` is the schema of the current user, which the path may be
-    /// used without. `None` for a text that is not a list of names.
+    /// used without. `None` for a text that is not a list of names, or too long.
     pub fn of_caller(path: Text<'_>) -> Option<Self> {
-        // A text has no zero byte.
-        let path = CString::new(path.bytes()).ok()?;
+        if path.bytes().len() > LONGEST_PATH_BYTES {
+            return None;
+        }
+        Self::of_list(path.to_c_str())
+    }
+
+    /// The same of the session's path.
+    pub fn of_session() -> Option<Self> {
+        // SAFETY: the setting's value, which ends with a zero byte. It stays while it
+        // is copied.
+        Self::of_list(unsafe { CStr::from_ptr(pg_sys::namespace_search_path) })
+    }
+
+    fn of_list(path: &CStr) -> Option<Self> {
         let mut schemas = b"pg_catalog".to_vec();
         // SAFETY: the list is parsed in a copy of the text, which its names point
         // into; a name is quoted, and copied at once. The role exists.
@@ -63,18 +78,29 @@ impl SearchPath {
     }
 }
 
-/// Calls `f` with the rights of a role, in a security-restricted operation, and
-/// with a search path. Afterwards the user and all settings are what they were.
+/// Calls `f` with the rights of a role, in a security-restricted operation unless the
+/// table is a temporary one of the role's own session, and with a search path. Afterwards the user and all settings are what they were.
 /// After an error the end of the transaction, or of the subtransaction, restores
 /// them.
-pub fn with_rights_of<T>(role: pg_sys::Oid, search_path: &SearchPath, f: impl FnOnce() -> T) -> T {
+pub fn with_rights_of<T>(
+    role: pg_sys::Oid,
+    table: Option<pg_sys::Oid>,
+    search_path: &SearchPath,
+    f: impl FnOnce() -> T,
+) -> T {
     // SAFETY: the user and the settings are restored, as above.
     unsafe {
         let settings = pg_sys::NewGUCNestLevel();
         set_search_path(search_path);
         let (mut user, mut context) = (pg_sys::InvalidOid, 0);
         pg_sys::GetUserIdAndSecContext(&mut user, &mut context);
-        if user != role {
+        // PostgreSQL rewrites no temporary table in such an operation. No other session
+        // can put something in the place of one.
+        let is_own_temporary = user == role
+            && table.is_some_and(|table| {
+                pg_sys::get_rel_persistence(table) as u8 == pg_sys::RELPERSISTENCE_TEMP
+            });
+        if !is_own_temporary {
             let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
             pg_sys::SetUserIdAndSecContext(role, restricted);
         }

@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::ptr;
 
-use pgrx::pg_sys;
+use pgrx::{FromDatum, pg_sys};
 
 use super::catalog;
 use super::composite::Composite;
@@ -15,6 +15,20 @@ pub enum Unfit {
     Type,
     /// It has NULL in this column.
     Null(CString),
+}
+
+/// Rows of a table, copied to the memory of the transaction.
+pub struct CopiedRows {
+    /// The addresses of values of the table's row type.
+    rows: Vec<usize>,
+    /// The transaction whose memory it is.
+    transaction: u64,
+}
+
+/// The transaction, by a number that no other one has.
+fn current_transaction() -> u64 {
+    // SAFETY: called within a transaction that writes.
+    unsafe { pg_sys::GetTopFullTransactionId() }.value
 }
 
 /// An ordinary table of an extension, whose rows are read and written without
@@ -118,6 +132,47 @@ impl Table {
             }
             None::<()>
         });
+        super::make_writes_visible();
+    }
+
+    /// Copies all rows, with the values that are stored outside of them.
+    pub fn copy_rows(&self) -> CopiedRows {
+        let transaction = current_transaction();
+        let mut rows = Vec::new();
+        self.scan(|row| {
+            // SAFETY: the memory of the transaction exists as long as it. After an error,
+            // its end restores the context.
+            unsafe {
+                let former = pg_sys::MemoryContextSwitchTo(pg_sys::TopTransactionContext);
+                rows.push(row.to_composite().0.value());
+                pg_sys::MemoryContextSwitchTo(former);
+            }
+            None::<()>
+        });
+        CopiedRows { rows, transaction }
+    }
+
+    /// Writes copies of its rows, if this transaction has made them.
+    ///
+    /// # Panics
+    /// If the table is open for reading only.
+    pub fn write_copies(&self, copies: &CopiedRows) {
+        self.require_writable();
+        if copies.transaction != current_transaction() {
+            return;
+        }
+        for address in &copies.rows {
+            // SAFETY: a value of a row type, in memory of this transaction.
+            let value = unsafe {
+                let datum = pg_sys::Datum::from(*address);
+                Composite::from_polymorphic_datum(datum, false, pg_sys::InvalidOid)
+            };
+            // Only what has the table's row type.
+            if let Some(Ok(row)) = value.map(|value| self.row_from(value)) {
+                // SAFETY: a row of this table's columns; the table is locked for writing.
+                unsafe { pg_sys::CatalogTupleInsert(self.0.as_ptr(), row.as_ptr()) };
+            }
+        }
         super::make_writes_visible();
     }
 

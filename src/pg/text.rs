@@ -1,6 +1,6 @@
 //! Texts and names.
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::marker::PhantomData;
 use std::ptr;
 
@@ -43,6 +43,14 @@ impl<'a> Text<'a> {
             };
             varlena::varlena_to_byte_slice(plain)
         }
+    }
+
+    /// A copy as a C string, in the current memory context. Memory that is missing
+    /// is an error of Postgres; in Rust it would end the server.
+    pub fn to_c_str(self) -> &'a CStr {
+        // SAFETY: a text, which may be compressed; the copy ends with a zero byte. The
+        // current memory context lives at least as long as the call.
+        unsafe { CStr::from_ptr(pg_sys::text_to_cstring(self.value.cast_const().cast())) }
     }
 }
 
@@ -111,17 +119,31 @@ super::sql_type!(
     "name"
 );
 
-/// A `name[]` as an argument, without NULLs.
-pub struct Names(Vec<CString>);
+/// A `name[]` as an argument. The array may have any length, so it stays in Postgres'
+/// memory.
+#[derive(Clone, Copy)]
+pub struct Names<'a> {
+    values: *const pg_sys::Datum,
+    nulls: *const bool,
+    count: usize,
+    lifetime: PhantomData<&'a CStr>,
+}
 
-impl Names {
-    /// The names, in the database's encoding.
-    pub fn as_slice(&self) -> &[CString] {
-        &self.0
+impl<'a> Names<'a> {
+    /// The names that are not NULL, in the database's encoding.
+    pub fn iter(self) -> impl Iterator<Item = &'a CStr> {
+        (0..self.count).filter_map(move |index| {
+            // SAFETY: both arrays have `count` elements and live as long as the call, as
+            // the names do, each of which ends with a zero byte.
+            unsafe {
+                let value: pg_sys::Datum = *self.values.add(index);
+                (!*self.nulls.add(index)).then(|| CStr::from_ptr(value.cast_mut_ptr()))
+            }
+        })
     }
 }
 
-impl FromDatum for Names {
+impl FromDatum for Names<'_> {
     unsafe fn from_polymorphic_datum(
         datum: pg_sys::Datum,
         is_null: bool,
@@ -144,19 +166,18 @@ impl FromDatum for Names {
                 &mut nulls,
                 &mut count,
             );
-            let names = (0..usize::try_from(count).unwrap_or(0))
-                .filter(|&index| !*nulls.add(index))
-                .map(|index| {
-                    let value: pg_sys::Datum = *values.add(index);
-                    CStr::from_ptr(value.cast_mut_ptr()).to_owned()
-                });
-            Some(Self(names.collect()))
+            Some(Self {
+                values,
+                nulls,
+                count: usize::try_from(count).unwrap_or(0),
+                lifetime: PhantomData,
+            })
         }
     }
 }
 
 // SAFETY: reads a `name[]`, which is what its SQL type says.
-unsafe impl<'fcx> ArgAbi<'fcx> for Names {
+unsafe impl<'fcx> ArgAbi<'fcx> for Names<'fcx> {
     unsafe fn unbox_arg_unchecked(arg: Arg<'_, 'fcx>) -> Self {
         // SAFETY: the caller's.
         unsafe { arg.unbox_arg_using_from_datum() }.expect("the function is STRICT")
@@ -164,7 +185,7 @@ unsafe impl<'fcx> ArgAbi<'fcx> for Names {
 }
 
 super::sql_type!(
-    Names,
+    Names<'_>,
     Ok(SqlMappingRef::As("name[]")),
     Err(ReturnsError::Datum),
     "name[]"

@@ -74,6 +74,16 @@ impl<'a> Trigger<'a> {
         is_after_insert.then(|| unsafe { Row::new(self.0.tg_trigtuple, self.columns()) })
     }
 
+    /// Whether it fires for TRUNCATE.
+    pub fn is_for_truncate(self) -> bool {
+        self.0.tg_event & pg_sys::TRIGGER_EVENT_OPMASK == pg_sys::TRIGGER_EVENT_TRUNCATE
+    }
+
+    /// Whether it fires before what it is for.
+    pub fn is_before(self) -> bool {
+        self.0.tg_event & pg_sys::TRIGGER_EVENT_TIMINGMASK == pg_sys::TRIGGER_EVENT_BEFORE
+    }
+
     /// The columns of the new row that its WHEN condition reads. They follow a
     /// column that is renamed, and differ between partitions.
     pub fn columns_of_condition(self) -> Vec<Column<'a>> {
@@ -141,6 +151,36 @@ unsafe impl BoxRet for TriggerResult {
 }
 
 super::sql_type!(result TriggerResult, "trigger");
+
+/// The triggers of a relation, those of foreign keys excepted: for each one its
+/// number, its function, its events and its state. None if there is no such relation.
+pub fn triggers_of(relation: pg_sys::Oid) -> Vec<(u32, u32, i16, c_char)> {
+    let mode = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
+    // SAFETY: a relation that exists is open, and locked until it is closed. Its
+    // description of triggers, if any, has as many as it says.
+    unsafe {
+        let opened = pg_sys::try_relation_open(relation, mode);
+        if opened.is_null() {
+            return Vec::new();
+        }
+        let mut triggers = Vec::new();
+        if let Some(description) = (*opened).trigdesc.as_ref() {
+            for index in 0..description.numtriggers as usize {
+                let trigger = &*description.triggers.add(index);
+                if !trigger.tgisinternal {
+                    triggers.push((
+                        trigger.tgoid.to_u32(),
+                        trigger.tgfoid.to_u32(),
+                        trigger.tgtype,
+                        trigger.tgenabled,
+                    ));
+                }
+            }
+        }
+        pg_sys::relation_close(opened, mode);
+        triggers
+    }
+}
 
 /// Gives a trigger of a relation a state of `pg_trigger.tgenabled`; `None` if
 /// there is no such relation. Raises an error if it has no such trigger.

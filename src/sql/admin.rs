@@ -33,9 +33,9 @@ fn snowflake_accept_layout(call: Call<'_>) {
 
 /// Accepts that this server is the only one with its node number.
 #[pg_extern(volatile, parallel_unsafe)]
-fn snowflake_accept_node_id(call: Call<'_>) {
+fn snowflake_accept_node_id(ignored_id: default!(Option<i64>, "NULL"), call: Call<'_>) {
     superusers_only("snowflake_accept_node_id");
-    node_conflict::accept(call.function()).unwrap_or_else(|error| error.report());
+    node_conflict::accept(call.function(), ignored_id).unwrap_or_else(|error| error.report());
 }
 
 #[pg_extern(volatile, parallel_safe)]

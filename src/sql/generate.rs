@@ -37,13 +37,18 @@ fn snowflake_nextvals(count: i32, call: Call<'_>) -> SetOfIterator<'static, i64>
     SetOfIterator::new(Batches {
         function: call.function(),
         left: count,
-        run: u32::MAX,
+        run: FIRST_RUN,
         batch: None,
     })
 }
 
-/// The IDs of one `snowflake_nextvals`. They are fetched when they are needed, a
-/// tick at a time, so a LIMIT ends it early.
+/// The length of the first run. A call with a LIMIT of 1 uses up as many numbers of a
+/// tick, and all sessions share them.
+const FIRST_RUN: u32 = 16;
+
+/// The IDs of one `snowflake_nextvals`. They are fetched when they are needed, a run at
+/// a time, so a LIMIT ends it early. A run is twice as long as the one before, up to the
+/// rest of a tick.
 ///
 /// The session may get other IDs in between: from another call in the same
 /// select list, or while a cursor is open. A session's IDs only increase. So if
@@ -63,8 +68,9 @@ impl Batches {
     /// Gets a run.
     fn reserve(&mut self) -> Option<Batch> {
         self.run = match self.batch {
+            None => FIRST_RUN,
             Some((batch, index)) if index < batch.count() => 1,
-            _ => self.run.saturating_mul(2),
+            Some(_) => self.run.saturating_mul(2),
         };
         let count = NonZeroU32::new(self.left.min(self.run))?;
         let batch =

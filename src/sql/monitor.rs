@@ -210,7 +210,11 @@ fn snowflake_get_node_status() -> TableIterator<
         settings::node_source().map(ToString::to_string),
         shared.map(|shared| shared.conflicts().count.load(Relaxed) as i64),
         shared
-            .map(|shared| shared.conflicts().highest.load(Relaxed))
+            .map(|shared| {
+                let conflicts = shared.conflicts();
+                let far_ahead = conflicts.far_ahead.load(Relaxed);
+                conflicts.highest.load(Relaxed).max(far_ahead)
+            })
             .filter(|&id| id > 0),
         shared.map(Shared::is_stopped),
         shared.map(Shared::is_copy),

@@ -3,7 +3,7 @@
 use pgrx::prelude::*;
 use snowflake_id::{Encoding, SnowflakeId};
 
-use crate::encoding::readable;
+use crate::encoding::{readable, shown};
 use crate::error::{Error, or_report};
 use crate::pg::{AsciiText, Text};
 
@@ -25,9 +25,9 @@ fn snowflake_from_text(text: Text<'_>, encoding: default!(Text<'_>, "'base32'"))
 
 #[cold]
 fn invalid(encoding: Encoding, text: Text<'_>) -> Result<SnowflakeId, Error> {
-    let text = readable(text.bytes());
-    encoding.decode(&text).map_err(|reason| Error::InvalidText {
-        text: text.into_owned(),
+    let decoded = encoding.decode(&readable(text.bytes()));
+    decoded.map_err(|reason| Error::InvalidText {
+        text: shown(text.bytes()),
         reason,
     })
 }
@@ -36,6 +36,6 @@ fn encoding_named(name: Text<'_>) -> Result<Encoding, Error> {
     let named = |it: &Encoding| it.name().as_bytes() == name.bytes();
     match Encoding::ALL.into_iter().find(named) {
         Some(encoding) => Ok(encoding),
-        None => Err(Error::InvalidEncoding(readable(name.bytes()).into_owned())),
+        None => Err(Error::InvalidEncoding(shown(name.bytes()))),
     }
 }

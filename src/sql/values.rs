@@ -4,7 +4,7 @@ use parking_lot::Mutex;
 use pgrx::prelude::*;
 use snowflake_id::{Layout, Time};
 
-use crate::encoding::readable;
+use crate::encoding;
 use crate::error::Error;
 use crate::pg::{Call, POSTGRES_EPOCH_MICROS, Text};
 
@@ -77,16 +77,14 @@ static PARSED: Mutex<Option<(Vec<u8>, Layout)>> = Mutex::new(None);
 #[inline(never)]
 fn parse_layout(text: Text<'_>, call: Call<'_>) -> Result<Layout, Error> {
     let bytes = text.bytes();
+    // What is kept is not longer than a layout.
+    let key = bytes.trim_ascii();
     let mut parsed = PARSED.lock();
     let layout = match parsed.as_ref() {
-        Some((before, layout)) if before == bytes => *layout,
+        Some((before, layout)) if before == key => *layout,
         _ => {
-            let readable = readable(bytes);
-            let layout = readable.parse().map_err(|reason| Error::InvalidLayout {
-                text: readable.into_owned(),
-                reason,
-            })?;
-            *parsed = Some((bytes.to_owned(), layout));
+            let layout = encoding::layout(bytes)?;
+            *parsed = Some((key.to_owned(), layout));
             layout
         }
     };

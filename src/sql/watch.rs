@@ -21,7 +21,9 @@ fn snowflake_has_this_node(id: i64) -> bool {
 }
 
 /// The trigger. It acts only where rows come from other servers, and roles cannot
-/// feign that: `session_replication_role` needs a privilege.
+/// feign that: `session_replication_role` needs a privilege, which the role that writes
+/// the row must have. Its session may have been set by another one, which runs code of
+/// that role.
 #[pg_extern(sql = r#"
 CREATE FUNCTION snowflake_internal.watch() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.watch() IS
@@ -34,7 +36,7 @@ fn snowflake_watch(call: Call<'_>) -> TriggerResult {
     else {
         Error::WatchIsATrigger.report();
     };
-    if pg::is_replica_session() {
+    if is_replicated() {
         let table = readable(trigger.table_name().to_bytes());
         for column in trigger.columns_of_condition() {
             if let Some(id) = row.bigint(column) {
@@ -43,4 +45,11 @@ fn snowflake_watch(call: Call<'_>) -> TriggerResult {
         }
     }
     TriggerResult::no_row()
+}
+
+/// Whether the row comes from another server: by a worker of logical replication, or
+/// by a role that may say so.
+fn is_replicated() -> bool {
+    pg::is_replica_session()
+        && (pg::is_logical_worker() || pg::may_set_replication_role(pg::current_user()))
 }

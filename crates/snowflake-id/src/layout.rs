@@ -74,6 +74,9 @@ impl Layout {
         epoch_micros: parse::DEFAULT_EPOCH_MICROS,
     };
 
+    /// The longest text of a layout, without the space around it.
+    pub const LONGEST_TEXT_BYTES: usize = 1 << 20;
+
     /// Width of the timestamp field, at least 1.
     pub const fn timestamp_bits(&self) -> u32 {
         self.timestamp.bits as u32

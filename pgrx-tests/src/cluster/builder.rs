@@ -43,6 +43,7 @@ pub struct ClusterBuilder {
     conf: Vec<(String, String)>,
     environment: Vec<(String, String)>,
     arguments: Vec<String>,
+    memory_limit: Option<u64>,
     clock: Option<Kind>,
     time_limit: Duration,
 }
@@ -55,6 +56,7 @@ impl Default for ClusterBuilder {
             conf: Vec::new(),
             environment: Vec::new(),
             arguments: Vec::new(),
+            memory_limit: None,
             clock: None,
             time_limit: time_limit::DEFAULT,
         }
@@ -94,6 +96,13 @@ impl ClusterBuilder {
     /// An option on the server's command line.
     pub fn argument(mut self, argument: &str) -> Self {
         self.arguments.push(argument.to_owned());
+        self
+    }
+
+    /// A limit of the address space of each of the server's processes. Beyond it an
+    /// allocation fails, as under `vm.overcommit_memory = 2`.
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
         self
     }
 
@@ -176,6 +185,9 @@ impl ClusterBuilder {
         }
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
         server.set_arguments(&arguments);
+        if let Some(bytes) = self.memory_limit {
+            server.set_memory_limit(bytes);
+        }
         let clock = match self.clock {
             Some(kind) => {
                 let clock = Clock::new(kind, scratch.path(), server.os_user())?;

@@ -185,9 +185,11 @@ impl Server {
         let errors: File = log.try_clone()?;
         // In a session of its own, neither Ctrl-C nor the end of the terminal
         // reaches it.
-        let child = self
-            .os_user
-            .command("setsid", self.parent())
+        let mut command = self.os_user.command("setsid", self.parent());
+        if let Some(bytes) = self.memory_limit {
+            command.arg("prlimit").arg(format!("--as={bytes}"));
+        }
+        let child = command
             .arg(self.installation.bin.join("postgres"))
             .arg("-D")
             .arg(&self.data)

@@ -133,19 +133,6 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_first_id() IS
     'Used by snowflake_migration_plan: the smallest ID that can be issued from now on';
 
--- A table's qualified name, for statements that run under any search path. It
--- includes the schema of a temporary table.
-CREATE FUNCTION snowflake_internal.migration_name(target regclass)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT format('%I.%I', n.nspname, c.relname)
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE c.oid = target
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_name(target regclass) IS
-    'Used by snowflake_migration_plan: a table''s name for statements that run under any search path';
-
 -- The keys as arguments of a function in a statement. They have types, so that no
 -- other function of the same name is a better match.
 CREATE FUNCTION snowflake_internal.migration_key_arguments(targets regclass[], column_names name[])

@@ -7,7 +7,8 @@
 -- between single spaces, without comments. A name of the catalog is brought into
 -- the same form.
 --
--- Cost: the bodies of the functions in user schemas are read once.
+-- Cost: the bodies of the functions in user schemas are read once. A body of more than
+-- 1 MB is not read, and its function is named as not searched.
 
 -- A name as it is in a body, between spaces, and for a regular expression.
 CREATE FUNCTION snowflake_internal.migration_code_name(name name, OUT code text, OUT pattern text)
@@ -71,9 +72,11 @@ AS $function$
         JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname IN ('plpgsql', 'sql')
         WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
           AND p.prosqlbody IS NULL
-          AND (p.prosrc ~* '(?:nextval|currval|setval|lastval|insert)'
-               OR p.oid IN (SELECT h.tgfoid FROM hooked AS h)
-               OR p.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online))
+          -- migration_code() returns NULL for such a body.
+          AND CASE WHEN octet_length(p.prosrc) > 1048576 THEN true
+                   ELSE p.prosrc ~* '(?:nextval|currval|setval|lastval|insert)'
+                        OR p.oid IN (SELECT h.tgfoid FROM hooked AS h)
+                        OR p.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online) END
           AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
     ), inserting AS MATERIALIZED (
         SELECT b.oid, regexp_replace(s.statement, ' exists \( select \* ', ' exists ( select ', 'g') AS statement
@@ -259,6 +262,13 @@ AS $function$
            c.is_dropped AND EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = c.oid), 'default'
     FROM sequence_call AS c
   UNION ALL
+    -- Once, with the first table.
+    SELECT targets[1], NULL::name, format('function %s', b.oid::regprocedure),
+           'was not searched, because its body is larger than 1 MB',
+           'Look in it for statements that use the tables, the columns or their sequences.', false, 'default'
+    FROM body AS b
+    WHERE b.code IS NULL
+  UNION ALL
     SELECT DISTINCT s.relation, s.attname, format('view %s', w.ev_class::regclass), format('uses sequence %s', s.sequence),
            'Its values are old numbers after the migration.', false, 'default'
     FROM key_sequence AS s
@@ -338,7 +348,9 @@ AS $function$
                     FROM (SELECT DISTINCT (f.finding ->> 'relation')::oid::regclass AS relation
                           FROM jsonb_array_elements(findings) AS f (finding)
                           WHERE f.finding ->> 'stage' = 'shadow') AS r
-                    WHERE strpos(statement, format(E'    ALTER TABLE %s\n        ADD COLUMN ', snowflake_internal.migration_name(r.relation))) > 0), '') END
+                    -- As part of a literal.
+                    WHERE strpos(statement, rtrim(ltrim(quote_literal(
+                              format(E'ALTER TABLE %s\n        ADD COLUMN ', snowflake_internal.migration_name(r.relation))), ' E'''), '''')) > 0), '') END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text) IS
     'Used by snowflake_migration_plan: the findings in the note of a step of an online plan';

@@ -244,16 +244,18 @@ BEGIN
     LOOP
         step := step + 1;
         relation := altered.relation;
-        statement := format('ALTER TABLE %s %s', altered.quoted_name, altered.actions);
+        statement := snowflake_internal.migration_altering(format('ALTER TABLE %s %s', altered.quoted_name, altered.actions));
         states := snowflake_internal.migration_trigger_states(altered.tree);
         SELECT string_agg(format(E'    %s;\n', t.statement), '' ORDER BY t.statement) INTO targets_again
         FROM snowflake_internal.migration_statistics_targets(altered.tree) AS t;
         IF states IS NOT NULL OR targets_again IS NOT NULL THEN
             -- In one statement, because the states are lost after it.
             statement := snowflake_internal.migration_do_block(concat(
-                format(E'    %s;\n', statement), targets_again,
+                format(E'    PERFORM %s;\n', statement), targets_again,
                 CASE WHEN states IS NOT NULL
                      THEN format(E'    PERFORM snowflake_internal.migration_restore_trigger_states(%L::pg_catalog.jsonb);\n', states) END));
+        ELSE
+            statement := 'SELECT ' || statement;
         END IF;
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := true;
@@ -293,8 +295,11 @@ BEGIN
                  ELSE format(E'    LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;\n', key.quoted_name) END
             || format(E'    PERFORM snowflake_internal.migration_check(%L::pg_catalog.regclass, %L::pg_catalog.name, %s);\n',
                       key.quoted_name, key.column_name, caller_path)
-            || CASE WHEN key.attidentity <> '' THEN format(E'    ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY;\n', key.quoted_name, key.column_name) ELSE '' END
-            || format(E'    ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval();\n', key.quoted_name, key.column_name, extension_schema)
+            || CASE WHEN key.attidentity <> ''
+                    THEN snowflake_internal.migration_altering_line(format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', key.quoted_name, key.column_name))
+                    ELSE '' END
+            || snowflake_internal.migration_altering_line(
+                   format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()', key.quoted_name, key.column_name, extension_schema))
             || CASE WHEN is_widening
                     THEN format(E'    PERFORM snowflake_internal.migration_recompile(%s);\n',
                                 snowflake_internal.migration_key_arguments(ARRAY[key.target], ARRAY[key.column_name])) ELSE '' END);
@@ -373,6 +378,13 @@ BEGIN
     SELECT k.targets, k.column_names INTO targets, column_names
     FROM snowflake_internal.migration_keys(targets, column_names) AS k;
     IF online THEN
+        -- As MOST_KEYS in src/migration/records.rs.
+        IF cardinality(targets) > 1600 THEN
+            RAISE EXCEPTION 'cannot migrate more than 1600 keys together online'
+                USING ERRCODE = 'program_limit_exceeded',
+                      DETAIL = format('%s keys are specified.', cardinality(targets)),
+                      HINT = 'Migrate the tables in several sets.';
+        END IF;
         SELECT u.targets, u.column_names INTO targets, column_names
         FROM snowflake_internal.migration_unfinished(targets, column_names) AS u;
     END IF;
@@ -381,6 +393,41 @@ END
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_plan(targets regclass[], column_names name[], online boolean, search_path text) IS
     'Used by snowflake_migration_plan: the steps for the tables that the caller specifies';
+
+-- Keeps the names of the schemas that a migration's statements are written with, until
+-- the end of the transaction: those of the tables, of their sequences, and the
+-- extension's own. Otherwise who owns one of them could put another one in its place
+-- before a statement is run. In order, so that two sessions do not wait for each other.
+CREATE FUNCTION snowflake_internal.migration_pin(targets regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    PERFORM snowflake_internal.migration_pin_schemas(ARRAY(
+        SELECT DISTINCT c.relnamespace FROM pg_class AS c
+        WHERE c.oid IN (
+            SELECT f.relation
+            FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+            JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+            CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+          UNION
+            SELECT s.sequence
+            FROM unnest(targets, column_names) AS key (target, column_name)
+            CROSS JOIN LATERAL snowflake_internal.migration_source(key.target, key.column_name) AS s)
+      UNION
+        SELECT e.extnamespace FROM pg_extension AS e WHERE e.extname = 'snowflake'
+        ORDER BY 1));
+    IF NOT EXISTS (SELECT FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
+                   WHERE e.extname = 'snowflake' AND quote_ident(n.nspname) = '@extschema@') THEN
+        RAISE EXCEPTION 'the schema of extension "snowflake" was renamed'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  DETAIL = 'Its routines call each other by the name that the schema had when the extension was created.',
+                  HINT = format('Rename it to %s again.', '@extschema@');
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_pin(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migrate: keeps the names of schemas that statements are written with';
 
 -- Runs the plan in one transaction.
 CREATE FUNCTION snowflake_internal.migration_migrate(targets regclass[], column_names name[], search_path text)
@@ -392,12 +439,20 @@ DECLARE
     plan_step record;
     done integer := 0;
     states jsonb;
+    key_targets regclass[];
+    key_columns name[];
+    recompiles boolean := false;
 BEGIN
+    SELECT k.targets, k.column_names INTO key_targets, key_columns
+    FROM snowflake_internal.migration_keys(targets, column_names) AS k;
+    PERFORM snowflake_internal.migration_pin(key_targets, key_columns);
+    -- Not by the steps, which run as the tables' owners.
+    PERFORM set_config('snowflake_internal.recompiles_later', 'on', true);
     FOR plan_step IN SELECT * FROM snowflake_internal.migration_plan(targets, column_names, false, search_path) LOOP
         IF done = 0 THEN
-            PERFORM snowflake_internal.migration_require_locks(k.targets, k.column_names)
-            FROM snowflake_internal.migration_keys(targets, column_names) AS k;
+            PERFORM snowflake_internal.migration_require_locks(key_targets, key_columns);
         END IF;
+        recompiles := recompiles OR strpos(plan_step.statement, 'snowflake_internal.migration_recompile(') > 0;
         RAISE NOTICE 'step %: %', plan_step.step, plan_step.note;
         IF plan_step.relation IS NULL THEN
             PERFORM snowflake_internal.migration_widen(w.relations, w.names, coalesce(search_path, current_setting('search_path')))
@@ -419,6 +474,11 @@ BEGIN
         END IF;
         done := done + 1;
     END LOOP;
+    PERFORM set_config('snowflake_internal.recompiles_later', '', true);
+    IF recompiles THEN
+        -- With the caller's own rights: functions may have other owners than the tables.
+        PERFORM snowflake_internal.migration_recompile(key_targets, key_columns);
+    END IF;
     PERFORM set_config('lock_timeout', former_timeout, true);
     IF done = 0 AND cardinality(targets) = 1 THEN
         RAISE NOTICE 'nothing to do: % is already migrated', targets[1];

@@ -72,6 +72,10 @@ ALTER TABLE snowflake_internal.origins ENABLE REPLICA TRIGGER origins_stay;
 CREATE TRIGGER origins_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.origins
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
 ALTER TABLE snowflake_internal.origins ENABLE ALWAYS TRIGGER origins_guard;
+-- A replicated TRUNCATE keeps the rows: src/migration/guard.rs.
+CREATE TRIGGER origins_kept AFTER TRUNCATE ON snowflake_internal.origins
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+ALTER TABLE snowflake_internal.origins ENABLE ALWAYS TRIGGER origins_kept;
 
 -- The progress of copying rows, for monitoring and for resuming an interrupted
 -- backfill. It does not prove that all rows are copied: the constraint that is
@@ -129,6 +133,9 @@ ALTER TABLE snowflake_internal.progress ENABLE REPLICA TRIGGER progress_stay;
 CREATE TRIGGER progress_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.progress
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
 ALTER TABLE snowflake_internal.progress ENABLE ALWAYS TRIGGER progress_guard;
+CREATE TRIGGER progress_kept AFTER TRUNCATE ON snowflake_internal.progress
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+ALTER TABLE snowflake_internal.progress ENABLE ALWAYS TRIGGER progress_kept;
 
 -- How fast an online migration copies rows. It is a table of its own, because
 -- another session than the backfill writes it. NULL: the default. Rows exist only
@@ -160,3 +167,6 @@ ALTER TABLE snowflake_internal.pace ENABLE REPLICA TRIGGER pace_stay;
 CREATE TRIGGER pace_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.pace
     FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
 ALTER TABLE snowflake_internal.pace ENABLE ALWAYS TRIGGER pace_guard;
+CREATE TRIGGER pace_kept AFTER TRUNCATE ON snowflake_internal.pace
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+ALTER TABLE snowflake_internal.pace ENABLE ALWAYS TRIGGER pace_kept;

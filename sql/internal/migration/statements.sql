@@ -11,6 +11,28 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_path_argument() IS
     'Used by snowflake_migration_plan: the argument by which a statement passes its search path on';
 
+-- A statement that alters a table, as the call that runs it with the privileges of the
+-- table's owner: by name it would run with those of whoever runs the plan, on the table
+-- that has the name by then.
+CREATE FUNCTION snowflake_internal.migration_altering(statement text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('snowflake_internal.migration_alter(%L::pg_catalog.text)', statement)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_altering(statement text) IS
+    'Used by snowflake_migration_plan: the call that runs a statement with the privileges of its table''s owner';
+
+-- The same as a line of PL/pgSQL.
+CREATE FUNCTION snowflake_internal.migration_altering_line(statement text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format(E'    PERFORM %s;\n', snowflake_internal.migration_altering(statement))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_altering_line(statement text) IS
+    'Used by snowflake_migration_plan: the same as a line of PL/pgSQL';
+
 -- Several statements as one DO statement, which runs all of them or none. Its
 -- statements run with the short lock_timeout that migration_lock() leaves; the
 -- rest of the transaction has the former one.

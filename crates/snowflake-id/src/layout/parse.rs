@@ -30,6 +30,9 @@ pub enum LayoutError {
     /// The text has nothing but space.
     #[error("the text is empty")]
     Empty,
+    /// The text is longer than any layout.
+    #[error("the text has more than {} bytes", Layout::LONGEST_TEXT_BYTES)]
+    TooLong,
     /// The text is no preset's name and has no `name:value`. A hint with the names of the presets helps here.
     #[error(
         "\"{0}\" is neither the name of a preset nor a list of fields such as timestamp:41 node:10 sequence:12"
@@ -98,6 +101,9 @@ pub(super) fn parse(text: &str) -> Result<Layout, LayoutError> {
     let text = text.trim_ascii();
     if text.is_empty() {
         return Err(LayoutError::Empty);
+    }
+    if text.len() > Layout::LONGEST_TEXT_BYTES {
+        return Err(LayoutError::TooLong);
     }
     if !text.contains(':') {
         return Err(LayoutError::NeitherPresetNorFields(text.to_owned()));

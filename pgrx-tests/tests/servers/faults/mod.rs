@@ -6,4 +6,5 @@ mod crash;
 mod databases;
 pub(crate) mod failover;
 pub(crate) mod mark;
+mod memory;
 mod soak;

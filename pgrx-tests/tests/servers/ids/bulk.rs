@@ -335,3 +335,43 @@ fn more_bursts_than_slots_repeat_no_id() -> Result<()> {
     }
     Ok(())
 }
+
+/// Sessions of all databases share the numbers of a tick. A call that returns one ID must
+/// not use up the rest of it. Within a tick, numbers show what each call has used.
+#[test]
+fn a_limit_of_one_uses_up_few_numbers_of_a_tick() -> Result<()> {
+    const CALLS: usize = 3_000;
+    const FIRST_RUN: i64 = 16;
+    let cluster = cluster(&DEFAULT)?;
+    let mut client = cluster.connect()?;
+    client.batch_execute(&format!(
+        "CREATE TEMP TABLE single (place serial, id bigint);
+         DO $do$ BEGIN FOR i IN 1..{CALLS} LOOP
+             INSERT INTO single (id) SELECT snowflake_nextvals(4096) LIMIT 1;
+         END LOOP; END $do$"
+    ))?;
+    let received = ids::fetch(&mut client, "SELECT id FROM single ORDER BY place")?;
+    assert_eq!(received.len(), CALLS);
+    assert_increasing(&received, "the session");
+    // A call that used up a tick would leave no other ID of it.
+    let mut in_one_tick = 0;
+    for pair in received.windows(2) {
+        let [before, after] = [pair[0], pair[1]];
+        let is_one_slot = DEFAULT.field(before, "backend") == DEFAULT.field(after, "backend");
+        if is_one_slot && DEFAULT.tick(before) == DEFAULT.tick(after) {
+            let used = DEFAULT.field(after, "sequence") - DEFAULT.field(before, "sequence");
+            assert!(used <= FIRST_RUN, "a call has used {used} numbers");
+            in_one_tick += 1;
+        }
+    }
+    println!(
+        "bulk: {CALLS} calls with LIMIT 1, {in_one_tick} of them in the tick of the one before"
+    );
+    assert!(in_one_tick > 0, "each call has used up a tick");
+    // Runs become longer, so a large call is not made of small ones.
+    let whole = ids::fetch(&mut client, "SELECT snowflake_nextvals(20000)")?;
+    assert_eq!(whole.len(), 20_000);
+    assert_increasing(&whole, "the call");
+    Tally::of([received, whole].concat()).assert_unique();
+    Ok(())
+}

@@ -61,8 +61,8 @@ fn a_plan_describes_its_steps() -> Result<()> {
         found,
         [
             (1, "SELECT", "SHARE UPDATE EXCLUSIVE", false, true),
-            (2, "ALTER", "ACCESS EXCLUSIVE", true, true),
-            (3, "ALTER", "ACCESS EXCLUSIVE", true, true),
+            (2, "SELECT", "ACCESS EXCLUSIVE", true, true),
+            (3, "SELECT", "ACCESS EXCLUSIVE", true, true),
             (4, "DO", "ACCESS EXCLUSIVE", false, true),
             (5, "ANALYZE", "SHARE UPDATE EXCLUSIVE", false, true),
             (6, "ANALYZE", "SHARE UPDATE EXCLUSIVE", false, true),

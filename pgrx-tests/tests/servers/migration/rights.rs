@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use anyhow::Result;
 use postgres::Client;
 use snowflake_tests::Cluster;
+use snowflake_tests::attack::Session;
 use snowflake_tests::online;
 use snowflake_tests::query::{number, value};
 
@@ -119,6 +120,8 @@ fn owners_code_runs_as_the_owner_when_a_superuser_migrates() -> Result<()> {
     assert!(rewritten > 0, "no code of the owner's ran");
     revert(client, &mut app, "w")?;
 
+    // So that the backfill need not fire its trigger.
+    client.batch_execute("GRANT SET ON PARAMETER session_replication_role TO app")?;
     create(client, "o", false)?;
     online::migrate(client, "'s.o'")?;
     let copied = seen(client, "online")?;
@@ -433,6 +436,99 @@ fn a_recorded_row_is_its_owners_and_runs_no_second_statement() -> Result<()> {
             "CALL snowflake_migrate_revert('t', 'id')",
             "42601",
         )?;
+    }
+    Ok(())
+}
+
+/// Sessions compile trigger functions again, also those that the table's owner could
+/// not alter.
+#[test]
+fn trigger_functions_of_another_role_continue_to_work() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut admin = Session::connect(&cluster, "postgres", "postgres")?;
+    admin.run(
+        "CREATE ROLE app LOGIN; CREATE ROLE other LOGIN; CREATE SCHEMA s AUTHORIZATION app; CREATE SCHEMA o AUTHORIZATION other;
+         GRANT USAGE ON SCHEMA o TO app",
+    )?;
+    let mut app = Session::connect(&cluster, "app", "postgres")?;
+    for session in [&mut admin, &mut app] {
+        session.run("SET statement_timeout = '1min'")?;
+    }
+    Session::connect(&cluster, "other", "postgres")?.run(
+        "CREATE FUNCTION o.trg() RETURNS trigger LANGUAGE plpgsql AS $$ DECLARE seen bigint; BEGIN seen := NEW.id; RETURN NEW; END $$",
+    )?;
+    for table in ["s.t", "s.v"] {
+        app.run(&format!(
+            "CREATE TABLE {table} (id serial PRIMARY KEY, n int);
+             CREATE TRIGGER t BEFORE INSERT ON {table} FOR EACH ROW EXECUTE FUNCTION o.trg()"
+        ))?;
+        app.run(&format!("INSERT INTO {table} (n) VALUES (1)"))?;
+    }
+    let answer = admin.run("CALL snowflake_migrate('s.t')")?;
+    assert!(!answer.contains("reconnect"), "{answer}");
+    app.run("INSERT INTO s.t (n) VALUES (2)")?;
+    // Nothing remains of what the steps were told.
+    assert_eq!(
+        value(
+            &mut admin.client,
+            "SELECT coalesce(current_setting('snowflake_internal.recompiles_later', true), '')"
+        )?,
+        ""
+    );
+    // A caller who cannot alter the function is told why.
+    let answer = app.run("CALL snowflake_migrate('s.v')")?;
+    for part in [
+        "have to reconnect: o.trg()",
+        "o.trg(): must be able to act as its owner, other.",
+    ] {
+        assert!(answer.contains(part), "no {part:?} in {answer}");
+    }
+    Ok(())
+}
+
+#[test]
+fn only_functions_that_name_a_table_are_compiled_again() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute(
+        r#"CREATE TABLE item (id serial PRIMARY KEY); CREATE TABLE "Odd ""i.tem" (id serial PRIMARY KEY);"#,
+    )?;
+    for (name, body) in [
+        ("word", "RETURN (SELECT max(id) FROM item);"),
+        ("quoted", r#"RETURN (SELECT max(id) FROM public."item");"#),
+        ("upper_case", "RETURN (SELECT max(id) FROM ITEM);"),
+        ("dynamic", "EXECUTE 'TABLE item'; RETURN 1;"),
+        ("odd", r#"RETURN (SELECT max(id) FROM "Odd ""i.tem");"#),
+        ("longer", "RETURN (SELECT max(items.id) FROM items);"),
+        (
+            "parts",
+            "RETURN (SELECT max(item_id + my_item + item2 + item$2) FROM sitem);",
+        ),
+        (
+            "other_odd",
+            r#"RETURN (SELECT max(id) FROM "Odd ""ixtem");"#,
+        ),
+    ] {
+        client.batch_execute(&format!(
+            "CREATE FUNCTION {name}() RETURNS bigint LANGUAGE plpgsql AS $f$ BEGIN {body} END $f$"
+        ))?;
+    }
+    client.batch_execute("CREATE FUNCTION row_type() RETURNS bigint LANGUAGE plpgsql AS $f$ DECLARE r item%ROWTYPE; BEGIN RETURN r.id; END $f$")?;
+    for (tables, expected) in [
+        (
+            "'item'",
+            "dynamic() quoted() row_type() upper_case() word()",
+        ),
+        (r#"'"Odd ""i.tem"'"#, "odd()"),
+    ] {
+        let found = value(
+            &mut client,
+            &format!(
+                "SELECT string_agg(f.function::text, ' ' ORDER BY f.function::text)
+                 FROM snowflake_internal.migration_compiled_functions(ARRAY[{tables}::regclass]) AS f"
+            ),
+        )?;
+        assert_eq!(found, expected, "{tables}");
     }
     Ok(())
 }

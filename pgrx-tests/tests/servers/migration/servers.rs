@@ -3,9 +3,10 @@
 
 use anyhow::{Result, ensure};
 use snowflake_tests::Cluster;
+use snowflake_tests::online;
 use snowflake_tests::query::{number, value};
 
-use crate::support::{publisher_and_subscriber, subscribe, wait_until};
+use crate::support::{publisher_and_subscriber, run, subscribe, wait_until};
 
 /// Rows of other servers do not count as old rows, whichever way the column was fed.
 #[test]
@@ -165,5 +166,72 @@ fn views_over_views_and_locked_tables_are_named() -> Result<()> {
         "{notes:?}"
     );
     assert!(notes[1].ends_with("Also locked: public.t"), "{notes:?}");
+    Ok(())
+}
+
+/// Everything that the extension's tables contain.
+const RECORDS: &str = "SELECT concat_ws(E'\\n',
+    (SELECT string_agg(o::text, ', ' ORDER BY o::text) FROM snowflake_internal.origins AS o),
+    (SELECT string_agg(p::text, ', ' ORDER BY p::text) FROM snowflake_internal.progress AS p),
+    (SELECT string_agg(p::text, ', ' ORDER BY p::text) FROM snowflake_internal.pace AS p),
+    (SELECT string_agg(l::text, ', ' ORDER BY l::text) FROM snowflake_internal.accepted_layout AS l))";
+
+/// A publication of all tables publishes TRUNCATE of the extension's too, which does
+/// not concern the subscriber's rows.
+#[test]
+fn a_replicated_truncate_keeps_the_records() -> Result<()> {
+    let (publisher, subscriber) = publisher_and_subscriber()?;
+    let (mut here, mut there) = (publisher.connect()?, subscriber.connect()?);
+    for client in [&mut here, &mut there] {
+        client.batch_execute(
+            "CREATE TABLE t (id serial PRIMARY KEY, note text); CREATE TABLE u (id serial PRIMARY KEY)",
+        )?;
+    }
+    here.batch_execute("CREATE PUBLICATION everything FOR ALL TABLES")?;
+    // The record of `t` is too long for a page, half a migration of `u` has progress.
+    there.batch_execute(
+        "DO $do$ BEGIN
+             EXECUTE format('COMMENT ON SEQUENCE t_id_seq IS %L', (SELECT string_agg(md5(n::text), '') FROM generate_series(1, 1000) AS n));
+         END $do$;
+         INSERT INTO u SELECT FROM generate_series(1, 10)",
+    )?;
+    there.batch_execute("CALL snowflake_migrate('t')")?;
+    let steps = online::plan(&mut there, "'u'")?;
+    let begun = steps.iter().take_while(|step| !step.is_backfill());
+    run(&mut there, begun.map(|step| &step.statement))?;
+    there.batch_execute("CALL snowflake_migrate_pace('u', is_paused => true)")?;
+    there.batch_execute("SELECT snowflake_nextval()")?;
+    subscribe(&mut there, &publisher, "everything")?;
+    wait_until(
+        &mut there,
+        "SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel",
+    )?;
+    let before = value(&mut there, RECORDS)?;
+    ensure!(before.lines().count() == 4, "{before}");
+    for (rows, truncated) in [
+        (
+            1,
+            "origins, snowflake_internal.progress, snowflake_internal.pace, snowflake_internal.accepted_layout",
+        ),
+        (2, "origins"),
+        (3, "accepted_layout"),
+    ] {
+        here.batch_execute(&format!("TRUNCATE snowflake_internal.{truncated}"))?;
+        here.batch_execute("INSERT INTO t (note) VALUES ('after it')")?;
+        wait_until(&mut there, &format!("SELECT count(*) = {rows} FROM t"))?;
+        assert_eq!(value(&mut there, RECORDS)?, before, "{truncated}");
+    }
+    there.batch_execute("CALL snowflake_migrate_revert('t')")?;
+    there.batch_execute("CALL snowflake_migrate_revert('u')")?;
+    // What a superuser of this server truncates is empty.
+    there.batch_execute("TRUNCATE snowflake_internal.origins")?;
+    assert_eq!(
+        number(
+            &mut there,
+            "SELECT count(*) FROM snowflake_internal.origins"
+        )?,
+        0
+    );
+    there.batch_execute("DROP SUBSCRIPTION of_everything")?;
     Ok(())
 }

@@ -151,3 +151,36 @@ fn a_crash_of_a_backend_leaves_nothing_behind() -> Result<()> {
     wait_for_rows(&mut client, &["first", "second"])?;
     Ok(())
 }
+
+/// An answer from the mark's page is not given before the page's record is in the log on
+/// disk: after a crash the mark would be below the answer. A `setval` in an open
+/// transaction leaves its record unflushed, as a process does that was about to flush it.
+#[test]
+fn an_answer_from_the_marks_page_is_flushed() -> Result<()> {
+    // Nothing else flushes within ten seconds.
+    let mut server = server(
+        builder()
+            .conf("wal_writer_delay", "10s")
+            .conf("wal_writer_flush_after", "1GB")
+            .conf("autovacuum", "off"),
+    )?;
+    server.restart()?;
+    let (mut setter, mut client) = (server.connect()?, server.connect()?);
+    value(&mut client, "SELECT pg_current_wal_flush_lsn()")?;
+    setter.batch_execute("BEGIN")?;
+    value(
+        &mut setter,
+        "SELECT setval('snowflake_internal.mark', 12345)",
+    )?;
+    let written = value(&mut setter, "SELECT pg_current_wal_insert_lsn()")?;
+    resolved_id(&mut client)?.context("an answer")?;
+    assert_eq!(
+        value(
+            &mut client,
+            &format!("SELECT pg_current_wal_flush_lsn() >= '{written}'")
+        )?,
+        "t"
+    );
+    setter.batch_execute("ROLLBACK")?;
+    Ok(())
+}

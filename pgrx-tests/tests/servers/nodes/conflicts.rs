@@ -195,7 +195,7 @@ fn with_stop_no_id_is_issued_until_a_superuser_accepts_it() -> Result<()> {
         1
     );
 
-    client.batch_execute("CREATE ROLE ordinary; GRANT EXECUTE ON FUNCTION snowflake_accept_node_id() TO ordinary; SET ROLE ordinary")?;
+    client.batch_execute("CREATE ROLE ordinary; GRANT EXECUTE ON FUNCTION snowflake_accept_node_id TO ordinary; SET ROLE ordinary")?;
     assert_eq!(
         expect_error(&mut client, "SELECT snowflake_accept_node_id()")?.sqlstate,
         "42501"
@@ -429,7 +429,7 @@ fn ordinary_roles_cannot_feign_a_conflict() -> Result<()> {
     )?;
     assert_eq!(number(&mut client, CONFLICTS)?, 1);
     refused(&mut client, "SELECT snowflake_nextval()", "55000")?;
-    // An ID that the clock does not reach soon does not keep it from being accepted.
+    // An ID that the clock does not reach soon is named, and can be left out.
     let far = number(
         &mut client,
         "SELECT snowflake_compose('2090-01-01Z', 5, 3, 7)",
@@ -439,10 +439,102 @@ fn ordinary_roles_cannot_feign_a_conflict() -> Result<()> {
         [
             format!("INSERT INTO orders VALUES ({far})"),
             "RESET session_replication_role".into(),
-            "SELECT snowflake_accept_node_id()".into(),
         ],
     )?;
+    let error = refused(&mut client, "SELECT snowflake_accept_node_id()", "55000")?;
+    ensure!(error.message.contains(&format!("ID {far},")), "{error}");
+    run(
+        &mut client,
+        [format!("SELECT snowflake_accept_node_id({far})")],
+    )?;
     ids::one(&mut client)?;
+    Ok(())
+}
+
+/// Any role that may write to a published table elsewhere can write an ID of tomorrow. IDs
+/// follow the real ones of the other server, and not that one.
+#[test]
+fn ids_do_not_follow_one_that_was_written_by_hand_far_ahead() -> Result<()> {
+    let here = with_table(
+        builder(5)
+            .conf("snowflake.on_node_conflict", "stop")
+            .conf("snowflake.lease", "2s"),
+    )?;
+    let mut client = here.connect()?;
+    let compose = |ahead: &str| {
+        number(
+            &mut here.connect()?,
+            &format!("SELECT snowflake_compose(now() + interval '{ahead}', 5, 3, 7)"),
+        )
+    };
+    let arrives = |client: &mut Client, id: i64| {
+        run(
+            client,
+            [
+                "SET session_replication_role = replica".to_owned(),
+                format!("INSERT INTO orders VALUES ({id})"),
+                "RESET session_replication_role".to_owned(),
+            ],
+        )
+    };
+    client.batch_execute("CALL snowflake_watch('orders')")?;
+    ids::one(&mut client)?;
+    // Beyond snowflake.max_clock_step, and within it.
+    for ahead in ["3 days", "23 hours"] {
+        let (real, by_hand) = (compose("1.5 seconds")?, compose(ahead)?);
+        arrives(&mut client, by_hand)?;
+        arrives(&mut client, real)?;
+        for sql in [
+            "SELECT snowflake_accept_node_id()".to_owned(),
+            "SELECT snowflake_nextval()".to_owned(),
+        ] {
+            refused(&mut client, &sql, "55000")?;
+        }
+        let error = refused(&mut client, "SELECT snowflake_accept_node_id()", "55000")?;
+        ensure!(error.message.contains(&by_hand.to_string()), "{error}");
+        ensure!(
+            error
+                .hint
+                .contains(&format!("SELECT snowflake_accept_node_id({by_hand})")),
+            "{error}"
+        );
+        for other in [0, -1, real, by_hand - 1] {
+            refused(
+                &mut client,
+                &format!("SELECT snowflake_accept_node_id({other})"),
+                "22023",
+            )?;
+        }
+        refused(&mut client, "SELECT snowflake_nextval()", "55000")?;
+        run(
+            &mut client,
+            [format!("SELECT snowflake_accept_node_id({by_hand})")],
+        )?;
+        let id = ids::one(&mut client)?;
+        let ahead_ms = ids::DEFAULT.lead_ms(id);
+        ensure!(id > real, "{id} is below {real} of the other server");
+        ensure!(ahead_ms <= 5_000, "{ahead_ms} ms ahead of the clock");
+        // Once accepted, there is nothing to ignore.
+        refused(
+            &mut client,
+            &format!("SELECT snowflake_accept_node_id({by_hand})"),
+            "22023",
+        )?;
+        println!("an ID of {ahead} ahead was left out; {id} is {ahead_ms} ms ahead");
+    }
+    // If it is another server's, a superuser follows it on purpose.
+    let far = compose("1 hour")?;
+    arrives(&mut client, far)?;
+    refused(&mut client, "SELECT snowflake_accept_node_id()", "55000")?;
+    run(
+        &mut client,
+        [
+            format!("SELECT snowflake_start_after({far})"),
+            "SELECT snowflake_accept_node_id()".to_owned(),
+        ],
+    )?;
+    let id = ids::one(&mut client)?;
+    ensure!(id > far, "{id} is below {far}");
     Ok(())
 }
 

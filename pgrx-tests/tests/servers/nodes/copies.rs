@@ -64,7 +64,7 @@ fn a_copy_that_is_started_as_a_server_of_its_own_says_so() -> Result<()> {
     assert_copy(&copy, &primary, "after a crash")?;
 
     let mut client = copy.connect()?;
-    client.batch_execute("CREATE ROLE ordinary; GRANT EXECUTE ON FUNCTION snowflake_accept_node_id() TO ordinary; SET ROLE ordinary")?;
+    client.batch_execute("CREATE ROLE ordinary; GRANT EXECUTE ON FUNCTION snowflake_accept_node_id TO ordinary; SET ROLE ordinary")?;
     assert_eq!(value(&mut client, COPIED_FROM)?, "<insufficient privilege>");
     assert_eq!(
         expect_error(&mut client, "SELECT snowflake_accept_node_id()")?.sqlstate,

@@ -627,7 +627,7 @@ fn a_layout_from_a_table_may_be_compressed_or_out_of_line(client: &mut Client) -
          ALTER TABLE layouts ALTER layout SET STORAGE EXTENDED;
          INSERT INTO layouts
              SELECT 'compressed', 'timestamp:41' || repeat(' ', length) || 'node:6 backend:4 sequence:12'
-             FROM unnest(ARRAY[1, 90, 100, 200, 3000, 100000, 10000000]) AS length;
+             FROM unnest(ARRAY[1, 90, 100, 200, 3000, 100000, 1000000]) AS length;
          ALTER TABLE layouts ALTER layout SET STORAGE EXTERNAL;
          INSERT INTO layouts
              SELECT 'out of line', 'timestamp:41' || repeat(' ', length) || 'node:6 backend:4 sequence:12'

@@ -76,6 +76,11 @@ const BESIDE: &[&str] = &[
      FOR EACH ROW EXECUTE FUNCTION arms.pull()",
     "CREATE TRIGGER pulled_row BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.progress FOR EACH ROW EXECUTE FUNCTION arms.pull()",
     "CREATE TRIGGER pulled_all AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.progress FOR EACH STATEMENT EXECUTE FUNCTION arms.pull()",
+    "CREATE OR REPLACE TRIGGER origins_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.origins
+     FOR EACH STATEMENT EXECUTE FUNCTION arms.pull()",
+    "CREATE TRIGGER a BEFORE INSERT ON snowflake_internal.restore FOR EACH ROW EXECUTE FUNCTION arms.pull()",
+    "SET search_path = app, snowflake_internal; CREATE TRIGGER b BEFORE INSERT ON restore FOR EACH STATEMENT EXECUTE FUNCTION arms.pull()",
+    "CREATE OR REPLACE TRIGGER restore_row BEFORE INSERT ON snowflake_internal.restore FOR EACH ROW EXECUTE FUNCTION arms.pull()",
     "CREATE TABLE app.holds (target regclass, column_name name, FOREIGN KEY (target, column_name) REFERENCES snowflake_internal.origins);
      INSERT INTO app.holds SELECT target, column_name FROM snowflake_internal.origins",
     "CREATE TABLE app.held (target regclass, column_name name, relation regclass,
@@ -135,9 +140,21 @@ fn grants_on_all_tables_give_no_right_to_records() -> Result<()> {
             contents = now;
         }
         for beside in BESIDE {
-            thief.attempt(beside)?;
+            let (worked, answer) = thief.attempt(beside)?;
             attacks.check(format!("{what}: {beside}"))?;
+            attacks.record(
+                beside.contains("TRIGGER") && (worked || !answer.contains("42501: ")),
+                format!("{what}: {beside}: {answer}"),
+            );
         }
+        thief.attempt("DELETE FROM snowflake_internal.origins")?;
+        attacks.record(
+            admin.run(CONTENTS)? != contents,
+            format!("{what}: the guard was replaced"),
+        );
+        // As a superuser does who restores a dump into this database.
+        admin.run("INSERT INTO snowflake_internal.restore (record, mark) VALUES ('mark', 2)")?;
+        attacks.check(format!("{what}: a restored row"))?;
         // Others work on their tables as if nothing were there.
         let mut work: Vec<(bool, String)> = [
             (false, "CALL snowflake_migrate_revert('stranger.t')"),
@@ -170,6 +187,32 @@ fn grants_on_all_tables_give_no_right_to_records() -> Result<()> {
         cluster.connect()?.batch_execute(REVOKE)?;
     }
     attacks.end("privileges on the extension's tables, granted wholesale");
+    Ok(())
+}
+
+/// The owner of a database may make a table a member of the extension. Its privileges
+/// are the owner's matter.
+#[test]
+fn grants_of_a_superuser_revoke_no_privilege() -> Result<()> {
+    let cluster = server()?;
+    cluster
+        .connect()?
+        .batch_execute("CREATE ROLE first; CREATE ROLE second")?;
+    cluster
+        .connect()?
+        .batch_execute("CREATE DATABASE shop OWNER mallory")?;
+    let mut owner = cluster.connect_as("mallory", "shop")?;
+    owner.batch_execute("CREATE EXTENSION snowflake")?;
+    owner.batch_execute(
+        "CREATE TABLE x (i int); ALTER EXTENSION snowflake ADD TABLE x; GRANT INSERT ON x TO first WITH GRANT OPTION",
+    )?;
+    let mut admin = cluster.connect_to("shop")?;
+    admin.batch_execute(
+        "SET ROLE first; GRANT INSERT ON x TO second; RESET ROLE;
+         CREATE TABLE y (i int); GRANT SELECT ON y TO first",
+    )?;
+    let left = "SELECT concat_ws(' ', has_table_privilege('second', 'x', 'INSERT'), has_table_privilege('first', 'y', 'SELECT'))";
+    assert_eq!(value(&mut admin, left)?, "t t");
     Ok(())
 }
 

@@ -6,6 +6,7 @@ mod names;
 mod owner;
 pub(crate) mod planted;
 mod restore;
+mod schemas;
 
 use anyhow::Result;
 use snowflake_tests::Cluster;

@@ -6,6 +6,8 @@
 use anyhow::{Result, ensure};
 use snowflake_tests::Cluster;
 use snowflake_tests::attack::{ATTACK_FUNCTIONS, Attacks, ROLES, Session};
+use snowflake_tests::online;
+use snowflake_tests::query::{number, value};
 
 /// Texts that an attacker would have a superuser run with the rights of the
 /// attacker, to leave these rights.
@@ -189,5 +191,175 @@ fn internal_routines_touch_no_table_of_another_role() -> Result<()> {
         format!("there is no routine for {} calls", missing.len()),
     );
     attacks.end("texts, locks, sequences and rows of tables of others");
+    Ok(())
+}
+
+/// A row of progress about the attacker's table that names these keys.
+fn set(targets: &str, names: &str) -> String {
+    format!(
+        "SELECT snowflake_internal.migration_keep_progress(jsonb_populate_record(NULL::snowflake_internal.progress, jsonb_build_object(
+             'target', 'app.x', 'column_name', 'id', 'relation', 'app.x', 'blocks_done', 0, 'blocks_total', 1, 'skipped', '{{}}',
+             'rows_done', 0, 'rows_total', 0, 'run_rows', 0, 'run_seconds', 0, 'updated_at', now(),
+             'key_targets', '{{{targets}}}', 'key_column_names', '{{{names}}}')))"
+    )
+}
+
+/// The set of an online migration is what its rows of progress name. A role that names
+/// tables of others would block their migrations, and have a superuser change them.
+#[test]
+fn sets_of_migrations_include_no_table_of_another_role() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut admin = Session::connect(&cluster, "postgres", "postgres")?;
+    admin.run(ROLES)?;
+    admin.run(ATTACK_FUNCTIONS)?;
+    let mut attacks = Attacks::on(&cluster)?;
+    let mut thief = Session::connect(&cluster, "mallory", "postgres")?;
+    let mut stranger = Session::connect(&cluster, "stranger", "postgres")?;
+    for session in [&mut admin, &mut thief, &mut stranger] {
+        session.run("SET statement_timeout = '1min'")?;
+    }
+    thief.run(
+        "CREATE SCHEMA app; GRANT USAGE ON SCHEMA app TO PUBLIC;
+         CREATE TABLE app.x (id serial PRIMARY KEY); INSERT INTO app.x SELECT FROM generate_series(1, 10);
+         CREATE TABLE app.z (id serial PRIMARY KEY); INSERT INTO app.z SELECT FROM generate_series(1, 10)",
+    )?;
+    stranger.run(
+        "CREATE TABLE stranger.orders (id serial PRIMARY KEY); INSERT INTO stranger.orders SELECT FROM generate_series(1, 100)",
+    )?;
+    let many = |what: &str| vec![what; 1_601].join(",");
+    for (targets, names, sqlstate) in [
+        (
+            "app.x,stranger.orders".to_owned(),
+            "id,id".to_owned(),
+            "42501",
+        ),
+        (
+            "stranger.orders,app.x".to_owned(),
+            "id,id".to_owned(),
+            "42501",
+        ),
+        ("stranger.orders".to_owned(), "id".to_owned(), "42501"),
+        ("app.x,pg_class".to_owned(), "id,oid".to_owned(), "42501"),
+        ("app.x,app.z".to_owned(), "id".to_owned(), "22023"),
+        ("app.x".to_owned(), many("id"), "22023"),
+        (many("app.x"), many("id"), "54000"),
+    ] {
+        let (worked, answer) = thief.attempt(&set(&targets, &names))?;
+        let what = &targets[..targets.len().min(40)];
+        attacks.record(
+            worked || !answer.contains(&format!("{sqlstate}: ")),
+            format!("a set of {what}: {}", &answer[..answer.len().min(200)]),
+        );
+    }
+
+    // A set of the attacker's own tables, one of which is given to another role.
+    let statements: Vec<String> = thief
+        .client
+        .query(
+            "SELECT statement FROM snowflake_migration_plan_tables('{app.x,app.z}', online => true) ORDER BY step",
+            &[],
+        )?
+        .iter()
+        .map(|row| row.get(0))
+        .take_while(|statement: &String| !statement.contains("snowflake_migrate_backfill"))
+        .collect();
+    for statement in &statements {
+        thief.run(statement)?;
+    }
+    let kept = "SELECT count(*) FROM pg_trigger WHERE tgrelid = 'app.z'::regclass AND tgfoid = 'snowflake_internal.shadow()'::regprocedure";
+    ensure!(number(&mut admin.client, kept)? == 1, "{statements:#?}");
+    admin.run(
+        "ALTER TABLE app.z OWNER TO stranger; GRANT USAGE, CREATE ON SCHEMA app TO stranger",
+    )?;
+    for call in [
+        "SELECT count(*) FROM snowflake_migration_plan('app.z', online => true)",
+        "CALL snowflake_migrate_backfill('app.z')",
+    ] {
+        let (worked, answer) = stranger.attempt(call)?;
+        attacks.record(!worked, format!("{call}: {answer}"));
+    }
+    admin.run("CALL snowflake_migrate_revert('app.x')")?;
+    attacks.record(
+        number(&mut admin.client, kept)? == 0,
+        "a superuser who cancels the attacker's migration cancels another role's",
+    );
+    online::migrate(&mut stranger.client, "'app.z'")?;
+    attacks.end("sets of online migrations with tables of others");
+    Ok(())
+}
+
+/// Where a superuser copies the rows of a table, its owner's code runs. With
+/// `session_replication_role = replica` it could violate foreign keys of others, and
+/// pretend that its rows come from another server.
+#[test]
+fn a_backfill_by_a_superuser_lends_no_replica_role() -> Result<()> {
+    let cluster = Cluster::builder()
+        .conf("snowflake.node_id", 1)
+        .conf("snowflake.on_node_conflict", "stop")
+        .start_with_extension()?;
+    let mut admin = Session::connect(&cluster, "postgres", "postgres")?;
+    admin.run(ROLES)?;
+    admin.run(ATTACK_FUNCTIONS)?;
+    let mut attacks = Attacks::on(&cluster)?;
+    let mut thief = Session::connect(&cluster, "mallory", "postgres")?;
+    thief.run(
+        "CREATE SCHEMA app; GRANT USAGE ON SCHEMA app TO PUBLIC;
+         CREATE TABLE app.parent (id int PRIMARY KEY); INSERT INTO app.parent VALUES (1); GRANT REFERENCES, SELECT ON app.parent TO stranger;
+         CREATE TABLE app.w (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
+         CREATE FUNCTION app.f(n int) RETURNS boolean LANGUAGE plpgsql AS $$
+         BEGIN
+             IF current_setting('session_replication_role') = 'replica' THEN
+                 DELETE FROM app.parent;
+                 INSERT INTO app.w VALUES (public.snowflake_compose(now() + interval '1 hour', 1, 0, 0)) ON CONFLICT DO NOTHING;
+             END IF;
+             RETURN true;
+         END $$;
+         CREATE FUNCTION app.noop() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN new; END $$;
+         CREATE TABLE app.x (id serial PRIMARY KEY, n int CHECK (app.f(n))); INSERT INTO app.x (n) VALUES (1)",
+    )?;
+    thief.run("CALL snowflake_watch('app.w')")?;
+    Session::connect(&cluster, "stranger", "postgres")?.run(
+        "CREATE TABLE stranger.child (parent int NOT NULL REFERENCES app.parent); INSERT INTO stranger.child VALUES (1)",
+    )?;
+    // The steps before the trigger exists.
+    let steps = online::plan(&mut admin.client, "'app.x'")?;
+    for step in steps.iter().take_while(|step| !step.is_backfill()) {
+        admin.run(&step.statement)?;
+    }
+    thief.run(
+        "CREATE TRIGGER noop BEFORE UPDATE ON app.x FOR EACH ROW EXECUTE FUNCTION app.noop()",
+    )?;
+    for call in [
+        "SELECT * FROM snowflake_migration_plan('app.x', online => true)",
+        "CALL snowflake_migrate_backfill('app.x')",
+        // As if the trigger were newer than the check for obstacles.
+        "SELECT snowflake_internal.migration_backfill_batch('{app.x}', '{id}', 'app.x', 1000)",
+    ] {
+        let (worked, answer) = admin.attempt(call)?;
+        attacks.record(
+            worked
+                || !answer.contains("42501: ")
+                || !answer.contains("GRANT SET ON PARAMETER session_replication_role TO mallory"),
+            format!("{call}: {answer}"),
+        );
+    }
+    let orphans = "SELECT count(*) FROM stranger.child AS c WHERE NOT EXISTS (SELECT FROM app.parent AS p WHERE p.id = c.parent)";
+    attacks.record(
+        number(&mut admin.client, orphans)? > 0,
+        "a row of another role references none",
+    );
+    // A row that the attacker writes in the session of a superuser, which has the setting.
+    admin.run(
+        "SET session_replication_role = replica; SET ROLE mallory;
+         INSERT INTO app.w VALUES (snowflake_compose(now() + interval '2 hours', 1, 0, 0));
+         RESET ROLE; RESET session_replication_role",
+    )?;
+    let status = value(
+        &mut admin.client,
+        "SELECT concat_ws(' ', stopped, node_conflicts) FROM snowflake_status",
+    )?;
+    attacks.record(status != "f 0", format!("a node conflict: {status}"));
+    admin.run("SELECT snowflake_nextval()")?;
+    attacks.end("the replica role, lent by a superuser's session");
     Ok(())
 }

@@ -169,18 +169,18 @@ BEGIN
     states := snowflake_internal.migration_trigger_states(tables);
     SELECT array_agg(t.relation ORDER BY t.statement), array_agg(t.statement ORDER BY t.statement) INTO analyzed, targets_again
     FROM snowflake_internal.migration_statistics_targets(tables) AS t;
+    PERFORM snowflake_internal.migration_pin_dependents(relations, column_names);
     saved := snowflake_internal.migration_save_dependents(relations, column_names);
     PERFORM snowflake_internal.migration_drop_dependents(saved);
     FOR altered IN
-        SELECT c.relowner, format('ALTER TABLE %s %s', snowflake_internal.migration_name(given.relation),
+        SELECT given.relation, format('ALTER TABLE %s %s', snowflake_internal.migration_name(given.relation),
                                   string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum)) AS statement
         FROM unnest(relations, column_names) AS given (relation, column_name)
-        JOIN pg_class AS c ON c.oid = given.relation
         JOIN pg_attribute AS a ON a.attrelid = given.relation AND a.attname = given.column_name AND a.atttypid <> 'int8'::regtype
-        GROUP BY c.relowner, given.relation
+        GROUP BY given.relation
         ORDER BY given.relation
     LOOP
-        PERFORM snowflake_internal.migration_run_as(altered.relowner, altered.statement, path);
+        PERFORM snowflake_internal.migration_run(altered.relation, altered.statement, path);
     END LOOP;
     PERFORM snowflake_internal.migration_run_all(analyzed, targets_again);
     PERFORM snowflake_internal.migration_restore_trigger_states(states) WHERE states IS NOT NULL;

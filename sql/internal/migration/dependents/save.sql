@@ -307,6 +307,42 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_describe_dependents(relations regclass[], column_names name[]) IS
     'Used by snowflake_internal.migration_save_dependents: what the catalog has about the objects, without numeric types';
 
+-- Keeps the names that definitions are written with, until the end of the transaction:
+-- those of the schemas of the objects, and of all that they use. Otherwise who owns one
+-- of these schemas could put another one in its place before an object is created
+-- again. In order, so that two sessions do not wait for each other.
+CREATE FUNCTION snowflake_internal.migration_pin_dependents(relations regclass[], column_names name[])
+RETURNS void LANGUAGE sql
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH dependent AS MATERIALIZED (
+        SELECT d.class, d.object, d.relation
+        FROM snowflake_internal.migration_dependents(relations, column_names) AS d
+    ), object (class, object) AS (
+        SELECT d.class, d.object FROM dependent AS d
+      UNION
+        SELECT 'pg_class'::regclass, r.relation FROM unnest(relations) AS r (relation)
+      UNION
+        SELECT 'pg_class'::regclass, d.relation FROM dependent AS d
+      UNION
+        SELECT 'pg_rewrite'::regclass, w.oid FROM dependent AS d JOIN pg_rewrite AS w ON w.ev_class = d.relation
+    ), used (class, object) AS (
+        SELECT o.class, o.object FROM object AS o
+      UNION
+        SELECT u.refclassid, u.refobjid FROM object AS o JOIN pg_depend AS u ON u.classid = o.class AND u.objid = o.object
+    )
+    SELECT snowflake_internal.migration_pin_schemas(ARRAY(
+        SELECT n.oid FROM pg_namespace AS n
+        WHERE n.oid IN (SELECT c.relnamespace FROM used AS u JOIN pg_class AS c ON u.class = 'pg_class'::regclass AND c.oid = u.object
+                      UNION SELECT p.pronamespace FROM used AS u JOIN pg_proc AS p ON u.class = 'pg_proc'::regclass AND p.oid = u.object
+                      UNION SELECT o.oprnamespace FROM used AS u JOIN pg_operator AS o ON u.class = 'pg_operator'::regclass AND o.oid = u.object
+                      UNION SELECT t.typnamespace FROM used AS u JOIN pg_type AS t ON u.class = 'pg_type'::regclass AND t.oid = u.object
+                      UNION SELECT l.collnamespace FROM used AS u JOIN pg_collation AS l ON u.class = 'pg_collation'::regclass AND l.oid = u.object)
+        ORDER BY n.oid))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_pin_dependents(relations regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_widen: keeps the names of schemas that definitions are written with';
+
 CREATE FUNCTION snowflake_internal.migration_save_dependents(relations regclass[], column_names name[])
 RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off

@@ -100,13 +100,25 @@ BEGIN
 
     IF missing > 0 THEN
         IF EXISTS (SELECT FROM snowflake_internal.migration_update_triggers(relation) AS t WHERE t.enabled = 'O') THEN
+            -- The setting is also that of the owner's code, which the UPDATE runs: it
+            -- disables foreign keys of other roles, and marks rows as replicated. So the
+            -- caller lends it to no owner who may not set it. A trigger may be newer than
+            -- the check for obstacles.
+            IF NOT EXISTS (SELECT FROM pg_class AS c
+                           WHERE c.oid = relation AND has_parameter_privilege(c.relowner, 'session_replication_role', 'SET')) THEN
+                RAISE EXCEPTION 'cannot copy %', snowflake_internal.migration_key_names(targets, column_names)
+                    USING ERRCODE = 'insufficient_privilege',
+                          DETAIL = (SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n')
+                                    FROM snowflake_internal.migration_update_obstacles(relation) AS o),
+                          HINT = 'Remove the obstacles, then run it again.';
+            END IF;
             former_role := current_setting('session_replication_role');
             PERFORM set_config('session_replication_role', 'replica', true);
         END IF;
         -- The check of a DEFERRABLE constraint waits for other transactions, at the end
         -- of the statement here. They may wait for the rows written above.
         has_deferrable := EXISTS (SELECT FROM pg_constraint AS k
-                                  WHERE k.conrelid = relation AND k.contype IN ('p', 'u', 'x') AND k.condeferrable);
+                                  WHERE k.conrelid = relation AND k.contype IN ('p', 'u', 'x', 'f', 't') AND k.condeferrable);
         IF has_deferrable THEN
             SET CONSTRAINTS ALL IMMEDIATE;
             former_timeout := current_setting('lock_timeout');
@@ -300,7 +312,8 @@ BEGIN
         RETURN NEXT;
     END IF;
     FOR statement, note IN
-        SELECT format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(s.relation), s.check_name),
+        SELECT 'SELECT ' || snowflake_internal.migration_altering(
+                   format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(s.relation), s.check_name)),
                format('checks that each row has its shadow of %I, which later steps rely on. If it fails (23514), CALL snowflake_migrate_backfill() again', s.narrow)
         FROM snowflake_internal.migration_shadows(targets, column_names) AS s
         WHERE NOT s.is_filled

@@ -15,7 +15,8 @@ AS $function$
         SELECT f.relation, 1,
                snowflake_internal.migration_do_block(
                    format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
-                   || format(E'    ALTER TABLE %s\n        %s;\n', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name))),
+                   || snowflake_internal.migration_altering_line(
+                          format(E'ALTER TABLE %s\n        %s', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name)))),
                'ACCESS EXCLUSIVE',
                format('adds the counterparts of the check constraints %s; holds the lock for a moment, after short attempts to acquire it',
                       string_agg(quote_ident(f.name), ', ' ORDER BY f.name))
@@ -23,7 +24,8 @@ AS $function$
         GROUP BY f.relation, f.quoted_name
       UNION ALL
         SELECT f.relation, 2,
-               format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name)),
+               'SELECT ' || snowflake_internal.migration_altering(
+                   format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name))),
                'SHARE UPDATE EXCLUSIVE', 'checks the existing rows'
         FROM found AS f WHERE f.is_to_be_valid
         GROUP BY f.relation, f.quoted_name

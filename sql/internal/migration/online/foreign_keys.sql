@@ -73,7 +73,7 @@ AS $function$
                           ARRAY(SELECT snowflake_internal.migration_name(f.relation) UNION SELECT snowflake_internal.migration_name(f.referenced)))
                    || format(E'    PERFORM snowflake_internal.migration_require_filled(%s);\n',
                              (SELECT snowflake_internal.migration_key_arguments(targets, column_names)))
-                   || format(E'    %s;\n', f.definition)
+                   || snowflake_internal.migration_altering_line(f.definition)
                    -- Its triggers would check rows that the other one does not.
                    || CASE WHEN EXISTS (SELECT FROM snowflake_internal.migration_foreign_key_triggers(ARRAY[f.relation]) AS t
                                         WHERE t.foreign_key = f.foreign_key AND t.state <> 'O')
@@ -83,7 +83,8 @@ AS $function$
                format('adds the counterpart of foreign key %I, which is checked for rows written from now on; holds the lock for a moment, after short attempts to acquire it', f.name) AS note
         WHERE f.shadow IS NULL
       UNION ALL
-        SELECT 2, format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(f.relation), f.shadow_name),
+        SELECT 2, 'SELECT ' || snowflake_internal.migration_altering(
+                      format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(f.relation), f.shadow_name)),
                'SHARE UPDATE EXCLUSIVE', format('checks the existing rows; %s is locked in ROW SHARE mode', f.referenced)
         WHERE f.is_to_be_valid
     ) AS step

@@ -5,11 +5,15 @@ CREATE FUNCTION snowflake_internal.migration_update_obstacles(relation regclass)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
+    -- Whoever copies the rows: the owner's code runs with that setting.
     SELECT format('trigger %I of %s fires on each UPDATE, and would fire when rows are copied', t.trigger_name, relation),
-           format('Restrict it to the columns it uses (UPDATE OF), or GRANT SET ON PARAMETER session_replication_role TO %I, so that it does not fire.', current_user),
+           format('Restrict it to the columns it uses (UPDATE OF), or GRANT SET ON PARAMETER session_replication_role TO %I, so that it does not fire.',
+                  CASE WHEN has_parameter_privilege(c.relowner, 'session_replication_role', 'SET') THEN current_user ELSE pg_get_userbyid(c.relowner) END),
            '42501'
     FROM snowflake_internal.migration_update_triggers(relation) AS t
-    WHERE t.enabled = 'O' AND NOT has_parameter_privilege('session_replication_role', 'SET')
+    JOIN pg_class AS c ON c.oid = relation
+    WHERE t.enabled = 'O'
+      AND NOT (has_parameter_privilege(c.relowner, 'session_replication_role', 'SET') AND has_parameter_privilege('session_replication_role', 'SET'))
   UNION ALL
     SELECT format('trigger %I of %s fires on each UPDATE, also of replicated rows, and would fire when rows are copied', t.trigger_name, relation),
            format('ALTER TABLE %s ENABLE TRIGGER %I while it is migrated, or restrict it to the columns it uses (UPDATE OF).', relation, t.trigger_name),

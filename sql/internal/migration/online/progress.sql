@@ -15,8 +15,6 @@ BEGIN
     IF is_unfinished IS NOT TRUE THEN
         step.target := targets[1];
         step.column_name := column_names[1];
-        step.key_targets := targets;
-        step.key_column_names := column_names;
         step.relation := relation;
         step.filenode := file;
         step.blocks_done := 0;
@@ -26,6 +24,9 @@ BEGIN
         -- A former estimate is kept, because the first pass has enlarged the table.
         step.rows_total := coalesce(step.rows_total, snowflake_internal.migration_row_estimate(relation));
     END IF;
+    -- Owners may have changed, and with them the set.
+    step.key_targets := targets;
+    step.key_column_names := column_names;
     step.batch_blocks := NULL;
     step.run_rows := 0;
     step.run_seconds := 0;
@@ -38,6 +39,13 @@ COMMENT ON FUNCTION snowflake_internal.migration_record_backfill(targets regclas
 
 -- The keys of the unfinished online migration that includes one of these keys, or
 -- these keys.
+--
+-- The role that writes a row has the privileges of the owners of all its keys, but
+-- owners change afterwards. So a row counts only if two roles could write it now: the
+-- caller, who otherwise could neither continue nor cancel a migration of the caller's
+-- own table; and the owner of the row's table, so that a superuser who does what that
+-- owner requests changes no table of a third role. A set of tables of several owners
+-- is found only if all of its tables are specified.
 CREATE FUNCTION snowflake_internal.migration_unfinished(INOUT targets regclass[], INOUT column_names name[])
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -47,12 +55,18 @@ DECLARE
     common bigint;
 BEGIN
     FOR found IN
-        SELECT DISTINCT p.key_targets, p.key_column_names
-        FROM snowflake_internal.progress AS p
-        WHERE p.key_targets && targets
-          -- Not what a table that was dropped has left.
-          AND NOT EXISTS (SELECT FROM unnest(p.key_targets) AS t (target)
-                          WHERE NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = t.target))
+        SELECT s.key_targets, s.key_column_names
+        -- Once for each owner, because each table of a set has a row.
+        FROM (SELECT DISTINCT p.key_targets, p.key_column_names, o.relowner
+              FROM snowflake_internal.progress AS p
+              JOIN pg_class AS o ON o.oid = p.relation
+              WHERE p.key_targets && targets) AS s
+        WHERE NOT EXISTS (SELECT FROM unnest(s.key_targets) AS t (target)
+                          LEFT JOIN pg_class AS c ON c.oid = t.target
+                          -- Not what a table that was dropped has left.
+                          WHERE c.oid IS NULL
+                             OR NOT pg_has_role(c.relowner, 'USAGE')
+                             OR NOT pg_has_role(s.relowner, c.relowner, 'USAGE'))
     LOOP
         SELECT count(*) INTO common
         FROM unnest(targets, column_names) AS mine (target, column_name)

@@ -115,7 +115,7 @@ AS $function$
     SELECT snowflake_internal.migration_do_block(
                format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
                       ARRAY[quoted_name.relation])
-               || format(E'    ALTER TABLE %s\n        %s;\n', quoted_name.relation,
+               || snowflake_internal.migration_altering_line(format(E'ALTER TABLE %s\n        %s', quoted_name.relation,
                          string_agg(concat_ws(E',\n        ',
                              format('ADD COLUMN %I bigint', s.shadow_name),
                              format(CASE WHEN s.is_required
@@ -124,16 +124,20 @@ AS $function$
                                     s.check_name, s.shadow_name, s.narrow)), E',\n        ' ORDER BY s.attribute)
                          || coalesce((SELECT string_agg(E',\n        ' || k.definition, '' ORDER BY k.name)
                                       FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
-                                      WHERE k.relation = s.relation AND k.shadow IS NULL), ''))
+                                      WHERE k.relation = s.relation AND k.shadow IS NULL), '')))
                || string_agg(
                       CASE WHEN a.attstattarget >= 0
-                           THEN format(E'    ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s;\n', quoted_name.relation, s.shadow_name, a.attstattarget) ELSE '' END
+                           THEN snowflake_internal.migration_altering_line(
+                                    format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s', quoted_name.relation, s.shadow_name, a.attstattarget)) ELSE '' END
                       || CASE WHEN options.list IS NOT NULL
-                              THEN format(E'    ALTER TABLE %s ALTER COLUMN %I SET (%s);\n', quoted_name.relation, s.shadow_name,
-                                          array_to_string(options.list, ', ')) ELSE '' END
-                      || format(E'    CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s\n        FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow(%L, %L);\n',
-                                s.trigger_name, quoted_name.relation, s.narrow, s.shadow_name)
-                      || format(E'    ALTER TABLE %s ENABLE ALWAYS TRIGGER %I;\n', quoted_name.relation, s.trigger_name), '' ORDER BY s.attribute)
+                              THEN snowflake_internal.migration_altering_line(
+                                       format('ALTER TABLE %s ALTER COLUMN %I SET (%s)', quoted_name.relation, s.shadow_name,
+                                              array_to_string(options.list, ', '))) ELSE '' END
+                      || snowflake_internal.migration_altering_line(
+                             format(E'CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s\n        FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow(%L, %L)',
+                                    s.trigger_name, quoted_name.relation, s.narrow, s.shadow_name))
+                      || snowflake_internal.migration_altering_line(
+                             format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', quoted_name.relation, s.trigger_name)), '' ORDER BY s.attribute)
                || format(E'    PERFORM snowflake_internal.migration_record_backfill(%s, %L::pg_catalog.regclass);\n',
                          (SELECT snowflake_internal.migration_key_arguments(targets, column_names)), quoted_name.relation)),
            'ACCESS EXCLUSIVE', true,

@@ -122,7 +122,8 @@ AS $function$
                snowflake_internal.migration_do_block(
                    format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
                           ARRAY(SELECT snowflake_internal.migration_name(c.oid::regclass) FROM pg_class AS c WHERE c.oid IN (k.conrelid, k.confrelid) ORDER BY c.oid))
-                   || format(E'    ALTER TABLE %s DROP CONSTRAINT %I;\n', snowflake_internal.migration_name(k.conrelid::regclass), k.conname)),
+                   || snowflake_internal.migration_altering_line(
+                          format('ALTER TABLE %s DROP CONSTRAINT %I', snowflake_internal.migration_name(k.conrelid::regclass), k.conname))),
                'ACCESS EXCLUSIVE', true, 'removes the counterpart of a constraint that has been dropped or replaced'
         FROM (SELECT DISTINCT d.objid FROM dependent AS d WHERE d.classid = 'pg_constraint'::regclass) AS d
         JOIN pg_constraint AS k ON k.oid = d.objid AND k.contype IN ('c', 'f') AND k.conparentid = 0 AND k.conname LIKE 'snowflake\_%'

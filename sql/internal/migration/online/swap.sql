@@ -445,6 +445,7 @@ BEGIN
         SELECT s.relations, s.statements, s.roles INTO altered, statements, roles
         FROM snowflake_internal.migration_swap_commands(targets, column_names) AS s;
         not_nulls := snowflake_internal.migration_not_null_names(targets, column_names);
+        PERFORM snowflake_internal.migration_pin_dependents(narrow, narrow_names);
         dependents := snowflake_internal.migration_save_dependents(narrow, narrow_names);
     END IF;
     -- The sequence has advanced since it was recorded.
@@ -517,6 +518,8 @@ BEGIN
     FROM snowflake_internal.migration_swap_commands(targets, column_names) AS s;
     not_nulls := snowflake_internal.migration_not_null_names(targets, column_names);
     SELECT snowflake_internal.migration_dependents_fingerprint(n.relations, n.names) INTO dependents_before
+    FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n;
+    PERFORM snowflake_internal.migration_pin_dependents(n.relations, n.names)
     FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n;
     SELECT snowflake_internal.migration_save_dependents(n.relations, n.names) INTO dependents
     FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n;

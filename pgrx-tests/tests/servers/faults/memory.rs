@@ -1,0 +1,159 @@
+//! Memory that ends is an error of one session. A process that aborts ends all others.
+//!
+//! No cheaper tier sees this: a test within a session, and the regression tests, have a
+//! server without a limit, where every allocation succeeds. What shows the mistake is that
+//! the server ends.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use snowflake_tests::Cluster;
+use snowflake_tests::query::{number, value};
+
+use crate::support::run;
+
+/// Some of the texts take several copies of 100 MB in PostgreSQL itself.
+const MEMORY_LIMIT_BYTES: u64 = 4_000_000_000;
+const TEXT_BYTES: usize = 100_000_000;
+
+/// What the texts repeat.
+const PIECES: [&str; 6] = ["+", "'", "$a$ ", "\"", "a,", "f(new.a,"];
+
+/// An argument of a type, where it is no text.
+fn argument(type_name: &str) -> &'static str {
+    match type_name {
+        "regclass" => "'g.t'::regclass",
+        "oid" => "'guest'::regrole::oid",
+        "name" => "'id'::name",
+        "name[]" => "ARRAY['id']::name[]",
+        "regclass[]" => "ARRAY['g.t']::regclass[]",
+        "bigint" => "1::bigint",
+        "integer" => "1::integer",
+        "boolean" => "true",
+        "timestamp with time zone" => "now()",
+        "interval" => "'1 day'::interval",
+        "jsonb" => "'{}'::jsonb",
+        _ => "NULL",
+    }
+}
+
+#[test]
+fn a_text_of_any_length_ends_no_other_session() -> Result<()> {
+    let cluster = Cluster::builder()
+        .conf("snowflake.node_id", 1)
+        .conf("jit", "off")
+        .conf("log_min_messages", "fatal")
+        .memory_limit(MEMORY_LIMIT_BYTES)
+        .time_limit(Duration::from_secs(900))
+        .start_with_extension()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute(
+        "CREATE ROLE guest LOGIN; CREATE SCHEMA g AUTHORIZATION guest;
+         CREATE TABLE victim (id serial PRIMARY KEY);
+         CREATE FUNCTION attempt(statement text) RETURNS text LANGUAGE plpgsql AS $f$
+         BEGIN
+             EXECUTE statement;
+             RETURN '00000';
+         EXCEPTION WHEN OTHERS THEN
+             RETURN SQLSTATE;
+         END $f$",
+    )?;
+    let mut guest = cluster.connect_as("guest", "postgres")?;
+    guest
+        .batch_execute("CREATE TABLE g.t (id serial PRIMARY KEY); SET statement_timeout = '20s'")?;
+    let pid = number(&mut client, "SELECT pg_backend_pid()")?;
+    let begun = value(&mut client, "SELECT pg_postmaster_start_time()")?;
+
+    let functions = client.query(
+        "SELECT format('%s', p.oid::regproc), p.prokind = 'p', ARRAY(SELECT format_type(a.type, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY AS a (type, place) ORDER BY place)
+         FROM pg_proc AS p
+         JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
+         JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname = 'snowflake'
+         WHERE 'text'::regtype = ANY (p.proargtypes) ORDER BY p.oid",
+        &[],
+    )?;
+    ensure!(functions.len() > 20, "{} functions", functions.len());
+    let mut refused = 0;
+    for row in &functions {
+        let (name, is_procedure): (String, bool) = (row.get(0), row.get(1));
+        let types: Vec<String> = row.get(2);
+        for piece in PIECES {
+            let text = format!("repeat($p${piece}$p$, {})", TEXT_BYTES / piece.len());
+            let arguments: Vec<&str> = types
+                .iter()
+                .map(|it| {
+                    if it == "text" {
+                        text.as_str()
+                    } else {
+                        argument(it)
+                    }
+                })
+                .collect();
+            let verb = if is_procedure { "CALL" } else { "SELECT" };
+            let call = format!("{verb} {name}({})", arguments.join(", "));
+            match value(&mut guest, &format!("SELECT attempt($call${call}$call$)")) {
+                Ok(state) => refused += u32::from(state != "00000"),
+                // Its time may have ended, but not the session.
+                Err(error) => {
+                    ensure!(!guest.is_closed(), "{call}: {error:#}");
+                    value(&mut guest, "SELECT 1")?;
+                    refused += 1;
+                }
+            }
+        }
+    }
+
+    // A superuser's plan beside functions of such a role.
+    run(
+        &mut guest,
+        [
+            "RESET statement_timeout; SET check_function_bodies = off".to_owned(),
+            format!(
+                "DO $do$ BEGIN EXECUTE format('CREATE FUNCTION g.f() RETURNS int LANGUAGE plpgsql AS %L',
+                     'BEGIN PERFORM currval(''victim_id_seq''); ' || repeat('+', {TEXT_BYTES})); END $do$"
+            ),
+        ],
+    )?;
+    let notes = value(
+        &mut client,
+        "SELECT string_agg(note, ' ') FROM snowflake_migration_plan('victim')",
+    )?;
+    ensure!(
+        notes.contains("function g.f() was not searched, because its body is larger than 1 MB"),
+        "{notes}"
+    );
+
+    assert_eq!(number(&mut client, "SELECT pg_backend_pid()")?, pid);
+    assert_eq!(
+        value(&mut client, "SELECT pg_postmaster_start_time()")?,
+        begun
+    );
+    println!(
+        "memory: {} calls with texts of {TEXT_BYTES} bytes, {refused} of them errors",
+        functions.len() * PIECES.len()
+    );
+    Ok(())
+}
+
+/// A message shows the beginning of a long argument.
+#[test]
+fn messages_are_short_whatever_the_argument() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    for call in [
+        "snowflake_from_text(repeat('+', 1000000))",
+        "snowflake_from_text('a', repeat('é', 1000000))",
+        "snowflake_decode(1, repeat('é', 1000000))",
+        "snowflake_decode(1, repeat('timestamp:1 ', 1000000))",
+        "snowflake_internal.migration_lock_table('pg_class', repeat('x', 1000000))",
+        "snowflake_internal.migration_run('pg_class', 'SELECT 1', repeat('a b ', 250000))",
+    ] {
+        let error =
+            snowflake_tests::server_error::expect_error(&mut client, &format!("SELECT {call}"))?;
+        for part in [&error.message, &error.detail, &error.hint] {
+            ensure!(part.chars().count() < 500, "{call}: {part:.1000}");
+        }
+        ensure!(error.message.contains("..."), "{call}: {}", error.message);
+    }
+    Ok(())
+}
