@@ -9,12 +9,14 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use snowflake_tests::Cluster;
 use snowflake_tests::query::{number, value};
+use snowflake_tests::tier;
 
 use crate::support::run;
 
-/// Some of the texts take several copies of 100 MB in PostgreSQL itself.
-const MEMORY_LIMIT_BYTES: u64 = 4_000_000_000;
-const TEXT_BYTES: usize = 100_000_000;
+/// Bytes of each text, and of memory: PostgreSQL itself takes several copies of some.
+fn sizes() -> (usize, u64) {
+    tier::size((20_000_000, 1_000_000_000), (100_000_000, 4_000_000_000))
+}
 
 /// What the texts repeat.
 const PIECES: [&str; 6] = ["+", "'", "$a$ ", "\"", "a,", "f(new.a,"];
@@ -39,11 +41,12 @@ fn argument(type_name: &str) -> &'static str {
 
 #[test]
 fn a_text_of_any_length_ends_no_other_session() -> Result<()> {
+    let (text_bytes, memory_limit_bytes) = sizes();
     let cluster = Cluster::builder()
         .conf("snowflake.node_id", 1)
         .conf("jit", "off")
         .conf("log_min_messages", "fatal")
-        .memory_limit(MEMORY_LIMIT_BYTES)
+        .memory_limit(memory_limit_bytes)
         .time_limit(Duration::from_secs(900))
         .start_with_extension()?;
     let mut client = cluster.connect()?;
@@ -78,7 +81,7 @@ fn a_text_of_any_length_ends_no_other_session() -> Result<()> {
         let (name, is_procedure): (String, bool) = (row.get(0), row.get(1));
         let types: Vec<String> = row.get(2);
         for piece in PIECES {
-            let text = format!("repeat($p${piece}$p$, {})", TEXT_BYTES / piece.len());
+            let text = format!("repeat($p${piece}$p$, {})", text_bytes / piece.len());
             let arguments: Vec<&str> = types
                 .iter()
                 .map(|it| {
@@ -110,7 +113,7 @@ fn a_text_of_any_length_ends_no_other_session() -> Result<()> {
             "RESET statement_timeout; SET check_function_bodies = off".to_owned(),
             format!(
                 "DO $do$ BEGIN EXECUTE format('CREATE FUNCTION g.f() RETURNS int LANGUAGE plpgsql AS %L',
-                     'BEGIN PERFORM currval(''victim_id_seq''); ' || repeat('+', {TEXT_BYTES})); END $do$"
+                     'BEGIN PERFORM currval(''victim_id_seq''); ' || repeat('+', {text_bytes})); END $do$"
             ),
         ],
     )?;
@@ -129,7 +132,7 @@ fn a_text_of_any_length_ends_no_other_session() -> Result<()> {
         begun
     );
     println!(
-        "memory: {} calls with texts of {TEXT_BYTES} bytes, {refused} of them errors",
+        "memory: {} calls with texts of {text_bytes} bytes, {refused} of them errors",
         functions.len() * PIECES.len()
     );
     Ok(())

@@ -110,9 +110,7 @@ fn functions_find_others_by_the_callers_search_path() -> Result<()> {
         CREATE TRIGGER touch BEFORE UPDATE ON app.in_trigger FOR EACH ROW EXECUTE FUNCTION app.touch()";
     fresh.batch_execute(update)?;
     // Nor would a superuser disable it for an owner who may not.
-    fresh.batch_execute(
-        "RESET ROLE; GRANT SET ON PARAMETER session_replication_role TO keeper",
-    )?;
+    fresh.batch_execute("RESET ROLE; GRANT SET ON PARAMETER session_replication_role TO keeper")?;
     online::migrate(&mut fresh, "'in_trigger'")?;
     let rows = number(&mut fresh, "SELECT count(*) FROM app.in_trigger")?;
     println!(
