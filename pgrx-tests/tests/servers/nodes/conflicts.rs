@@ -367,6 +367,77 @@ fn rows_of_this_server_that_come_back_are_no_conflict() -> Result<()> {
     Ok(())
 }
 
+/// A stranger's row each second, whose time has passed here, with as many sessions on
+/// the only slot as a pool has. No ID waits for it or runs ahead because of it.
+#[test]
+fn rows_of_a_stranger_hold_up_no_session() -> Result<()> {
+    const SESSIONS: usize = 100;
+    const SECONDS: u32 = 60;
+    const LEASE_US: i64 = 2_000_000;
+    let mut here = with_table(
+        builder(1)
+            .conf("snowflake.layout", "timestamp:41 node:10 sequence:12")
+            .conf("max_connections", SESSIONS + 20)
+            .movable_clock(),
+    )?;
+    let mut stranger = here.connect()?;
+    stranger
+        .batch_execute("CALL snowflake_watch('orders'); SET session_replication_role = replica")?;
+    let mut sessions = Vec::new();
+    for _ in 0..SESSIONS {
+        sessions.push(here.connect()?);
+    }
+    let (mut made, mut highest_lead) = (Vec::new(), i64::MIN);
+    for second in 0..SECONDS {
+        stranger.batch_execute(
+            "INSERT INTO orders SELECT snowflake_compose(snowflake_timestamp(snowflake_nextval()) - interval '1 second', 1, 0, 0)",
+        )?;
+        for session in &mut sessions {
+            // A transaction without an ID, then one with an ID.
+            session.batch_execute("SELECT 1")?;
+            let id = ids::fetch(
+                session,
+                "INSERT INTO orders (note) VALUES ('here') RETURNING id",
+            )?[0];
+            highest_lead = highest_lead.max(
+                number(
+                    session,
+                    &format!(
+                        "SELECT (extract(epoch FROM snowflake_timestamp({id})) * 1000000)::bigint"
+                    ),
+                )? - here.clock().now_us(),
+            );
+            made.push(id);
+        }
+        here.clock().pass(Duration::from_secs(1))?;
+        ensure!(
+            number(&mut stranger, "SELECT waits FROM snowflake_status")? == 0,
+            "calls waited in second {second}"
+        );
+    }
+    drop(sessions);
+    here.kill9_all()?;
+    here.start()?;
+    let mut client = here.connect()?;
+    let id = ids::one(&mut client)?;
+    let lead = number(
+        &mut client,
+        &format!("SELECT (extract(epoch FROM snowflake_timestamp({id})) * 1000000)::bigint"),
+    )? - here.clock().now_us();
+    made.push(id);
+    let tally = Tally::of(made);
+    println!(
+        "{SECONDS} rows of a stranger beside {SESSIONS} sessions: {tally}, at most {highest_lead} us ahead of the clock, after a crash {lead} us"
+    );
+    tally.assert_unique();
+    // One ID at a time leaves the slot no reason to be ahead of the clock.
+    ensure!(
+        highest_lead <= 10_000 && lead <= LEASE_US,
+        "{highest_lead} {lead}"
+    );
+    Ok(())
+}
+
 /// What sessions of ordinary roles and of the owner do with the trigger has no effect.
 #[test]
 fn ordinary_roles_cannot_feign_a_conflict() -> Result<()> {
