@@ -37,17 +37,17 @@ GRANT USAGE ON SCHEMA snowflake_internal TO PUBLIC;
 
 /* <begin connected objects> */
 -- src/schema.rs
--- The layout that this database's IDs were generated with. It is written by
--- src/generator/accepted_layout.rs, which describes it. The table has several
--- rows after a dump from a server with another layout was restored.
-CREATE TABLE snowflake_internal.accepted_layout (
-    layout text NOT NULL,
-    accepted_at timestamp with time zone NOT NULL DEFAULT pg_catalog.now()
-) USING heap;
-COMMENT ON TABLE snowflake_internal.accepted_layout IS 'The layout that the IDs of this database were generated with; written by the extension only. See snowflake_accept_layout()';
-COMMENT ON COLUMN snowflake_internal.accepted_layout.layout IS 'Layout in canonical form';
-COMMENT ON COLUMN snowflake_internal.accepted_layout.accepted_at IS 'Time of the first ID with this layout, or of its acceptance';
-GRANT SELECT ON snowflake_internal.accepted_layout TO PUBLIC;
+-- The mark: no ID at or above its last_value has been issued in this database.
+-- The extension advances it, as src/generator/mark.rs describes.
+CREATE SEQUENCE snowflake_internal.mark AS bigint NO CYCLE;
+COMMENT ON SEQUENCE snowflake_internal.mark IS
+    'The mark: no ID at or above last_value has been issued in this database. Maintained by the extension; not for nextval() or setval()';
+
+-- Any role that dumps the database must be able to read the mark. Only a
+-- superuser may set it: with a mark that is too low, IDs repeat after a crash. So a
+-- dump does not set it; it raises it through snowflake_internal.restore.
+REVOKE ALL ON SEQUENCE snowflake_internal.mark FROM PUBLIC;
+GRANT SELECT ON SEQUENCE snowflake_internal.mark TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -197,17 +197,59 @@ GRANT SELECT ON snowflake_serial_columns TO PUBLIC;
 
 /* <begin connected objects> */
 -- src/schema.rs
--- The mark: no ID at or above its last_value has been issued in this database.
--- The extension advances it, as src/generator/mark.rs describes.
-CREATE SEQUENCE snowflake_internal.mark AS bigint NO CYCLE;
-COMMENT ON SEQUENCE snowflake_internal.mark IS
-    'The mark: no ID at or above last_value has been issued in this database. Maintained by the extension; not for nextval() or setval()';
+-- The time that is a number of steps after another. Months and days are those of
+-- the time zone's calendar, as timestamptz + interval counts them in the session's.
+-- PostgreSQL has that addition with a zone only since 16 (date_add).
+--
+-- Without a zone the session's setting applies: AT TIME ZONE reads the setting
+-- 'CET' as an abbreviation, that is a fixed offset.
+CREATE FUNCTION snowflake_internal.partition_boundary(
+    since timestamp with time zone,
+    step interval,
+    count integer,
+    time_zone text
+) RETURNS timestamp with time zone LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    step_months integer;
+    step_days integer;
+    boundary timestamp with time zone;
+BEGIN
+    IF time_zone IS NULL THEN
+        RETURN since + count * step;
+    END IF;
+    step_months := 12 * extract(year FROM step) + extract(month FROM step);
+    step_days := extract(day FROM step);
+    boundary := since;
+    -- Only then: local time does not tell the two hours apart that are repeated
+    -- when daylight saving time ends.
+    IF step_months <> 0 THEN
+        boundary := (boundary AT TIME ZONE time_zone + count * make_interval(months => step_months)) AT TIME ZONE time_zone;
+    END IF;
+    IF step_days <> 0 THEN
+        boundary := (boundary AT TIME ZONE time_zone + count * make_interval(days => step_days)) AT TIME ZONE time_zone;
+    END IF;
+    RETURN boundary + count * (step - make_interval(months => step_months, days => step_days));
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.partition_boundary(since timestamp with time zone, step interval, count integer, time_zone text) IS
+    'Used by snowflake_partition_ddl: the time that is count steps after since in the time zone, or in the session''s if it is NULL';
+/* </end connected objects> */
 
--- Any role that dumps the database must be able to read the mark. Only a
--- superuser may set it: with a mark that is too low, IDs repeat after a crash. So a
--- dump does not set it; it raises it through snowflake_internal.restore.
-REVOKE ALL ON SEQUENCE snowflake_internal.mark FROM PUBLIC;
-GRANT SELECT ON SEQUENCE snowflake_internal.mark TO PUBLIC;
+/* <begin connected objects> */
+-- src/schema.rs
+-- The layout that this database's IDs were generated with. It is written by
+-- src/generator/accepted_layout.rs, which describes it. The table has several
+-- rows after a dump from a server with another layout was restored.
+CREATE TABLE snowflake_internal.accepted_layout (
+    layout text NOT NULL,
+    accepted_at timestamp with time zone NOT NULL DEFAULT pg_catalog.now()
+) USING heap;
+COMMENT ON TABLE snowflake_internal.accepted_layout IS 'The layout that the IDs of this database were generated with; written by the extension only. See snowflake_accept_layout()';
+COMMENT ON COLUMN snowflake_internal.accepted_layout.layout IS 'Layout in canonical form';
+COMMENT ON COLUMN snowflake_internal.accepted_layout.accepted_at IS 'Time of the first ID with this layout, or of its acceptance';
+GRANT SELECT ON snowflake_internal.accepted_layout TO PUBLIC;
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -241,6 +283,17 @@ CREATE  FUNCTION "snowflake_accept_node_id"(
 VOLATILE PARALLEL UNSAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'snowflake_accept_node_id_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/sql/resolved.rs
+-- snowflake::sql::resolved::snowflake_advance_resolved_id
+CREATE  FUNCTION "snowflake_advance_resolved_id"(
+
+) RETURNS bigint /* Option < i64 > */
+STRICT VOLATILE PARALLEL UNSAFE
+LANGUAGE c /* Rust */
+AS 'MODULE_PATHNAME', 'snowflake_advance_resolved_id_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -866,22 +919,22 @@ ALTER TABLE snowflake_internal.pace ENABLE ALWAYS TRIGGER pace_kept;
 
 /* <begin connected objects> */
 -- src/migration/records.rs
+-- snowflake::migration::records::snowflake_migration_first_id_of
+
+CREATE FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) RETURNS bigint
+    STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_first_id_of_wrapper';
+COMMENT ON FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) IS
+    'Used by snowflake_first_id and snowflake_audit: origins.first_id_ever of a migrated column, the highest of the table, its parents and its children, for roles that may read the column; otherwise NULL';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/migration/records.rs
 -- snowflake::migration::records::snowflake_migration_end
 
 CREATE FUNCTION snowflake_internal.migration_end(target regclass, column_name name) RETURNS void
     STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_end_wrapper';
 COMMENT ON FUNCTION snowflake_internal.migration_end(target regclass, column_name name) IS
     'Used by snowflake_migration_plan: deletes the progress of a backfill, and its pace';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/migration/records.rs
--- snowflake::migration::records::snowflake_migration_first_id_of
-
-CREATE FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) RETURNS bigint
-    STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_first_id_of_wrapper';
-COMMENT ON FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) IS
-    'Used by snowflake_audit: origins.first_id_ever of a migrated column, for roles that may read the column; otherwise NULL';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -1087,119 +1140,6 @@ AS 'MODULE_PATHNAME', 'snowflake_min_id_wrapper';
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/schema.rs
--- requires:
---   sql::bounds::snowflake_min_id
-
--- Time partitions of a table whose partition key is the ID.
-
-CREATE FUNCTION snowflake_partition_ddl(
-    parent regclass,
-    since timestamp with time zone,
-    until timestamp with time zone,
-    step interval
-) RETURNS SETOF text LANGUAGE plpgsql STABLE STRICT PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    parent_schema name;
-    parent_name name;
-    kind "char";
-    key text;
-    key_type oid;
-    begins timestamp with time zone := since;
-    ends timestamp with time zone;
-    count integer := 0;
-    label_format text;
-    label_zone text := current_setting('TimeZone');
-    label text;
-    bounds text;
-    existing text[];
-BEGIN
-    IF NOT isfinite(since) OR NOT isfinite(until) OR until < since THEN
-        RAISE EXCEPTION 'invalid range of partitions: from % to %', since, until
-            USING ERRCODE = 'invalid_parameter_value',
-                  DETAIL = 'Both ends must be finite, and the second not before the first.',
-                  HINT = 'Create other partitions by hand, with MINVALUE, MAXVALUE or DEFAULT.';
-    END IF;
-
-    SELECT n.nspname, c.relname, c.relkind INTO parent_schema, parent_name, kind
-    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    WHERE c.oid = parent;
-    IF NOT FOUND THEN
-        RAISE EXCEPTION 'relation with OID % does not exist', parent::oid
-            USING ERRCODE = 'undefined_table';
-    END IF;
-    SELECT pg_get_partkeydef(p.partrelid), a.atttypid INTO key, key_type
-    FROM pg_partitioned_table AS p
-    LEFT JOIN pg_attribute AS a
-        ON p.partstrat = 'r' AND p.partnatts = 1
-       AND a.attrelid = p.partrelid AND a.attnum = p.partattrs[0] AND a.attnum > 0
-    WHERE p.partrelid = parent;
-    IF kind <> 'p' THEN
-        RAISE EXCEPTION '"%" is not a partitioned table', parent_name
-            USING ERRCODE = 'wrong_object_type',
-                  HINT = 'Create it with PARTITION BY RANGE (id), where id is the column of the IDs.';
-    ELSIF key_type IS DISTINCT FROM 'bigint'::regtype THEN
-        RAISE EXCEPTION '"%" is not partitioned by ranges of a bigint column', parent_name
-            USING ERRCODE = 'wrong_object_type',
-                  DETAIL = format('Its partition key is %s.', key),
-                  HINT = 'Create it with PARTITION BY RANGE (id), where id is the column of the IDs.';
-    END IF;
-
-    -- The name of a partition contains the time at which it begins, as precise as
-    -- the step requires. Times within a day are in UTC, because local time repeats
-    -- an hour when daylight saving time ends.
-    IF date_trunc('day', step) <> step OR date_trunc('day', since) <> since THEN
-        label_zone := 'UTC';
-        label_format := CASE
-            WHEN date_trunc('minute', step) = step AND date_trunc('minute', since) = since
-            THEN 'YYYYMMDD_HH24MI"utc"' ELSE 'YYYYMMDD_HH24MISSUS"utc"' END;
-    ELSIF date_trunc('month', step) <> step OR date_trunc('month', since) <> since THEN
-        label_format := 'YYYYMMDD';
-    ELSIF date_trunc('year', step) <> step OR date_trunc('year', since) <> since THEN
-        label_format := 'YYYYMM';
-    ELSE
-        label_format := 'YYYY';
-    END IF;
-
-    existing := ARRAY(
-        SELECT pg_get_expr(c.relpartbound, c.oid)
-        FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
-        WHERE i.inhparent = parent);
-    WHILE begins < until LOOP
-        count := count + 1;
-        -- Not begins + step: after 28 February, later partitions would not return to the 31st.
-        ends := since + count * step;
-        IF ends <= begins THEN
-            RAISE EXCEPTION 'an interval of % does not advance from %', step, begins
-                USING ERRCODE = 'invalid_parameter_value',
-                      HINT = 'Use a positive interval, for example ''1 day'' or ''1 month''.';
-        END IF;
-        bounds := format('FOR VALUES FROM (%L) TO (%L)',
-                         @extschema@.snowflake_min_id(begins), @extschema@.snowflake_min_id(ends));
-        -- Ranges before the epoch contain no IDs. Existing partitions are left
-        -- out, so that a job can run repeatedly.
-        IF @extschema@.snowflake_min_id(ends) > @extschema@.snowflake_min_id(begins)
-           AND bounds <> ALL (existing)
-        THEN
-            label := '_p' || to_char(begins AT TIME ZONE label_zone, label_format);
-            -- PostgreSQL would truncate the end, which distinguishes the partitions.
-            WHILE octet_length(parent_name || label) > 63 LOOP
-                parent_name := left(parent_name, -1);
-            END LOOP;
-            RETURN NEXT format('CREATE TABLE %I.%I PARTITION OF %s %s',
-                               parent_schema, parent_name || label, parent, bounds);
-        END IF;
-        begins := ends;
-    END LOOP;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_partition_ddl(parent regclass, since timestamp with time zone, until timestamp with time zone, step interval) IS
-    'Returns CREATE TABLE statements for the partitions missing between since and until, one for each step; for \gexec';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- src/sql/bounds.rs
 -- snowflake::sql::bounds::snowflake_min_id
 CREATE  FUNCTION "snowflake_min_id"(
@@ -1402,6 +1342,20 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_key_names(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the columns in a message';
 
+-- The calls to use in what deletes or drops rows by time after the migration.
+CREATE FUNCTION snowflake_internal.migration_retention_note(targets regclass[], column_names name[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT 'statements that delete rows by time must also require '
+           || string_agg(format('%I >= snowflake_first_id(%L, %L)', k.column_name, k.target, k.column_name), ', ' ORDER BY k.place)
+              FILTER (WHERE k.place <= 10)
+           || CASE WHEN count(*) > 10 THEN format(', and for %s more columns the same', count(*) - 10) ELSE '' END
+    FROM unnest(targets, column_names) WITH ORDINALITY AS k (target, column_name, place)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_retention_note(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the calls to use in statements that delete rows by time';
+
 -- Whether a column's default is snowflake_nextval() or snowflake_id().
 CREATE FUNCTION snowflake_internal.migration_is_switched(target regclass, column_name name)
 RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
@@ -1503,180 +1457,6 @@ AS $function$
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_linked_columns(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the columns that hold the same IDs, on any number of levels';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
---   migration::trigger::snowflake_migration_set_trigger_state
-
--- Foreign keys whose triggers are not enabled as usual, as after ALTER TABLE ...
--- DISABLE TRIGGER ALL. Changing the type of a column creates its foreign keys again:
--- their triggers are enabled, and all rows are checked. So the triggers' states are
--- restored, which only a superuser may do, and rows that the check would reject are
--- reported before.
-
--- The foreign keys of some columns: the constraint that a table declares, and its
--- copies on partitions. Only a foreign key's own tables have its triggers.
-CREATE FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[])
-RETURNS TABLE (foreign_key oid, relation regclass, trigger_name name, function_oid oid, state text, is_copy boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH RECURSIVE copy (root, oid) AS (
-        SELECT k.oid, k.oid FROM pg_constraint AS k
-        WHERE k.contype = 'f' AND k.conparentid = 0 AND (k.conrelid = ANY (relations) OR k.confrelid = ANY (relations))
-      UNION ALL
-        SELECT copy.root, k.oid FROM copy JOIN pg_constraint AS k ON k.conparentid = copy.oid AND k.contype = 'f'
-    )
-    SELECT copy.root, t.tgrelid::regclass, t.tgname, t.tgfoid, t.tgenabled::text, t.tgparentid <> 0
-    FROM copy JOIN pg_trigger AS t ON t.tgconstraint = copy.oid AND t.tgisinternal
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[]) IS
-    'Used by snowflake_migration_plan: the triggers of the foreign keys of some tables';
-
--- The states of such triggers that are not the usual one, by numbers that stay the
--- same when the foreign key is created again; NULL if there are none.
-CREATE FUNCTION snowflake_internal.migration_trigger_states(relations regclass[])
-RETURNS jsonb LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT jsonb_agg(jsonb_build_object('table', k.conrelid, 'foreign_key', k.conname, 'relation', t.relation::oid,
-                                        'function', t.function_oid, 'state', t.state)
-                     -- On 15, setting that of a partitioned table sets those of its partitions.
-                     ORDER BY t.is_copy, t.relation::oid, t.function_oid)
-    FROM snowflake_internal.migration_foreign_key_triggers(relations) AS t
-    JOIN pg_constraint AS k ON k.oid = t.foreign_key
-    WHERE EXISTS (SELECT FROM snowflake_internal.migration_foreign_key_triggers(relations) AS changed
-                  WHERE changed.foreign_key = t.foreign_key AND changed.state <> 'O')
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_trigger_states(relations regclass[]) IS
-    'Used by snowflake_migration_plan: the states of the triggers of foreign keys that have disabled ones';
-
--- Restores them. Only a superuser may. snowflake_migrate runs the plan's statements
--- with the rights of the tables' owner, and calls this with those of its caller
--- after each; without them, it does nothing. The plan has an obstacle for callers
--- who may not.
-CREATE FUNCTION snowflake_internal.migration_restore_trigger_states(states jsonb)
-RETURNS void LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    changed record;
-BEGIN
-    IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
-        RETURN;
-    END IF;
-    FOR changed IN
-        SELECT t.relation, t.trigger_name, e ->> 'state' AS state
-        FROM jsonb_array_elements(states) WITH ORDINALITY AS s (e, place)
-        JOIN pg_constraint AS k ON k.contype = 'f' AND k.conparentid = 0
-                               AND k.conrelid = (e ->> 'table')::oid AND k.conname = e ->> 'foreign_key'
-        CROSS JOIN LATERAL snowflake_internal.migration_foreign_key_triggers(ARRAY[k.conrelid::regclass]) AS t
-        WHERE t.foreign_key = k.oid AND t.relation = (e ->> 'relation')::oid AND t.function_oid = (e ->> 'function')::oid
-        ORDER BY s.place
-    LOOP
-        PERFORM snowflake_internal.migration_set_trigger_state(changed.relation, changed.trigger_name, changed.state);
-    END LOOP;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_restore_trigger_states(states jsonb) IS
-    'A part of a step of snowflake_migration_plan: restores the states of the triggers of foreign keys that were created again; for superusers';
-
--- Gives the triggers of a foreign key the states of those of another one between
--- the same tables.
-CREATE FUNCTION snowflake_internal.migration_copy_trigger_states(relation regclass, foreign_key name, copied_to name)
-RETURNS void LANGUAGE sql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT snowflake_internal.migration_restore_trigger_states((
-        SELECT jsonb_agg(e || jsonb_build_object('foreign_key', copied_to) ORDER BY s.place)
-        FROM jsonb_array_elements(snowflake_internal.migration_trigger_states(ARRAY[relation])) WITH ORDINALITY AS s (e, place)
-        WHERE e ->> 'foreign_key' = foreign_key AND (e ->> 'table')::oid = relation))
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_copy_trigger_states(relation regclass, foreign_key name, copied_to name) IS
-    'A part of a step of snowflake_migration_plan: gives a new foreign key the trigger states of the one that it replaces; for superusers';
-
--- The query that shows the rows that a foreign key would reject.
-CREATE FUNCTION snowflake_internal.migration_orphans_query(foreign_key oid)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT format('SELECT r.* FROM %s%s AS r WHERE (%s) AND NOT EXISTS (SELECT FROM %s%s AS k WHERE %s)',
-                  CASE WHEN c.relkind = 'p' THEN '' ELSE 'ONLY ' END, snowflake_internal.migration_name(k.conrelid::regclass),
-                  string_agg(format('r.%I IS NOT NULL', f.attname), CASE k.confmatchtype WHEN 'f' THEN ' OR ' ELSE ' AND ' END ORDER BY key.place),
-                  CASE WHEN p.relkind = 'p' THEN '' ELSE 'ONLY ' END, snowflake_internal.migration_name(k.confrelid::regclass),
-                  string_agg(format('k.%I OPERATOR(%I.%s) r.%I', pa.attname, n.nspname, o.oprname, f.attname), ' AND ' ORDER BY key.place))
-    FROM pg_constraint AS k
-    JOIN pg_class AS c ON c.oid = k.conrelid
-    JOIN pg_class AS p ON p.oid = k.confrelid
-    CROSS JOIN LATERAL ROWS FROM (unnest(k.conkey), unnest(k.confkey), unnest(k.conpfeqop))
-        WITH ORDINALITY AS key (referencing, referenced, operator, place)
-    JOIN pg_attribute AS f ON f.attrelid = k.conrelid AND f.attnum = key.referencing
-    JOIN pg_attribute AS pa ON pa.attrelid = k.confrelid AND pa.attnum = key.referenced
-    JOIN pg_operator AS o ON o.oid = key.operator
-    JOIN pg_namespace AS n ON n.oid = o.oprnamespace
-    WHERE k.oid = foreign_key
-    GROUP BY k.oid, k.conrelid, k.confrelid, k.confmatchtype, c.relkind, p.relkind
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_orphans_query(foreign_key oid) IS
-    'Used by snowflake_migration_plan: the query that shows the rows that violate a foreign key';
-
-CREATE FUNCTION snowflake_internal.migration_foreign_key_obstacles(targets regclass[], column_names name[], search_path text DEFAULT NULL)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET row_security = off
-AS $function$
-DECLARE
-    is_superuser CONSTANT boolean := (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user);
-    relations regclass[];
-    checked record;
-    query text;
-BEGIN
-    relations := ARRAY(
-        SELECT DISTINCT f.relation
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        WHERE r.is_narrow);
-    FOR checked IN
-        -- Those that have a narrow column on either side.
-        SELECT k.oid, k.conname, k.conrelid::regclass AS relation, k.confrelid::regclass AS referenced, k.convalidated,
-               c.relowner, p.relowner AS referenced_owner
-        FROM pg_constraint AS k
-        JOIN pg_class AS c ON c.oid = k.conrelid
-        JOIN pg_class AS p ON p.oid = k.confrelid
-        WHERE k.oid IN (SELECT t.foreign_key FROM snowflake_internal.migration_foreign_key_triggers(relations) AS t WHERE t.state <> 'O')
-          AND EXISTS (SELECT FROM pg_attribute AS a
-                      WHERE (a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey) OR a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey))
-                        AND a.attrelid = ANY (relations)
-                        AND snowflake_internal.migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype))
-        ORDER BY k.conrelid::regclass::text, k.conname
-    LOOP
-        IF NOT is_superuser THEN
-            RETURN QUERY SELECT
-                format('triggers of foreign key %I of %s are disabled, and would be enabled', checked.conname, checked.relation),
-                format('Only a superuser can disable them again: run it as a superuser, or first enable them (ALTER TABLE %s ENABLE TRIGGER ALL, and %s).',
-                       checked.relation, checked.referenced), '42501';
-        END IF;
-        -- PostgreSQL does not check the rows of a foreign key that is NOT VALID.
-        CONTINUE WHEN NOT checked.convalidated;
-        query := snowflake_internal.migration_orphans_query(checked.oid);
-        -- Run by an owner who may read both tables.
-        CONTINUE WHEN NOT (has_table_privilege(checked.relowner, checked.referenced, 'SELECT')
-                           OR has_table_privilege(checked.referenced_owner, checked.relation, 'SELECT'));
-        IF snowflake_internal.migration_query(
-            CASE WHEN has_table_privilege(checked.relowner, checked.referenced, 'SELECT') THEN checked.relation ELSE checked.referenced END,
-            format('SELECT 1 FROM (%s) AS orphan LIMIT 1', query), search_path) IS NOT NULL
-        THEN
-            RETURN QUERY SELECT
-                format('rows of %s violate foreign key %I, whose triggers are disabled', checked.relation, checked.conname),
-                format('Delete or correct them, or drop the foreign key and add it again NOT VALID afterwards. This shows them: %s.', query), '55000';
-        END IF;
-    END LOOP;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_obstacles(targets regclass[], column_names name[], search_path text) IS
-    'Used by snowflake_internal.migration_obstacles: foreign keys whose triggers are disabled';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -2005,686 +1785,6 @@ COMMENT ON FUNCTION snowflake_internal.migration_check_rows(target regclass, col
 -- requires:
 --   migration_columns
 
--- Objects that use the row type of a table whose columns are migrated.
---
--- ALTER COLUMN ... TYPE fails if rows of that type are stored in columns: of the
--- type, of its arrays, of domains, ranges and composite types over it. The minor
--- releases from 15.20, 16.16, 17.12 and 18.7 on also reject it if an expression
--- uses the type (CVE-2026-6460). They have the setting composite_type_mismatch,
--- which tells them from earlier ones.
---
--- An online migration changes no type, and none of them rejects its statements. It
--- replaces the column by another one at the end of the row. So stored rows, and
--- rows that are written down in expressions, would lose the column's value.
-
--- The columns that store rows, and the objects whose expressions use the type.
--- kind is 'column' or 'expression'; type is a type that contains the rows.
-CREATE FUNCTION snowflake_internal.migration_row_type_users(relations regclass[])
-RETURNS TABLE (kind text, rank integer, relation regclass, type oid, class oid, object oid, description text, expression text, remedy text)
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH RECURSIVE row_type (relation, oid) AS (
-        -- The types that contain rows of these tables: arrays, domains, ranges, composites.
-        SELECT c.oid::regclass, c.reltype FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.reltype <> 0
-      UNION
-        SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
-        FROM row_type AS t
-        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
-        LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
-        WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
-    ), reference AS MATERIALIZED (
-        SELECT t.relation, t.oid AS type, d.classid, d.objid, d.objsubid, count(*) AS times
-        FROM row_type AS t
-        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid AND d.deptype = 'n'
-        GROUP BY t.relation, t.oid, d.classid, d.objid, d.objsubid
-    ), used (rank, relation, type, class, object, description, expression, remedy) AS (
-        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object('pg_class'::regclass, w.ev_class, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
-               'Drop it, and create it again after the column is widened: pg_dump --schema-only shows its definition and privileges.'
-        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename = '_RETURN'
-        WHERE r.classid = 'pg_rewrite'::regclass
-      UNION ALL
-        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, w.oid, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename <> '_RETURN'
-        WHERE r.classid = 'pg_rewrite'::regclass
-      UNION ALL
-        SELECT 2, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.polqual::text, p.polwithcheck::text),
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_policy AS p ON p.oid = r.objid WHERE r.classid = 'pg_policy'::regclass
-      UNION ALL
-        -- A function depends on a type once for its arguments and its result,
-        -- which are allowed, and once more for each of its expressions.
-        SELECT 3, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.proargdefaults::text, p.prosqlbody::text),
-               CASE WHEN p.prosqlbody IS NULL THEN 'Create it again without the default of its parameter until the column is widened.'
-                    ELSE 'Drop it and create it again after the column is widened, or give it a body in a string and no such default of a parameter.' END
-        FROM reference AS r JOIN pg_proc AS p ON p.oid = r.objid
-        WHERE r.classid = 'pg_proc'::regclass
-          AND r.times > CASE WHEN r.type = p.prorettype OR r.type = ANY (p.proargtypes::oid[]) OR r.type = ANY (p.proallargtypes) THEN 1 ELSE 0 END
-      UNION ALL
-        -- Partitions have copies of their parent's triggers, indexes and constraints.
-        SELECT 4, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, t.oid, 0), t.tgqual::text,
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_trigger AS t ON t.oid = r.objid AND t.tgparentid = 0
-        WHERE r.classid = 'pg_trigger'::regclass
-      UNION ALL
-        SELECT 5, r.relation, r.type, r.classid, r.objid,
-               CASE WHEN k.contypid = 0 THEN pg_describe_object(r.classid, k.oid, 0)
-                    ELSE format('constraint %I of domain %s', k.conname, k.contypid::regtype) END,
-               k.conbin::text, 'Drop it, and add it again after the column is widened.'
-        FROM reference AS r JOIN pg_constraint AS k ON k.oid = r.objid AND (k.conislocal OR k.contypid <> 0)
-        WHERE r.classid = 'pg_constraint'::regclass
-      UNION ALL
-        SELECT 6, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, e.oid, 0), e.adbin::text,
-               CASE WHEN a.attgenerated = ''
-                    THEN format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT until the column is widened.', e.adrelid::regclass, a.attname)
-                    ELSE 'Drop that column, and add it again after the column is widened.' END
-        FROM reference AS r JOIN pg_attrdef AS e ON e.oid = r.objid
-        JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
-        WHERE r.classid = 'pg_attrdef'::regclass
-      UNION ALL
-        SELECT 7, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, i.indexrelid, 0), concat(i.indexprs::text, i.indpred::text),
-               CASE WHEN EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
-                    THEN 'Drop its constraint, and add it again after the column is widened.'
-                    ELSE 'Drop it, and create it again after the column is widened.' END
-        FROM reference AS r JOIN pg_index AS i ON i.indexrelid = r.objid
-        WHERE r.classid = 'pg_class'::regclass AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-      UNION ALL
-        SELECT 8, r.relation, r.type, r.classid, r.objid, format('the partition key of %s', p.partrelid::regclass), p.partexprs::text,
-               'The partition key cannot be changed: copy the rows to a new table without it.'
-        FROM reference AS r JOIN pg_partitioned_table AS p ON p.partrelid = r.objid
-        WHERE r.classid = 'pg_class'::regclass AND r.objsubid = 0
-      UNION ALL
-        SELECT 9, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, x.oid, 0), x.stxexprs::text,
-               'Drop it, and create it again after the column is widened.'
-        FROM reference AS r JOIN pg_statistic_ext AS x ON x.oid = r.objid WHERE r.classid = 'pg_statistic_ext'::regclass
-      UNION ALL
-        -- As a function, a domain may use the type as its base and in its default.
-        SELECT 10, r.relation, r.type, r.classid, r.objid, format('the default of domain %s', y.oid::regtype), y.typdefaultbin::text,
-               format('ALTER DOMAIN %s DROP DEFAULT until the column is widened.', y.oid::regtype)
-        FROM reference AS r JOIN pg_type AS y ON y.oid = r.objid AND y.typtype = 'd' AND y.typdefaultbin IS NOT NULL
-        WHERE r.classid = 'pg_type'::regclass AND r.times > CASE WHEN y.typbasetype = r.type THEN 1 ELSE 0 END
-    )
-    SELECT 'column', 0, r.relation, r.type, r.classid, r.objid, format('column %I of %s', a.attname, a.attrelid::regclass), NULL,
-           'Give that column another type, or drop it, until the column is widened.'
-    FROM reference AS r
-    JOIN pg_class AS c ON c.oid = r.objid AND c.relkind IN ('r', 'p', 'm', 'f')
-    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = r.objsubid AND a.attnum > 0 AND NOT a.attisdropped
-    WHERE r.classid = 'pg_class'::regclass
-  UNION ALL
-    SELECT 'expression', u.* FROM used AS u
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_row_type_users(relations regclass[]) IS
-    'Used by snowflake_internal.migration_row_type_obstacles: what uses the row type of tables';
-
--- recreated: catalogs whose objects the migration drops and creates again itself.
-CREATE FUNCTION snowflake_internal.migration_row_type_obstacles(
-    relations regclass[], online boolean DEFAULT false, recreated regclass[] DEFAULT '{}'
-) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH server AS MATERIALIZED (
-        SELECT current_setting('composite_type_mismatch', true) IS NOT NULL AS checks_expressions
-    ), found AS (
-        SELECT DISTINCT u.rank, format('%s uses the row type of %s', u.description, u.relation) AS obstacle, u.remedy
-        FROM server CROSS JOIN snowflake_internal.migration_row_type_users(relations) AS u
-        WHERE CASE WHEN u.kind = 'column'
-                   -- Earlier minor releases do not look at foreign tables.
-                   THEN server.checks_expressions OR online
-                        OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = u.object AND c.relkind = 'f')
-                   ELSE server.checks_expressions AND NOT online AND u.class <> ALL (recreated::oid[]) END
-      UNION ALL
-        -- ROW(...) and constants: their values are those of the columns in order.
-        SELECT DISTINCT u.rank, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy
-        FROM snowflake_internal.migration_row_type_users(relations) AS u
-        WHERE online AND u.kind = 'expression'
-          AND u.expression ~ format(':row_typeid %1$s |:consttype %1$s [^{}]*:constisnull false', u.type)
-    )
-    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_row_type_obstacles(relations regclass[], online boolean, recreated regclass[]) IS
-    'Used by snowflake_internal.migration_plan_kind_obstacles: objects that use the row type of a table whose columns are migrated';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
---   migration::code::snowflake_migration_code
---   migration::code::snowflake_migration_calls
-
--- Findings: what a migration will break, or what continues to use the old
--- sequence, in functions, triggers and views of the application. They are found by
--- what the bodies contain, as text, so they are hints for a person. A migration is
--- never refused because of them.
---
--- Bodies are compared as snowflake_internal.migration_code() returns them: tokens
--- between single spaces, without comments. A name of the catalog is brought into
--- the same form.
---
--- Cost: the bodies of the functions in user schemas are read once. A body of more than
--- 1 MB is not read, and its function is named as not searched.
-
--- A name as it is in a body, between spaces, and for a regular expression.
-CREATE FUNCTION snowflake_internal.migration_code_name(name name, OUT code text, OUT pattern text)
-LANGUAGE sql STABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT c.code, regexp_replace(c.code, '([][\\.*+?(){}|^$])', '\\\1', 'g')
-    FROM btrim(snowflake_internal.migration_code(quote_ident(name)), ' ') AS c (code)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_code_name(name name) IS
-    'Used by snowflake_internal.migration_findings: a name as it is in a function''s body';
-
--- The findings of a plan. stage is the step that breaks or changes it: 'shadow'
--- (an online plan adds the column), 'type' (the column becomes a bigint; online
--- that is the swap), 'default' (the column gets its new default). relation is the
--- table of that step; column_name is NULL where the finding is about its rows.
--- breaks_writes: INSERT or UPDATE of the table fails
--- afterwards, or new rows do not get snowflake IDs.
-CREATE FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean)
-RETURNS TABLE (relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text)
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    WITH linked AS MATERIALIZED (
-        SELECT r.relation, c.relname, n.nspname, c.reltype, a.attname, a.attnum, r.is_narrow, code.code AS column_code, code.pattern AS column_pattern,
-               EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, attname)
-                       WHERE key.target = r.relation AND key.attname = a.attname) AS is_key
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_class AS c ON c.oid = r.relation
-        JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(a.attname) AS code
-    ), linked_table AS MATERIALIZED (
-        SELECT l.relation, l.reltype, bool_or(l.is_narrow) AS is_narrow, table_code.code AS table_code, schema_code.code AS schema_code
-        FROM linked AS l
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.relname) AS table_code
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.nspname) AS schema_code
-        GROUP BY l.relation, l.reltype, table_code.code, schema_code.code
-    ), key_sequence AS MATERIALIZED (
-        SELECT l.relation, l.attname, l.column_code, s.oid::regclass AS sequence, a.attidentity <> '' AS is_dropped,
-               sequence_code.code AS sequence_code, schema_code.code AS schema_code
-        FROM linked AS l
-        JOIN pg_attribute AS a ON a.attrelid = l.relation AND a.attname = l.attname
-        JOIN snowflake_internal.sequence_columns AS source ON source.relation = l.relation AND source.attribute = l.attnum
-        JOIN pg_class AS s ON s.oid = source.sequence
-        JOIN pg_namespace AS n ON n.oid = s.relnamespace
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(s.relname) AS sequence_code
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(n.nspname) AS schema_code
-        WHERE l.is_key
-    ), hooked AS MATERIALIZED (
-        -- Partitions have copies of their parent's triggers.
-        SELECT t.tgrelid, t.tgname, t.tgfoid, t.tgtype, t.tgargs, t.tgnewtable, t.tgoldtable, l.relation, l.attname
-        FROM linked AS l
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(l.relation, l.attname) AS f
-        JOIN pg_trigger AS t ON t.tgrelid = f.relation AND NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgenabled <> 'D'
-                            AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
-    ), body AS MATERIALIZED (
-        SELECT p.oid, p.prorettype, p.prosrc, snowflake_internal.migration_code(p.prosrc) AS code
-        FROM pg_proc AS p
-        JOIN pg_namespace AS n ON n.oid = p.pronamespace
-        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname IN ('plpgsql', 'sql')
-        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
-          AND p.prosqlbody IS NULL
-          -- migration_code() returns NULL for such a body.
-          AND CASE WHEN octet_length(p.prosrc) > 1048576 THEN true
-                   ELSE p.prosrc ~* '(?:nextval|currval|setval|lastval|insert)'
-                        OR p.oid IN (SELECT h.tgfoid FROM hooked AS h)
-                        OR p.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online) END
-          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
-    ), inserting AS MATERIALIZED (
-        SELECT b.oid, regexp_replace(s.statement, ' exists \( select \* ', ' exists ( select ', 'g') AS statement
-        FROM body AS b
-        CROSS JOIN LATERAL string_to_table(b.code, ' ; ') AS part
-        CROSS JOIN LATERAL (SELECT ' ' || part || ' ') AS s (statement)
-        WHERE strpos(b.code, ' insert into ') > 0 AND strpos(s.statement, ' insert into ') > 0
-    ), named AS MATERIALIZED (
-        -- The tables that these statements read as a whole, or insert into without
-        -- naming columns.
-        SELECT DISTINCT i.oid, 'copy' AS use, m[1] AS schema_code, m[2] AS table_code
-        FROM inserting AS i
-        CROSS JOIN LATERAL regexp_matches(i.statement, ' (?:from|join|,) (?:only )?(?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
-        WHERE online AND i.statement ~ ' insert into .*(?:select|,|\.) \* '
-      UNION
-        SELECT i.oid, 'unnamed', m[1], m[2]
-        FROM inserting AS i
-        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) (?:as [^ ]+ )?(?:values|select|with|table) ', 'g') AS m
-        WHERE online
-    ), returning_rows AS MATERIALIZED (
-        -- Few functions return rows of these tables, so only their bodies are read.
-        SELECT b.oid, b.prorettype, b.code
-        FROM body AS b
-        WHERE b.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online AND t.is_narrow)
-    ), fired AS MATERIALIZED (
-        SELECT h.tgfoid, h.tgtype, h.tgnewtable, h.tgoldtable, l.relation, l.attname, l.is_narrow, l.is_key,
-               l.column_code, l.column_pattern, b.code, b.prosrc, p.prosrc = 'autoinc' AND p.probin LIKE '%autoinc%' AS is_autoinc,
-               h.tgargs, format('function %s, called by trigger %I of %s,', p.oid::regprocedure, h.tgname, h.tgrelid::regclass) AS object,
-               strpos(b.code, format(' new . %s ', l.column_code)) > 0 OR strpos(b.code, format(' old . %s ', l.column_code)) > 0 AS has_column
-        FROM hooked AS h
-        JOIN linked AS l ON l.relation = h.relation AND l.attname = h.attname
-        JOIN pg_proc AS p ON p.oid = h.tgfoid
-        LEFT JOIN body AS b ON b.oid = h.tgfoid
-    ), row_copy AS (
-        SELECT DISTINCT f.tgfoid, f.relation, f.object
-        FROM fired AS f
-        -- A comparison of rows copies nothing.
-        CROSS JOIN LATERAL regexp_replace(f.code,
-            '(?:old|new) \. \* (?:\) )?(?:is (?:not )?distinct from|=|< >|! =) (?:row )?(?:\( )?(?:old|new) \. \* ', '', 'g') AS bare (code)
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgnewtable, f.tgoldtable)) AS new_rows
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgoldtable, f.tgnewtable)) AS old_rows
-        WHERE f.is_narrow AND online AND strpos(bare.code, ' insert into ') > 0
-          AND (bare.code ~ ' insert into [^;]* (?:old|new) (?:\) )?\. \* '
-               OR bare.code ~ ' insert into [^;]*\$1 (?:\) )?\. \* ' AND bare.code ~ ' using (?:old|new) '
-               OR coalesce(f.tgnewtable, f.tgoldtable) IS NOT NULL
-                  AND bare.code ~ format(' insert into [^;]*(?:select|,|\.) \* [^;]*(?:from|join|,) (?:%s|%s) ', new_rows.pattern, old_rows.pattern))
-    ), call AS (
-        SELECT DISTINCT f.relation, f.attname, f.column_code, f.tgfoid, f.object, field.parts[1]::name AS function_name, field.parts[2]::name AS schema_name,
-               field.parts[3]::integer AS place, field.parts[4]::integer AS count
-        FROM fired AS f
-        CROSS JOIN LATERAL regexp_split_to_table(snowflake_internal.migration_calls(f.prosrc), E'\n') AS line
-        CROSS JOIN LATERAL string_to_array(line, E'\t') AS field (parts)
-        WHERE f.is_narrow AND f.has_column AND cardinality(field.parts) = 5 AND field.parts[3] ~ '^[0-9]{1,4}$' AND field.parts[4] ~ '^[0-9]{1,4}$'
-          AND (field.parts[5] IN ('new . ' || f.column_code, 'old . ' || f.column_code)
-               OR starts_with(field.parts[5], format('coalesce ( new . %s ,', f.column_code))
-               OR starts_with(field.parts[5], format('coalesce ( old . %s ,', f.column_code)))
-    ), narrow_call AS (
-        SELECT c.relation, c.attname, c.object, c.function_name, min(p.oid::regprocedure::text) FILTER (WHERE type.is_narrow) AS signature,
-               bool_and(n.nspname = 'pg_catalog') AS is_built_in
-        FROM call AS c
-        JOIN pg_proc AS p ON p.proname = c.function_name AND c.count BETWEEN p.pronargs - p.pronargdefaults AND p.pronargs
-        JOIN pg_namespace AS n ON n.oid = p.pronamespace AND (c.schema_name = '' OR n.nspname = c.schema_name)
-        JOIN pg_type AS t ON t.oid = p.proargtypes[c.place - 1]
-        CROSS JOIN LATERAL (
-            SELECT CASE WHEN t.typtype = 'd' THEN snowflake_internal.migration_base_type(t.oid) ELSE t.oid END
-                   IN ('int2'::regtype, 'int4'::regtype) AS is_narrow) AS type
-        GROUP BY c.relation, c.attname, c.object, c.function_name, c.place
-        -- A bigint is implicitly converted to other types of numbers.
-        HAVING bool_or(type.is_narrow) AND NOT bool_or(NOT type.is_narrow AND (t.typtype = 'p' OR t.typcategory = 'N'))
-    ), narrow_variable AS (
-        SELECT DISTINCT f.relation, f.attname, f.object, found.variable
-        FROM fired AS f
-        CROSS JOIN LATERAL (
-            SELECT m[1] AS variable
-            FROM regexp_matches(f.code, format(' ([^ ]+) (?:constant )?(?:int|integer|int4|smallint|int2) (?::=|=|default) (?:new|old) \. %s ', f.column_pattern), 'g') AS m
-          UNION
-            SELECT m[1]
-            FROM regexp_matches(f.code, format(' ([^ ]+) (?::=|=) (?:new|old) \. %s ;', f.column_pattern), 'g') AS m
-            WHERE f.code ~ format(' %s (?:constant )?(?:int|integer|int4|smallint|int2) ',
-                                  regexp_replace(m[1], '([][\\.*+?(){}|^$])', '\\\1', 'g'))
-        ) AS found
-        WHERE f.is_narrow AND f.has_column
-    ), key_setter AS (
-        SELECT DISTINCT f.relation, f.attname, f.object, f.tgfoid,
-               strpos(f.code, format(' new . %s is null ', f.column_code)) > 0
-               OR strpos(f.code, format(' coalesce ( new . %s ', f.column_code)) > 0 AS is_conditional
-        FROM fired AS f
-        -- BEFORE INSERT, each row.
-        WHERE f.is_key AND f.has_column AND f.tgtype & 7 = 7
-          AND f.code !~ ' snowflake_(?:nextval|id) '
-          AND (f.code ~ format(' (?:;|begin|then|else|loop) new \. %1$s (?::=|=) (?!old \. %1$s )', f.column_pattern)
-               OR f.code ~ format(' select [^;]* into (?:strict )?new \. %s ', f.column_pattern))
-    ), word_call AS MATERIALIZED (
-        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS sequence_code
-        FROM body AS b
-        CROSS JOIN LATERAL regexp_matches(b.code, ' (nextval|currval|setval) \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) ''(?= )', 'g') AS m
-        WHERE strpos(b.code, 'val ( '' ') > 0
-    ), serial_call AS MATERIALIZED (
-        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS table_code, m[4] AS column_code
-        FROM body AS b
-        CROSS JOIN LATERAL regexp_matches(b.code,
-            ' (nextval|currval|setval) \( (?:pg_catalog \. )?pg_get_serial_sequence \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) '' , '' ([^'']+) '' ', 'g') AS m
-        WHERE strpos(b.code, ' pg_get_serial_sequence ( ') > 0
-    ), last_call AS MATERIALIZED (
-        SELECT i.oid, m[1] AS schema_code, m[2] AS table_code
-        FROM body AS b
-        JOIN inserting AS i ON i.oid = b.oid
-        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
-        WHERE strpos(b.code, ' lastval ( ) ') > 0
-    ), sequence_call AS (
-        SELECT DISTINCT s.relation, s.attname, s.sequence, s.is_dropped, c.oid, c.word
-        FROM (SELECT w.oid, w.word, s.sequence
-              FROM word_call AS w
-              JOIN key_sequence AS s ON s.sequence_code = w.sequence_code AND coalesce(w.schema_code, s.schema_code) = s.schema_code
-            UNION ALL
-              SELECT w.oid, w.word, s.sequence
-              FROM serial_call AS w
-              JOIN linked_table AS t ON t.table_code = w.table_code AND coalesce(w.schema_code, t.schema_code) = t.schema_code
-              JOIN key_sequence AS s ON s.relation = t.relation AND s.column_code = w.column_code
-            UNION ALL
-              SELECT w.oid, 'lastval', s.sequence
-              FROM last_call AS w
-              JOIN linked_table AS t ON t.table_code = w.table_code AND coalesce(w.schema_code, t.schema_code) = t.schema_code
-              JOIN key_sequence AS s ON s.relation = t.relation) AS c
-        JOIN key_sequence AS s ON s.sequence = c.sequence
-        WHERE NOT EXISTS (SELECT FROM key_setter AS k WHERE k.tgfoid = c.oid AND k.relation = s.relation)
-    )
-    SELECT r.relation, NULL::name, r.object,
-           'inserts whole rows of this table into another one, which lacks the column that the migration adds',
-           'Before the migration, name the columns: INSERT INTO ... (a, b) VALUES (OLD.a, OLD.b).', true, 'shadow'
-    FROM row_copy AS r
-  UNION ALL
-    SELECT DISTINCT t.relation, NULL::name, format('function %s', u.oid::regprocedure),
-           CASE u.use WHEN 'copy' THEN format('copies rows of %s by SELECT * or RETURNING *, and the migration adds a column', t.relation)
-                ELSE format('inserts into %s without naming its columns, of which the key becomes the last', t.relation) END,
-           CASE u.use WHEN 'copy' THEN 'Before the migration, name the columns in both lists.'
-                ELSE 'Before the migration, name the columns.' END,
-           EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = u.oid), 'shadow'
-    FROM named AS u
-    JOIN linked_table AS t ON t.table_code = u.table_code AND coalesce(u.schema_code, t.schema_code) = t.schema_code
-    WHERE t.is_narrow
-  UNION ALL
-    SELECT t.relation, NULL::name, format('function %s', b.oid::regprocedure),
-           format('returns rows of %s and names their columns, and the migration adds a column', t.relation),
-           'Use SELECT * there, or declare the columns: RETURNS TABLE (...).', false, 'shadow'
-    FROM linked_table AS t
-    JOIN returning_rows AS b ON b.prorettype = t.reltype
-    WHERE b.code ~ ' select ' AND b.code !~ ' (?:select|,|\.) \* '
-  UNION ALL
-    SELECT c.relation, c.attname, c.object,
-           format('passes column %I to %s, which has no form for a bigint', c.attname, c.signature),
-           CASE WHEN c.is_built_in THEN format('Before the migration, pass another value, for example hashint8(NEW.%I).', c.attname)
-                ELSE 'Before the migration, create that function with bigint (CREATE FUNCTION makes a second one), then drop the one with integer. A bigint parameter also takes integer columns.' END,
-           true, 'type'
-    FROM narrow_call AS c
-  UNION ALL
-    SELECT v.relation, v.attname, v.object, format('assigns column %I to the integer variable %s, which cannot hold snowflake IDs', v.attname, v.variable),
-           format('Before the migration, declare it as bigint, or as %I%%TYPE.', v.attname), true, 'default'
-    FROM narrow_variable AS v
-  UNION ALL
-    SELECT DISTINCT f.relation, f.attname, f.object, format('(autoinc) requires that column %I is an integer', f.attname),
-           'Before the migration, drop the trigger: the default replaces it.', true, 'type'
-    FROM fired AS f
-    WHERE f.is_autoinc AND f.is_narrow
-      -- The arguments, each with a zero byte at its end.
-      AND encode(convert_to(f.attname::text, getdatabaseencoding()), 'escape') = ANY (string_to_array(encode(f.tgargs, 'escape'), E'\\000'))
-  UNION ALL
-    SELECT k.relation, k.attname, k.object,
-           CASE WHEN k.is_conditional THEN format('sets column %I where it is NULL: only rows that are inserted with NULL keep old numbers', k.attname)
-                ELSE format('sets column %I of each new row itself, so new rows do not get snowflake IDs', k.attname) END,
-           'Drop the trigger, or remove that assignment from its function: the default sets the column.', NOT k.is_conditional, 'default'
-    FROM key_setter AS k
-  UNION ALL
-    SELECT c.relation, c.attname, format('function %s', c.oid::regprocedure),
-           format('calls %s(%s)%s', c.word, CASE WHEN c.word <> 'lastval' THEN quote_literal(c.sequence::text) END,
-                  CASE WHEN c.is_dropped THEN ', and that sequence is dropped with the identity'
-                       WHEN c.word = 'nextval' THEN ', which continues to return old numbers'
-                       WHEN c.word = 'setval' THEN ', which has no effect on new IDs any more'
-                       ELSE ', which does not return the new row''s ID any more' END),
-           CASE c.word WHEN 'nextval' THEN 'Call snowflake_nextval() instead, or leave the column to its default.'
-                       WHEN 'setval' THEN 'Remove the call after the migration.'
-                       ELSE 'Use INSERT ... RETURNING.' END,
-           c.is_dropped AND EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = c.oid), 'default'
-    FROM sequence_call AS c
-  UNION ALL
-    -- Once, with the first table.
-    SELECT targets[1], NULL::name, format('function %s', b.oid::regprocedure),
-           'was not searched, because its body is larger than 1 MB',
-           'Look in it for statements that use the tables, the columns or their sequences.', false, 'default'
-    FROM body AS b
-    WHERE b.code IS NULL
-  UNION ALL
-    SELECT DISTINCT s.relation, s.attname, format('view %s', w.ev_class::regclass), format('uses sequence %s', s.sequence),
-           'Its values are old numbers after the migration.', false, 'default'
-    FROM key_sequence AS s
-    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.sequence AND d.classid = 'pg_rewrite'::regclass
-    JOIN pg_rewrite AS w ON w.oid = d.objid
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean) IS
-    'Used by snowflake_migration_plan and snowflake_migration_survey: functions, triggers and views that a migration affects';
-
--- Warns of the findings that break writes, and returns all of them for the notes
--- of the steps. They are hints, so an error of the search does not prevent a plan.
-CREATE FUNCTION snowflake_internal.migration_warn(targets regclass[], column_names name[], online boolean)
-RETURNS jsonb LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    most_warnings CONSTANT integer := 50;
-    findings jsonb := '[]';
-    warnings integer := 0;
-    found record;
-BEGIN
-    BEGIN
-        FOR found IN
-            SELECT f.* FROM snowflake_internal.migration_findings(targets, column_names, online) AS f
-            ORDER BY f.breaks_writes DESC, f.relation::text, f.stage, f.object, f.finding
-        LOOP
-            findings := findings || jsonb_build_object(
-                'relation', found.relation::oid, 'stage', found.stage,
-                'note', format('. %s %s: %s', found.object, found.finding, rtrim(found.remedy, '.')));
-            warnings := warnings + found.breaks_writes::integer;
-            IF found.breaks_writes AND warnings <= most_warnings THEN
-                RAISE WARNING '% %', found.object, found.finding
-                    USING DETAIL = format(CASE found.stage
-                              WHEN 'shadow' THEN 'Writes to %s will fail from the step on that adds a column to it.'
-                              WHEN 'type' THEN 'Writes to %s will fail as soon as the column is a bigint.'
-                              ELSE 'Writes to %s will fail, or continue to use old numbers, as soon as the column has its new default.' END,
-                              found.relation),
-                          HINT = found.remedy;
-            END IF;
-        END LOOP;
-    EXCEPTION WHEN OTHERS THEN
-        RAISE WARNING 'could not search functions and triggers for code that the migration affects: %', SQLERRM;
-    END;
-    IF warnings > most_warnings THEN
-        RAISE WARNING '% more functions and triggers will fail', warnings - most_warnings
-            USING HINT = 'The notes of the plan and snowflake_migration_survey() contain all of them.';
-    END IF;
-    RETURN findings;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_warn(targets regclass[], column_names name[], online boolean) IS
-    'Used by snowflake_migration_plan: warns of functions and triggers that the migration breaks, and returns all findings';
-
--- What the note of a step has of the findings. relation is NULL for all tables.
-CREATE FUNCTION snowflake_internal.migration_finding_notes(findings jsonb, stage text, relation regclass)
-RETURNS text LANGUAGE sql IMMUTABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT coalesce(string_agg(f.finding ->> 'note', '' ORDER BY f.place), '')
-    FROM jsonb_array_elements(findings) WITH ORDINALITY AS f (finding, place)
-    WHERE f.finding ->> 'stage' = stage
-      AND (relation IS NULL OR (f.finding ->> 'relation')::oid = relation)
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_finding_notes(findings jsonb, stage text, relation regclass) IS
-    'Used by snowflake_migration_plan: the findings in the note of a step';
-
--- The same for a step of an online plan, which is known by its statement.
-CREATE FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text)
-RETURNS text LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN strpos(statement, 'snowflake_internal.migration_swap(') > 0
-                THEN snowflake_internal.migration_finding_notes(findings, text 'type', NULL)
-                     || snowflake_internal.migration_finding_notes(findings, text 'default', NULL)
-                ELSE coalesce((
-                    SELECT string_agg(snowflake_internal.migration_finding_notes(findings, text 'shadow', r.relation), '')
-                    FROM (SELECT DISTINCT (f.finding ->> 'relation')::oid::regclass AS relation
-                          FROM jsonb_array_elements(findings) AS f (finding)
-                          WHERE f.finding ->> 'stage' = 'shadow') AS r
-                    -- As part of a literal.
-                    WHERE strpos(statement, rtrim(ltrim(quote_literal(
-                              format(E'ALTER TABLE %s\n        ADD COLUMN ', snowflake_internal.migration_name(r.relation))), ' E'''), '''')) > 0), '') END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text) IS
-    'Used by snowflake_migration_plan: the findings in the note of a step of an online plan';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_findings
-
--- Columns that hold the IDs of a table without a foreign key, found by their names
--- and by the shape of their tables. A foreign key is found without this.
-
--- The words of a name: of order_id, orderId and "OrderID".
-CREATE FUNCTION snowflake_internal.migration_words(name name)
-RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT regexp_split_to_array(btrim(lower(
-        regexp_replace(regexp_replace(name::text, '([a-z0-9])([A-Z])', '\1_\2', 'g'), '([A-Z])([A-Z][a-z])', '\1_\2', 'g')), '_ .-'), '[_ .-]+')
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_words(name name) IS
-    'Used by snowflake_migration_references: the words of a name';
-
--- The singular of an English word, in its usual forms.
-CREATE FUNCTION snowflake_internal.migration_singular(word text)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    SELECT CASE WHEN word = 'people' THEN 'person' WHEN word = 'children' THEN 'child'
-                WHEN word = 'men' THEN 'man' WHEN word = 'women' THEN 'woman' WHEN word = 'series' THEN 'series'
-                WHEN word ~ '[^aeiou]ies$' THEN regexp_replace(word, 'ies$', 'y')
-                WHEN word ~ '(ss|sh|ch|x|z)es$' OR word ~ '(us|atus|ias)es$' THEN regexp_replace(word, 'es$', '')
-                WHEN word ~ 'indices$' THEN regexp_replace(word, 'ices$', 'ex')
-                WHEN word ~ '(ss|us|is)$' THEN word
-                ELSE regexp_replace(word, 's$', '') END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_singular(word text) IS
-    'Used by snowflake_migration_references: the singular of an English word';
-
-CREATE FUNCTION snowflake_migration_references(target regclass, column_name name DEFAULT NULL)
-RETURNS TABLE (kind text, object text, referencing_column name, data_type text, reason text, statement text)
-LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
-AS $function$
-    WITH key AS MATERIALIZED (
-        SELECT c.oid AS relation, a.attname, a.attnum, words.words,
-               -- The last word as a singular.
-               words.words[:cardinality(words.words) - 1]
-               || snowflake_internal.migration_singular(words.words[cardinality(words.words)]) AS singular_words,
-               snowflake_internal.migration_words(a.attname) AS key_words
-        FROM snowflake_internal.migration_column(target, snowflake_migration_references.column_name) AS found (attname)
-        JOIN pg_class AS c ON c.oid = target
-        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = found.attname
-        CROSS JOIN LATERAL (SELECT snowflake_internal.migration_words(c.relname) AS words) AS words
-    ), linked AS MATERIALIZED (
-        SELECT r.relation, r.attribute FROM key CROSS JOIN LATERAL
-            snowflake_internal.migration_linked_columns(ARRAY[key.relation::regclass], ARRAY[key.attname]) AS r
-    ), form AS MATERIALIZED (
-        -- What follows or precedes the table's name: id, or the key's own name.
-        SELECT DISTINCT array_to_string(f.words || k.words, '_') AS behind, array_to_string(k.words || f.words, '_') AS ahead
-        FROM key
-        CROSS JOIN LATERAL (SELECT key.singular_words UNION SELECT key.words) AS f (words)
-        CROSS JOIN LATERAL (SELECT ARRAY['id'] UNION SELECT key.key_words) AS k (words)
-      UNION
-        -- A key that has the table's name in it, as order_id of orders.
-        SELECT array_to_string(key.key_words, '_'), NULL FROM key WHERE key.key_words <> ARRAY['id']
-    ), candidate AS MATERIALIZED (
-        SELECT c.oid AS relation, c.relname, c.relkind, n.nspname, a.attname, a.attnum, a.atttypid, t.typtype,
-               format_type(a.atttypid, a.atttypmod) AS type_name,
-               t.typelem <> 0 AND t.typlen = -1 AS is_array,
-               array_to_string(snowflake_internal.migration_words(a.attname), '_') AS spelled
-        FROM pg_class AS c
-        JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attinhcount = 0
-        JOIN pg_type AS t ON t.oid = a.atttypid
-        LEFT JOIN pg_type AS base ON base.oid = t.typbasetype
-        WHERE c.relkind IN ('r', 'p', 'f', 'c')
-          AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
-          AND (a.atttypid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
-               OR base.oid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype))
-          AND NOT EXISTS (SELECT FROM linked AS l WHERE l.relation = c.oid AND l.attribute = a.attnum)
-          -- A foreign key to another table says what the column holds.
-          AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'f' AND k.conkey = ARRAY[a.attnum])
-          -- A column with a sequence is a key of its own.
-          AND a.attidentity = ''
-          AND NOT EXISTS (SELECT FROM snowflake_internal.sequence_columns AS s WHERE s.relation = c.oid AND s.attribute = a.attnum)
-    ), found AS (
-        SELECT m.*, CASE WHEN m.relkind = 'f' THEN 'foreign table' WHEN m.relkind = 'c' THEN 'composite type'
-                         WHEN m.is_array THEN 'array' ELSE 'column' END AS kind,
-               format('the name is that of a reference to %s', key.relation::regclass) AS reason
-        FROM candidate AS m
-        CROSS JOIN key
-        WHERE EXISTS (
-            SELECT FROM form AS f
-            CROSS JOIN LATERAL (SELECT CASE WHEN m.is_array THEN regexp_replace(m.spelled, 's$', '') ELSE m.spelled END) AS name (spelled)
-            WHERE name.spelled IN (f.behind, f.ahead)
-               OR starts_with(reverse(name.spelled), reverse('_' || f.behind))
-               OR replace(name.spelled, '_', '') IN (replace(f.behind, '_', ''), replace(f.ahead, '_', '')))
-          AND m.relation <> key.relation
-           OR m.relation = key.relation AND m.attnum <> key.attnum
-              AND m.spelled ~ '^(parent|previous|prev|next|root|original|source|copied_from|replaces|replaced_by)(_id)?$'
-      UNION ALL
-        SELECT m.*, 'polymorphic',
-               format('%I names the table that the ID is of, which may be %s', type.attname, key.relation::regclass)
-        FROM candidate AS m
-        CROSS JOIN key
-        JOIN pg_attribute AS type ON type.attrelid = m.relation AND type.attnum > 0 AND NOT type.attisdropped
-        JOIN pg_type AS t ON t.oid = type.atttypid AND (t.typcategory = 'S' OR t.typtype = 'e')
-        WHERE NOT m.is_array AND m.spelled ~ '_id$'
-          AND array_to_string(snowflake_internal.migration_words(type.attname), '_') = regexp_replace(m.spelled, '_id$', '_type')
-      UNION ALL
-        SELECT m.*, 'history',
-               format('%s has the columns of %s', m.relation::regclass, key.relation::regclass)
-        FROM candidate AS m
-        CROSS JOIN key
-        WHERE m.attname = key.attname AND m.relation <> key.relation AND m.relkind IN ('r', 'p', 'f') AND NOT m.is_array
-          -- The name says so, or it has all columns of the table, with their types.
-          AND (m.relname::text ~* '(^|_)(history|histories|hist|audit|audits|archive|archives|archived|log|logs|version|versions|deleted|old|backup|bak|copy)(_|$)'
-               AND strpos(array_to_string(snowflake_internal.migration_words(m.relname), '_'),
-                          array_to_string(key.singular_words, '_')) > 0
-               OR (SELECT count(*) FROM pg_attribute AS own WHERE own.attrelid = key.relation AND own.attnum > 0 AND NOT own.attisdropped) >= 3
-                  AND NOT EXISTS (
-                      SELECT FROM pg_attribute AS own
-                      WHERE own.attrelid = key.relation AND own.attnum > 0 AND NOT own.attisdropped
-                        AND NOT EXISTS (SELECT FROM pg_attribute AS copy
-                                        WHERE copy.attrelid = m.relation AND copy.attname = own.attname AND NOT copy.attisdropped
-                                          AND (copy.atttypid = own.atttypid OR own.attnum = key.attnum))))
-          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_table_tree(key.relation::regclass, key.attname) AS f WHERE f.relation = m.relation)
-    ), first_found AS (
-        SELECT DISTINCT ON (f.relation, f.attnum) f.*
-        FROM found AS f
-        ORDER BY f.relation, f.attnum, f.kind = 'polymorphic'
-    ), parameter AS (
-        SELECT p.oid, p.proargnames[a.place] AS name, format_type(a.type, NULL) AS type_name, NULL::text AS trigger_reason
-        FROM pg_proc AS p
-        JOIN pg_namespace AS n ON n.oid = p.pronamespace
-        CROSS JOIN LATERAL unnest(p.proargtypes) WITH ORDINALITY AS a (type, place)
-        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
-          AND a.type IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
-          -- With OUT parameters, the places differ.
-          AND p.proargnames IS NOT NULL AND (p.proallargtypes IS NULL OR p.proargmodes[1:p.pronargs] = array_fill('i'::"char", ARRAY[p.pronargs::integer]))
-          AND EXISTS (
-              SELECT FROM form AS f
-              CROSS JOIN LATERAL (
-                  SELECT regexp_replace(array_to_string(snowflake_internal.migration_words(p.proargnames[a.place]::name), '_'),
-                                        '^(p|in|i|arg|param|the|v)_', '')) AS name (spelled)
-              WHERE CASE WHEN format_type(a.type, NULL) ~ '\[\]$' THEN regexp_replace(name.spelled, 's$', '') ELSE name.spelled END IN (f.behind, f.ahead))
-          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
-    )
-    SELECT f.kind, f.relation::regclass::text, f.attname, f.type_name, f.reason,
-           -- A domain has its own type, and a foreign table's rows are elsewhere.
-           CASE WHEN f.typtype <> 'd' THEN
-               format('ALTER %s %s ALTER %s %I TYPE bigint%s',
-                      CASE f.relkind WHEN 'f' THEN 'FOREIGN TABLE' WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END,
-                      snowflake_internal.migration_name(f.relation::regclass),
-                      CASE f.relkind WHEN 'c' THEN 'ATTRIBUTE' ELSE 'COLUMN' END,
-                      f.attname, CASE WHEN f.is_array THEN '[]' ELSE '' END) END
-    FROM first_found AS f
-  UNION ALL
-    SELECT 'function', p.oid::regprocedure::text, p.name::name, p.type_name,
-           format('a parameter has the name of a reference to %s: create the function with bigint, then drop this one', key.relation::regclass), NULL
-    FROM parameter AS p CROSS JOIN key
-  UNION ALL
-    SELECT 'function', regexp_replace(f.object, '^function (.*),$', '\1'), f.column_name, NULL, f.finding || '. ' || f.remedy, NULL
-    FROM key
-    CROSS JOIN LATERAL snowflake_internal.migration_findings(ARRAY[key.relation::regclass], ARRAY[key.attname], false) AS f
-    WHERE f.stage = 'type'
-    ORDER BY 1, 2, 3
-$function$;
-COMMENT ON FUNCTION snowflake_migration_references(target regclass, column_name name) IS
-    'Returns the columns and parameters that seem to hold the IDs of a column without a foreign key, with statements that widen them';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
 -- Widening a key while its table is in use. Shadow columns are added beside the
 -- narrow ones and kept up to date by a trigger. They are filled batch by batch,
 -- and get indexes and foreign keys. One statement replaces the narrow columns.
@@ -2822,247 +1922,159 @@ COMMENT ON FUNCTION snowflake_internal.migration_lock(relations regclass[], mode
 -- src/schema.rs
 -- requires:
 --   migration_columns
---   migration::owner::snowflake_migration_run_as
+--   migration::expression::snowflake_migration_rename_columns
 
--- Functions that sessions have compiled with the former types of the columns.
---
--- A session compiles a PL/pgSQL function once. If a column has another type since,
--- the function fails until the session ends (42804), and with it each write that
--- fires it as a trigger. A session compiles a function again if the function has
--- been altered. So functions that may use the tables are altered, to what they are.
+-- What PostgreSQL has to rebuild with a column of another type, and cannot.
 
--- PL/pgSQL functions that triggers of the tables call, or whose source contains the
--- name of one as a whole identifier, quoted or not.
-CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
-RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp SET jit = off
+-- The expressions that use these columns, as the catalog has them. Those that
+-- partitions and child tables have from their parents are the parents'.
+CREATE FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[])
+RETURNS TABLE (description text, kind text, expression text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH RECURSIVE tree (oid) AS (
-        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
-      UNION
-        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
-    ), trigger_function AS MATERIALIZED (
-        SELECT DISTINCT g.tgfoid AS oid FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
-    ), named AS MATERIALIZED (
-        SELECT n.text,
-               -- A backslash before each character that has a meaning in regular expressions.
-               '(?<![[:alnum:]_$])' || regexp_replace(n.text, E'([\\\\^$.|?*+(){}\\[\\]])', E'\\\\\\1', 'g') || '(?![[:alnum:]_$])' AS pattern
-        -- In double quotes, a double quote is written twice.
-        FROM (SELECT DISTINCT replace(lower(c.relname), '"', '""') AS text FROM pg_class AS c WHERE c.oid = ANY (relations)) AS n
-    ), compiled AS MATERIALIZED (
-        SELECT p.oid, lower(p.prosrc) AS source
-        FROM pg_proc AS p
-        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
-        WHERE NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    WITH dependent AS MATERIALIZED (
+        SELECT DISTINCT d.classid, d.objid
+        FROM pg_depend AS d
+        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = ANY (attributes)
+    ), indexed AS MATERIALIZED (
+        SELECT i.*, format('index %s', i.indexrelid::regclass) AS description, 'index' AS kind
+        FROM dependent AS d
+        JOIN pg_index AS i ON d.classid = 'pg_class'::regclass AND i.indexrelid = d.objid AND i.indrelid = relation
+        WHERE NOT i.indisexclusion AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        -- The columns are those of the constraint, or of expressions in its index.
+        SELECT i.*, format('exclusion constraint %I of %s', k.conname, relation), 'constraint'
+        FROM (SELECT DISTINCT CASE WHEN d.classid = 'pg_class'::regclass THEN d.objid ELSE k.conindid END AS index
+              FROM dependent AS d
+              LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'x'
+              WHERE d.classid = 'pg_class'::regclass OR k.oid IS NOT NULL) AS d
+        JOIN pg_index AS i ON i.indexrelid = d.index AND i.indisexclusion AND i.indrelid = relation
+        JOIN pg_constraint AS k ON k.conindid = i.indexrelid AND k.contype = 'x'
+        WHERE NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+    ), keys AS MATERIALIZED (
+        SELECT i.indexrelid, i.description, i.kind, k.place, k.attribute, pg_get_indexdef(i.indexrelid, k.place::integer, false) AS expression
+        FROM indexed AS i
+        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
+        WHERE k.place <= i.indnkeyatts
     )
-    SELECT p.oid::regprocedure, t.oid IS NOT NULL
-    FROM compiled AS p
-    LEFT JOIN trigger_function AS t ON t.oid = p.oid
-    WHERE t.oid IS NOT NULL
-       -- Most functions contain no such name, which is faster to find out.
-       OR EXISTS (SELECT FROM named AS n WHERE CASE WHEN strpos(p.source, n.text) > 0 THEN p.source ~ n.pattern END)
+    SELECT format('check constraint %I of %s', k.conname, relation), 'constraint', pg_get_expr(k.conbin, k.conrelid)
+    FROM dependent AS d
+    JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'c' AND k.coninhcount = 0
+  UNION ALL
+    SELECT k.description, k.kind, k.expression FROM keys AS k WHERE k.attribute = 0
+  UNION ALL
+    SELECT i.description, i.kind, pg_get_expr(i.indpred, i.indrelid) FROM indexed AS i WHERE i.indpred IS NOT NULL
+  UNION ALL
+    SELECT k.description, k.kind, format('%1$s OPERATOR(%2$I.%3$s) %1$s', k.expression, n.nspname, o.oprname)
+    FROM keys AS k
+    JOIN pg_constraint AS c ON c.conindid = k.indexrelid AND c.contype = 'x'
+    JOIN pg_operator AS o ON o.oid = c.conexclop[k.place]
+    JOIN pg_namespace AS n ON n.oid = o.oprnamespace
+    WHERE k.attribute = 0 OR k.attribute = ANY (attributes)
+  UNION ALL
+    SELECT format('statistics object %I.%I', n.nspname, x.stxname), 'statistics object', e.expression
+    FROM dependent AS d
+    JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid
+    JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+    CROSS JOIN LATERAL unnest(pg_get_statisticsobjdef_expressions(x.oid)) AS e (expression)
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[]) IS
-    'Used by snowflake_internal.migration_recompile: functions that sessions may have compiled with the former types of columns';
+COMMENT ON FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[]) IS
+    'Used by snowflake_migration_plan: the expressions of constraints, indexes and statistics that use columns of a table';
 
--- Makes all sessions compile them again, once this transaction has committed. A
--- function that cannot be altered does not prevent the migration.
---
--- snowflake_migrate() runs the steps with the privileges of the tables' owners, who
--- may not be able to alter functions of other roles. So it leaves this to its end, and
--- calls this function with the caller's privileges: see migration_migrate().
-CREATE FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[])
-RETURNS void LANGUAGE plpgsql
+-- Why expressions do not accept bigint columns; NULL if they do. The parser decides
+-- it. No row is read, and the query is not flattened, so that no function is called
+-- with constants in place of columns.
+CREATE FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[])
+RETURNS text LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    -- The caller has the rights of the owners of all tables that have changed.
-    relations CONSTANT regclass[] := ARRAY(
-        SELECT DISTINCT r.relation FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
-    compiled record;
-    left_out text[] := '{}';
-    reasons text[] := '{}';
-    reason text;
+    query text;
 BEGIN
-    IF current_setting('snowflake_internal.recompiles_later', true) = 'on' THEN
-        RETURN;
-    END IF;
-    FOR compiled IN
-        SELECT f.function, f.is_trigger, p.proowner, p.procost, p.prokind, p.prosecdef
-        FROM snowflake_internal.migration_compiled_functions(relations) AS f
-        JOIN pg_proc AS p ON p.oid = f.function
-        ORDER BY f.function::text
-    LOOP
-        IF pg_has_role(compiled.proowner, 'USAGE') AND pg_has_role(compiled.proowner, 'MEMBER') THEN
-            BEGIN
-                PERFORM snowflake_internal.migration_run_as(compiled.proowner,
-                    CASE compiled.prokind
-                        WHEN 'p' THEN format('ALTER PROCEDURE %s SECURITY %s', compiled.function,
-                                             CASE WHEN compiled.prosecdef THEN 'DEFINER' ELSE 'INVOKER' END)
-                        ELSE format('ALTER FUNCTION %s COST %s', compiled.function, compiled.procost) END, text '');
-                CONTINUE;
-            EXCEPTION WHEN OTHERS THEN
-                reason := SQLERRM;  -- For example altered or dropped at the same time.
-            END;
-        ELSE
-            reason := format('must be able to act as its owner, %I', pg_get_userbyid(compiled.proowner));
-        END IF;
-        -- Any role can create a function whose source contains a name.
-        IF compiled.is_trigger THEN
-            left_out := left_out || compiled.function::text;
-            reasons := reasons || format('%s: %s.', compiled.function, reason);
-        END IF;
-    END LOOP;
-    IF left_out <> '{}' THEN
-        RAISE WARNING 'sessions that have fired these trigger functions have to reconnect: %', array_to_string(left_out, ', ')
-            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function. The functions could not be altered.'
-                           || E'\n' || array_to_string(reasons, E'\n'),
-                  HINT = 'Altering a function as its owner, for example its COST, makes all sessions compile it again.';
-    END IF;
+    SELECT format('SELECT %s FROM (SELECT %s FROM ONLY %s OFFSET 0) AS %I WHERE false',
+                  (SELECT string_agg(format('(%s)', e.expression), ', ') FROM unnest(expressions) AS e (expression)),
+                  string_agg(CASE WHEN a.attnum = ANY (attributes) THEN format('%1$I::pg_catalog.int8 AS %1$I', a.attname)
+                                  ELSE quote_ident(a.attname) END, ', '),
+                  snowflake_internal.migration_name(relation),
+                  (SELECT c.relname FROM pg_class AS c WHERE c.oid = relation))
+    INTO query
+    FROM pg_attribute AS a
+    WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped;
+    PERFORM snowflake_internal.migration_query(relation, query);
+    RETURN NULL;
+EXCEPTION
+    -- An owner who may not read the table may alter it.
+    WHEN insufficient_privilege THEN
+        RETURN NULL;
+    WHEN syntax_error_or_access_rule_violation THEN
+        RETURN sqlerrm;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[]) IS
-    'A step of snowflake_migration_plan: makes sessions compile PL/pgSQL functions again, because columns have other types';
-/* </end connected objects> */
+COMMENT ON FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[]) IS
+    'Used by snowflake_migration_plan: why expressions do not accept bigint columns';
 
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
--- Indexes whose functions find others by search_path. From PostgreSQL 17 on, building
--- an index and ANALYZE set a search path of pg_catalog and pg_temp themselves, so
--- such an index cannot be built again, whatever the caller's path is. Before, the
--- caller's path is used (src/migration/owner.rs).
-
--- The functions are called for a few rows with the search path that PostgreSQL would
--- set. What fails because a name is not found would fail after the table is locked.
-CREATE FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text)
+-- Obstacles in objects that are rebuilt with the columns.
+CREATE FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[])
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp SET row_security = off
+SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    built record;
+    altered record;
+    expressions text[];
+    found_expression record;
+    message text;
+    reported text[] := '{}';
 BEGIN
-    IF current_setting('server_version_num')::integer < 170000 THEN
-        RETURN;
-    END IF;
-    FOR built IN
-        SELECT DISTINCT i.indexrelid, i.indexrelid::regclass AS index, f.relation,
-               format('SELECT ROW(%s) FROM ONLY %s LIMIT 10',
-                      concat_ws(', ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
-                      snowflake_internal.migration_name(f.relation)) AS query
+    FOR altered IN
+        SELECT f.relation, array_agg(DISTINCT f.attribute) AS attributes
         FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        JOIN pg_index AS i ON i.indrelid = f.relation AND num_nonnulls(i.indexprs, i.indpred) > 0
-        JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relkind = 'i'
         WHERE r.is_narrow
-          -- A rewrite builds all indexes, and the online way those that use the column.
-          AND (online IS NOT TRUE
-               OR EXISTS (SELECT FROM pg_depend AS u WHERE u.classid = 'pg_class'::regclass AND u.objid = i.indexrelid
-                            AND u.refclassid = 'pg_class'::regclass AND u.refobjid = f.relation AND u.refobjsubid = f.attribute))
-          -- Not where all functions are PostgreSQL's own.
-          AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
-                        AND d.refclassid = 'pg_proc'::regclass)
-        ORDER BY i.indexrelid
+        GROUP BY f.relation
+        ORDER BY f.relation::text
     LOOP
-        BEGIN
-            PERFORM snowflake_internal.migration_query(built.relation, built.query);
-        EXCEPTION WHEN undefined_function OR undefined_table OR undefined_object OR undefined_column OR invalid_schema_name THEN
-            RETURN QUERY SELECT
-                format('index %s uses a function that finds others by search_path (%s), and PostgreSQL builds indexes with a search path of its own',
-                       built.index, SQLERRM),
-                coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure, migration_index_function_obstacles.search_path), '; ' ORDER BY p.oid)
-                          FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
-                          WHERE d.classid = 'pg_class'::regclass AND d.objid = built.indexrelid AND d.refclassid = 'pg_proc'::regclass
-                            AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%')),
-                         'Set search_path for the function') || '.', '55000';
-        END;
+        -- Whole rows have another type in the query than in the table.
+        expressions := ARRAY(
+            SELECT DISTINCT e.expression
+            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
+            WHERE snowflake_internal.migration_rename_columns(e.expression, '{}'::name[], '{}'::name[]) IS NOT NULL);
+        CONTINUE WHEN expressions = '{}';
+        CONTINUE WHEN snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, expressions) IS NULL;
+        FOR found_expression IN
+            SELECT e.description, e.kind, e.expression
+            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
+            WHERE e.expression = ANY (expressions)
+            ORDER BY e.description
+        LOOP
+            message := snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, ARRAY[found_expression.expression]);
+            obstacle := format('%s cannot use a bigint column: %s', found_expression.description, message);
+            IF message IS NOT NULL AND obstacle <> ALL (reported) THEN
+                reported := reported || obstacle;
+                remedy := format('Create the function or operator with bigint parameters, which accept integers too. Then create the %s again, so that it uses that one.',
+                                 found_expression.kind);
+                sqlstate_code := '55000';
+                RETURN NEXT;
+            END IF;
+        END LOOP;
     END LOOP;
+    RETURN QUERY
+        SELECT DISTINCT format('foreign key %I of %s depends on unique index %s, which includes column %I',
+                               k.conname, k.conrelid::regclass, i.indexrelid::regclass, a.attname),
+               format('In one transaction: drop the foreign key, replace the index (or its constraint) by one without INCLUDE (%I), and add the foreign key again.', a.attname),
+               '55000'
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS n ON n.attrelid = r.relation AND n.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, n.attname) AS f
+        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
+        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indnatts > i.indnkeyatts
+        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS key (attribute, place)
+        JOIN pg_constraint AS k ON k.contype = 'f' AND k.conindid = i.indexrelid AND k.conparentid = 0
+        WHERE r.is_narrow AND key.attribute = f.attribute AND key.place > i.indnkeyatts;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text) IS
-    'Used by snowflake_migration_plan: indexes that PostgreSQL 17 and later cannot build again';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_columns
-
--- Roles that may insert rows, but may not execute snowflake_nextval(). A default is
--- evaluated with the rights of the role that inserts, also through a view.
---
--- Roles with the privileges of others are found by following memberships, once for
--- all roles, not by asking for each role: servers may have thousands.
-
-CREATE FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH RECURSIVE executor (oid) AS (
-        -- Roles that have the privilege, 0 for PUBLIC, and those that inherit it.
-        SELECT a.grantee
-        FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
-        WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND a.privilege_type = 'EXECUTE'
-      UNION
-        SELECT m.member
-        FROM executor AS e JOIN pg_auth_members AS m ON m.roleid = e.oid
-        JOIN pg_roles AS r ON r.oid = m.member
-        -- From PostgreSQL 16 on, each membership has its own option.
-        WHERE coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, r.rolinherit)
-    ), target_table AS MATERIALIZED (
-        SELECT DISTINCT key.target, f.relation::oid AS oid
-        FROM unnest(targets, column_names) AS key (target, column_name)
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(key.target, key.column_name) AS f
-        WHERE NOT EXISTS (SELECT FROM executor AS e WHERE e.oid = 0)
-    ), entry (target, oid) AS (
-        -- The tables, and views through which rows are inserted into them.
-        SELECT t.target, t.oid FROM target_table AS t
-      UNION
-        SELECT e.target, w.ev_class
-        FROM entry AS e
-        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = e.oid AND d.classid = 'pg_rewrite'::regclass
-        JOIN pg_rewrite AS w ON w.oid = d.objid AND w.ev_class <> e.oid
-        JOIN pg_class AS v ON v.oid = w.ev_class AND v.relkind = 'v'
-        WHERE pg_relation_is_updatable(v.oid, true) & 8 <> 0
-    ), inserter AS MATERIALIZED (
-        SELECT DISTINCT e.target, a.grantee
-        FROM entry AS e
-        JOIN pg_class AS c ON c.oid = e.oid
-        CROSS JOIN LATERAL (
-            SELECT a.grantee, a.privilege_type FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) AS a
-          UNION ALL
-            SELECT a.grantee, a.privilege_type
-            FROM pg_attribute AS t CROSS JOIN LATERAL aclexplode(t.attacl) AS a
-            WHERE t.attrelid = c.oid AND t.attnum > 0 AND NOT t.attisdropped) AS a
-        WHERE a.privilege_type = 'INSERT'
-    ), missing AS (
-        SELECT i.target, i.grantee, CASE i.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS name
-        FROM inserter AS i
-        LEFT JOIN pg_roles AS r ON r.oid = i.grantee
-        WHERE i.grantee NOT IN (SELECT e.oid FROM executor AS e)
-          AND (i.grantee = 0 OR NOT r.rolsuper AND r.rolname !~ '^pg_')
-    ), numbered AS (
-        SELECT m.target, m.name, row_number() OVER (PARTITION BY m.target ORDER BY m.name) AS place,
-               count(*) OVER (PARTITION BY m.target) AS total
-        FROM missing AS m
-    )
-    -- Members of these roles have the privilege once the roles have it.
-    SELECT format('roles that may insert into %s may not execute snowflake_nextval(): %s%s', n.target,
-                  string_agg(n.name, ', ' ORDER BY n.place), CASE WHEN n.total > 20 THEN format(' and %s more', n.total - 20) ELSE '' END),
-           format('GRANT EXECUTE ON FUNCTION %s() TO %s.', (
-                      SELECT format('%I.%I', s.nspname, p.proname) FROM pg_proc AS p JOIN pg_namespace AS s ON s.oid = p.pronamespace
-                      WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure),
-                  CASE WHEN n.total > 20 THEN 'PUBLIC' ELSE string_agg(n.name, ', ' ORDER BY n.place) END), '42501'
-    FROM numbered AS n
-    WHERE n.place <= 20
-    GROUP BY n.target, n.total
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_obstacles: roles that may insert rows, but may not execute snowflake_nextval()';
+COMMENT ON FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_obstacles: constraints and indexes that cannot be rebuilt with a bigint column';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -3871,46 +2883,585 @@ COMMENT ON FUNCTION snowflake_internal.migration_widen(relations regclass[], col
 -- src/schema.rs
 -- requires:
 --   migration_columns
+--   migration::owner::snowflake_migration_run_as
 
--- The tables with snowflake IDs, and the columns that have them. A partition is
--- left out, because its parent stands for it.
+-- Functions that sessions have compiled with the former types of the columns.
 --
--- Named columns are taken as they are. Otherwise those whose default generates
--- IDs; of a table that is named, else the bigint column of a primary key with one
--- column, as in tables that only receive rows.
-CREATE FUNCTION snowflake_internal.tables_with_ids(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
-RETURNS TABLE (table_oid regclass, column_names name[])
-LANGUAGE sql STABLE PARALLEL RESTRICTED
+-- A session compiles a PL/pgSQL function once. If a column has another type since,
+-- the function fails until the session ends (42804), and with it each write that
+-- fires it as a trigger. A session compiles a function again if the function has
+-- been altered. So functions that may use the tables are altered, to what they are.
+
+-- PL/pgSQL functions that triggers of the tables call, or whose source contains the
+-- name of one as a whole identifier, quoted or not.
+CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
+RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH RECURSIVE tree (oid) AS (
+        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
+      UNION
+        SELECT i.inhrelid FROM tree AS t JOIN pg_inherits AS i ON i.inhparent = t.oid
+    ), trigger_function AS MATERIALIZED (
+        SELECT DISTINCT g.tgfoid AS oid FROM tree AS t JOIN pg_trigger AS g ON g.tgrelid = t.oid AND NOT g.tgisinternal
+    ), named AS MATERIALIZED (
+        SELECT n.text,
+               -- A backslash before each character that has a meaning in regular expressions.
+               '(?<![[:alnum:]_$])' || regexp_replace(n.text, E'([\\\\^$.|?*+(){}\\[\\]])', E'\\\\\\1', 'g') || '(?![[:alnum:]_$])' AS pattern
+        -- In double quotes, a double quote is written twice.
+        FROM (SELECT DISTINCT replace(lower(c.relname), '"', '""') AS text FROM pg_class AS c WHERE c.oid = ANY (relations)) AS n
+    ), compiled AS MATERIALIZED (
+        SELECT p.oid, lower(p.prosrc) AS source
+        FROM pg_proc AS p
+        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname = 'plpgsql'
+        WHERE NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    )
+    SELECT p.oid::regprocedure, t.oid IS NOT NULL
+    FROM compiled AS p
+    LEFT JOIN trigger_function AS t ON t.oid = p.oid
+    WHERE t.oid IS NOT NULL
+       -- Most functions contain no such name, which is faster to find out.
+       OR EXISTS (SELECT FROM named AS n WHERE CASE WHEN strpos(p.source, n.text) > 0 THEN p.source ~ n.pattern END)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[]) IS
+    'Used by snowflake_internal.migration_recompile: functions that sessions may have compiled with the former types of columns';
+
+-- Makes all sessions compile them again, once this transaction has committed. A
+-- function that cannot be altered does not prevent the migration.
+--
+-- snowflake_migrate() runs the steps with the privileges of the tables' owners, who
+-- may not be able to alter functions of other roles. So it leaves this to its end, and
+-- calls this function with the caller's privileges: see migration_migrate().
+CREATE FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT c.oid::regclass, n.column_names
-    FROM pg_class AS c
-    CROSS JOIN LATERAL (
-        SELECT coalesce(
-            array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE a.attname = tables_with_ids.column_name),
-            array_agg(a.attname ORDER BY a.attnum)
-                FILTER (WHERE tables_with_ids.column_name IS NULL AND a.atthasdef
-                          AND snowflake_internal.migration_is_switched(c.oid, a.attname)),
-            array_agg(a.attname ORDER BY a.attnum)
-                FILTER (WHERE tables_with_ids.column_name IS NULL AND tables_with_ids.target IS NOT NULL
-                          AND EXISTS (SELECT FROM pg_index AS i
-                                      WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
-                                        AND i.indkey[0] = a.attnum)))
-        FROM pg_attribute AS a
-        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid = 'bigint'::regtype) AS n (column_names)
-    WHERE c.relkind IN ('r', 'p')
-      AND CASE WHEN tables_with_ids.target IS NULL THEN
-                   NOT c.relispartition AND c.relpersistence <> 't'
-                   -- Few tables have such a default, and most have none.
-                   AND EXISTS (SELECT FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
-                               WHERE d.classid = 'pg_attrdef'::regclass AND f.adrelid = c.oid
-                                 AND d.refclassid = 'pg_proc'::regclass)
-               ELSE c.oid = tables_with_ids.target END
-      AND n.column_names IS NOT NULL
-    ORDER BY c.oid::regclass::text
+DECLARE
+    -- The caller has the rights of the owners of all tables that have changed.
+    relations CONSTANT regclass[] := ARRAY(
+        SELECT DISTINCT r.relation FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
+    compiled record;
+    left_out text[] := '{}';
+    reasons text[] := '{}';
+    reason text;
+BEGIN
+    IF current_setting('snowflake_internal.recompiles_later', true) = 'on' THEN
+        RETURN;
+    END IF;
+    FOR compiled IN
+        SELECT f.function, f.is_trigger, p.proowner, p.procost, p.prokind, p.prosecdef
+        FROM snowflake_internal.migration_compiled_functions(relations) AS f
+        JOIN pg_proc AS p ON p.oid = f.function
+        ORDER BY f.function::text
+    LOOP
+        IF pg_has_role(compiled.proowner, 'USAGE') AND pg_has_role(compiled.proowner, 'MEMBER') THEN
+            BEGIN
+                PERFORM snowflake_internal.migration_run_as(compiled.proowner,
+                    CASE compiled.prokind
+                        WHEN 'p' THEN format('ALTER PROCEDURE %s SECURITY %s', compiled.function,
+                                             CASE WHEN compiled.prosecdef THEN 'DEFINER' ELSE 'INVOKER' END)
+                        ELSE format('ALTER FUNCTION %s COST %s', compiled.function, compiled.procost) END, text '');
+                CONTINUE;
+            EXCEPTION WHEN OTHERS THEN
+                reason := SQLERRM;  -- For example altered or dropped at the same time.
+            END;
+        ELSE
+            reason := format('must be able to act as its owner, %I', pg_get_userbyid(compiled.proowner));
+        END IF;
+        -- Any role can create a function whose source contains a name.
+        IF compiled.is_trigger THEN
+            left_out := left_out || compiled.function::text;
+            reasons := reasons || format('%s: %s.', compiled.function, reason);
+        END IF;
+    END LOOP;
+    IF left_out <> '{}' THEN
+        RAISE WARNING 'sessions that have fired these trigger functions have to reconnect: %', array_to_string(left_out, ', ')
+            USING DETAIL = 'Sessions keep the types that columns had when they compiled a PL/pgSQL function. The functions could not be altered.'
+                           || E'\n' || array_to_string(reasons, E'\n'),
+                  HINT = 'Altering a function as its owner, for example its COST, makes all sessions compile it again.';
+    END IF;
+END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.tables_with_ids(target regclass, column_name name) IS
-    'Used by snowflake_watch and snowflake_audit_tables: tables and their columns with snowflake IDs';
+COMMENT ON FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[]) IS
+    'A step of snowflake_migration_plan: makes sessions compile PL/pgSQL functions again, because columns have other types';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- Objects that use the row type of a table whose columns are migrated.
+--
+-- ALTER COLUMN ... TYPE fails if rows of that type are stored in columns: of the
+-- type, of its arrays, of domains, ranges and composite types over it. The minor
+-- releases from 15.20, 16.16, 17.12 and 18.7 on also reject it if an expression
+-- uses the type (CVE-2026-6460). They have the setting composite_type_mismatch,
+-- which tells them from earlier ones.
+--
+-- An online migration changes no type, and none of them rejects its statements. It
+-- replaces the column by another one at the end of the row. So stored rows, and
+-- rows that are written down in expressions, would lose the column's value.
+
+-- The columns that store rows, and the objects whose expressions use the type.
+-- kind is 'column' or 'expression'; type is a type that contains the rows.
+CREATE FUNCTION snowflake_internal.migration_row_type_users(relations regclass[])
+RETURNS TABLE (kind text, rank integer, relation regclass, type oid, class oid, object oid, description text, expression text, remedy text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE row_type (relation, oid) AS (
+        -- The types that contain rows of these tables: arrays, domains, ranges, composites.
+        SELECT c.oid::regclass, c.reltype FROM pg_class AS c WHERE c.oid = ANY (relations) AND c.reltype <> 0
+      UNION
+        SELECT t.relation, CASE d.classid WHEN 'pg_type'::regclass THEN d.objid ELSE c.reltype END
+        FROM row_type AS t
+        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid
+        LEFT JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'c'
+        WHERE d.classid = 'pg_type'::regclass OR c.reltype IS NOT NULL
+    ), reference AS MATERIALIZED (
+        SELECT t.relation, t.oid AS type, d.classid, d.objid, d.objsubid, count(*) AS times
+        FROM row_type AS t
+        JOIN pg_depend AS d ON d.refclassid = 'pg_type'::regclass AND d.refobjid = t.oid AND d.deptype = 'n'
+        GROUP BY t.relation, t.oid, d.classid, d.objid, d.objsubid
+    ), used (rank, relation, type, class, object, description, expression, remedy) AS (
+        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object('pg_class'::regclass, w.ev_class, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
+               'Drop it, and create it again after the column is widened: pg_dump --schema-only shows its definition and privileges.'
+        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename = '_RETURN'
+        WHERE r.classid = 'pg_rewrite'::regclass
+      UNION ALL
+        SELECT 1, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, w.oid, 0), w.ev_action::text || coalesce(w.ev_qual::text, ''),
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_rewrite AS w ON w.oid = r.objid AND w.rulename <> '_RETURN'
+        WHERE r.classid = 'pg_rewrite'::regclass
+      UNION ALL
+        SELECT 2, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.polqual::text, p.polwithcheck::text),
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_policy AS p ON p.oid = r.objid WHERE r.classid = 'pg_policy'::regclass
+      UNION ALL
+        -- A function depends on a type once for its arguments and its result,
+        -- which are allowed, and once more for each of its expressions.
+        SELECT 3, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, p.oid, 0), concat(p.proargdefaults::text, p.prosqlbody::text),
+               CASE WHEN p.prosqlbody IS NULL THEN 'Create it again without the default of its parameter until the column is widened.'
+                    ELSE 'Drop it and create it again after the column is widened, or give it a body in a string and no such default of a parameter.' END
+        FROM reference AS r JOIN pg_proc AS p ON p.oid = r.objid
+        WHERE r.classid = 'pg_proc'::regclass
+          AND r.times > CASE WHEN r.type = p.prorettype OR r.type = ANY (p.proargtypes::oid[]) OR r.type = ANY (p.proallargtypes) THEN 1 ELSE 0 END
+      UNION ALL
+        -- Partitions have copies of their parent's triggers, indexes and constraints.
+        SELECT 4, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, t.oid, 0), t.tgqual::text,
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_trigger AS t ON t.oid = r.objid AND t.tgparentid = 0
+        WHERE r.classid = 'pg_trigger'::regclass
+      UNION ALL
+        SELECT 5, r.relation, r.type, r.classid, r.objid,
+               CASE WHEN k.contypid = 0 THEN pg_describe_object(r.classid, k.oid, 0)
+                    ELSE format('constraint %I of domain %s', k.conname, k.contypid::regtype) END,
+               k.conbin::text, 'Drop it, and add it again after the column is widened.'
+        FROM reference AS r JOIN pg_constraint AS k ON k.oid = r.objid AND (k.conislocal OR k.contypid <> 0)
+        WHERE r.classid = 'pg_constraint'::regclass
+      UNION ALL
+        SELECT 6, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, e.oid, 0), e.adbin::text,
+               CASE WHEN a.attgenerated = ''
+                    THEN format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT until the column is widened.', e.adrelid::regclass, a.attname)
+                    ELSE 'Drop that column, and add it again after the column is widened.' END
+        FROM reference AS r JOIN pg_attrdef AS e ON e.oid = r.objid
+        JOIN pg_attribute AS a ON a.attrelid = e.adrelid AND a.attnum = e.adnum
+        WHERE r.classid = 'pg_attrdef'::regclass
+      UNION ALL
+        SELECT 7, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, i.indexrelid, 0), concat(i.indexprs::text, i.indpred::text),
+               CASE WHEN EXISTS (SELECT FROM pg_constraint AS k WHERE k.conindid = i.indexrelid AND k.contype IN ('p', 'u', 'x'))
+                    THEN 'Drop its constraint, and add it again after the column is widened.'
+                    ELSE 'Drop it, and create it again after the column is widened.' END
+        FROM reference AS r JOIN pg_index AS i ON i.indexrelid = r.objid
+        WHERE r.classid = 'pg_class'::regclass AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        SELECT 8, r.relation, r.type, r.classid, r.objid, format('the partition key of %s', p.partrelid::regclass), p.partexprs::text,
+               'The partition key cannot be changed: copy the rows to a new table without it.'
+        FROM reference AS r JOIN pg_partitioned_table AS p ON p.partrelid = r.objid
+        WHERE r.classid = 'pg_class'::regclass AND r.objsubid = 0
+      UNION ALL
+        SELECT 9, r.relation, r.type, r.classid, r.objid, pg_describe_object(r.classid, x.oid, 0), x.stxexprs::text,
+               'Drop it, and create it again after the column is widened.'
+        FROM reference AS r JOIN pg_statistic_ext AS x ON x.oid = r.objid WHERE r.classid = 'pg_statistic_ext'::regclass
+      UNION ALL
+        -- As a function, a domain may use the type as its base and in its default.
+        SELECT 10, r.relation, r.type, r.classid, r.objid, format('the default of domain %s', y.oid::regtype), y.typdefaultbin::text,
+               format('ALTER DOMAIN %s DROP DEFAULT until the column is widened.', y.oid::regtype)
+        FROM reference AS r JOIN pg_type AS y ON y.oid = r.objid AND y.typtype = 'd' AND y.typdefaultbin IS NOT NULL
+        WHERE r.classid = 'pg_type'::regclass AND r.times > CASE WHEN y.typbasetype = r.type THEN 1 ELSE 0 END
+    )
+    SELECT 'column', 0, r.relation, r.type, r.classid, r.objid, format('column %I of %s', a.attname, a.attrelid::regclass), NULL,
+           'Give that column another type, or drop it, until the column is widened.'
+    FROM reference AS r
+    JOIN pg_class AS c ON c.oid = r.objid AND c.relkind IN ('r', 'p', 'm', 'f')
+    JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = r.objsubid AND a.attnum > 0 AND NOT a.attisdropped
+    WHERE r.classid = 'pg_class'::regclass
+  UNION ALL
+    SELECT 'expression', u.* FROM used AS u
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_row_type_users(relations regclass[]) IS
+    'Used by snowflake_internal.migration_row_type_obstacles: what uses the row type of tables';
+
+-- recreated: catalogs whose objects the migration drops and creates again itself.
+CREATE FUNCTION snowflake_internal.migration_row_type_obstacles(
+    relations regclass[], online boolean DEFAULT false, recreated regclass[] DEFAULT '{}'
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH server AS MATERIALIZED (
+        SELECT current_setting('composite_type_mismatch', true) IS NOT NULL AS checks_expressions
+    ), found AS (
+        SELECT DISTINCT u.rank, format('%s uses the row type of %s', u.description, u.relation) AS obstacle, u.remedy
+        FROM server CROSS JOIN snowflake_internal.migration_row_type_users(relations) AS u
+        WHERE CASE WHEN u.kind = 'column'
+                   -- Earlier minor releases do not look at foreign tables.
+                   THEN server.checks_expressions OR online
+                        OR NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = u.object AND c.relkind = 'f')
+                   ELSE server.checks_expressions AND NOT online AND u.class <> ALL (recreated::oid[]) END
+      UNION ALL
+        -- ROW(...) and constants: their values are those of the columns in order.
+        SELECT DISTINCT u.rank, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy
+        FROM snowflake_internal.migration_row_type_users(relations) AS u
+        WHERE online AND u.kind = 'expression'
+          AND u.expression ~ format(':row_typeid %1$s |:consttype %1$s [^{}]*:constisnull false', u.type)
+    )
+    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_row_type_obstacles(relations regclass[], online boolean, recreated regclass[]) IS
+    'Used by snowflake_internal.migration_plan_kind_obstacles: objects that use the row type of a table whose columns are migrated';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- Indexes whose functions find others by search_path. From PostgreSQL 17 on, building
+-- an index and ANALYZE set a search path of pg_catalog and pg_temp themselves, so
+-- such an index cannot be built again, whatever the caller's path is. Before, the
+-- caller's path is used (src/migration/owner.rs).
+
+-- The functions are called for a few rows with the search path that PostgreSQL would
+-- set. What fails because a name is not found would fail after the table is locked.
+CREATE FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    built record;
+BEGIN
+    IF current_setting('server_version_num')::integer < 170000 THEN
+        RETURN;
+    END IF;
+    FOR built IN
+        SELECT DISTINCT i.indexrelid, i.indexrelid::regclass AS index, f.relation,
+               format('SELECT ROW(%s) FROM ONLY %s LIMIT 10',
+                      concat_ws(', ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
+                      snowflake_internal.migration_name(f.relation)) AS query
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        JOIN pg_index AS i ON i.indrelid = f.relation AND num_nonnulls(i.indexprs, i.indpred) > 0
+        JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relkind = 'i'
+        WHERE r.is_narrow
+          -- A rewrite builds all indexes, and the online way those that use the column.
+          AND (online IS NOT TRUE
+               OR EXISTS (SELECT FROM pg_depend AS u WHERE u.classid = 'pg_class'::regclass AND u.objid = i.indexrelid
+                            AND u.refclassid = 'pg_class'::regclass AND u.refobjid = f.relation AND u.refobjsubid = f.attribute))
+          -- Not where all functions are PostgreSQL's own.
+          AND EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+                        AND d.refclassid = 'pg_proc'::regclass)
+        ORDER BY i.indexrelid
+    LOOP
+        BEGIN
+            PERFORM snowflake_internal.migration_query(built.relation, built.query);
+        EXCEPTION WHEN undefined_function OR undefined_table OR undefined_object OR undefined_column OR invalid_schema_name THEN
+            RETURN QUERY SELECT
+                format('index %s uses a function that finds others by search_path (%s), and PostgreSQL builds indexes with a search path of its own',
+                       built.index, SQLERRM),
+                coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure, migration_index_function_obstacles.search_path), '; ' ORDER BY p.oid)
+                          FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
+                          WHERE d.classid = 'pg_class'::regclass AND d.objid = built.indexrelid AND d.refclassid = 'pg_proc'::regclass
+                            AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%')),
+                         'Set search_path for the function') || '.', '55000';
+        END;
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text) IS
+    'Used by snowflake_migration_plan: indexes that PostgreSQL 17 and later cannot build again';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- How many locks a rewrite needs. PostgreSQL keeps all locks of all sessions in a
+-- table of a fixed size, and a statement that finds it full fails (53200). Changing
+-- the type of a column of a partitioned table locks each partition and all that
+-- belongs to it.
+
+-- Counted in pg_locks on PostgreSQL 15 and 18: a rewritten table takes 5 locks (on
+-- itself, its copy, and what the copy is dropped with), one with a TOAST table 4
+-- more, each index 1, each index that is built again 2 more, and each foreign key 3.
+-- The minor releases from 15.20, 16.16, 17.12 and 18.7 on, which have the setting
+-- composite_type_mismatch, lock 3 types more for each rewritten table.
+CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
+RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH part AS (
+        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+        WHERE r.is_narrow
+        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
+    )
+    SELECT p.relation, sum(CASE WHEN p.relkind = 'p' THEN 1 WHEN current_setting('composite_type_mismatch', true) IS NULL THEN 5 ELSE 8 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
+               + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
+                  FROM pg_index AS i WHERE i.indrelid = p.part)
+               + (SELECT 3 * count(*) FROM pg_constraint AS k
+                  WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
+                                             OR k.confrelid = p.part AND k.confkey && p.attributes))
+               -- Tables have such constraints since PostgreSQL 18.
+               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
+    FROM part AS p
+    GROUP BY p.relation
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: how many locks the statements that rewrite tables take';
+
+-- The sessions and prepared transactions for which the table has room, with
+-- max_locks_per_transaction locks each.
+CREATE FUNCTION snowflake_internal.migration_lock_slots()
+RETURNS bigint LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    -- From PostgreSQL 18 on, autovacuum_worker_slots; and 2 more processes.
+    SELECT current_setting('max_connections')::bigint + current_setting('max_worker_processes')::bigint
+           + current_setting('max_wal_senders')::bigint + current_setting('max_prepared_transactions')::bigint
+           + coalesce(current_setting('autovacuum_worker_slots', true)::bigint + 1, current_setting('autovacuum_max_workers')::bigint) + 1
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_lock_slots() IS
+    'Used by snowflake_migration_plan: for how many transactions the lock table has room';
+
+-- Locks that certainly do not fit. The table takes more than the nominal number,
+-- because it can use memory that was reserved for other purposes: servers of 420 to
+-- 11,000 nominal locks took 1.5 to 1.75 times as many, and small ones a few hundred
+-- more. So what might fit is not refused.
+CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
+           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
+                  ceil(needed::numeric / s.slots)), '55000'
+    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
+                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
+    WHERE needed > 1.7 * s.slots * s.per_transaction + 520
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text) IS
+    'Used by snowflake_migration_plan: more locks than the server has room for';
+
+-- snowflake_migrate keeps the locks of all statements until the end.
+CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    too_many record;
+BEGIN
+    SELECT o.* INTO too_many
+    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
+    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
+    IF FOUND THEN
+        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
+            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
+                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
+    END IF;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migrate: fails if the locks of all statements do not fit';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+--   migration::trigger::snowflake_migration_set_trigger_state
+
+-- Foreign keys whose triggers are not enabled as usual, as after ALTER TABLE ...
+-- DISABLE TRIGGER ALL. Changing the type of a column creates its foreign keys again:
+-- their triggers are enabled, and all rows are checked. So the triggers' states are
+-- restored, which only a superuser may do, and rows that the check would reject are
+-- reported before.
+
+-- The foreign keys of some columns: the constraint that a table declares, and its
+-- copies on partitions. Only a foreign key's own tables have its triggers.
+CREATE FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[])
+RETURNS TABLE (foreign_key oid, relation regclass, trigger_name name, function_oid oid, state text, is_copy boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE copy (root, oid) AS (
+        SELECT k.oid, k.oid FROM pg_constraint AS k
+        WHERE k.contype = 'f' AND k.conparentid = 0 AND (k.conrelid = ANY (relations) OR k.confrelid = ANY (relations))
+      UNION ALL
+        SELECT copy.root, k.oid FROM copy JOIN pg_constraint AS k ON k.conparentid = copy.oid AND k.contype = 'f'
+    )
+    SELECT copy.root, t.tgrelid::regclass, t.tgname, t.tgfoid, t.tgenabled::text, t.tgparentid <> 0
+    FROM copy JOIN pg_trigger AS t ON t.tgconstraint = copy.oid AND t.tgisinternal
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[]) IS
+    'Used by snowflake_migration_plan: the triggers of the foreign keys of some tables';
+
+-- The states of such triggers that are not the usual one, by numbers that stay the
+-- same when the foreign key is created again; NULL if there are none.
+CREATE FUNCTION snowflake_internal.migration_trigger_states(relations regclass[])
+RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT jsonb_agg(jsonb_build_object('table', k.conrelid, 'foreign_key', k.conname, 'relation', t.relation::oid,
+                                        'function', t.function_oid, 'state', t.state)
+                     -- On 15, setting that of a partitioned table sets those of its partitions.
+                     ORDER BY t.is_copy, t.relation::oid, t.function_oid)
+    FROM snowflake_internal.migration_foreign_key_triggers(relations) AS t
+    JOIN pg_constraint AS k ON k.oid = t.foreign_key
+    WHERE EXISTS (SELECT FROM snowflake_internal.migration_foreign_key_triggers(relations) AS changed
+                  WHERE changed.foreign_key = t.foreign_key AND changed.state <> 'O')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_trigger_states(relations regclass[]) IS
+    'Used by snowflake_migration_plan: the states of the triggers of foreign keys that have disabled ones';
+
+-- Restores them. Only a superuser may. snowflake_migrate runs the plan's statements
+-- with the rights of the tables' owner, and calls this with those of its caller
+-- after each; without them, it does nothing. The plan has an obstacle for callers
+-- who may not.
+CREATE FUNCTION snowflake_internal.migration_restore_trigger_states(states jsonb)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    changed record;
+BEGIN
+    IF NOT (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user) THEN
+        RETURN;
+    END IF;
+    FOR changed IN
+        SELECT t.relation, t.trigger_name, e ->> 'state' AS state
+        FROM jsonb_array_elements(states) WITH ORDINALITY AS s (e, place)
+        JOIN pg_constraint AS k ON k.contype = 'f' AND k.conparentid = 0
+                               AND k.conrelid = (e ->> 'table')::oid AND k.conname = e ->> 'foreign_key'
+        CROSS JOIN LATERAL snowflake_internal.migration_foreign_key_triggers(ARRAY[k.conrelid::regclass]) AS t
+        WHERE t.foreign_key = k.oid AND t.relation = (e ->> 'relation')::oid AND t.function_oid = (e ->> 'function')::oid
+        ORDER BY s.place
+    LOOP
+        PERFORM snowflake_internal.migration_set_trigger_state(changed.relation, changed.trigger_name, changed.state);
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_restore_trigger_states(states jsonb) IS
+    'A part of a step of snowflake_migration_plan: restores the states of the triggers of foreign keys that were created again; for superusers';
+
+-- Gives the triggers of a foreign key the states of those of another one between
+-- the same tables.
+CREATE FUNCTION snowflake_internal.migration_copy_trigger_states(relation regclass, foreign_key name, copied_to name)
+RETURNS void LANGUAGE sql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_internal.migration_restore_trigger_states((
+        SELECT jsonb_agg(e || jsonb_build_object('foreign_key', copied_to) ORDER BY s.place)
+        FROM jsonb_array_elements(snowflake_internal.migration_trigger_states(ARRAY[relation])) WITH ORDINALITY AS s (e, place)
+        WHERE e ->> 'foreign_key' = foreign_key AND (e ->> 'table')::oid = relation))
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_copy_trigger_states(relation regclass, foreign_key name, copied_to name) IS
+    'A part of a step of snowflake_migration_plan: gives a new foreign key the trigger states of the one that it replaces; for superusers';
+
+-- The query that shows the rows that a foreign key would reject.
+CREATE FUNCTION snowflake_internal.migration_orphans_query(foreign_key oid)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('SELECT r.* FROM %s%s AS r WHERE (%s) AND NOT EXISTS (SELECT FROM %s%s AS k WHERE %s)',
+                  CASE WHEN c.relkind = 'p' THEN '' ELSE 'ONLY ' END, snowflake_internal.migration_name(k.conrelid::regclass),
+                  string_agg(format('r.%I IS NOT NULL', f.attname), CASE k.confmatchtype WHEN 'f' THEN ' OR ' ELSE ' AND ' END ORDER BY key.place),
+                  CASE WHEN p.relkind = 'p' THEN '' ELSE 'ONLY ' END, snowflake_internal.migration_name(k.confrelid::regclass),
+                  string_agg(format('k.%I OPERATOR(%I.%s) r.%I', pa.attname, n.nspname, o.oprname, f.attname), ' AND ' ORDER BY key.place))
+    FROM pg_constraint AS k
+    JOIN pg_class AS c ON c.oid = k.conrelid
+    JOIN pg_class AS p ON p.oid = k.confrelid
+    CROSS JOIN LATERAL ROWS FROM (unnest(k.conkey), unnest(k.confkey), unnest(k.conpfeqop))
+        WITH ORDINALITY AS key (referencing, referenced, operator, place)
+    JOIN pg_attribute AS f ON f.attrelid = k.conrelid AND f.attnum = key.referencing
+    JOIN pg_attribute AS pa ON pa.attrelid = k.confrelid AND pa.attnum = key.referenced
+    JOIN pg_operator AS o ON o.oid = key.operator
+    JOIN pg_namespace AS n ON n.oid = o.oprnamespace
+    WHERE k.oid = foreign_key
+    GROUP BY k.oid, k.conrelid, k.confrelid, k.confmatchtype, c.relkind, p.relkind
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_orphans_query(foreign_key oid) IS
+    'Used by snowflake_migration_plan: the query that shows the rows that violate a foreign key';
+
+CREATE FUNCTION snowflake_internal.migration_foreign_key_obstacles(targets regclass[], column_names name[], search_path text DEFAULT NULL)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    is_superuser CONSTANT boolean := (SELECT r.rolsuper FROM pg_roles AS r WHERE r.rolname = current_user);
+    relations regclass[];
+    checked record;
+    query text;
+BEGIN
+    relations := ARRAY(
+        SELECT DISTINCT f.relation
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        WHERE r.is_narrow);
+    FOR checked IN
+        -- Those that have a narrow column on either side.
+        SELECT k.oid, k.conname, k.conrelid::regclass AS relation, k.confrelid::regclass AS referenced, k.convalidated,
+               c.relowner, p.relowner AS referenced_owner
+        FROM pg_constraint AS k
+        JOIN pg_class AS c ON c.oid = k.conrelid
+        JOIN pg_class AS p ON p.oid = k.confrelid
+        WHERE k.oid IN (SELECT t.foreign_key FROM snowflake_internal.migration_foreign_key_triggers(relations) AS t WHERE t.state <> 'O')
+          AND EXISTS (SELECT FROM pg_attribute AS a
+                      WHERE (a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey) OR a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey))
+                        AND a.attrelid = ANY (relations)
+                        AND snowflake_internal.migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype))
+        ORDER BY k.conrelid::regclass::text, k.conname
+    LOOP
+        IF NOT is_superuser THEN
+            RETURN QUERY SELECT
+                format('triggers of foreign key %I of %s are disabled, and would be enabled', checked.conname, checked.relation),
+                format('Only a superuser can disable them again: run it as a superuser, or first enable them (ALTER TABLE %s ENABLE TRIGGER ALL, and %s).',
+                       checked.relation, checked.referenced), '42501';
+        END IF;
+        -- PostgreSQL does not check the rows of a foreign key that is NOT VALID.
+        CONTINUE WHEN NOT checked.convalidated;
+        query := snowflake_internal.migration_orphans_query(checked.oid);
+        -- Run by an owner who may read both tables.
+        CONTINUE WHEN NOT (has_table_privilege(checked.relowner, checked.referenced, 'SELECT')
+                           OR has_table_privilege(checked.referenced_owner, checked.relation, 'SELECT'));
+        IF snowflake_internal.migration_query(
+            CASE WHEN has_table_privilege(checked.relowner, checked.referenced, 'SELECT') THEN checked.relation ELSE checked.referenced END,
+            format('SELECT 1 FROM (%s) AS orphan LIMIT 1', query), search_path) IS NOT NULL
+        THEN
+            RETURN QUERY SELECT
+                format('rows of %s violate foreign key %I, whose triggers are disabled', checked.relation, checked.conname),
+                format('Delete or correct them, or drop the foreign key and add it again NOT VALID afterwards. This shows them: %s.', query), '55000';
+        END IF;
+    END LOOP;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_obstacles(targets regclass[], column_names name[], search_path text) IS
+    'Used by snowflake_internal.migration_obstacles: foreign keys whose triggers are disabled';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -4140,254 +3691,806 @@ COMMENT ON FUNCTION snowflake_internal.migration_run_all(relations regclass[], s
 -- requires:
 --   migration_columns
 
--- How many locks a rewrite needs. PostgreSQL keeps all locks of all sessions in a
--- table of a fixed size, and a statement that finds it full fails (53200). Changing
--- the type of a column of a partitioned table locks each partition and all that
--- belongs to it.
-
--- Counted in pg_locks on PostgreSQL 15 and 18: a rewritten table takes 5 locks (on
--- itself, its copy, and what the copy is dropped with), one with a TOAST table 4
--- more, each index 1, each index that is built again 2 more, and each foreign key 3.
--- The minor releases from 15.20, 16.16, 17.12 and 18.7 on, which have the setting
--- composite_type_mismatch, lock 3 types more for each rewritten table.
-CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
-RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
+-- The tables with snowflake IDs, and the columns that have them. A partition is
+-- left out, because its parent stands for it.
+--
+-- Named columns are taken as they are. Otherwise those whose default generates
+-- IDs; of a table that is named, else the bigint column of a primary key with one
+-- column, as in tables that only receive rows.
+CREATE FUNCTION snowflake_internal.tables_with_ids(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
+RETURNS TABLE (table_oid regclass, column_names name[])
+LANGUAGE sql STABLE PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH part AS (
-        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        JOIN pg_class AS c ON c.oid = f.relation
-        WHERE r.is_narrow
-        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
-    )
-    SELECT p.relation, sum(CASE WHEN p.relkind = 'p' THEN 1 WHEN current_setting('composite_type_mismatch', true) IS NULL THEN 5 ELSE 8 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
-               + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
-                  FROM pg_index AS i WHERE i.indrelid = p.part)
-               + (SELECT 3 * count(*) FROM pg_constraint AS k
-                  WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
-                                             OR k.confrelid = p.part AND k.confkey && p.attributes))
-               -- Tables have such constraints since PostgreSQL 18.
-               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
-    FROM part AS p
-    GROUP BY p.relation
+    SELECT c.oid::regclass, n.column_names
+    FROM pg_class AS c
+    CROSS JOIN LATERAL (
+        SELECT coalesce(
+            array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE a.attname = tables_with_ids.column_name),
+            array_agg(a.attname ORDER BY a.attnum)
+                FILTER (WHERE tables_with_ids.column_name IS NULL AND a.atthasdef
+                          AND snowflake_internal.migration_is_switched(c.oid, a.attname)),
+            array_agg(a.attname ORDER BY a.attnum)
+                FILTER (WHERE tables_with_ids.column_name IS NULL AND tables_with_ids.target IS NOT NULL
+                          AND EXISTS (SELECT FROM pg_index AS i
+                                      WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
+                                        AND i.indkey[0] = a.attnum)))
+        FROM pg_attribute AS a
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid = 'bigint'::regtype) AS n (column_names)
+    WHERE c.relkind IN ('r', 'p')
+      AND CASE WHEN tables_with_ids.target IS NULL THEN
+                   NOT c.relispartition AND c.relpersistence <> 't'
+                   -- Few tables have such a default, and most have none.
+                   AND EXISTS (SELECT FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
+                               WHERE d.classid = 'pg_attrdef'::regclass AND f.adrelid = c.oid
+                                 AND d.refclassid = 'pg_proc'::regclass)
+               ELSE c.oid = tables_with_ids.target END
+      AND n.column_names IS NOT NULL
+    ORDER BY c.oid::regclass::text
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: how many locks the statements that rewrite tables take';
+COMMENT ON FUNCTION snowflake_internal.tables_with_ids(target regclass, column_name name) IS
+    'Used by snowflake_watch and snowflake_audit_tables: tables and their columns with snowflake IDs';
 
--- The sessions and prepared transactions for which the table has room, with
--- max_locks_per_transaction locks each.
-CREATE FUNCTION snowflake_internal.migration_lock_slots()
-RETURNS bigint LANGUAGE sql STABLE
+-- The column of a table that has IDs, if none is named: the one whose default
+-- generates them, otherwise the one that takes or took its values from a sequence.
+-- In a table without either, as those that only receive rows, it is the bigint
+-- column of a primary key with one column.
+CREATE FUNCTION snowflake_internal.ids_column(target regclass, column_name name)
+RETURNS name LANGUAGE plpgsql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    -- From PostgreSQL 18 on, autovacuum_worker_slots; and 2 more processes.
-    SELECT current_setting('max_connections')::bigint + current_setting('max_worker_processes')::bigint
-           + current_setting('max_wal_senders')::bigint + current_setting('max_prepared_transactions')::bigint
-           + coalesce(current_setting('autovacuum_worker_slots', true)::bigint + 1, current_setting('autovacuum_max_workers')::bigint) + 1
+DECLARE
+    candidates name[];
+    key_column name;
+BEGIN
+    IF column_name IS NOT NULL THEN
+        RETURN snowflake_internal.migration_column(target, column_name);
+    END IF;
+    candidates := ARRAY(
+        SELECT a.attname FROM pg_attribute AS a
+        WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasdef
+          AND snowflake_internal.migration_is_switched(target, a.attname));
+    SELECT a.attname INTO key_column
+    FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+    WHERE i.indrelid = target AND i.indisprimary AND i.indnkeyatts = 1
+      AND (a.attname = ANY (candidates) OR cardinality(candidates) = 0 AND a.atttypid = 'bigint'::regtype);
+    IF cardinality(candidates) > 1 AND key_column IS NULL THEN
+        RAISE EXCEPTION 'several columns of "%" have snowflake IDs', (SELECT c.relname FROM pg_class AS c WHERE c.oid = target)
+            USING ERRCODE = 'invalid_parameter_value',
+                  DETAIL = format('They are %s.', array_to_string(candidates, ', ')),
+                  HINT = 'Specify the column.';
+    ELSIF cardinality(candidates) > 1 THEN
+        RETURN key_column;
+    ELSIF cardinality(candidates) = 1 THEN
+        RETURN snowflake_internal.migration_column(target, candidates[1]);
+    ELSIF key_column IS NOT NULL
+          AND NOT EXISTS (
+              SELECT FROM pg_attribute AS a
+              WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped
+                AND (a.attidentity <> ''
+                     OR EXISTS (SELECT FROM pg_attrdef AS f
+                                JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                                                   AND d.refclassid = 'pg_class'::regclass
+                                JOIN pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
+                                WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum)
+                     OR a.attname <> key_column
+                        AND (snowflake_internal.migration_origin(target, a.attname)).target IS NOT NULL))
+    THEN
+        RETURN snowflake_internal.migration_column(target, key_column);
+    END IF;
+    RETURN snowflake_internal.migration_column(target, NULL);
+END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock_slots() IS
-    'Used by snowflake_migration_plan: for how many transactions the lock table has room';
+COMMENT ON FUNCTION snowflake_internal.ids_column(target regclass, column_name name) IS
+    'Used by snowflake_audit and snowflake_first_id: the column of a table that has snowflake IDs';
+/* </end connected objects> */
 
--- Locks that certainly do not fit. The table takes more than the nominal number,
--- because it can use memory that was reserved for other purposes: servers of 420 to
--- 11,000 nominal locks took 1.5 to 1.75 times as many, and small ones a few hundred
--- more. So what might fit is not refused.
-CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   tables_with_ids
+--   migration_origins
+--   migration::records::snowflake_migration_first_id_of
+--   migration::records::snowflake_migration_keep_origin
+
+-- The boundary between the old rows of a migrated column and its snowflake IDs. Old
+-- numbers decode to the first moments after the epoch, so what deletes rows by time
+-- needs it.
+--
+-- It is that of the whole tree of parents and children: the migration of a table also
+-- applies to its partitions, and a query of a table also reads its children. The
+-- caller's privileges are checked for the table that is named.
+--
+-- COST: a scan of an index evaluates the function once, a sequential scan once for
+-- each row. With the default cost, the planner would not take that into account.
+CREATE FUNCTION snowflake_first_id(target regclass, column_name name DEFAULT NULL)
+RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL SAFE COST 1000
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
-           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
-                  ceil(needed::numeric / s.slots)), '55000'
-    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
-                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
-    WHERE needed > 1.7 * s.slots * s.per_transaction + 520
+DECLARE
+    ids_column CONSTANT name := snowflake_internal.ids_column(target, column_name);
+    relation pg_class;
+BEGIN
+    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
+    -- 0 would be a wrong answer, with which old rows are deleted.
+    IF NOT pg_has_role(relation.relowner, 'USAGE')
+       AND NOT has_column_privilege(target::oid, ids_column::text, 'SELECT')
+    THEN
+        RAISE EXCEPTION 'permission denied for table %', relation.relname
+            USING ERRCODE = 'insufficient_privilege',
+                  DETAIL = format('The first snowflake ID of column "%s" is shown to roles that may read the column.', ids_column),
+                  HINT = format('Grant SELECT on the table or on column "%s".', ids_column);
+    END IF;
+    RETURN coalesce(snowflake_internal.migration_first_id_of(target, ids_column), 0);
+END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text) IS
-    'Used by snowflake_migration_plan: more locks than the server has room for';
+COMMENT ON FUNCTION snowflake_first_id(target regclass, column_name name) IS
+    'Returns the first snowflake ID of a migrated column: all smaller numbers are of rows that are older than the migration; 0 if the column was not migrated';
 
--- snowflake_migrate keeps the locks of all statements until the end.
-CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
+-- Records the boundary where the column was not migrated, but receives the rows of a
+-- server where it was: records do not replicate.
+--
+-- The record is a row of origins, so that dumps contain it, and the owner's privileges
+-- are required as for the others. It is that of a migration which was reverted:
+-- snowflake_migrate_revert() refuses it, and a later migration of the column keeps its
+-- boundary. The record of a migration that is not reverted is not changed, because
+-- reverting takes all smaller numbers for old ones.
+CREATE FUNCTION snowflake_record_first_id(target regclass, column_name name, first_id bigint)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    too_many record;
+    ids_column name;
+    origin snowflake_internal.origins;
 BEGIN
-    SELECT o.* INTO too_many
-    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
-    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
-    IF FOUND THEN
-        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
-            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
-                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
+    -- Checked first: without ownership, ids_column() does not see the record.
+    IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
+        PERFORM snowflake_internal.migration_require_owner(target);
     END IF;
+    ids_column := snowflake_internal.ids_column(target, column_name);
+    IF first_id IS NULL OR first_id < 0 THEN
+        RAISE EXCEPTION 'invalid first ID: %', coalesce(first_id::text, 'NULL')
+            USING ERRCODE = 'invalid_parameter_value',
+                  HINT = 'Specify what snowflake_first_id() returns on the server where the column was migrated.';
+    END IF;
+    -- One session at a time.
+    PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
+    origin := snowflake_internal.migration_origin(target, ids_column);
+    IF first_id < origin.first_id_ever THEN
+        RAISE EXCEPTION 'the first ID of column "%" of % cannot be lowered', ids_column, target
+            USING ERRCODE = 'invalid_parameter_value',
+                  DETAIL = format('The recorded one is %s; %s is below it.', origin.first_id_ever, first_id);
+    ELSIF first_id = origin.first_id_ever THEN
+        RETURN;
+    ELSIF origin.target IS NOT NULL AND origin.reverted_at IS NULL THEN
+        RAISE EXCEPTION 'column "%" of % was migrated on this server', ids_column, target
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  DETAIL = format('The migration recorded its first ID, %s.', origin.first_id_ever);
+    ELSIF origin.target IS NULL THEN
+        SELECT target, a.attname, 'none', format_type(a.atttypid, a.atttypmod), first_id, now(), now()
+        INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.first_id,
+             origin.remembered_at, origin.reverted_at
+        FROM pg_attribute AS a
+        WHERE a.attrelid = target AND a.attname = ids_column;
+    END IF;
+    origin.first_id_ever := first_id;
+    PERFORM snowflake_internal.migration_keep_origin(origin);
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migrate: fails if the locks of all statements do not fit';
+COMMENT ON FUNCTION snowflake_record_first_id(target regclass, column_name name, first_id bigint) IS
+    'Records the first snowflake ID of a column that was migrated on another server, for snowflake_first_id; NULL as column_name is the column that has the IDs';
 /* </end connected objects> */
 
 /* <begin connected objects> */
 -- src/schema.rs
 -- requires:
 --   migration_columns
---   migration::expression::snowflake_migration_rename_columns
+--   migration::code::snowflake_migration_code
+--   migration::code::snowflake_migration_calls
 
--- What PostgreSQL has to rebuild with a column of another type, and cannot.
+-- Findings: what a migration will break, or what continues to use the old
+-- sequence, in functions, triggers and views of the application. They are found by
+-- what the bodies contain, as text, so they are hints for a person. A migration is
+-- never refused because of them.
+--
+-- Bodies are compared as snowflake_internal.migration_code() returns them: tokens
+-- between single spaces, without comments. A name of the catalog is brought into
+-- the same form.
+--
+-- Cost: the bodies of the functions in user schemas are read once. A body of more than
+-- 1 MB is not read, and its function is named as not searched.
 
--- The expressions that use these columns, as the catalog has them. Those that
--- partitions and child tables have from their parents are the parents'.
-CREATE FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[])
-RETURNS TABLE (description text, kind text, expression text) LANGUAGE sql STABLE
+-- A name as it is in a body, between spaces, and for a regular expression.
+CREATE FUNCTION snowflake_internal.migration_code_name(name name, OUT code text, OUT pattern text)
+LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH dependent AS MATERIALIZED (
-        SELECT DISTINCT d.classid, d.objid
-        FROM pg_depend AS d
-        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = relation AND d.refobjsubid = ANY (attributes)
-    ), indexed AS MATERIALIZED (
-        SELECT i.*, format('index %s', i.indexrelid::regclass) AS description, 'index' AS kind
-        FROM dependent AS d
-        JOIN pg_index AS i ON d.classid = 'pg_class'::regclass AND i.indexrelid = d.objid AND i.indrelid = relation
-        WHERE NOT i.indisexclusion AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-      UNION ALL
-        -- The columns are those of the constraint, or of expressions in its index.
-        SELECT i.*, format('exclusion constraint %I of %s', k.conname, relation), 'constraint'
-        FROM (SELECT DISTINCT CASE WHEN d.classid = 'pg_class'::regclass THEN d.objid ELSE k.conindid END AS index
-              FROM dependent AS d
-              LEFT JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'x'
-              WHERE d.classid = 'pg_class'::regclass OR k.oid IS NOT NULL) AS d
-        JOIN pg_index AS i ON i.indexrelid = d.index AND i.indisexclusion AND i.indrelid = relation
-        JOIN pg_constraint AS k ON k.conindid = i.indexrelid AND k.contype = 'x'
-        WHERE NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
-    ), keys AS MATERIALIZED (
-        SELECT i.indexrelid, i.description, i.kind, k.place, k.attribute, pg_get_indexdef(i.indexrelid, k.place::integer, false) AS expression
-        FROM indexed AS i
-        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
-        WHERE k.place <= i.indnkeyatts
-    )
-    SELECT format('check constraint %I of %s', k.conname, relation), 'constraint', pg_get_expr(k.conbin, k.conrelid)
-    FROM dependent AS d
-    JOIN pg_constraint AS k ON d.classid = 'pg_constraint'::regclass AND k.oid = d.objid AND k.contype = 'c' AND k.coninhcount = 0
-  UNION ALL
-    SELECT k.description, k.kind, k.expression FROM keys AS k WHERE k.attribute = 0
-  UNION ALL
-    SELECT i.description, i.kind, pg_get_expr(i.indpred, i.indrelid) FROM indexed AS i WHERE i.indpred IS NOT NULL
-  UNION ALL
-    SELECT k.description, k.kind, format('%1$s OPERATOR(%2$I.%3$s) %1$s', k.expression, n.nspname, o.oprname)
-    FROM keys AS k
-    JOIN pg_constraint AS c ON c.conindid = k.indexrelid AND c.contype = 'x'
-    JOIN pg_operator AS o ON o.oid = c.conexclop[k.place]
-    JOIN pg_namespace AS n ON n.oid = o.oprnamespace
-    WHERE k.attribute = 0 OR k.attribute = ANY (attributes)
-  UNION ALL
-    SELECT format('statistics object %I.%I', n.nspname, x.stxname), 'statistics object', e.expression
-    FROM dependent AS d
-    JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid
-    JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-    CROSS JOIN LATERAL unnest(pg_get_statisticsobjdef_expressions(x.oid)) AS e (expression)
+    SELECT c.code, regexp_replace(c.code, '([][\\.*+?(){}|^$])', '\\\1', 'g')
+    FROM btrim(snowflake_internal.migration_code(quote_ident(name)), ' ') AS c (code)
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[]) IS
-    'Used by snowflake_migration_plan: the expressions of constraints, indexes and statistics that use columns of a table';
+COMMENT ON FUNCTION snowflake_internal.migration_code_name(name name) IS
+    'Used by snowflake_internal.migration_findings: a name as it is in a function''s body';
 
--- Why expressions do not accept bigint columns; NULL if they do. The parser decides
--- it. No row is read, and the query is not flattened, so that no function is called
--- with constants in place of columns.
-CREATE FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[])
-RETURNS text LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
+-- The findings of a plan. stage is the step that breaks or changes it: 'shadow'
+-- (an online plan adds the column), 'type' (the column becomes a bigint; online
+-- that is the swap), 'default' (the column gets its new default). relation is the
+-- table of that step; column_name is NULL where the finding is about its rows.
+-- breaks_writes: INSERT or UPDATE of the table fails
+-- afterwards, or new rows do not get snowflake IDs.
+CREATE FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean)
+RETURNS TABLE (relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
-DECLARE
-    query text;
-BEGIN
-    SELECT format('SELECT %s FROM (SELECT %s FROM ONLY %s OFFSET 0) AS %I WHERE false',
-                  (SELECT string_agg(format('(%s)', e.expression), ', ') FROM unnest(expressions) AS e (expression)),
-                  string_agg(CASE WHEN a.attnum = ANY (attributes) THEN format('%1$I::pg_catalog.int8 AS %1$I', a.attname)
-                                  ELSE quote_ident(a.attname) END, ', '),
-                  snowflake_internal.migration_name(relation),
-                  (SELECT c.relname FROM pg_class AS c WHERE c.oid = relation))
-    INTO query
-    FROM pg_attribute AS a
-    WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped;
-    PERFORM snowflake_internal.migration_query(relation, query);
-    RETURN NULL;
-EXCEPTION
-    -- An owner who may not read the table may alter it.
-    WHEN insufficient_privilege THEN
-        RETURN NULL;
-    WHEN syntax_error_or_access_rule_violation THEN
-        RETURN sqlerrm;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[]) IS
-    'Used by snowflake_migration_plan: why expressions do not accept bigint columns';
-
--- Obstacles in objects that are rebuilt with the columns.
-CREATE FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[])
-RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-DECLARE
-    altered record;
-    expressions text[];
-    found_expression record;
-    message text;
-    reported text[] := '{}';
-BEGIN
-    FOR altered IN
-        SELECT f.relation, array_agg(DISTINCT f.attribute) AS attributes
+    WITH linked AS MATERIALIZED (
+        SELECT r.relation, c.relname, n.nspname, c.reltype, a.attname, a.attnum, r.is_narrow, code.code AS column_code, code.pattern AS column_pattern,
+               EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, attname)
+                       WHERE key.target = r.relation AND key.attname = a.attname) AS is_key
         FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_class AS c ON c.oid = r.relation
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
-        WHERE r.is_narrow
-        GROUP BY f.relation
-        ORDER BY f.relation::text
-    LOOP
-        -- Whole rows have another type in the query than in the table.
-        expressions := ARRAY(
-            SELECT DISTINCT e.expression
-            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
-            WHERE snowflake_internal.migration_rename_columns(e.expression, '{}'::name[], '{}'::name[]) IS NOT NULL);
-        CONTINUE WHEN expressions = '{}';
-        CONTINUE WHEN snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, expressions) IS NULL;
-        FOR found_expression IN
-            SELECT e.description, e.kind, e.expression
-            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
-            WHERE e.expression = ANY (expressions)
-            ORDER BY e.description
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(a.attname) AS code
+    ), linked_table AS MATERIALIZED (
+        SELECT l.relation, l.reltype, bool_or(l.is_narrow) AS is_narrow, table_code.code AS table_code, schema_code.code AS schema_code
+        FROM linked AS l
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.relname) AS table_code
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.nspname) AS schema_code
+        GROUP BY l.relation, l.reltype, table_code.code, schema_code.code
+    ), key_sequence AS MATERIALIZED (
+        SELECT l.relation, l.attname, l.column_code, s.oid::regclass AS sequence, a.attidentity <> '' AS is_dropped,
+               sequence_code.code AS sequence_code, schema_code.code AS schema_code
+        FROM linked AS l
+        JOIN pg_attribute AS a ON a.attrelid = l.relation AND a.attname = l.attname
+        JOIN snowflake_internal.sequence_columns AS source ON source.relation = l.relation AND source.attribute = l.attnum
+        JOIN pg_class AS s ON s.oid = source.sequence
+        JOIN pg_namespace AS n ON n.oid = s.relnamespace
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(s.relname) AS sequence_code
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(n.nspname) AS schema_code
+        WHERE l.is_key
+    ), hooked AS MATERIALIZED (
+        -- Partitions have copies of their parent's triggers.
+        SELECT t.tgrelid, t.tgname, t.tgfoid, t.tgtype, t.tgargs, t.tgnewtable, t.tgoldtable, l.relation, l.attname
+        FROM linked AS l
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(l.relation, l.attname) AS f
+        JOIN pg_trigger AS t ON t.tgrelid = f.relation AND NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgenabled <> 'D'
+                            AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
+    ), body AS MATERIALIZED (
+        SELECT p.oid, p.prorettype, p.prosrc, snowflake_internal.migration_code(p.prosrc) AS code
+        FROM pg_proc AS p
+        JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname IN ('plpgsql', 'sql')
+        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
+          AND p.prosqlbody IS NULL
+          -- migration_code() returns NULL for such a body.
+          AND CASE WHEN octet_length(p.prosrc) > 1048576 THEN true
+                   ELSE p.prosrc ~* '(?:nextval|currval|setval|lastval|insert)'
+                        OR p.oid IN (SELECT h.tgfoid FROM hooked AS h)
+                        OR p.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online) END
+          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    ), inserting AS MATERIALIZED (
+        SELECT b.oid, regexp_replace(s.statement, ' exists \( select \* ', ' exists ( select ', 'g') AS statement
+        FROM body AS b
+        CROSS JOIN LATERAL string_to_table(b.code, ' ; ') AS part
+        CROSS JOIN LATERAL (SELECT ' ' || part || ' ') AS s (statement)
+        WHERE strpos(b.code, ' insert into ') > 0 AND strpos(s.statement, ' insert into ') > 0
+    ), named AS MATERIALIZED (
+        -- The tables that these statements read as a whole, or insert into without
+        -- naming columns.
+        SELECT DISTINCT i.oid, 'copy' AS use, m[1] AS schema_code, m[2] AS table_code
+        FROM inserting AS i
+        CROSS JOIN LATERAL regexp_matches(i.statement, ' (?:from|join|,) (?:only )?(?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
+        WHERE online AND i.statement ~ ' insert into .*(?:select|,|\.) \* '
+      UNION
+        SELECT i.oid, 'unnamed', m[1], m[2]
+        FROM inserting AS i
+        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) (?:as [^ ]+ )?(?:values|select|with|table) ', 'g') AS m
+        WHERE online
+    ), returning_rows AS MATERIALIZED (
+        -- Few functions return rows of these tables, so only their bodies are read.
+        SELECT b.oid, b.prorettype, b.code
+        FROM body AS b
+        WHERE b.prorettype IN (SELECT t.reltype FROM linked_table AS t WHERE online AND t.is_narrow)
+    ), fired AS MATERIALIZED (
+        SELECT h.tgfoid, h.tgtype, h.tgnewtable, h.tgoldtable, l.relation, l.attname, l.is_narrow, l.is_key,
+               l.column_code, l.column_pattern, b.code, b.prosrc, p.prosrc = 'autoinc' AND p.probin LIKE '%autoinc%' AS is_autoinc,
+               h.tgargs, format('function %s, called by trigger %I of %s,', p.oid::regprocedure, h.tgname, h.tgrelid::regclass) AS object,
+               strpos(b.code, format(' new . %s ', l.column_code)) > 0 OR strpos(b.code, format(' old . %s ', l.column_code)) > 0 AS has_column
+        FROM hooked AS h
+        JOIN linked AS l ON l.relation = h.relation AND l.attname = h.attname
+        JOIN pg_proc AS p ON p.oid = h.tgfoid
+        LEFT JOIN body AS b ON b.oid = h.tgfoid
+    ), row_copy AS (
+        SELECT DISTINCT f.tgfoid, f.relation, f.object
+        FROM fired AS f
+        -- A comparison of rows copies nothing.
+        CROSS JOIN LATERAL regexp_replace(f.code,
+            '(?:old|new) \. \* (?:\) )?(?:is (?:not )?distinct from|=|< >|! =) (?:row )?(?:\( )?(?:old|new) \. \* ', '', 'g') AS bare (code)
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgnewtable, f.tgoldtable)) AS new_rows
+        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgoldtable, f.tgnewtable)) AS old_rows
+        WHERE f.is_narrow AND online AND strpos(bare.code, ' insert into ') > 0
+          AND (bare.code ~ ' insert into [^;]* (?:old|new) (?:\) )?\. \* '
+               OR bare.code ~ ' insert into [^;]*\$1 (?:\) )?\. \* ' AND bare.code ~ ' using (?:old|new) '
+               OR coalesce(f.tgnewtable, f.tgoldtable) IS NOT NULL
+                  AND bare.code ~ format(' insert into [^;]*(?:select|,|\.) \* [^;]*(?:from|join|,) (?:%s|%s) ', new_rows.pattern, old_rows.pattern))
+    ), call AS (
+        SELECT DISTINCT f.relation, f.attname, f.column_code, f.tgfoid, f.object, field.parts[1]::name AS function_name, field.parts[2]::name AS schema_name,
+               field.parts[3]::integer AS place, field.parts[4]::integer AS count
+        FROM fired AS f
+        CROSS JOIN LATERAL regexp_split_to_table(snowflake_internal.migration_calls(f.prosrc), E'\n') AS line
+        CROSS JOIN LATERAL string_to_array(line, E'\t') AS field (parts)
+        WHERE f.is_narrow AND f.has_column AND cardinality(field.parts) = 5 AND field.parts[3] ~ '^[0-9]{1,4}$' AND field.parts[4] ~ '^[0-9]{1,4}$'
+          AND (field.parts[5] IN ('new . ' || f.column_code, 'old . ' || f.column_code)
+               OR starts_with(field.parts[5], format('coalesce ( new . %s ,', f.column_code))
+               OR starts_with(field.parts[5], format('coalesce ( old . %s ,', f.column_code)))
+    ), narrow_call AS (
+        SELECT c.relation, c.attname, c.object, c.function_name, min(p.oid::regprocedure::text) FILTER (WHERE type.is_narrow) AS signature,
+               bool_and(n.nspname = 'pg_catalog') AS is_built_in
+        FROM call AS c
+        JOIN pg_proc AS p ON p.proname = c.function_name AND c.count BETWEEN p.pronargs - p.pronargdefaults AND p.pronargs
+        JOIN pg_namespace AS n ON n.oid = p.pronamespace AND (c.schema_name = '' OR n.nspname = c.schema_name)
+        JOIN pg_type AS t ON t.oid = p.proargtypes[c.place - 1]
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN t.typtype = 'd' THEN snowflake_internal.migration_base_type(t.oid) ELSE t.oid END
+                   IN ('int2'::regtype, 'int4'::regtype) AS is_narrow) AS type
+        GROUP BY c.relation, c.attname, c.object, c.function_name, c.place
+        -- A bigint is implicitly converted to other types of numbers.
+        HAVING bool_or(type.is_narrow) AND NOT bool_or(NOT type.is_narrow AND (t.typtype = 'p' OR t.typcategory = 'N'))
+    ), narrow_variable AS (
+        SELECT DISTINCT f.relation, f.attname, f.object, found.variable
+        FROM fired AS f
+        CROSS JOIN LATERAL (
+            SELECT m[1] AS variable
+            FROM regexp_matches(f.code, format(' ([^ ]+) (?:constant )?(?:int|integer|int4|smallint|int2) (?::=|=|default) (?:new|old) \. %s ', f.column_pattern), 'g') AS m
+          UNION
+            SELECT m[1]
+            FROM regexp_matches(f.code, format(' ([^ ]+) (?::=|=) (?:new|old) \. %s ;', f.column_pattern), 'g') AS m
+            WHERE f.code ~ format(' %s (?:constant )?(?:int|integer|int4|smallint|int2) ',
+                                  regexp_replace(m[1], '([][\\.*+?(){}|^$])', '\\\1', 'g'))
+        ) AS found
+        WHERE f.is_narrow AND f.has_column
+    ), key_setter AS (
+        SELECT DISTINCT f.relation, f.attname, f.object, f.tgfoid,
+               strpos(f.code, format(' new . %s is null ', f.column_code)) > 0
+               OR strpos(f.code, format(' coalesce ( new . %s ', f.column_code)) > 0 AS is_conditional
+        FROM fired AS f
+        -- BEFORE INSERT, each row.
+        WHERE f.is_key AND f.has_column AND f.tgtype & 7 = 7
+          AND f.code !~ ' snowflake_(?:nextval|id) '
+          AND (f.code ~ format(' (?:;|begin|then|else|loop) new \. %1$s (?::=|=) (?!old \. %1$s )', f.column_pattern)
+               OR f.code ~ format(' select [^;]* into (?:strict )?new \. %s ', f.column_pattern))
+    ), word_call AS MATERIALIZED (
+        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS sequence_code
+        FROM body AS b
+        CROSS JOIN LATERAL regexp_matches(b.code, ' (nextval|currval|setval) \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) ''(?= )', 'g') AS m
+        WHERE strpos(b.code, 'val ( '' ') > 0
+    ), serial_call AS MATERIALIZED (
+        SELECT b.oid, m[1] AS word, m[2] AS schema_code, m[3] AS table_code, m[4] AS column_code
+        FROM body AS b
+        CROSS JOIN LATERAL regexp_matches(b.code,
+            ' (nextval|currval|setval) \( (?:pg_catalog \. )?pg_get_serial_sequence \( '' (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+) '' , '' ([^'']+) '' ', 'g') AS m
+        WHERE strpos(b.code, ' pg_get_serial_sequence ( ') > 0
+    ), last_call AS MATERIALIZED (
+        SELECT i.oid, m[1] AS schema_code, m[2] AS table_code
+        FROM body AS b
+        JOIN inserting AS i ON i.oid = b.oid
+        CROSS JOIN LATERAL regexp_matches(i.statement, ' insert into (?:("(?:[^"]|"")*"|[^ "]+) \. )?("(?:[^"]|"")*"|[^ "]+)(?= )', 'g') AS m
+        WHERE strpos(b.code, ' lastval ( ) ') > 0
+    ), sequence_call AS (
+        SELECT DISTINCT s.relation, s.attname, s.sequence, s.is_dropped, c.oid, c.word
+        FROM (SELECT w.oid, w.word, s.sequence
+              FROM word_call AS w
+              JOIN key_sequence AS s ON s.sequence_code = w.sequence_code AND coalesce(w.schema_code, s.schema_code) = s.schema_code
+            UNION ALL
+              SELECT w.oid, w.word, s.sequence
+              FROM serial_call AS w
+              JOIN linked_table AS t ON t.table_code = w.table_code AND coalesce(w.schema_code, t.schema_code) = t.schema_code
+              JOIN key_sequence AS s ON s.relation = t.relation AND s.column_code = w.column_code
+            UNION ALL
+              SELECT w.oid, 'lastval', s.sequence
+              FROM last_call AS w
+              JOIN linked_table AS t ON t.table_code = w.table_code AND coalesce(w.schema_code, t.schema_code) = t.schema_code
+              JOIN key_sequence AS s ON s.relation = t.relation) AS c
+        JOIN key_sequence AS s ON s.sequence = c.sequence
+        WHERE NOT EXISTS (SELECT FROM key_setter AS k WHERE k.tgfoid = c.oid AND k.relation = s.relation)
+    )
+    SELECT r.relation, NULL::name, r.object,
+           'inserts whole rows of this table into another one, which lacks the column that the migration adds',
+           'Before the migration, name the columns: INSERT INTO ... (a, b) VALUES (OLD.a, OLD.b).', true, 'shadow'
+    FROM row_copy AS r
+  UNION ALL
+    SELECT DISTINCT t.relation, NULL::name, format('function %s', u.oid::regprocedure),
+           CASE u.use WHEN 'copy' THEN format('copies rows of %s by SELECT * or RETURNING *, and the migration adds a column', t.relation)
+                ELSE format('inserts into %s without naming its columns, of which the key becomes the last', t.relation) END,
+           CASE u.use WHEN 'copy' THEN 'Before the migration, name the columns in both lists.'
+                ELSE 'Before the migration, name the columns.' END,
+           EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = u.oid), 'shadow'
+    FROM named AS u
+    JOIN linked_table AS t ON t.table_code = u.table_code AND coalesce(u.schema_code, t.schema_code) = t.schema_code
+    WHERE t.is_narrow
+  UNION ALL
+    SELECT t.relation, NULL::name, format('function %s', b.oid::regprocedure),
+           format('returns rows of %s and names their columns, and the migration adds a column', t.relation),
+           'Use SELECT * there, or declare the columns: RETURNS TABLE (...).', false, 'shadow'
+    FROM linked_table AS t
+    JOIN returning_rows AS b ON b.prorettype = t.reltype
+    WHERE b.code ~ ' select ' AND b.code !~ ' (?:select|,|\.) \* '
+  UNION ALL
+    SELECT c.relation, c.attname, c.object,
+           format('passes column %I to %s, which has no form for a bigint', c.attname, c.signature),
+           CASE WHEN c.is_built_in THEN format('Before the migration, pass another value, for example hashint8(NEW.%I).', c.attname)
+                ELSE 'Before the migration, create that function with bigint (CREATE FUNCTION makes a second one), then drop the one with integer. A bigint parameter also takes integer columns.' END,
+           true, 'type'
+    FROM narrow_call AS c
+  UNION ALL
+    SELECT v.relation, v.attname, v.object, format('assigns column %I to the integer variable %s, which cannot hold snowflake IDs', v.attname, v.variable),
+           format('Before the migration, declare it as bigint, or as %I%%TYPE.', v.attname), true, 'default'
+    FROM narrow_variable AS v
+  UNION ALL
+    SELECT DISTINCT f.relation, f.attname, f.object, format('(autoinc) requires that column %I is an integer', f.attname),
+           'Before the migration, drop the trigger: the default replaces it.', true, 'type'
+    FROM fired AS f
+    WHERE f.is_autoinc AND f.is_narrow
+      -- The arguments, each with a zero byte at its end.
+      AND encode(convert_to(f.attname::text, getdatabaseencoding()), 'escape') = ANY (string_to_array(encode(f.tgargs, 'escape'), E'\\000'))
+  UNION ALL
+    SELECT k.relation, k.attname, k.object,
+           CASE WHEN k.is_conditional THEN format('sets column %I where it is NULL: only rows that are inserted with NULL keep old numbers', k.attname)
+                ELSE format('sets column %I of each new row itself, so new rows do not get snowflake IDs', k.attname) END,
+           'Drop the trigger, or remove that assignment from its function: the default sets the column.', NOT k.is_conditional, 'default'
+    FROM key_setter AS k
+  UNION ALL
+    SELECT c.relation, c.attname, format('function %s', c.oid::regprocedure),
+           format('calls %s(%s)%s', c.word, CASE WHEN c.word <> 'lastval' THEN quote_literal(c.sequence::text) END,
+                  CASE WHEN c.is_dropped THEN ', and that sequence is dropped with the identity'
+                       WHEN c.word = 'nextval' THEN ', which continues to return old numbers'
+                       WHEN c.word = 'setval' THEN ', which has no effect on new IDs any more'
+                       ELSE ', which does not return the new row''s ID any more' END),
+           CASE c.word WHEN 'nextval' THEN 'Call snowflake_nextval() instead, or leave the column to its default.'
+                       WHEN 'setval' THEN 'Remove the call after the migration.'
+                       ELSE 'Use INSERT ... RETURNING.' END,
+           c.is_dropped AND EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = c.oid), 'default'
+    FROM sequence_call AS c
+  UNION ALL
+    -- Once, with the first table.
+    SELECT targets[1], NULL::name, format('function %s', b.oid::regprocedure),
+           'was not searched, because its body is larger than 1 MB',
+           'Look in it for statements that use the tables, the columns or their sequences.', false, 'default'
+    FROM body AS b
+    WHERE b.code IS NULL
+  UNION ALL
+    SELECT DISTINCT s.relation, s.attname, format('view %s', w.ev_class::regclass), format('uses sequence %s', s.sequence),
+           'Its values are old numbers after the migration.', false, 'default'
+    FROM key_sequence AS s
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.sequence AND d.classid = 'pg_rewrite'::regclass
+    JOIN pg_rewrite AS w ON w.oid = d.objid
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean) IS
+    'Used by snowflake_migration_plan and snowflake_migration_survey: functions, triggers and views that a migration affects';
+
+-- Warns of the findings that break writes, and returns all of them for the notes
+-- of the steps. They are hints, so an error of the search does not prevent a plan.
+CREATE FUNCTION snowflake_internal.migration_warn(targets regclass[], column_names name[], online boolean)
+RETURNS jsonb LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    most_warnings CONSTANT integer := 50;
+    findings jsonb := '[]';
+    warnings integer := 0;
+    found record;
+BEGIN
+    BEGIN
+        FOR found IN
+            SELECT f.* FROM snowflake_internal.migration_findings(targets, column_names, online) AS f
+            ORDER BY f.breaks_writes DESC, f.relation::text, f.stage, f.object, f.finding
         LOOP
-            message := snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, ARRAY[found_expression.expression]);
-            obstacle := format('%s cannot use a bigint column: %s', found_expression.description, message);
-            IF message IS NOT NULL AND obstacle <> ALL (reported) THEN
-                reported := reported || obstacle;
-                remedy := format('Create the function or operator with bigint parameters, which accept integers too. Then create the %s again, so that it uses that one.',
-                                 found_expression.kind);
-                sqlstate_code := '55000';
-                RETURN NEXT;
+            findings := findings || jsonb_build_object(
+                'relation', found.relation::oid, 'stage', found.stage,
+                'note', format('. %s %s: %s', found.object, found.finding, rtrim(found.remedy, '.')));
+            warnings := warnings + found.breaks_writes::integer;
+            IF found.breaks_writes AND warnings <= most_warnings THEN
+                RAISE WARNING '% %', found.object, found.finding
+                    USING DETAIL = format(CASE found.stage
+                              WHEN 'shadow' THEN 'Writes to %s will fail from the step on that adds a column to it.'
+                              WHEN 'type' THEN 'Writes to %s will fail as soon as the column is a bigint.'
+                              ELSE 'Writes to %s will fail, or continue to use old numbers, as soon as the column has its new default.' END,
+                              found.relation),
+                          HINT = found.remedy;
             END IF;
         END LOOP;
-    END LOOP;
-    RETURN QUERY
-        SELECT DISTINCT format('foreign key %I of %s depends on unique index %s, which includes column %I',
-                               k.conname, k.conrelid::regclass, i.indexrelid::regclass, a.attname),
-               format('In one transaction: drop the foreign key, replace the index (or its constraint) by one without INCLUDE (%I), and add the foreign key again.', a.attname),
-               '55000'
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
-        JOIN pg_attribute AS n ON n.attrelid = r.relation AND n.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, n.attname) AS f
-        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
-        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indnatts > i.indnkeyatts
-        CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS key (attribute, place)
-        JOIN pg_constraint AS k ON k.contype = 'f' AND k.conindid = i.indexrelid AND k.conparentid = 0
-        WHERE r.is_narrow AND key.attribute = f.attribute AND key.place > i.indnkeyatts;
+    EXCEPTION WHEN OTHERS THEN
+        RAISE WARNING 'could not search functions and triggers for code that the migration affects: %', SQLERRM;
+    END;
+    IF warnings > most_warnings THEN
+        RAISE WARNING '% more functions and triggers will fail', warnings - most_warnings
+            USING HINT = 'The notes of the plan and snowflake_migration_survey() contain all of them.';
+    END IF;
+    RETURN findings;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[]) IS
-    'Used by snowflake_internal.migration_obstacles: constraints and indexes that cannot be rebuilt with a bigint column';
+COMMENT ON FUNCTION snowflake_internal.migration_warn(targets regclass[], column_names name[], online boolean) IS
+    'Used by snowflake_migration_plan: warns of functions and triggers that the migration breaks, and returns all findings';
+
+-- What the note of a step has of the findings. relation is NULL for all tables.
+CREATE FUNCTION snowflake_internal.migration_finding_notes(findings jsonb, stage text, relation regclass)
+RETURNS text LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT coalesce(string_agg(f.finding ->> 'note', '' ORDER BY f.place), '')
+    FROM jsonb_array_elements(findings) WITH ORDINALITY AS f (finding, place)
+    WHERE f.finding ->> 'stage' = stage
+      AND (relation IS NULL OR (f.finding ->> 'relation')::oid = relation)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_finding_notes(findings jsonb, stage text, relation regclass) IS
+    'Used by snowflake_migration_plan: the findings in the note of a step';
+
+-- The same for a step of an online plan, which is known by its statement.
+CREATE FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN strpos(statement, 'snowflake_internal.migration_swap(') > 0
+                THEN snowflake_internal.migration_finding_notes(findings, text 'type', NULL)
+                     || snowflake_internal.migration_finding_notes(findings, text 'default', NULL)
+                ELSE coalesce((
+                    SELECT string_agg(snowflake_internal.migration_finding_notes(findings, text 'shadow', r.relation), '')
+                    FROM (SELECT DISTINCT (f.finding ->> 'relation')::oid::regclass AS relation
+                          FROM jsonb_array_elements(findings) AS f (finding)
+                          WHERE f.finding ->> 'stage' = 'shadow') AS r
+                    -- As part of a literal.
+                    WHERE strpos(statement, rtrim(ltrim(quote_literal(
+                              format(E'ALTER TABLE %s\n        ADD COLUMN ', snowflake_internal.migration_name(r.relation))), ' E'''), '''')) > 0), '') END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text) IS
+    'Used by snowflake_migration_plan: the findings in the note of a step of an online plan';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_findings
+
+-- Columns that hold the IDs of a table without a foreign key, found by their names
+-- and by the shape of their tables. A foreign key is found without this.
+
+-- The words of a name: of order_id, orderId and "OrderID".
+CREATE FUNCTION snowflake_internal.migration_words(name name)
+RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT regexp_split_to_array(btrim(lower(
+        regexp_replace(regexp_replace(name::text, '([a-z0-9])([A-Z])', '\1_\2', 'g'), '([A-Z])([A-Z][a-z])', '\1_\2', 'g')), '_ .-'), '[_ .-]+')
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_words(name name) IS
+    'Used by snowflake_migration_references: the words of a name';
+
+-- The singular of an English word, in its usual forms.
+CREATE FUNCTION snowflake_internal.migration_singular(word text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN word = 'people' THEN 'person' WHEN word = 'children' THEN 'child'
+                WHEN word = 'men' THEN 'man' WHEN word = 'women' THEN 'woman' WHEN word = 'series' THEN 'series'
+                WHEN word ~ '[^aeiou]ies$' THEN regexp_replace(word, 'ies$', 'y')
+                WHEN word ~ '(ss|sh|ch|x|z)es$' OR word ~ '(us|atus|ias)es$' THEN regexp_replace(word, 'es$', '')
+                WHEN word ~ 'indices$' THEN regexp_replace(word, 'ices$', 'ex')
+                WHEN word ~ '(ss|us|is)$' THEN word
+                ELSE regexp_replace(word, 's$', '') END
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_singular(word text) IS
+    'Used by snowflake_migration_references: the singular of an English word';
+
+CREATE FUNCTION snowflake_migration_references(target regclass, column_name name DEFAULT NULL)
+RETURNS TABLE (kind text, object text, referencing_column name, data_type text, reason text, statement text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH key AS MATERIALIZED (
+        SELECT c.oid AS relation, a.attname, a.attnum, words.words,
+               -- The last word as a singular.
+               words.words[:cardinality(words.words) - 1]
+               || snowflake_internal.migration_singular(words.words[cardinality(words.words)]) AS singular_words,
+               snowflake_internal.migration_words(a.attname) AS key_words
+        FROM snowflake_internal.migration_column(target, snowflake_migration_references.column_name) AS found (attname)
+        JOIN pg_class AS c ON c.oid = target
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = found.attname
+        CROSS JOIN LATERAL (SELECT snowflake_internal.migration_words(c.relname) AS words) AS words
+    ), linked AS MATERIALIZED (
+        SELECT r.relation, r.attribute FROM key CROSS JOIN LATERAL
+            snowflake_internal.migration_linked_columns(ARRAY[key.relation::regclass], ARRAY[key.attname]) AS r
+    ), form AS MATERIALIZED (
+        -- What follows or precedes the table's name: id, or the key's own name.
+        SELECT DISTINCT array_to_string(f.words || k.words, '_') AS behind, array_to_string(k.words || f.words, '_') AS ahead
+        FROM key
+        CROSS JOIN LATERAL (SELECT key.singular_words UNION SELECT key.words) AS f (words)
+        CROSS JOIN LATERAL (SELECT ARRAY['id'] UNION SELECT key.key_words) AS k (words)
+      UNION
+        -- A key that has the table's name in it, as order_id of orders.
+        SELECT array_to_string(key.key_words, '_'), NULL FROM key WHERE key.key_words <> ARRAY['id']
+    ), candidate AS MATERIALIZED (
+        SELECT c.oid AS relation, c.relname, c.relkind, n.nspname, a.attname, a.attnum, a.atttypid, t.typtype,
+               format_type(a.atttypid, a.atttypmod) AS type_name,
+               t.typelem <> 0 AND t.typlen = -1 AS is_array,
+               array_to_string(snowflake_internal.migration_words(a.attname), '_') AS spelled
+        FROM pg_class AS c
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attinhcount = 0
+        JOIN pg_type AS t ON t.oid = a.atttypid
+        LEFT JOIN pg_type AS base ON base.oid = t.typbasetype
+        WHERE c.relkind IN ('r', 'p', 'f', 'c')
+          AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
+          AND (a.atttypid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
+               OR base.oid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype))
+          AND NOT EXISTS (SELECT FROM linked AS l WHERE l.relation = c.oid AND l.attribute = a.attnum)
+          -- A foreign key to another table says what the column holds.
+          AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'f' AND k.conkey = ARRAY[a.attnum])
+          -- A column with a sequence is a key of its own.
+          AND a.attidentity = ''
+          AND NOT EXISTS (SELECT FROM snowflake_internal.sequence_columns AS s WHERE s.relation = c.oid AND s.attribute = a.attnum)
+    ), found AS (
+        SELECT m.*, CASE WHEN m.relkind = 'f' THEN 'foreign table' WHEN m.relkind = 'c' THEN 'composite type'
+                         WHEN m.is_array THEN 'array' ELSE 'column' END AS kind,
+               format('the name is that of a reference to %s', key.relation::regclass) AS reason
+        FROM candidate AS m
+        CROSS JOIN key
+        WHERE EXISTS (
+            SELECT FROM form AS f
+            CROSS JOIN LATERAL (SELECT CASE WHEN m.is_array THEN regexp_replace(m.spelled, 's$', '') ELSE m.spelled END) AS name (spelled)
+            WHERE name.spelled IN (f.behind, f.ahead)
+               OR starts_with(reverse(name.spelled), reverse('_' || f.behind))
+               OR replace(name.spelled, '_', '') IN (replace(f.behind, '_', ''), replace(f.ahead, '_', '')))
+          AND m.relation <> key.relation
+           OR m.relation = key.relation AND m.attnum <> key.attnum
+              AND m.spelled ~ '^(parent|previous|prev|next|root|original|source|copied_from|replaces|replaced_by)(_id)?$'
+      UNION ALL
+        SELECT m.*, 'polymorphic',
+               format('%I names the table that the ID is of, which may be %s', type.attname, key.relation::regclass)
+        FROM candidate AS m
+        CROSS JOIN key
+        JOIN pg_attribute AS type ON type.attrelid = m.relation AND type.attnum > 0 AND NOT type.attisdropped
+        JOIN pg_type AS t ON t.oid = type.atttypid AND (t.typcategory = 'S' OR t.typtype = 'e')
+        WHERE NOT m.is_array AND m.spelled ~ '_id$'
+          AND array_to_string(snowflake_internal.migration_words(type.attname), '_') = regexp_replace(m.spelled, '_id$', '_type')
+      UNION ALL
+        SELECT m.*, 'history',
+               format('%s has the columns of %s', m.relation::regclass, key.relation::regclass)
+        FROM candidate AS m
+        CROSS JOIN key
+        WHERE m.attname = key.attname AND m.relation <> key.relation AND m.relkind IN ('r', 'p', 'f') AND NOT m.is_array
+          -- The name says so, or it has all columns of the table, with their types.
+          AND (m.relname::text ~* '(^|_)(history|histories|hist|audit|audits|archive|archives|archived|log|logs|version|versions|deleted|old|backup|bak|copy)(_|$)'
+               AND strpos(array_to_string(snowflake_internal.migration_words(m.relname), '_'),
+                          array_to_string(key.singular_words, '_')) > 0
+               OR (SELECT count(*) FROM pg_attribute AS own WHERE own.attrelid = key.relation AND own.attnum > 0 AND NOT own.attisdropped) >= 3
+                  AND NOT EXISTS (
+                      SELECT FROM pg_attribute AS own
+                      WHERE own.attrelid = key.relation AND own.attnum > 0 AND NOT own.attisdropped
+                        AND NOT EXISTS (SELECT FROM pg_attribute AS copy
+                                        WHERE copy.attrelid = m.relation AND copy.attname = own.attname AND NOT copy.attisdropped
+                                          AND (copy.atttypid = own.atttypid OR own.attnum = key.attnum))))
+          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_table_tree(key.relation::regclass, key.attname) AS f WHERE f.relation = m.relation)
+    ), first_found AS (
+        SELECT DISTINCT ON (f.relation, f.attnum) f.*
+        FROM found AS f
+        ORDER BY f.relation, f.attnum, f.kind = 'polymorphic'
+    ), parameter AS (
+        SELECT p.oid, p.proargnames[a.place] AS name, format_type(a.type, NULL) AS type_name, NULL::text AS trigger_reason
+        FROM pg_proc AS p
+        JOIN pg_namespace AS n ON n.oid = p.pronamespace
+        CROSS JOIN LATERAL unnest(p.proargtypes) WITH ORDINALITY AS a (type, place)
+        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
+          AND a.type IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
+          -- With OUT parameters, the places differ.
+          AND p.proargnames IS NOT NULL AND (p.proallargtypes IS NULL OR p.proargmodes[1:p.pronargs] = array_fill('i'::"char", ARRAY[p.pronargs::integer]))
+          AND EXISTS (
+              SELECT FROM form AS f
+              CROSS JOIN LATERAL (
+                  SELECT regexp_replace(array_to_string(snowflake_internal.migration_words(p.proargnames[a.place]::name), '_'),
+                                        '^(p|in|i|arg|param|the|v)_', '')) AS name (spelled)
+              WHERE CASE WHEN format_type(a.type, NULL) ~ '\[\]$' THEN regexp_replace(name.spelled, 's$', '') ELSE name.spelled END IN (f.behind, f.ahead))
+          AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
+    )
+    SELECT f.kind, f.relation::regclass::text, f.attname, f.type_name, f.reason,
+           -- A domain has its own type, and a foreign table's rows are elsewhere.
+           CASE WHEN f.typtype <> 'd' THEN
+               format('ALTER %s %s ALTER %s %I TYPE bigint%s',
+                      CASE f.relkind WHEN 'f' THEN 'FOREIGN TABLE' WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END,
+                      snowflake_internal.migration_name(f.relation::regclass),
+                      CASE f.relkind WHEN 'c' THEN 'ATTRIBUTE' ELSE 'COLUMN' END,
+                      f.attname, CASE WHEN f.is_array THEN '[]' ELSE '' END) END
+    FROM first_found AS f
+  UNION ALL
+    SELECT 'function', p.oid::regprocedure::text, p.name::name, p.type_name,
+           format('a parameter has the name of a reference to %s: create the function with bigint, then drop this one', key.relation::regclass), NULL
+    FROM parameter AS p CROSS JOIN key
+  UNION ALL
+    SELECT 'function', regexp_replace(f.object, '^function (.*),$', '\1'), f.column_name, NULL, f.finding || '. ' || f.remedy, NULL
+    FROM key
+    CROSS JOIN LATERAL snowflake_internal.migration_findings(ARRAY[key.relation::regclass], ARRAY[key.attname], false) AS f
+    WHERE f.stage = 'type'
+    ORDER BY 1, 2, 3
+$function$;
+COMMENT ON FUNCTION snowflake_migration_references(target regclass, column_name name) IS
+    'Returns the columns and parameters that seem to hold the IDs of a column without a foreign key, with statements that widen them';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_columns
+
+-- Roles that may insert rows, but may not execute snowflake_nextval(). A default is
+-- evaluated with the rights of the role that inserts, also through a view.
+--
+-- Roles with the privileges of others are found by following memberships, once for
+-- all roles, not by asking for each role: servers may have thousands.
+
+CREATE FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[])
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE executor (oid) AS (
+        -- Roles that have the privilege, 0 for PUBLIC, and those that inherit it.
+        SELECT a.grantee
+        FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
+        WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND a.privilege_type = 'EXECUTE'
+      UNION
+        SELECT m.member
+        FROM executor AS e JOIN pg_auth_members AS m ON m.roleid = e.oid
+        JOIN pg_roles AS r ON r.oid = m.member
+        -- From PostgreSQL 16 on, each membership has its own option.
+        WHERE coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, r.rolinherit)
+    ), target_table AS MATERIALIZED (
+        SELECT DISTINCT key.target, f.relation::oid AS oid
+        FROM unnest(targets, column_names) AS key (target, column_name)
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(key.target, key.column_name) AS f
+        WHERE NOT EXISTS (SELECT FROM executor AS e WHERE e.oid = 0)
+    ), entry (target, oid) AS (
+        -- The tables, and views through which rows are inserted into them.
+        SELECT t.target, t.oid FROM target_table AS t
+      UNION
+        SELECT e.target, w.ev_class
+        FROM entry AS e
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = e.oid AND d.classid = 'pg_rewrite'::regclass
+        JOIN pg_rewrite AS w ON w.oid = d.objid AND w.ev_class <> e.oid
+        JOIN pg_class AS v ON v.oid = w.ev_class AND v.relkind = 'v'
+        WHERE pg_relation_is_updatable(v.oid, true) & 8 <> 0
+    ), inserter AS MATERIALIZED (
+        SELECT DISTINCT e.target, a.grantee
+        FROM entry AS e
+        JOIN pg_class AS c ON c.oid = e.oid
+        CROSS JOIN LATERAL (
+            SELECT a.grantee, a.privilege_type FROM aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) AS a
+          UNION ALL
+            SELECT a.grantee, a.privilege_type
+            FROM pg_attribute AS t CROSS JOIN LATERAL aclexplode(t.attacl) AS a
+            WHERE t.attrelid = c.oid AND t.attnum > 0 AND NOT t.attisdropped) AS a
+        WHERE a.privilege_type = 'INSERT'
+    ), missing AS (
+        SELECT i.target, i.grantee, CASE i.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(r.rolname) END AS name
+        FROM inserter AS i
+        LEFT JOIN pg_roles AS r ON r.oid = i.grantee
+        WHERE i.grantee NOT IN (SELECT e.oid FROM executor AS e)
+          AND (i.grantee = 0 OR NOT r.rolsuper AND r.rolname !~ '^pg_')
+    ), numbered AS (
+        SELECT m.target, m.name, row_number() OVER (PARTITION BY m.target ORDER BY m.name) AS place,
+               count(*) OVER (PARTITION BY m.target) AS total
+        FROM missing AS m
+    )
+    -- Members of these roles have the privilege once the roles have it.
+    SELECT format('roles that may insert into %s may not execute snowflake_nextval(): %s%s', n.target,
+                  string_agg(n.name, ', ' ORDER BY n.place), CASE WHEN n.total > 20 THEN format(' and %s more', n.total - 20) ELSE '' END),
+           format('GRANT EXECUTE ON FUNCTION %s() TO %s.', (
+                      SELECT format('%I.%I', s.nspname, p.proname) FROM pg_proc AS p JOIN pg_namespace AS s ON s.oid = p.pronamespace
+                      WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure),
+                  CASE WHEN n.total > 20 THEN 'PUBLIC' ELSE string_agg(n.name, ', ' ORDER BY n.place) END), '42501'
+    FROM numbered AS n
+    WHERE n.place <= 20
+    GROUP BY n.target, n.total
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[]) IS
+    'Used by snowflake_internal.migration_obstacles: roles that may insert rows, but may not execute snowflake_nextval()';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -4733,12 +4836,15 @@ AS 'MODULE_PATHNAME', 'snowflake_resolved_id_wrapper';
 -- src/schema.rs
 -- requires:
 --   sql::resolved::snowflake_resolved_id
+--   sql::resolved::snowflake_advance_resolved_id
 --   sql::resolved::snowflake_get_unresolved
 
 -- Reading new rows by key: a view over the functions of src/sql/resolved.rs.
 
 COMMENT ON FUNCTION snowflake_resolved_id() IS
     'The ID below which no row of this database is missing: each row whose ID was generated in the transaction that inserts it is visible to this statement, or never will be; NULL if unknown';
+COMMENT ON FUNCTION snowflake_advance_resolved_id() IS
+    'Returns snowflake_resolved_id() after reserving time without an ID, so that it follows the clock in a database that generates no IDs';
 
 CREATE VIEW snowflake_unresolved AS
     SELECT u.pid, p.gid, u.first_id, u.first_id_at,
@@ -5127,6 +5233,51 @@ COMMENT ON FUNCTION snowflake_internal.migration_drop_shadows(targets regclass[]
 -- src/schema.rs
 -- requires:
 --   migration_shadows
+
+-- The statements that add and validate the CHECK constraints of shadow columns. Most
+-- of them are added with the columns: see shadows.sql.
+
+CREATE FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH found AS MATERIALIZED (
+        SELECT k.*, snowflake_internal.migration_name(k.relation) AS quoted_name,
+               EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+                       WHERE s.relation = k.relation AND s.shadow IS NULL) AS is_to_come
+        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+        WHERE NOT k.is_ready
+    ), step (relation, place, statement, lock_level, note) AS (
+        SELECT f.relation, 1,
+               snowflake_internal.migration_do_block(
+                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
+                   || snowflake_internal.migration_altering_line(
+                          format(E'ALTER TABLE %s\n        %s', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name)))),
+               'ACCESS EXCLUSIVE',
+               format('adds the counterparts of the check constraints %s; holds the lock for a moment, after short attempts to acquire it',
+                      string_agg(quote_ident(f.name), ', ' ORDER BY f.name))
+        FROM found AS f WHERE f.shadow IS NULL AND NOT f.is_to_come
+        GROUP BY f.relation, f.quoted_name
+      UNION ALL
+        SELECT f.relation, 2,
+               'SELECT ' || snowflake_internal.migration_altering(
+                   format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name))),
+               'SHARE UPDATE EXCLUSIVE', 'checks the existing rows'
+        FROM found AS f WHERE f.is_to_be_valid
+        GROUP BY f.relation, f.quoted_name
+    )
+    SELECT s.statement, s.lock_level, true, s.note
+    FROM step AS s
+    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the statements that add and validate the CHECK constraints of shadow columns';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_shadows
 --   migration_foreign_key_triggers
 
 -- The foreign keys on shadow columns: one for each foreign key that has a narrow
@@ -5224,51 +5375,6 @@ AS $function$
 $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_foreign_key_steps(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the statements that add the foreign keys of shadow columns';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_shadows
-
--- The statements that add and validate the CHECK constraints of shadow columns. Most
--- of them are added with the columns: see shadows.sql.
-
-CREATE FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[])
-RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
-SET search_path = pg_catalog, pg_temp
-AS $function$
-    WITH found AS MATERIALIZED (
-        SELECT k.*, snowflake_internal.migration_name(k.relation) AS quoted_name,
-               EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-                       WHERE s.relation = k.relation AND s.shadow IS NULL) AS is_to_come
-        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
-        WHERE NOT k.is_ready
-    ), step (relation, place, statement, lock_level, note) AS (
-        SELECT f.relation, 1,
-               snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
-                   || snowflake_internal.migration_altering_line(
-                          format(E'ALTER TABLE %s\n        %s', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name)))),
-               'ACCESS EXCLUSIVE',
-               format('adds the counterparts of the check constraints %s; holds the lock for a moment, after short attempts to acquire it',
-                      string_agg(quote_ident(f.name), ', ' ORDER BY f.name))
-        FROM found AS f WHERE f.shadow IS NULL AND NOT f.is_to_come
-        GROUP BY f.relation, f.quoted_name
-      UNION ALL
-        SELECT f.relation, 2,
-               'SELECT ' || snowflake_internal.migration_altering(
-                   format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name))),
-               'SHARE UPDATE EXCLUSIVE', 'checks the existing rows'
-        FROM found AS f WHERE f.is_to_be_valid
-        GROUP BY f.relation, f.quoted_name
-    )
-    SELECT s.statement, s.lock_level, true, s.note
-    FROM step AS s
-    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place
-$function$;
-COMMENT ON FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[]) IS
-    'Used by snowflake_migration_plan: the statements that add and validate the CHECK constraints of shadow columns';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -7365,6 +7471,7 @@ BEGIN
                                                               dependents, dependents_before, search_path);
             PERFORM snowflake_internal.migration_recompile(targets, column_names);
             PERFORM set_config('lock_timeout', former_timeout, true);
+            RAISE NOTICE 'old rows keep their IDs: %', snowflake_internal.migration_retention_note(targets, column_names);
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             -- A transaction that called nextval() holds a lock on the sequence until
@@ -7422,10 +7529,10 @@ BEGIN
                    format(E'    PERFORM snowflake_internal.migration_swap(%s, %s);\n',
                           snowflake_internal.migration_key_arguments(targets, column_names), snowflake_internal.migration_path_argument())),
                'ACCESS EXCLUSIVE', true,
-               format('checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. They become the last columns of their tables. New rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch',
+               format('checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. They become the last columns of their tables. New rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch: %s',
                       (SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.attribute)
                        FROM snowflake_internal.migration_shadows(targets, column_names) AS s),
-                      snowflake_internal.migration_first_id())
+                      snowflake_internal.migration_first_id(), snowflake_internal.migration_retention_note(targets, column_names))
                || coalesce((SELECT format('. It %s in the same transaction', snowflake_internal.migration_dependents_note(n.relations, n.names))
                             FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n), '');
 END
@@ -7485,10 +7592,11 @@ CREATE FUNCTION snowflake_internal.migration_default_note(target regclass, colum
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT format('new rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch. '
+    SELECT format('new rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch: %s. '
                   'lastval() and currval(), which PDO, DBD::Pg, Doctrine and EclipseLink call, do not return new IDs; Rails needs DEFAULT snowflake_id(); '
                   'TypeORM, drizzle-kit and Doctrine restore the column if its declaration is not changed before: see docs/clients.md',
-                  snowflake_internal.migration_first_id())
+                  snowflake_internal.migration_first_id(),
+                  snowflake_internal.migration_retention_note(ARRAY[target], ARRAY[migration_default_note.column_name]))
            -- Other columns continue to use the sequence.
            || coalesce((
                SELECT '. The sequence is still used by ' || string_agg(format('%s.%I', f.adrelid::regclass, a.attname), ', ')
@@ -7924,9 +8032,11 @@ BEGIN
         PERFORM snowflake_internal.migration_recompile(key_targets, key_columns);
     END IF;
     PERFORM set_config('lock_timeout', former_timeout, true);
-    IF done = 0 AND cardinality(targets) = 1 THEN
+    IF done > 0 THEN
+        RAISE NOTICE 'old rows keep their IDs: %', snowflake_internal.migration_retention_note(key_targets, key_columns);
+    ELSIF cardinality(targets) = 1 THEN
         RAISE NOTICE 'nothing to do: % is already migrated', targets[1];
-    ELSIF done = 0 THEN
+    ELSE
         RAISE NOTICE 'nothing to do: % are already migrated', array_to_string(targets, ', ');
     END IF;
 END
@@ -8350,10 +8460,28 @@ COMMENT ON FUNCTION snowflake_internal.migration_revert(target regclass, column_
 /* <begin connected objects> */
 -- src/schema.rs
 -- requires:
+--   migration_revert
+
+-- It has no SET clause, and passes the caller's search path on, as the others.
+CREATE PROCEDURE snowflake_migrate_revert(target regclass, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
+AS $procedure$
+BEGIN
+    PERFORM snowflake_internal.migration_revert(target, column_name, pg_catalog.current_setting('search_path'::pg_catalog.text));
+END
+$procedure$;
+COMMENT ON PROCEDURE snowflake_migrate_revert(target regclass, column_name name) IS
+    'Restores the sequence of a migrated column, or cancels an unfinished online migration';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
 --   mark
 --   migration_columns
 --   migration_revert
 --   monitor
+--   tables_with_ids
 --   migration::records::snowflake_migration_first_id_of
 --   migration::sequence::snowflake_migration_sequence_state
 --   sql::bounds::snowflake_max_id
@@ -8371,7 +8499,11 @@ COMMENT ON FUNCTION snowflake_internal.migration_revert(target regclass, column_
 -- duplicates, the number is that of the surplus rows. A row may be in several
 -- findings. Values below first_id, if it is given or recorded, are not snowflake
 -- IDs: they are in that finding, among the duplicates, and among those of the
--- former sequence only. Fields are decoded with
+-- former sequence only. If first_id is recorded, rows below it are the old rows and
+-- are no finding, because every audit of a migrated table would report them. Values
+-- that the column cannot have had before the migration still are one: those that the
+-- former type could not hold, or for a bigint, that are above the former sequence and
+-- above an integer. Only the table's owner can read what that was. Fields are decoded with
 -- this server's layout, also those of other servers' IDs. It is an error if row
 -- security hides rows from the caller, because hidden rows cannot be checked.
 --
@@ -8420,12 +8552,13 @@ DECLARE
     is_negative CONSTANT integer := 2;
     is_outside CONSTANT integer := 3;
     is_of_other_node CONSTANT integer := 4;
-    audited_column name := column_name;
-    snowflake_columns name[];
+    is_no_old_id CONSTANT integer := 5;
+    audited_column name;
     column_number smallint;
     column_type oid;
     numbers text;
     start bigint;
+    last_old_id bigint;
     last_of_layout CONSTANT bigint := @extschema@.snowflake_max_id(timestamptz 'infinity');
     own_node integer;
     is_generating boolean;
@@ -8458,30 +8591,7 @@ DECLARE
     former bigint;
     former_top bigint;
 BEGIN
-    -- The column whose default generates IDs, otherwise the one that
-    -- takes or took its values from a sequence.
-    IF audited_column IS NULL THEN
-        snowflake_columns := ARRAY(
-            SELECT a.attname FROM pg_attribute AS a
-            WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasdef
-              AND snowflake_internal.migration_is_switched(target, a.attname));
-        IF cardinality(snowflake_columns) > 1 THEN
-            snowflake_columns := coalesce(
-                nullif(ARRAY(SELECT a.attname FROM pg_index AS i JOIN pg_attribute AS a
-                                 ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-                             WHERE i.indrelid = target AND i.indisprimary AND i.indnkeyatts = 1
-                               AND a.attname = ANY (snowflake_columns)), '{}'),
-                snowflake_columns);
-        END IF;
-        IF cardinality(snowflake_columns) > 1 THEN
-            RAISE EXCEPTION 'several columns of "%" have snowflake IDs', (SELECT c.relname FROM pg_class AS c WHERE c.oid = target)
-                USING ERRCODE = 'invalid_parameter_value',
-                      DETAIL = format('They are %s.', array_to_string(snowflake_columns, ', ')),
-                      HINT = 'Specify the column to audit.';
-        END IF;
-        audited_column := snowflake_columns[1];
-    END IF;
-    audited_column := snowflake_internal.migration_column(target, audited_column);
+    audited_column := snowflake_internal.ids_column(target, column_name);
     WITH RECURSIVE type (number, oid, base) AS (
         SELECT a.attnum, t.oid, t.typbasetype
         FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
@@ -8501,6 +8611,12 @@ BEGIN
 
     -- The rows of a migrated column that are older than its snowflake IDs.
     start := coalesce(first_id, snowflake_internal.migration_first_id_of(target, audited_column), -highest_possible - 1);
+    origin := snowflake_internal.migration_origin(target, audited_column);
+    IF first_id IS NULL AND origin.reverted_at IS NULL AND coalesce((origin.sequence_options ->> 'increment')::bigint > 0, true) THEN
+        last_old_id := CASE WHEN origin.data_type IN ('smallint', 'integer') THEN 2147483647
+                            ELSE greatest(2147483647, CASE WHEN origin.sequence_last_value IS NOT NULL THEN origin.sequence_last_value
+                                                           ELSE highest_possible END) END;
+    END IF;
 
     -- This server.
     SELECT s.node_id, s.preloaded AND s.node_id IS NOT NULL AND NOT pg_is_in_recovery(),
@@ -8518,7 +8634,7 @@ BEGIN
         'SELECT array_agg(g.kind), array_agg(g.backend), array_agg(g.count), array_agg(g.top)
          FROM (SELECT n.kind, n.backend, count(*), max(n.id) AS top
                FROM (SELECT d.id,
-                            CASE WHEN d.id < %3$L::bigint THEN 1 WHEN d.id < 0 THEN 2 WHEN d.id > %4$L::bigint THEN 3
+                            CASE WHEN d.id < %3$L::bigint THEN CASE WHEN d.id > %7$L::bigint THEN 5 ELSE 1 END WHEN d.id < 0 THEN 2 WHEN d.id > %4$L::bigint THEN 3
                                  WHEN %6$L::integer[] IS NOT NULL AND %1$s.snowflake_node_id(d.id) <> ALL (%6$L::integer[]) THEN 4
                                  ELSE 0 END AS kind,
                             CASE WHEN d.id >= greatest(%3$L::bigint, 0) AND d.id <= %4$L::bigint
@@ -8526,7 +8642,7 @@ BEGIN
                                  THEN %1$s.snowflake_backend_id(d.id) END AS backend
                      FROM (%2$s IS NOT NULL) AS d) AS n
                GROUP BY n.kind, n.backend) AS g',
-        extension_schema, numbers, start, last_of_layout, own_node, array_remove(expected_nodes, NULL)));
+        extension_schema, numbers, start, last_of_layout, own_node, array_remove(expected_nodes, NULL), last_old_id));
     kinds := answer[1];
     backends := answer[2];
     counts := answer[3];
@@ -8541,7 +8657,7 @@ BEGIN
                   HINT = 'If the change is intended, run SELECT snowflake_accept_layout() as a superuser.';
         RETURN QUERY SELECT 'IDs of another layout', sum(g.count)::bigint, max(g.top)
                      FROM unnest(kinds, counts, tops) AS g (kind, count, top)
-                     WHERE g.kind <> is_before_first HAVING sum(g.count) > 0;
+                     WHERE g.kind NOT IN (is_before_first, is_no_old_id) HAVING sum(g.count) > 0;
     END IF;
 
     -- The highest ID that may exist by now.
@@ -8624,13 +8740,13 @@ BEGIN
         JOIN (VALUES (is_negative, 'negative numbers'),
                      (is_outside, 'numbers outside of this server''s layout'),
                      (is_of_other_node, 'IDs of unexpected nodes'),
-                     (is_before_first, 'IDs below first_id')) AS name (kind, text) ON name.kind = g.kind
+                     (CASE WHEN first_id IS NOT NULL THEN is_before_first END, 'IDs below first_id'),
+                     (is_no_old_id, 'IDs below first_id')) AS name (kind, text) ON name.kind = g.kind
         GROUP BY name.kind, name.text
-        ORDER BY array_position(ARRAY[is_negative, is_outside, is_of_other_node, is_before_first], name.kind);
+        ORDER BY array_position(ARRAY[is_negative, is_outside, is_of_other_node, is_before_first, is_no_old_id], name.kind);
     -- The former sequence, whose value the table's owner may know. Its values since
     -- the migration are rows only if something other than the default used it for them.
     IF snowflake_internal.migration_is_switched(target, audited_column) THEN
-        origin := snowflake_internal.migration_origin(target, audited_column);
         former_sequence := snowflake_internal.migration_sequence_by_name(origin.sequence_schema, origin.sequence_name);
     END IF;
     IF former_sequence IS NOT NULL AND origin.reverted_at IS NULL AND (origin.sequence_options ->> 'increment')::bigint > 0 THEN
@@ -8654,7 +8770,7 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_audit(target regclass, column_name name, expected_nodes integer[], first_id bigint) IS
-    'Checks the IDs in a column: one row for each kind of problem, with the number of IDs and the largest; no rows if there is none. Values below first_id are old; the default is the first snowflake ID of a migrated column, as recorded';
+    'Checks the IDs in a column: one row for each kind of problem, with the number of IDs and the largest; no rows if there is none. Values below first_id are old, and reported if it is given; the default is the first snowflake ID of a migrated column, as recorded';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -8714,23 +8830,6 @@ COMMENT ON FUNCTION snowflake_audit_tables(expected_nodes integer[], schema_name
 /* <begin connected objects> */
 -- src/schema.rs
 -- requires:
---   migration_revert
-
--- It has no SET clause, and passes the caller's search path on, as the others.
-CREATE PROCEDURE snowflake_migrate_revert(target regclass, column_name name DEFAULT NULL)
-LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    PERFORM snowflake_internal.migration_revert(target, column_name, pg_catalog.current_setting('search_path'::pg_catalog.text));
-END
-$procedure$;
-COMMENT ON PROCEDURE snowflake_migrate_revert(target regclass, column_name name) IS
-    'Restores the sequence of a migrated column, or cancels an unfinished online migration';
-/* </end connected objects> */
-
-/* <begin connected objects> */
--- src/schema.rs
--- requires:
 --   migration_steps
 
 -- The procedures have no SET clause, and pass the caller's search path on: functions
@@ -8757,6 +8856,46 @@ END
 $procedure$;
 COMMENT ON PROCEDURE snowflake_migrate_tables(targets regclass[], column_names name[]) IS
     'Migrates several tables to snowflake IDs in one transaction: runs the statements of snowflake_migration_plan_tables';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   migration_steps
+
+-- The functions have no SET clause, and pass the caller's search path on: planning
+-- a query of a table may inline the functions of its indexes. All names are
+-- qualified.
+CREATE FUNCTION snowflake_migration_plan(
+    target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
+LANGUAGE plpgsql STABLE
+AS $function$
+BEGIN
+    RETURN QUERY
+        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
+        FROM snowflake_internal.migration_plan(ARRAY[target], ARRAY[column_name], online,
+            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_migration_plan(target regclass, column_name name, online boolean) IS
+    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec';
+
+-- Not an overload: with one, a call with a name in quotes would be ambiguous.
+CREATE FUNCTION snowflake_migration_plan_tables(
+    targets regclass[], column_names name[] DEFAULT NULL, online boolean DEFAULT false
+) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
+LANGUAGE plpgsql STABLE
+AS $function$
+BEGIN
+    RETURN QUERY
+        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
+        FROM snowflake_internal.migration_plan(targets, column_names, online,
+            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_migration_plan_tables(targets regclass[], column_names name[], online boolean) IS
+    'Returns the remaining migration statements of several tables together: each table is rewritten, or copied, once';
 /* </end connected objects> */
 
 /* <begin connected objects> */
@@ -8925,46 +9064,6 @@ COMMENT ON FUNCTION snowflake_migration_survey(schema_name name) IS
 /* </end connected objects> */
 
 /* <begin connected objects> */
--- src/schema.rs
--- requires:
---   migration_steps
-
--- The functions have no SET clause, and pass the caller's search path on: planning
--- a query of a table may inline the functions of its indexes. All names are
--- qualified.
-CREATE FUNCTION snowflake_migration_plan(
-    target regclass, column_name name DEFAULT NULL, online boolean DEFAULT false
-) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
-LANGUAGE plpgsql STABLE
-AS $function$
-BEGIN
-    RETURN QUERY
-        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
-        FROM snowflake_internal.migration_plan(ARRAY[target], ARRAY[column_name], online,
-            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_migration_plan(target regclass, column_name name, online boolean) IS
-    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec';
-
--- Not an overload: with one, a call with a name in quotes would be ambiguous.
-CREATE FUNCTION snowflake_migration_plan_tables(
-    targets regclass[], column_names name[] DEFAULT NULL, online boolean DEFAULT false
-) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
-LANGUAGE plpgsql STABLE
-AS $function$
-BEGIN
-    RETURN QUERY
-        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
-        FROM snowflake_internal.migration_plan(targets, column_names, online,
-            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
-END
-$function$;
-COMMENT ON FUNCTION snowflake_migration_plan_tables(targets regclass[], column_names name[], online boolean) IS
-    'Returns the remaining migration statements of several tables together: each table is rewritten, or copied, once';
-/* </end connected objects> */
-
-/* <begin connected objects> */
 -- src/sql/admin.rs
 -- snowflake::sql::admin::snowflake_start_after
 CREATE  FUNCTION "snowflake_start_after"(
@@ -9021,6 +9120,387 @@ CREATE  FUNCTION "snowflake_timestamp"(
 STRICT STABLE PARALLEL SAFE
 LANGUAGE c /* Rust */
 AS 'MODULE_PATHNAME', 'snowflake_timestamp_wrapper';
+/* </end connected objects> */
+
+/* <begin connected objects> */
+-- src/schema.rs
+-- requires:
+--   partition_boundary
+--   sql::bounds::snowflake_min_id
+--   sql::read::snowflake_timestamp
+
+-- Time partitions of a table whose partition key is the ID.
+--
+-- Steps that existing partitions contain are left out. Where they contain a step
+-- in part, and where they end before the first step, the steps continue at that
+-- end. That requires the end to be a multiple of the step in the time zone:
+-- otherwise the existing partitions are those of another zone or step, and
+-- the function raises an error instead of a gap.
+
+CREATE FUNCTION snowflake_partition_ddl(
+    parent regclass,
+    since timestamp with time zone,
+    until timestamp with time zone,
+    step interval,
+    time_zone text DEFAULT NULL
+) RETURNS SETOF text LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    parent_schema name;
+    parent_name name;
+    kind "char";
+    key text;
+    key_type oid;
+    step_months integer;
+    step_days integer;
+    step_time interval;
+    highest_id CONSTANT bigint := 9223372036854775807;
+    -- The bounds of the existing partitions, in ascending order.
+    lows bigint[];
+    highs bigint[];
+    relations oid[];
+    total integer;
+    neighbour integer := 1;
+    -- Partitions begin at the anchor, and at each step after it.
+    anchor timestamp with time zone := since;
+    local_anchor timestamp without time zone;
+    is_midnight boolean;
+    number integer := 0;
+    begins timestamp with time zone := since;
+    ends timestamp with time zone;
+    begins_id bigint;
+    ends_id bigint;
+    is_stalled boolean := false;
+    is_written boolean := false;
+    -- The existing partition at whose end the steps continue.
+    resumed integer;
+    is_exact boolean;
+    is_one_step boolean;
+    is_multiple boolean;
+    -- A boundary that the steps must meet, or there would be a gap.
+    meets timestamp with time zone;
+    label_format text;
+    label_is_utc boolean;
+    label text;
+    stem name;
+    -- The existing partition that does not fit, and how.
+    problem text;
+    blocking integer;
+    blocking_name name;
+    low_at timestamp with time zone;
+    high_at timestamp with time zone;
+    edge_at timestamp with time zone;
+    edge_id bigint;
+    times text[];
+    fitting_zone text;
+    advice text;
+BEGIN
+    IF parent IS NULL OR since IS NULL OR until IS NULL OR step IS NULL THEN
+        RETURN;
+    END IF;
+    IF NOT isfinite(since) OR NOT isfinite(until) OR until < since THEN
+        RAISE EXCEPTION 'invalid range of partitions: from % to %', since, until
+            USING ERRCODE = 'invalid_parameter_value',
+                  DETAIL = 'Both ends must be finite, and the second not before the first.',
+                  HINT = 'Create other partitions by hand, with MINVALUE, MAXVALUE or DEFAULT.';
+    END IF;
+
+    IF NOT isfinite(step) THEN
+        RAISE EXCEPTION 'invalid interval of partitions: %', step
+            USING ERRCODE = 'invalid_parameter_value',
+                  HINT = 'Use a positive interval, for example ''1 day'' or ''1 month''.';
+    END IF;
+
+    SELECT n.nspname, c.relname, c.relkind INTO parent_schema, parent_name, kind
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE c.oid = parent;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'relation with OID % does not exist', parent::oid
+            USING ERRCODE = 'undefined_table';
+    END IF;
+    SELECT pg_get_partkeydef(p.partrelid), a.atttypid INTO key, key_type
+    FROM pg_partitioned_table AS p
+    LEFT JOIN pg_attribute AS a
+        ON p.partstrat = 'r' AND p.partnatts = 1
+       AND a.attrelid = p.partrelid AND a.attnum = p.partattrs[0] AND a.attnum > 0
+    WHERE p.partrelid = parent;
+    IF kind <> 'p' THEN
+        RAISE EXCEPTION '"%" is not a partitioned table', parent_name
+            USING ERRCODE = 'wrong_object_type',
+                  HINT = 'Create it with PARTITION BY RANGE (id), where id is the column of the IDs.';
+    ELSIF key_type IS DISTINCT FROM 'bigint'::regtype THEN
+        RAISE EXCEPTION '"%" is not partitioned by ranges of a bigint column', parent_name
+            USING ERRCODE = 'wrong_object_type',
+                  DETAIL = format('Its partition key is %s.', key),
+                  HINT = 'Create it with PARTITION BY RANGE (id), where id is the column of the IDs.';
+    END IF;
+
+    -- This rejects an unknown time zone.
+    local_anchor := since AT TIME ZONE time_zone;
+    -- The second step is compared too, because a time zone can skip a day
+    -- (Pacific/Apia did in 2011).
+    IF snowflake_internal.partition_boundary(since, step, 1, time_zone) <= since
+       AND snowflake_internal.partition_boundary(since, step, 2, time_zone) <= since
+    THEN
+        RAISE EXCEPTION 'an interval of % does not advance from %', step, since
+            USING ERRCODE = 'invalid_parameter_value',
+                  HINT = 'Use a positive interval, for example ''1 day'' or ''1 month''.';
+    END IF;
+    step_months := 12 * extract(year FROM step) + extract(month FROM step);
+    step_days := extract(day FROM step);
+    step_time := step - make_interval(months => step_months, days => step_days);
+    IF since = until THEN
+        RETURN;
+    END IF;
+
+    -- Expressions are FOR VALUES FROM ('1') TO ('2'), with MINVALUE or MAXVALUE instead
+    -- of a number, and DEFAULT.
+    SELECT array_agg(e.low ORDER BY e.low), array_agg(e.high ORDER BY e.low), array_agg(e.relation ORDER BY e.low)
+    INTO lows, highs, relations
+    FROM (
+        SELECT w.relation,
+               CASE w.words[4] WHEN 'MINVALUE' THEN '-9223372036854775808'::bigint ELSE w.words[4]::bigint END AS low,
+               CASE w.words[6] WHEN 'MAXVALUE' THEN highest_id ELSE w.words[6]::bigint END AS high
+        FROM (
+            SELECT c.oid AS relation,
+                   string_to_array(translate(pg_get_expr(c.relpartbound, c.oid), '()''', ''), ' ') AS words
+            FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
+            WHERE i.inhparent = parent) AS w
+        WHERE w.words[1] = 'FOR') AS e
+    -- No ID is negative.
+    WHERE e.high > 0;
+    total := coalesce(cardinality(lows), 0);
+
+    begins_id := @extschema@.snowflake_min_id(begins);
+    WHILE neighbour <= total AND highs[neighbour] <= begins_id LOOP
+        neighbour := neighbour + 1;
+    END LOOP;
+    IF neighbour > 1 AND highs[neighbour - 1] < begins_id
+       AND (neighbour > total OR lows[neighbour] > begins_id)
+    THEN
+        resumed := neighbour - 1;
+    END IF;
+
+    LOOP
+        IF label_format IS NULL THEN
+            IF resumed IS NOT NULL THEN
+                anchor := CASE WHEN highs[resumed] < highest_id THEN @extschema@.snowflake_timestamp(highs[resumed]) END;
+            END IF;
+            -- Not by the local hour: there are zones in which a day can begin at 1 o'clock.
+            IF time_zone IS NULL THEN
+                local_anchor := anchor::timestamp without time zone;
+                is_midnight := date_trunc('day', anchor) = anchor;
+            ELSE
+                local_anchor := anchor AT TIME ZONE time_zone;
+                is_midnight := date_trunc('day', anchor, time_zone) = anchor;
+            END IF;
+
+            IF resumed IS NOT NULL THEN
+                -- A bound by hand can be any ID.
+                is_exact := coalesce(@extschema@.snowflake_min_id(anchor) = highs[resumed], false);
+                -- Weeks may begin on Sunday and years in July, if the last partition is one of these.
+                is_one_step := false;
+                IF is_exact AND lows[resumed] >= 0 THEN
+                    is_one_step := snowflake_internal.partition_boundary(
+                        @extschema@.snowflake_timestamp(lows[resumed]), step, 1, time_zone) = anchor;
+                END IF;
+                IF NOT is_exact THEN
+                    is_multiple := false;
+                ELSIF step_months > 0 AND step_days = 0 AND step_time = interval '0' THEN
+                    is_multiple := is_midnight AND extract(day FROM local_anchor) = 1
+                        AND (is_one_step OR (12 * extract(year FROM local_anchor) + extract(month FROM local_anchor) - 1) % step_months = 0);
+                ELSIF step_months = 0 AND step_days > 0 AND step_time = interval '0' THEN
+                    -- That day was a Monday.
+                    is_multiple := is_midnight
+                        AND (is_one_step OR (local_anchor::date - date '2000-01-03') % step_days = 0);
+                ELSIF step_months = 0 AND step_days = 0 THEN
+                    is_multiple := extract(epoch FROM local_anchor) % extract(epoch FROM step_time) = 0;
+                ELSE
+                    is_multiple := false;
+                END IF;
+
+                blocking := resumed;
+                meets := NULL;
+                IF NOT is_multiple THEN
+                    IF highs[resumed] > begins_id THEN
+                        problem := 'overlap';
+                        EXIT;
+                    ELSIF NOT is_exact THEN
+                        problem := 'gap after';
+                        EXIT;
+                    END IF;
+                    -- Steps from there fit if one of them ends at the time requested.
+                    meets := since;
+                END IF;
+                number := 0;
+                begins := anchor;
+                begins_id := highs[resumed];
+                neighbour := resumed + 1;
+                resumed := NULL;
+            END IF;
+
+            -- The name of a partition contains the time at which it begins, as precise as
+            -- the step requires. Times within a day are in UTC, because local time repeats
+            -- an hour when daylight saving time ends.
+            label_is_utc := step_time <> interval '0' OR NOT is_midnight;
+            label_format := CASE
+                WHEN label_is_utc AND date_trunc('minute', step_time) = step_time AND date_trunc('minute', anchor) = anchor
+                THEN 'YYYYMMDD_HH24MI"utc"'
+                WHEN label_is_utc THEN 'YYYYMMDD_HH24MISSUS"utc"'
+                WHEN step_days <> 0 OR extract(day FROM local_anchor) <> 1 THEN 'YYYYMMDD'
+                WHEN step_months % 12 <> 0 OR extract(month FROM local_anchor) <> 1 THEN 'YYYYMM'
+                ELSE 'YYYY' END;
+        END IF;
+        EXIT WHEN begins >= until;
+
+        number := number + 1;
+        -- Not begins + step: after 28 February, later partitions would not return to the 31st.
+        ends := snowflake_internal.partition_boundary(anchor, step, number, time_zone);
+        IF ends < begins OR ends = begins AND is_stalled THEN
+            RAISE EXCEPTION 'an interval of % does not advance from %', step, begins
+                USING ERRCODE = 'invalid_parameter_value',
+                      HINT = 'Use a positive interval, for example ''1 day'' or ''1 month''.';
+        END IF;
+        -- A day that the time zone skips.
+        is_stalled := ends = begins;
+        CONTINUE WHEN is_stalled;
+        IF ends > meets THEN
+            problem := 'gap after';
+            EXIT;
+        ELSIF ends = meets THEN
+            meets := NULL;
+        END IF;
+
+        ends_id := @extschema@.snowflake_min_id(ends);
+        -- Ranges before the epoch contain no IDs.
+        IF ends_id > begins_id THEN
+            WHILE neighbour <= total AND highs[neighbour] <= begins_id LOOP
+                neighbour := neighbour + 1;
+            END LOOP;
+            IF neighbour > total OR lows[neighbour] >= ends_id THEN
+                IF label_is_utc THEN
+                    label := '_p' || to_char(begins AT TIME ZONE 'UTC', label_format);
+                ELSIF time_zone IS NULL THEN
+                    label := '_p' || to_char(begins, label_format);
+                ELSE
+                    label := '_p' || to_char(begins AT TIME ZONE time_zone, label_format);
+                END IF;
+                stem := parent_name;
+                -- PostgreSQL would truncate the end, which distinguishes the partitions.
+                WHILE octet_length(stem || label) > 63 LOOP
+                    stem := left(stem, -1);
+                END LOOP;
+                RETURN NEXT format('CREATE TABLE %I.%I PARTITION OF %s FOR VALUES FROM (%L) TO (%L)',
+                                   parent_schema, stem || label, parent, begins_id, ends_id);
+                is_written := true;
+            ELSIF lows[neighbour] > begins_id THEN
+                problem := 'overlap';
+                blocking := neighbour;
+                EXIT;
+            ELSE
+                resumed := neighbour;
+                WHILE highs[resumed] < ends_id AND resumed < total AND lows[resumed + 1] = highs[resumed] LOOP
+                    resumed := resumed + 1;
+                END LOOP;
+                IF highs[resumed] < ends_id THEN
+                    label_format := NULL;
+                    CONTINUE;
+                END IF;
+                resumed := NULL;
+            END IF;
+        END IF;
+        begins := ends;
+        begins_id := ends_id;
+    END LOOP;
+
+    -- A gap shorter than a step could not be closed by a later call.
+    IF problem IS NULL AND is_written THEN
+        WHILE neighbour <= total AND highs[neighbour] <= begins_id LOOP
+            neighbour := neighbour + 1;
+        END LOOP;
+        IF neighbour <= total AND lows[neighbour] > begins_id THEN
+            blocking := neighbour;
+            IF @extschema@.snowflake_timestamp(lows[blocking])
+               < snowflake_internal.partition_boundary(anchor, step, number + 1, time_zone)
+            THEN
+                problem := 'gap before';
+            END IF;
+        END IF;
+    END IF;
+    IF problem IS NULL THEN
+        RETURN;
+    END IF;
+
+    SELECT c.relname INTO blocking_name FROM pg_class AS c WHERE c.oid = relations[blocking];
+    low_at := CASE WHEN lows[blocking] >= 0 THEN @extschema@.snowflake_timestamp(lows[blocking]) END;
+    high_at := CASE WHEN highs[blocking] < highest_id THEN @extschema@.snowflake_timestamp(highs[blocking]) END;
+    IF problem = 'gap before' OR problem = 'overlap' AND resumed IS NULL THEN
+        edge_at := low_at;
+        edge_id := lows[blocking];
+    ELSE
+        edge_at := high_at;
+        edge_id := highs[blocking];
+    END IF;
+    SELECT array_agg(replace(to_char(t.moment AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), '.000000Z', 'Z') ORDER BY t.n)
+    INTO times
+    FROM unnest(ARRAY[since, begins, ends, low_at, high_at]) WITH ORDINALITY AS t (moment, n);
+
+    is_exact := coalesce(@extschema@.snowflake_min_id(edge_at) = edge_id, false);
+    is_midnight := edge_at = CASE WHEN time_zone IS NULL THEN date_trunc('day', edge_at)
+                                  ELSE date_trunc('day', edge_at, time_zone) END;
+    IF step_time = interval '0' AND is_exact AND NOT is_midnight THEN
+        SELECT z.name INTO fitting_zone
+        FROM unnest(ARRAY[current_setting('TimeZone'),
+                          (SELECT s.reset_val FROM pg_settings AS s WHERE s.name = 'TimeZone'),
+                          current_setting('log_timezone'), 'UTC']) WITH ORDINALITY AS z (name, n)
+        WHERE date_trunc('day', edge_at, z.name) = edge_at
+          AND NOT EXISTS (
+              SELECT FROM unnest(lows) AS l (id)
+              WHERE l.id > 0
+                AND date_trunc('day', @extschema@.snowflake_timestamp(l.id), z.name) <> @extschema@.snowflake_timestamp(l.id))
+        ORDER BY z.n LIMIT 1;
+    END IF;
+    advice := CASE
+        WHEN fitting_zone IS NOT NULL THEN
+            format('Pass time_zone => %L, in which the existing partitions begin at midnight.', fitting_zone)
+        -- Offsets from UTC are multiples of a quarter of an hour.
+        WHEN step_time = interval '0' AND is_exact AND NOT is_midnight AND extract(epoch FROM edge_at) % 900 = 0 THEN
+            'Pass the time_zone in which the existing partitions begin at midnight.'
+        WHEN problem = 'gap after' THEN
+            format('First create a partition FOR VALUES FROM (%L) TO (%L).',
+                   edge_id, @extschema@.snowflake_min_id(since))
+        WHEN problem = 'gap before' THEN
+            format('First create a partition FOR VALUES FROM (%L) TO (%L).', begins_id, edge_id)
+        WHEN problem = 'overlap' AND high_at IS NULL THEN
+            format('Pass until => %L, where partition "%s" begins, or detach it first.', times[4], blocking_name)
+        WHEN resumed IS NOT NULL AND is_exact THEN
+            format('Pass since => %L, the end of partition "%s".', times[5], blocking_name)
+        ELSE 'Choose since and step so that partitions begin and end at the bounds of the existing ones.' END;
+    RAISE EXCEPTION USING
+        ERRCODE = 'invalid_object_definition',
+        MESSAGE = CASE problem
+            WHEN 'gap after' THEN
+                format('partitions of "%s" from %s would leave a gap of %s after partition "%s"',
+                       parent_name, times[1], since - high_at, blocking_name)
+            WHEN 'gap before' THEN
+                format('partitions of "%s" to %s would leave a gap of %s before partition "%s"',
+                       parent_name, times[2], low_at - begins, blocking_name)
+            ELSE
+                format('partition of "%s" from %s to %s would overlap partition "%s"',
+                       parent_name, times[2], times[3], blocking_name) END,
+        DETAIL = format('Partition "%s" contains the IDs from %s to %s.', blocking_name,
+                        coalesce(times[4], 'MINVALUE'), coalesce(times[5], 'MAXVALUE'))
+            || CASE
+                WHEN problem = 'gap before' OR problem = 'overlap' AND resumed IS NULL OR high_at IS NULL THEN ''
+                WHEN NOT is_exact THEN format(' Its end, %s, is not the first ID of a time.', edge_id)
+                ELSE format(' Its end is not a multiple of %s in time zone %s.',
+                            step, coalesce(time_zone, current_setting('TimeZone'))) END,
+        HINT = advice;
+END
+$function$;
+COMMENT ON FUNCTION snowflake_partition_ddl(parent regclass, since timestamp with time zone, until timestamp with time zone, step interval, time_zone text) IS
+    'Returns CREATE TABLE statements for the partitions missing between since and until, one for each step in the time zone; for \gexec';
 /* </end connected objects> */
 
 /* <begin connected objects> */

@@ -326,7 +326,7 @@ impl Error {
             )
             .set_detail("Only the primary knows which transactions have generated IDs and are still open.")
             .set_hint(
-                "Run SELECT snowflake_resolved_id(), pg_current_wal_lsn() on the primary. Use that ID here when \
+                "Run SELECT snowflake_resolved_id(), pg_current_wal_insert_lsn() on the primary. Use that ID here when \
                  pg_last_wal_replay_lsn() has reached that position.",
             ),
             Error::MarkMissing => new(

@@ -53,7 +53,7 @@ pub use catalog::{
     qualified_name, relation_in, result_type_of, role_name, schema_named,
 };
 pub use composite::{Composite, CompositeResult};
-pub use meaning::{Meaning, altered_table, pin_schema};
+pub use meaning::{Meaning, altered_table, inherits_from, pin_schema};
 pub use parse::{NameKind, literal, plain_names, quoted};
 pub use planner::{Replacement, Simplify, SupportRequest, in_memory_context, memory_context_has};
 pub use record::{Record, RecordType, Scalar};

@@ -28,7 +28,7 @@ use snowflake_id::{SnowflakeId, Tick};
 use crate::clock::Clocks;
 use crate::error::Error;
 use crate::generator::session::{self, Session};
-use crate::generator::{log, mark};
+use crate::generator::{log, mark, reserve_present};
 use crate::pg;
 use crate::settings;
 use crate::shared::{MarkKey, Shared, Transaction};
@@ -47,10 +47,7 @@ const MOST_ANSWERS: usize = 256;
 /// # Errors
 /// [`Error::ResolvedInRecovery`], and those of [`session::resolve`] and [`mark::locate`].
 pub fn resolved_id(function: pg_sys::Oid) -> Result<Option<SnowflakeId>, Error> {
-    let session = session::resolve().map_err(|error| match error {
-        Error::InRecovery => Error::ResolvedInRecovery,
-        other => other,
-    })?;
+    let session = resolve_session()?;
     let Some(moment) = pg::moment_of_statement() else {
         return Ok(None);
     };
@@ -65,6 +62,28 @@ pub fn resolved_id(function: pg_sys::Oid) -> Result<Option<SnowflakeId>, Error> 
     }
     answers.push((moment, answer));
     Ok(answer)
+}
+
+/// The same after time was reserved as an ID of this moment would reserve it, so that the
+/// answer does not stay at the mark of a database that generates no IDs. It is a new
+/// answer, also where the statement already has one, and leaves that one as it is.
+///
+/// # Errors
+/// As [`resolved_id`] and [`reserve_present`].
+pub fn advance(function: pg_sys::Oid) -> Result<Option<SnowflakeId>, Error> {
+    let session = resolve_session()?;
+    let Some(moment) = pg::moment_of_statement() else {
+        return Ok(None);
+    };
+    reserve_present(session, function)?;
+    ask(session, function, moment)
+}
+
+fn resolve_session() -> Result<&'static Session, Error> {
+    session::resolve().map_err(|error| match error {
+        Error::InRecovery => Error::ResolvedInRecovery,
+        other => other,
+    })
 }
 
 /// What a statement with a snapshot of this moment was answered.

@@ -70,9 +70,17 @@ extension_sql_file!(
     ]
 );
 extension_sql_file!(
+    "../sql/internal/partition_boundary.sql",
+    name = "partition_boundary"
+);
+extension_sql_file!(
     "../sql/public/partitions.sql",
     name = "partitions",
-    requires = [sql::bounds::snowflake_min_id]
+    requires = [
+        "partition_boundary",
+        sql::bounds::snowflake_min_id,
+        sql::read::snowflake_timestamp
+    ]
 );
 extension_sql_file!(
     "../sql/public/layouts.sql",
@@ -99,6 +107,7 @@ extension_sql_file!(
     name = "resolved",
     requires = [
         sql::resolved::snowflake_resolved_id,
+        sql::resolved::snowflake_advance_resolved_id,
         sql::resolved::snowflake_get_unresolved
     ]
 );
@@ -400,6 +409,16 @@ extension_sql_file!(
     requires = ["migration_columns"]
 );
 extension_sql_file!(
+    "../sql/public/first_id.sql",
+    name = "first_id",
+    requires = [
+        "tables_with_ids",
+        "migration_origins",
+        migration::records::snowflake_migration_first_id_of,
+        migration::records::snowflake_migration_keep_origin
+    ]
+);
+extension_sql_file!(
     "../sql/public/watch.sql",
     name = "watch",
     requires = [
@@ -417,6 +436,7 @@ extension_sql_file!(
         "migration_columns",
         "migration_revert",
         "monitor",
+        "tables_with_ids",
         migration::records::snowflake_migration_first_id_of,
         migration::sequence::snowflake_migration_sequence_state,
         sql::bounds::snowflake_max_id,

@@ -9,7 +9,11 @@
 -- duplicates, the number is that of the surplus rows. A row may be in several
 -- findings. Values below first_id, if it is given or recorded, are not snowflake
 -- IDs: they are in that finding, among the duplicates, and among those of the
--- former sequence only. Fields are decoded with
+-- former sequence only. If first_id is recorded, rows below it are the old rows and
+-- are no finding, because every audit of a migrated table would report them. Values
+-- that the column cannot have had before the migration still are one: those that the
+-- former type could not hold, or for a bigint, that are above the former sequence and
+-- above an integer. Only the table's owner can read what that was. Fields are decoded with
 -- this server's layout, also those of other servers' IDs. It is an error if row
 -- security hides rows from the caller, because hidden rows cannot be checked.
 --
@@ -58,12 +62,13 @@ DECLARE
     is_negative CONSTANT integer := 2;
     is_outside CONSTANT integer := 3;
     is_of_other_node CONSTANT integer := 4;
-    audited_column name := column_name;
-    snowflake_columns name[];
+    is_no_old_id CONSTANT integer := 5;
+    audited_column name;
     column_number smallint;
     column_type oid;
     numbers text;
     start bigint;
+    last_old_id bigint;
     last_of_layout CONSTANT bigint := @extschema@.snowflake_max_id(timestamptz 'infinity');
     own_node integer;
     is_generating boolean;
@@ -96,30 +101,7 @@ DECLARE
     former bigint;
     former_top bigint;
 BEGIN
-    -- The column whose default generates IDs, otherwise the one that
-    -- takes or took its values from a sequence.
-    IF audited_column IS NULL THEN
-        snowflake_columns := ARRAY(
-            SELECT a.attname FROM pg_attribute AS a
-            WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasdef
-              AND snowflake_internal.migration_is_switched(target, a.attname));
-        IF cardinality(snowflake_columns) > 1 THEN
-            snowflake_columns := coalesce(
-                nullif(ARRAY(SELECT a.attname FROM pg_index AS i JOIN pg_attribute AS a
-                                 ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-                             WHERE i.indrelid = target AND i.indisprimary AND i.indnkeyatts = 1
-                               AND a.attname = ANY (snowflake_columns)), '{}'),
-                snowflake_columns);
-        END IF;
-        IF cardinality(snowflake_columns) > 1 THEN
-            RAISE EXCEPTION 'several columns of "%" have snowflake IDs', (SELECT c.relname FROM pg_class AS c WHERE c.oid = target)
-                USING ERRCODE = 'invalid_parameter_value',
-                      DETAIL = format('They are %s.', array_to_string(snowflake_columns, ', ')),
-                      HINT = 'Specify the column to audit.';
-        END IF;
-        audited_column := snowflake_columns[1];
-    END IF;
-    audited_column := snowflake_internal.migration_column(target, audited_column);
+    audited_column := snowflake_internal.ids_column(target, column_name);
     WITH RECURSIVE type (number, oid, base) AS (
         SELECT a.attnum, t.oid, t.typbasetype
         FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
@@ -139,6 +121,12 @@ BEGIN
 
     -- The rows of a migrated column that are older than its snowflake IDs.
     start := coalesce(first_id, snowflake_internal.migration_first_id_of(target, audited_column), -highest_possible - 1);
+    origin := snowflake_internal.migration_origin(target, audited_column);
+    IF first_id IS NULL AND origin.reverted_at IS NULL AND coalesce((origin.sequence_options ->> 'increment')::bigint > 0, true) THEN
+        last_old_id := CASE WHEN origin.data_type IN ('smallint', 'integer') THEN 2147483647
+                            ELSE greatest(2147483647, CASE WHEN origin.sequence_last_value IS NOT NULL THEN origin.sequence_last_value
+                                                           ELSE highest_possible END) END;
+    END IF;
 
     -- This server.
     SELECT s.node_id, s.preloaded AND s.node_id IS NOT NULL AND NOT pg_is_in_recovery(),
@@ -156,7 +144,7 @@ BEGIN
         'SELECT array_agg(g.kind), array_agg(g.backend), array_agg(g.count), array_agg(g.top)
          FROM (SELECT n.kind, n.backend, count(*), max(n.id) AS top
                FROM (SELECT d.id,
-                            CASE WHEN d.id < %3$L::bigint THEN 1 WHEN d.id < 0 THEN 2 WHEN d.id > %4$L::bigint THEN 3
+                            CASE WHEN d.id < %3$L::bigint THEN CASE WHEN d.id > %7$L::bigint THEN 5 ELSE 1 END WHEN d.id < 0 THEN 2 WHEN d.id > %4$L::bigint THEN 3
                                  WHEN %6$L::integer[] IS NOT NULL AND %1$s.snowflake_node_id(d.id) <> ALL (%6$L::integer[]) THEN 4
                                  ELSE 0 END AS kind,
                             CASE WHEN d.id >= greatest(%3$L::bigint, 0) AND d.id <= %4$L::bigint
@@ -164,7 +152,7 @@ BEGIN
                                  THEN %1$s.snowflake_backend_id(d.id) END AS backend
                      FROM (%2$s IS NOT NULL) AS d) AS n
                GROUP BY n.kind, n.backend) AS g',
-        extension_schema, numbers, start, last_of_layout, own_node, array_remove(expected_nodes, NULL)));
+        extension_schema, numbers, start, last_of_layout, own_node, array_remove(expected_nodes, NULL), last_old_id));
     kinds := answer[1];
     backends := answer[2];
     counts := answer[3];
@@ -179,7 +167,7 @@ BEGIN
                   HINT = 'If the change is intended, run SELECT snowflake_accept_layout() as a superuser.';
         RETURN QUERY SELECT 'IDs of another layout', sum(g.count)::bigint, max(g.top)
                      FROM unnest(kinds, counts, tops) AS g (kind, count, top)
-                     WHERE g.kind <> is_before_first HAVING sum(g.count) > 0;
+                     WHERE g.kind NOT IN (is_before_first, is_no_old_id) HAVING sum(g.count) > 0;
     END IF;
 
     -- The highest ID that may exist by now.
@@ -262,13 +250,13 @@ BEGIN
         JOIN (VALUES (is_negative, 'negative numbers'),
                      (is_outside, 'numbers outside of this server''s layout'),
                      (is_of_other_node, 'IDs of unexpected nodes'),
-                     (is_before_first, 'IDs below first_id')) AS name (kind, text) ON name.kind = g.kind
+                     (CASE WHEN first_id IS NOT NULL THEN is_before_first END, 'IDs below first_id'),
+                     (is_no_old_id, 'IDs below first_id')) AS name (kind, text) ON name.kind = g.kind
         GROUP BY name.kind, name.text
-        ORDER BY array_position(ARRAY[is_negative, is_outside, is_of_other_node, is_before_first], name.kind);
+        ORDER BY array_position(ARRAY[is_negative, is_outside, is_of_other_node, is_before_first, is_no_old_id], name.kind);
     -- The former sequence, whose value the table's owner may know. Its values since
     -- the migration are rows only if something other than the default used it for them.
     IF snowflake_internal.migration_is_switched(target, audited_column) THEN
-        origin := snowflake_internal.migration_origin(target, audited_column);
         former_sequence := snowflake_internal.migration_sequence_by_name(origin.sequence_schema, origin.sequence_name);
     END IF;
     IF former_sequence IS NOT NULL AND origin.reverted_at IS NULL AND (origin.sequence_options ->> 'increment')::bigint > 0 THEN
@@ -292,4 +280,4 @@ BEGIN
 END
 $function$;
 COMMENT ON FUNCTION snowflake_audit(target regclass, column_name name, expected_nodes integer[], first_id bigint) IS
-    'Checks the IDs in a column: one row for each kind of problem, with the number of IDs and the largest; no rows if there is none. Values below first_id are old; the default is the first snowflake ID of a migrated column, as recorded';
+    'Checks the IDs in a column: one row for each kind of problem, with the number of IDs and the largest; no rows if there is none. Values below first_id are old, and reported if it is given; the default is the first snowflake ID of a migrated column, as recorded';

@@ -2,6 +2,8 @@
 
 COMMENT ON FUNCTION snowflake_resolved_id() IS
     'The ID below which no row of this database is missing: each row whose ID was generated in the transaction that inserts it is visible to this statement, or never will be; NULL if unknown';
+COMMENT ON FUNCTION snowflake_advance_resolved_id() IS
+    'Returns snowflake_resolved_id() after reserving time without an ID, so that it follows the clock in a database that generates no IDs';
 
 CREATE VIEW snowflake_unresolved AS
     SELECT u.pid, p.gid, u.first_id, u.first_id_at,

@@ -9,6 +9,7 @@
 //! reserve     what is reserved, and how to reserve more
 //! mark        the reservation in the write-ahead log, for a database
 //! floor       the same for the server
+//! heartbeat   a reservation without an ID
 //! node_conflict   a second server with this one's node number
 //! admin       what superusers set right: the start and the clock
 //! ```
@@ -17,6 +18,7 @@ pub mod accepted_layout;
 mod admin;
 mod counter;
 pub mod floor;
+mod heartbeat;
 mod last_id;
 pub mod log;
 pub mod mark;
@@ -31,5 +33,6 @@ pub mod stats;
 mod wait;
 
 pub use admin::{accept_clock, restore_mark, start_after};
+pub use heartbeat::reserve_present;
 pub use last_id::get as last_id;
 pub use next::{Batch, forget_last_id, issued, next, next_batch};

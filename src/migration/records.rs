@@ -66,7 +66,7 @@ fn snowflake_migration_origin(
 CREATE FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) RETURNS bigint
     STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
 COMMENT ON FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) IS
-    'Used by snowflake_audit: origins.first_id_ever of a migrated column, for roles that may read the column; otherwise NULL';
+    'Used by snowflake_first_id and snowflake_audit: origins.first_id_ever of a migrated column, the highest of the table, its parents and its children, for roles that may read the column; otherwise NULL';
 "#)]
 fn snowflake_migration_first_id_of(
     target: pg_sys::Oid,
@@ -182,7 +182,9 @@ fn read(
     Ok(records.table.scan(found))
 }
 
-/// `first_id_ever` in the row with this key.
+/// The highest `first_id_ever` of a column in its table, in the tables that this one
+/// inherits from and in those that inherit from it. A migration is recorded for the
+/// table that was named, and a query of a table also reads the rows of its children.
 fn first_id_ever(function: pg_sys::Oid, key: &Key) -> Result<Option<i64>, Error> {
     let records = Records::open(function, ORIGINS, Mode::Read)?;
     let columns = records.columns()?;
@@ -192,8 +194,24 @@ fn first_id_ever(function: pg_sys::Oid, key: &Key) -> Result<Option<i64>, Error>
         .find(c"first_id_ever")
         .and_then(|column| column.of_type(pg_sys::INT8OID))
         .ok_or_else(|| records.missing())?;
-    let found = |row: Row<'_>| columns.is_about(row, key).then(|| row.bigint(first_id));
-    Ok(records.table.scan(found).flatten())
+    let mut recorded: Vec<(pg_sys::Oid, i64)> = Vec::new();
+    records.table.scan(|row| {
+        let of = columns.key_of(row);
+        if of.column == key.column {
+            recorded.extend(row.bigint(first_id).map(|first_id| (of.target, first_id)));
+        }
+        None::<()>
+    });
+    let is_related = |other: pg_sys::Oid| {
+        other == key.target
+            || pg::inherits_from(key.target, other)
+            || pg::inherits_from(other, key.target)
+    };
+    Ok(recorded
+        .into_iter()
+        .filter(|(target, _)| is_related(*target))
+        .map(|(_, first_id)| first_id)
+        .max())
 }
 
 /// Writes a row in the place of the one with its key, if any.

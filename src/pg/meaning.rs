@@ -221,7 +221,7 @@ const PG_INHERITS: u32 = 2611;
 const PG_INHERITS_RELID_SEQNO_INDEX: u32 = 2680;
 
 /// Whether a table inherits from another one, or is a partition of it, on any level.
-fn inherits_from(relation: pg_sys::Oid, ancestor: pg_sys::Oid) -> bool {
+pub fn inherits_from(relation: pg_sys::Oid, ancestor: pg_sys::Oid) -> bool {
     let mut parents = Vec::new();
     // SAFETY: the catalog is open while it is read; its rows have no variable part.
     unsafe {

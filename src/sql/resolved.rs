@@ -16,6 +16,15 @@ fn snowflake_resolved_id(call: Call<'_>) -> Option<i64> {
     }
 }
 
+/// The same after the mark was moved, as the first ID of this moment would move it.
+#[pg_extern(volatile, parallel_unsafe)]
+fn snowflake_advance_resolved_id(call: Call<'_>) -> Option<i64> {
+    match resolved::advance(call.function()) {
+        Ok(id) => id.map(i64::from),
+        Err(error) => error.report(),
+    }
+}
+
 /// When another role's transaction began is for those that may see it in
 /// `pg_stat_activity`, too.
 #[allow(clippy::type_complexity)] // the columns of a view

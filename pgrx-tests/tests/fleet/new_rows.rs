@@ -9,8 +9,9 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use postgres::Client;
 use snowflake_tests::ids::{fetch, grouped};
+use snowflake_tests::query::number;
 use snowflake_tests::threads::SetOnDrop;
-use snowflake_tests::{Cluster, wait};
+use snowflake_tests::{Cluster, tier, wait};
 
 use crate::support::{TIMEOUT, at_least, subscribe};
 
@@ -18,17 +19,28 @@ const TABLES: &str = "CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowfla
     CREATE TABLE resolved (node_id integer PRIMARY KEY, id bigint NOT NULL)";
 
 /// What each server says about its own rows.
-const ANSWER: &str = "UPDATE resolved SET id = coalesce(snowflake_resolved_id(), id)
+const ANSWER: &str = "UPDATE resolved SET id = coalesce(snowflake_advance_resolved_id(), id)
     WHERE node_id = (SELECT node_id FROM snowflake_status)";
 
-const BOUND: &str = "AND id < (SELECT min(id) FROM resolved)";
+const BOUND: &str = "AND id < (SELECT min(id) FROM resolved)
+    AND NOT EXISTS (SELECT FROM pg_subscription_rel WHERE srsubstate <> 'r')";
+
+/// The same without the condition on the initial copies.
+const BOUND_OF_ANSWERS: &str = "AND id < (SELECT min(id) FROM resolved)";
+
+/// The tables that are being copied.
+const NOT_READY: &str = "SELECT count(*) FROM pg_subscription_rel WHERE srsubstate <> 'r'";
 
 fn server(node: i32) -> Result<Cluster> {
     let server = Cluster::builder()
         .conf("snowflake.node_id", node)
         .conf("wal_level", "logical")
         .conf("wal_retrieve_retry_interval", "200ms")
-        .time_limit(Duration::from_secs(300))
+        // A worker of each subscription, and those that copy tables.
+        .conf("max_worker_processes", 24)
+        .conf("max_logical_replication_workers", 12)
+        .movable_clock()
+        .time_limit(Duration::from_secs(600))
         .start_with_extension()?;
     server.connect()?.batch_execute(TABLES)?;
     Ok(server)
@@ -148,5 +160,133 @@ fn a_reader_of_two_servers_rows_loses_none_below_the_least_answer() -> Result<()
     );
     assert_eq!(all, seen);
     ensure!(without.len() < all.len(), "no row could be lost");
+    Ok(())
+}
+
+/// Waits until no table of the server's subscriptions is being copied.
+fn copied(collector: &Cluster) -> Result<()> {
+    let mut client = collector.connect()?;
+    wait::until("the end of the initial copies", TIMEOUT, || {
+        Ok(fetch(&mut client, NOT_READY)? == [0])
+    })
+}
+
+/// Three servers, of which the third generates no IDs. The rows that the second one has
+/// from before are copied only after reading has begun. Later ten minutes pass.
+#[test]
+fn readers_pass_an_idle_server_and_wait_for_an_initial_copy() -> Result<()> {
+    let earlier: i32 = tier::size(20_000, 100_000);
+    let (sources, collector) = ([server(1)?, server(2)?, server(3)?], server(9)?);
+    for (source, tables) in sources
+        .iter()
+        .zip(["events, resolved", "resolved", "events, resolved"])
+    {
+        let mut client = source.connect()?;
+        let node = number(&mut client, "SELECT node_id FROM snowflake_status")?;
+        client.batch_execute(&format!(
+            "INSERT INTO resolved SELECT node_id, 0 FROM snowflake_status;
+             CREATE PUBLICATION node_{node} FOR TABLE {tables}"
+        ))?;
+        subscribe(&collector, source, &format!("node_{node}"), "")?;
+    }
+    let mut second = sources[1].connect()?;
+    second.batch_execute(&format!(
+        "INSERT INTO events SELECT FROM generate_series(1, {earlier})"
+    ))?;
+    let last_earlier = number(&mut second, "SELECT max(id) FROM events")?;
+    at_least(&collector, "SELECT count(*) FROM resolved", 3)?;
+    copied(&collector)?;
+    // The slot of the copy waits for the end of this transaction, which has no IDs.
+    let mut open = sources[1].connect()?;
+    open.batch_execute("BEGIN; SELECT txid_current()")?;
+    second.batch_execute("ALTER PUBLICATION node_2 ADD TABLE events")?;
+    collector
+        .connect()?
+        .batch_execute("ALTER SUBSCRIPTION of_node_2 REFRESH PUBLICATION")?;
+
+    let (end, no_more) = (AtomicBool::new(false), AtomicBool::new(false));
+    let positions = [AtomicI64::new(0), AtomicI64::new(0)];
+    let [unsafe_position, safe_position] = &positions;
+    let (seen, without) = thread::scope(|scope| -> Result<_> {
+        let _end = (SetOnDrop(&end), SetOnDrop(&no_more));
+        let mut writers = Vec::new();
+        for (source, seed) in sources[..2].iter().zip(0..) {
+            let (client, no_more) = (source.connect()?, &no_more);
+            writers.push(scope.spawn(move || write(client, seed, no_more)));
+        }
+        for source in &sources {
+            let (mut client, end) = (source.connect()?, &end);
+            scope.spawn(move || {
+                while !end.load(Relaxed) {
+                    client.batch_execute(ANSWER).expect("an answer");
+                    thread::sleep(Duration::from_millis(20));
+                }
+            });
+        }
+        let readers = [(BOUND_OF_ANSWERS, unsafe_position), (BOUND, safe_position)].map(
+            |(bound, position)| {
+                let (client, end) = (collector.connect(), &end);
+                scope.spawn(move || read(client?, bound, position, end))
+            },
+        );
+        wait::until("a reader to pass the rows to be copied", TIMEOUT, || {
+            Ok(unsafe_position.load(Relaxed) > last_earlier)
+        })?;
+        assert_eq!(safe_position.load(Relaxed), 0);
+        open.batch_execute("COMMIT")?;
+        copied(&collector)?;
+        at_least(
+            &collector,
+            "SELECT count(*) FROM events",
+            i64::from(earlier) + 1_000,
+        )?;
+        wait::until("the reader to pass the copied rows", TIMEOUT, || {
+            Ok(safe_position.load(Relaxed) > last_earlier)
+        })?;
+
+        let passing: Vec<_> = sources
+            .iter()
+            .map(|source| scope.spawn(move || source.clock().pass(Duration::from_secs(600))))
+            .collect();
+        for thread in passing {
+            thread.join().expect("a clock")?;
+        }
+        let id = fetch(
+            &mut sources[0].connect()?,
+            "INSERT INTO events DEFAULT VALUES RETURNING id",
+        )?[0];
+        wait::until("a row of ten minutes later to be read", TIMEOUT, || {
+            Ok(safe_position.load(Relaxed) >= id)
+        })?;
+
+        no_more.store(true, Relaxed);
+        for writer in writers {
+            writer.join().expect("a writer")?;
+        }
+        let mut last = 0;
+        for source in &sources {
+            let of_source = "SELECT coalesce(max(id), 0) FROM events";
+            last = last.max(number(&mut source.connect()?, of_source)?);
+        }
+        wait::until("the reader to see the last row", TIMEOUT, || {
+            Ok(safe_position.load(Relaxed) >= last)
+        })?;
+        end.store(true, Relaxed);
+        let [without, seen] = readers.map(|reader| reader.join().expect("a reader"));
+        Ok((seen?, without?))
+    })?;
+    let mut all = BTreeSet::new();
+    for source in &sources {
+        all.extend(fetch(&mut source.connect()?, "SELECT id FROM events")?);
+    }
+    let lost = all.difference(&without).count();
+    println!(
+        "{} rows of three servers, one of them idle: {} lost by the reader, {} by one that did not wait for the copy",
+        grouped(all.len() as u64),
+        all.difference(&seen).count(),
+        grouped(lost as u64)
+    );
+    assert_eq!(all, seen);
+    ensure!(lost >= earlier as usize, "no row could be lost");
     Ok(())
 }

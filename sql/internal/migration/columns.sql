@@ -105,6 +105,20 @@ $function$;
 COMMENT ON FUNCTION snowflake_internal.migration_key_names(targets regclass[], column_names name[]) IS
     'Used by snowflake_migration_plan: the columns in a message';
 
+-- The calls to use in what deletes or drops rows by time after the migration.
+CREATE FUNCTION snowflake_internal.migration_retention_note(targets regclass[], column_names name[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT 'statements that delete rows by time must also require '
+           || string_agg(format('%I >= snowflake_first_id(%L, %L)', k.column_name, k.target, k.column_name), ', ' ORDER BY k.place)
+              FILTER (WHERE k.place <= 10)
+           || CASE WHEN count(*) > 10 THEN format(', and for %s more columns the same', count(*) - 10) ELSE '' END
+    FROM unnest(targets, column_names) WITH ORDINALITY AS k (target, column_name, place)
+$function$;
+COMMENT ON FUNCTION snowflake_internal.migration_retention_note(targets regclass[], column_names name[]) IS
+    'Used by snowflake_migration_plan: the calls to use in statements that delete rows by time';
+
 -- Whether a column's default is snowflake_nextval() or snowflake_id().
 CREATE FUNCTION snowflake_internal.migration_is_switched(target regclass, column_name name)
 RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE

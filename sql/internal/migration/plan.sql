@@ -41,10 +41,11 @@ CREATE FUNCTION snowflake_internal.migration_default_note(target regclass, colum
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT format('new rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch. '
+    SELECT format('new rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch: %s. '
                   'lastval() and currval(), which PDO, DBD::Pg, Doctrine and EclipseLink call, do not return new IDs; Rails needs DEFAULT snowflake_id(); '
                   'TypeORM, drizzle-kit and Doctrine restore the column if its declaration is not changed before: see docs/clients.md',
-                  snowflake_internal.migration_first_id())
+                  snowflake_internal.migration_first_id(),
+                  snowflake_internal.migration_retention_note(ARRAY[target], ARRAY[migration_default_note.column_name]))
            -- Other columns continue to use the sequence.
            || coalesce((
                SELECT '. The sequence is still used by ' || string_agg(format('%s.%I', f.adrelid::regclass, a.attname), ', ')
@@ -480,9 +481,11 @@ BEGIN
         PERFORM snowflake_internal.migration_recompile(key_targets, key_columns);
     END IF;
     PERFORM set_config('lock_timeout', former_timeout, true);
-    IF done = 0 AND cardinality(targets) = 1 THEN
+    IF done > 0 THEN
+        RAISE NOTICE 'old rows keep their IDs: %', snowflake_internal.migration_retention_note(key_targets, key_columns);
+    ELSIF cardinality(targets) = 1 THEN
         RAISE NOTICE 'nothing to do: % is already migrated', targets[1];
-    ELSIF done = 0 THEN
+    ELSE
         RAISE NOTICE 'nothing to do: % are already migrated', array_to_string(targets, ', ');
     END IF;
 END

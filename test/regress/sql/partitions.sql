@@ -25,6 +25,10 @@ SELECT snowflake_partition_ddl('days', '2026-10-24', '2026-10-27', '1 day') \gex
 SELECT c.relname, snowflake_timestamp(split_part(pg_get_expr(c.relpartbound, c.oid), '''', 2)::bigint) AS since
 FROM pg_class AS c JOIN pg_inherits AS i ON i.inhrelid = c.oid
 WHERE i.inhparent = 'days'::regclass ORDER BY c.relname;
+-- In another time zone there would be a gap. In theirs, new partitions continue where these end.
+SELECT snowflake_partition_ddl('days', '2026-10-27 00:00+00', '2026-10-28 00:00+00', '1 day', 'UTC');
+SELECT split_part(statement, ' ', 3) AS name
+FROM snowflake_partition_ddl('days', '2026-10-28', '2026-10-29', '1 day', 'Europe/Berlin') AS statement;
 -- What cannot be partitioned so.
 CREATE TABLE plain (id bigint);
 SELECT snowflake_partition_ddl('plain', '2026-11-20', '2026-11-21', '1 day');

@@ -170,7 +170,7 @@ fn a_key_whose_default_is_snowflake_id_counts_as_migrated() -> Result<()> {
             client,
             &format!("SELECT finding FROM snowflake_audit('{table}', expected_nodes => '{{1}}')"),
         )?;
-        assert_eq!(findings, ["IDs below first_id"], "{table}");
+        assert!(findings.is_empty(), "{table}: {findings:?}");
         assert_eq!(
             number(
                 client,

@@ -1,6 +1,7 @@
 //! Reading new rows by key: `snowflake_resolved_id()`.
 
 mod answers;
+mod heartbeat;
 mod holders;
 mod load;
 mod restarts;

@@ -5,3 +5,4 @@ mod decode;
 mod fields;
 mod partitions;
 mod ranges;
+mod retention;

@@ -361,6 +361,349 @@ fn steps_of_each_kind_ascend_without_gaps_in_every_time_zone() -> Result<()> {
     Ok(())
 }
 
+/// What a zone's calendar makes does not depend on where its name is given.
+#[test]
+fn a_time_zone_that_is_passed_counts_as_that_of_the_session() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(TABLE)?;
+    let mut compared = 0;
+    for zone in [
+        "UTC",
+        "Europe/Berlin",
+        "Australia/Lord_Howe",
+        "Asia/Beirut",
+        "America/Havana",
+        "Africa/Casablanca",
+        "Asia/Kathmandu",
+    ] {
+        for (since, until, step) in [
+            ("2026-01-31", "2028-01-01", "1 month"),
+            ("2026-03-01", "2026-12-01", "1 day"),
+            ("2026-01-29 13:30", "2028-01-01", "1 month 1 day 2 hours"),
+            // Begins in an hour that is repeated in Berlin.
+            ("2026-10-25 02:30", "2026-10-28", "1 hour"),
+            ("2026-03-28", "2026-03-31", "30 minutes"),
+            ("2026-03-02", "2026-12-01", "1 week"),
+        ] {
+            let range = format!("'t', '{since} {zone}', '{until} {zone}', '{step}'");
+            client.batch_execute(&format!("SET TimeZone = '{zone}'"))?;
+            let expected = statements(client, &range)?;
+            client.batch_execute("SET TimeZone = 'Pacific/Auckland'")?;
+            let found = statements(client, &format!("{range}, '{zone}'"))?;
+            assert!(found.len() > 20, "{zone} {step}");
+            assert_eq!(found, expected, "{zone} {step}");
+            compared += found.len();
+        }
+    }
+    for step in ["1 day", "1 hour"] {
+        let range = format!("'2026-01-01', '2026-02-01', '{step}', 'Mars/Olympus'");
+        let unknown = refused(client, &call("'t'", &range), "22023")?;
+        assert_eq!(unknown.message, "time zone \"Mars/Olympus\" not recognized");
+    }
+    println!("partitions: {compared} statements by a time zone that is passed as by the session's");
+    Ok(())
+}
+
+/// Inserts a row for every hour, and the first and the last ID of each
+/// partition. Each must find a partition.
+fn fill_up(client: &mut Client) -> Result<u64> {
+    let partitions = partitions(client, "t")?;
+    assert_gapless(&partitions);
+    let (Some((_, first, _)), Some((.., end))) = (partitions.first(), partitions.last()) else {
+        return Ok(0);
+    };
+    let edges: Vec<String> = partitions
+        .iter()
+        .map(|(_, from, to)| format!("({from}), ({})", to - 1))
+        .collect();
+    Ok(client.execute(
+        &format!(
+            "INSERT INTO t SELECT snowflake_compose(at, 1, 2, 3)
+             FROM generate_series(snowflake_timestamp({first}) + interval '1 second',
+                                  snowflake_timestamp({end}) - interval '1 second', '1 hour') AS at
+             UNION ALL VALUES {}",
+            edges.join(", ")
+        ),
+        &[],
+    )?)
+}
+
+const ZONES: [&str; 5] = [
+    "UTC",
+    "Europe/Berlin",
+    "America/New_York",
+    "Asia/Kathmandu",
+    "Asia/Beirut",
+];
+
+/// Beginnings of later calls: among the existing partitions, at their end and
+/// after it.
+const BEGINNINGS: [&str; 5] = [
+    "2026-09-20 00:00",
+    "2026-10-01 00:00",
+    "2026-10-04 00:00",
+    "2026-09-28 06:52:02.14",
+    "2026-10-03 06:52:02.14",
+];
+
+/// How calls ended that found partitions of other calls.
+#[derive(Default)]
+struct Outcomes {
+    continued: usize,
+    gaps: usize,
+    overlaps: usize,
+    rows: u64,
+}
+
+impl Outcomes {
+    /// Partitions until November beside those that end in October.
+    fn add(
+        &mut self,
+        client: &mut Client,
+        zones: [&str; 2],
+        since: &str,
+        step: &str,
+    ) -> Result<()> {
+        let range = format!("'t', '{since}', '2026-11-05', '{step}'");
+        let case = format!("{range} in {}, after {}", zones[1], zones[0]);
+        client.batch_execute(&format!(
+            "SAVEPOINT before; SET LOCAL TimeZone = '{}'; SAVEPOINT asked",
+            zones[1]
+        ))?;
+        if let Ok(new) = statements(client, &range) {
+            assert!(!new.is_empty(), "{case}");
+            run(client, new)?;
+            self.continued += 1;
+            self.rows += fill_up(client)?;
+        } else {
+            client.batch_execute("ROLLBACK TO asked")?;
+            let call = format!("SELECT snowflake_partition_ddl({range})");
+            let error = refused(client, &call, "42P17")?;
+            assert!(error.message.contains("Z would "), "{case}: {error}");
+            assert!(!error.hint.is_empty(), "{case}: {error}");
+            assert!(zones[0] != zones[1] || step == "1 week", "{case}: {error}");
+            if error.message.contains(" leave a gap of ") {
+                self.gaps += 1;
+            } else {
+                let overlap = error.message.contains(" overlap partition \"t_p");
+                assert!(overlap, "{case}: {error}");
+                self.overlaps += 1;
+            }
+        }
+        client.batch_execute("ROLLBACK TO before")?;
+        Ok(())
+    }
+}
+
+/// Partitions of one zone and step, then of another zone or step, over two
+/// clock changes.
+#[test]
+fn partitions_of_two_time_zones_leave_no_gap_without_an_error() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(TABLE)?;
+    let mut outcomes = Outcomes::default();
+    for before in ZONES {
+        for (existing, steps) in [
+            ("1 day", &["1 day", "1 week"][..]),
+            ("1 month", &["1 day"][..]),
+        ] {
+            client.batch_execute(&format!("BEGIN; SET LOCAL TimeZone = '{before}'"))?;
+            let old = statements(
+                client,
+                &format!("'t', '2026-03-01', '2026-10-01', '{existing}'"),
+            )?;
+            run(client, old)?;
+            for after in ZONES {
+                for step in steps {
+                    for since in BEGINNINGS {
+                        outcomes.add(client, [before, after], since, step)?;
+                    }
+                }
+            }
+            client.batch_execute("ROLLBACK")?;
+        }
+    }
+    let Outcomes {
+        continued,
+        gaps,
+        overlaps,
+        rows,
+    } = outcomes;
+    println!(
+        "partitions: of two time zones or steps: {continued} continued, {gaps} refused for a gap, \
+         {overlaps} for an overlap; all of {rows} rows over two clock changes have a partition"
+    );
+    assert!(continued > 40 && gaps > 20 && overlaps > 20);
+    Ok(())
+}
+
+/// What exists, arguments, and the names of the partitions that follow.
+#[rustfmt::skip]
+const CONTINUED: &[(&str, &str, &[&str])] = &[
+    // A beginning that is no midnight.
+    ("'2026-11-20 UTC', '2026-11-24 UTC', '1 day', 'UTC'",
+     "'2026-11-22 06:52:02.14 UTC', '2026-11-26 UTC', '1 day', 'UTC'", &["t_p20261124", "t_p20261125"]),
+    // Nights without the job.
+    ("'2026-11-20 UTC', '2026-11-24 UTC', '1 day', 'UTC'",
+     "'2026-11-26 UTC', '2026-11-27 UTC', '1 day', 'UTC'", &["t_p20261124", "t_p20261125", "t_p20261126"]),
+    // From months to days.
+    ("'2026-10-01 UTC', '2026-12-01 UTC', '1 month', 'UTC'",
+     "'2026-11-29 UTC', '2026-12-02 UTC', '1 day', 'UTC'", &["t_p20261201"]),
+    // Weeks from Sunday on, years from July on.
+    ("'2026-11-01 UTC', '2026-11-15 UTC', '1 week', 'UTC'",
+     "'2026-11-18 UTC', '2026-11-23 UTC', '1 week', 'UTC'", &["t_p20261115", "t_p20261122"]),
+    ("'2025-07-01 UTC', '2027-07-01 UTC', '1 year', 'UTC'",
+     "'2027-01-01 UTC', '2028-01-01 UTC', '1 year', 'UTC'", &["t_p202707"]),
+    // Days from 6 o'clock on, as many as are missing.
+    ("'2026-11-20 06:00 UTC', '2026-11-21 06:00 UTC', '1 day', 'UTC'",
+     "'2026-11-22 06:00 UTC', '2026-11-23 06:00 UTC', '1 day', 'UTC'", &["t_p20261121_0600utc", "t_p20261122_0600utc"]),
+    // Hours of a day.
+    ("'2026-11-20 UTC', '2026-11-21 UTC', '1 hour', 'UTC'",
+     "'2026-11-20 UTC', '2026-11-22 UTC', '1 day', 'UTC'", &["t_p20261121"]),
+    // Past a clock change.
+    ("'2026-10-24 Europe/Berlin', '2026-10-25 Europe/Berlin', '1 day', 'Europe/Berlin'",
+     "'2026-10-26 Europe/Berlin', '2026-10-27 Europe/Berlin', '1 day', 'Europe/Berlin'", &["t_p20261025", "t_p20261026"]),
+];
+
+/// The same for what is refused: message, detail, hint.
+#[rustfmt::skip]
+const REFUSED: &[(&str, &str, [&str; 3])] = &[
+    ("'2026-11-20 Europe/Berlin', '2026-11-24 Europe/Berlin', '1 day'",
+     "'2026-11-24 UTC', '2026-11-26 UTC', '1 day', 'UTC'",
+     ["partitions of \"t\" from 2026-11-24T00:00:00Z would leave a gap of 01:00:00 after partition \"t_p20261123\"",
+      "Partition \"t_p20261123\" contains the IDs from 2026-11-22T23:00:00Z to 2026-11-23T23:00:00Z. Its end is not a multiple of 1 day in time zone UTC.",
+      "Pass time_zone => 'Europe/Berlin', in which the existing partitions begin at midnight."]),
+    ("'2026-11-20 Europe/Berlin', '2026-11-24 Europe/Berlin', '1 day'",
+     "'2026-11-23 UTC', '2026-11-26 UTC', '1 day', 'UTC'",
+     ["partition of \"t\" from 2026-11-23T00:00:00Z to 2026-11-24T00:00:00Z would overlap partition \"t_p20261123\"",
+      "Partition \"t_p20261123\" contains the IDs from 2026-11-22T23:00:00Z to 2026-11-23T23:00:00Z. Its end is not a multiple of 1 day in time zone UTC.",
+      "Pass time_zone => 'Europe/Berlin', in which the existing partitions begin at midnight."]),
+    ("'2026-11-25 UTC', '2026-11-26 UTC', '1 day', 'UTC'",
+     "'2026-11-23 Europe/Berlin', '2026-11-25 Europe/Berlin', '1 day'",
+     ["partitions of \"t\" to 2026-11-24T23:00:00Z would leave a gap of 01:00:00 before partition \"t_p20261125\"",
+      "Partition \"t_p20261125\" contains the IDs from 2026-11-25T00:00:00Z to 2026-11-26T00:00:00Z.", ""]),
+    ("'2026-11-25 UTC', '2026-11-26 UTC', '1 day', 'UTC'",
+     "'2026-11-23 06:00 UTC', '2026-11-26 UTC', '1 day', 'UTC'",
+     ["partition of \"t\" from 2026-11-24T06:00:00Z to 2026-11-25T06:00:00Z would overlap partition \"t_p20261125\"",
+      "Partition \"t_p20261125\" contains the IDs from 2026-11-25T00:00:00Z to 2026-11-26T00:00:00Z.",
+      "Choose since and step so that partitions begin and end at the bounds of the existing ones."]),
+    // An hour that is none, and its remedy.
+    ("'2026-11-20 00:07 UTC', '2026-11-20 01:07 UTC', '1 hour', 'UTC'",
+     "'2026-11-20 01:00 UTC', '2026-11-20 03:00 UTC', '1 hour', 'UTC'",
+     ["partition of \"t\" from 2026-11-20T01:00:00Z to 2026-11-20T02:00:00Z would overlap partition \"t_p20261120_0007utc\"",
+      "Partition \"t_p20261120_0007utc\" contains the IDs from 2026-11-20T00:07:00Z to 2026-11-20T01:07:00Z. Its end is not a multiple of 01:00:00 in time zone UTC.",
+      "Pass since => '2026-11-20T01:07:00Z', the end of partition \"t_p20261120_0007utc\"."]),
+];
+
+#[test]
+fn partitions_continue_where_the_existing_ones_end_or_the_error_says_why_not() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(TABLE)?;
+    client.batch_execute("SET TimeZone = 'Europe/Berlin'")?;
+    let mut rows = 0;
+    for (existing, range, expected) in CONTINUED {
+        client.batch_execute("BEGIN")?;
+        let old = statements(client, &format!("'t', {existing}"))?;
+        run(client, old)?;
+        let new = statements(client, &format!("'t', {range}"))?;
+        let expected: Vec<String> = expected.iter().map(|it| format!("public.{it}")).collect();
+        assert_eq!(names(&new), expected, "{existing}, then {range}");
+        run(client, new)?;
+        assert!(
+            statements(client, &format!("'t', {range}"))?.is_empty(),
+            "{range}"
+        );
+        rows += fill_up(client)?;
+        client.batch_execute("ROLLBACK")?;
+    }
+    for (existing, range, [message, detail, hint]) in REFUSED {
+        let old = statements(client, &format!("'t', {existing}"))?;
+        run(client, &old)?;
+        let error = refused(client, &call("'t'", range), "42P17")?;
+        assert_eq!(
+            (error.message.as_str(), error.detail.as_str()),
+            (*message, *detail)
+        );
+        assert!(hint.is_empty() || error.hint == *hint, "{error}");
+        assert!(!error.hint.is_empty(), "{error}");
+        run(
+            client,
+            names(&old).iter().map(|it| format!("DROP TABLE {it}")),
+        )?;
+    }
+    println!(
+        "partitions: {} ranges continue, {rows} rows; {} errors name the gap or the overlap",
+        CONTINUED.len(),
+        REFUSED.len()
+    );
+    Ok(())
+}
+
+/// Rows that are older than a migration have small IDs; catch-all partitions
+/// have no end.
+#[test]
+fn partitions_by_hand_are_continued_or_named() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(TABLE)?;
+    client.batch_execute(
+        "SET TimeZone = 'UTC';
+         CREATE TABLE rest PARTITION OF t DEFAULT;
+         CREATE TABLE negative PARTITION OF t FOR VALUES FROM (MINVALUE) TO (0);
+         CREATE TABLE old PARTITION OF t FOR VALUES FROM (0) TO (1000001)",
+    )?;
+    let days = "'2026-11-20', '2026-11-22', '1 day'";
+    let gap = refused(client, &call("'t'", days), "42P17")?;
+    assert!(
+        gap.message
+            .starts_with("partitions of \"t\" from 2026-11-20T00:00:00Z would leave a gap of ")
+            && gap.message.ends_with("after partition \"old\""),
+        "{gap}"
+    );
+    assert!(
+        gap.detail
+            .ends_with(" Its end, 1000001, is not the first ID of a time."),
+        "{gap}"
+    );
+    let bounds = gap
+        .hint
+        .strip_prefix("First create a partition ")
+        .and_then(|it| it.strip_suffix('.'));
+    let Some(bounds) = bounds else {
+        panic!("{gap}")
+    };
+    client.batch_execute(&format!("CREATE TABLE middle PARTITION OF t {bounds}"))?;
+    let made = statements(client, &format!("'t', {days}"))?;
+    assert_eq!(names(&made), ["public.t_p20261120", "public.t_p20261121"]);
+    run(client, made)?;
+
+    client.batch_execute(
+        "DO $$ BEGIN
+             EXECUTE format('CREATE TABLE future PARTITION OF t FOR VALUES FROM (%L) TO (MAXVALUE)',
+                            snowflake_min_id('2026-11-25'));
+         END $$",
+    )?;
+    let made = statements(client, "'t', '2026-11-20', '2026-11-23', '1 day'")?;
+    assert_eq!(names(&made), ["public.t_p20261122"]);
+    run(client, made)?;
+    let overlap = refused(
+        client,
+        &call("'t'", "'2026-11-20', '2026-11-26 06:00', '1 week'"),
+        "42P17",
+    )?;
+    assert!(overlap.message.contains("would overlap"), "{overlap}");
+    let covered = statements(client, "'t', '2026-11-25', '2026-11-28', '1 day'")?;
+    assert!(covered.is_empty(), "{covered:?}");
+    Ok(())
+}
+
 #[test]
 fn partitions_of_tables_with_any_name() -> Result<()> {
     let cluster = Cluster::with_extension()?;

@@ -531,6 +531,7 @@ BEGIN
                                                               dependents, dependents_before, search_path);
             PERFORM snowflake_internal.migration_recompile(targets, column_names);
             PERFORM set_config('lock_timeout', former_timeout, true);
+            RAISE NOTICE 'old rows keep their IDs: %', snowflake_internal.migration_retention_note(targets, column_names);
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             -- A transaction that called nextval() holds a lock on the sequence until
@@ -588,10 +589,10 @@ BEGIN
                    format(E'    PERFORM snowflake_internal.migration_swap(%s, %s);\n',
                           snowflake_internal.migration_key_arguments(targets, column_names), snowflake_internal.migration_path_argument())),
                'ACCESS EXCLUSIVE', true,
-               format('checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. They become the last columns of their tables. New rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch',
+               format('checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. They become the last columns of their tables. New rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch: %s',
                       (SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.attribute)
                        FROM snowflake_internal.migration_shadows(targets, column_names) AS s),
-                      snowflake_internal.migration_first_id())
+                      snowflake_internal.migration_first_id(), snowflake_internal.migration_retention_note(targets, column_names))
                || coalesce((SELECT format('. It %s in the same transaction', snowflake_internal.migration_dependents_note(n.relations, n.names))
                             FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n), '');
 END

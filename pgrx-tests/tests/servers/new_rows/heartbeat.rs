@@ -1,0 +1,241 @@
+//! `snowflake_advance_resolved_id()`: the answer of a server that generates no IDs follows
+//! the clock.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use postgres::Client;
+use snowflake_tests::clock::Offset;
+use snowflake_tests::ids::{self, DEFAULT};
+use snowflake_tests::query::{number, value};
+use snowflake_tests::server_error::expect_error;
+use snowflake_tests::{Cluster, ClusterBuilder, tier};
+
+use super::{builder, insert, resolved_id, server, wait_for_rows};
+
+const LEASE_US: i64 = 2_000_000;
+const TICK_US: i64 = 1_000;
+
+/// A server on which no other transaction ends.
+fn idle() -> ClusterBuilder {
+    builder().movable_clock().conf("autovacuum", "off")
+}
+
+/// What a heartbeat returns.
+fn advance(client: &mut Client) -> Result<i64> {
+    let answer: Option<i64> = client
+        .query_one("SELECT snowflake_advance_resolved_id()", &[])?
+        .get(0);
+    answer.context("no answer")
+}
+
+fn plain(client: &mut Client) -> Result<i64> {
+    resolved_id(client)?.context("no answer")
+}
+
+/// Asserts that a heartbeat returns the present tick.
+fn assert_present(server: &Cluster, client: &mut Client) -> Result<i64> {
+    let began = server.clock().now_us();
+    let answer = advance(client)?;
+    let ended = server.clock().now_us();
+    let at = DEFAULT.time_us(answer);
+    assert!(
+        (began - TICK_US..=ended).contains(&at),
+        "{} us after the call began, {} us before it ended",
+        at - began,
+        ended - at
+    );
+    Ok(answer)
+}
+
+#[test]
+fn a_heartbeat_moves_the_answer_of_an_idle_server_to_the_clock() -> Result<()> {
+    let server = server(idle())?;
+    let mut client = server.connect()?;
+    let first = insert(&mut client, "first")?;
+    wait_for_rows(&mut client, &["first"])?;
+    server.clock().pass(Duration::from_secs(600))?;
+    let before = plain(&mut client)?;
+    assert!(
+        DEFAULT.time_us(before) <= DEFAULT.time_us(first) + 2 * LEASE_US,
+        "a plain call stays at the mark"
+    );
+    assert_eq!(plain(&mut client)?, before);
+    let answer = assert_present(&server, &mut client)?;
+    assert!(plain(&mut client)? >= answer, "plain calls follow");
+    let second = insert(&mut client, "second")?;
+    assert!(second >= answer, "{second} is below {answer}");
+    let ahead = DEFAULT.time_us(second) - server.clock().now_us();
+    assert!(
+        ahead <= 0,
+        "an ID after it is {ahead} us ahead of the clock"
+    );
+    wait_for_rows(&mut client, &["first", "second"])?;
+    // In a session that has generated no ID, and within a transaction that has asked before.
+    let mut other = server.connect()?;
+    other.batch_execute("BEGIN; SELECT snowflake_resolved_id()")?;
+    server.clock().pass(Duration::from_secs(60))?;
+    assert_present(&server, &mut other)?;
+    other.batch_execute("COMMIT")?;
+    // An open transaction with IDs holds it back as before.
+    other.batch_execute("BEGIN")?;
+    let held = insert(&mut other, "third")?;
+    server.clock().pass(Duration::from_secs(10))?;
+    assert!(advance(&mut client)? <= held);
+    other.batch_execute("COMMIT")?;
+    wait_for_rows(&mut client, &["first", "second", "third"])?;
+    println!(
+        "{} s behind before the heartbeat",
+        (DEFAULT.time_us(answer) - DEFAULT.time_us(before)) / 1_000_000
+    );
+    Ok(())
+}
+
+#[test]
+fn the_first_heartbeat_of_a_database_can_be_read_only_and_any_roles() -> Result<()> {
+    let server = server(idle())?;
+    let mut owner = server.connect_to_new_database("other")?;
+    owner.batch_execute("CREATE ROLE ordinary LOGIN")?;
+    let mut ordinary = server.connect_as("ordinary", "other")?;
+    ordinary.batch_execute("BEGIN READ ONLY")?;
+    assert_present(&server, &mut ordinary)?;
+    ordinary.batch_execute("COMMIT")?;
+    server.clock().pass(Duration::from_secs(10))?;
+    assert_present(&server, &mut owner)?;
+    // As the first ID does.
+    let recorded = "SELECT count(*) FROM snowflake_internal.accepted_layout";
+    assert_eq!(number(&mut owner, recorded)?, 1);
+    let id = ids::one(&mut owner)?;
+    assert!(DEFAULT.time_us(id) <= server.clock().now_us());
+    Ok(())
+}
+
+/// Asserts that a heartbeat leaves the answer as it is, at once.
+fn assert_unmoved(server: &Cluster, client: &mut Client, what: &str) -> Result<()> {
+    // The clock passes the mark. Until then, the answer follows the clock anyway.
+    server.clock().pass(Duration::from_secs(10))?;
+    let before = plain(client)?;
+    let begun = Instant::now();
+    for _ in 0..3 {
+        assert_eq!(advance(client)?, before, "{what}");
+    }
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(10), "{what}: {took:?}");
+    assert_eq!(plain(client)?, before, "{what}");
+    println!("{what}: unmoved, {} us a call", took.as_micros() / 3);
+    Ok(())
+}
+
+#[test]
+fn a_heartbeat_returns_the_old_answer_where_ids_are_refused_or_wait() -> Result<()> {
+    let server = server(
+        idle()
+            .conf("snowflake.on_node_conflict", "stop")
+            .conf("snowflake.max_wait", "60s"),
+    )?;
+    let mut client = server.connect()?;
+    insert(&mut client, "first")?;
+    wait_for_rows(&mut client, &["first"])?;
+
+    let mut blocker = server.connect()?;
+    blocker.batch_execute("BEGIN; ALTER SEQUENCE snowflake_internal.mark CACHE 1")?;
+    assert_unmoved(&server, &mut client, "a locked mark")?;
+    // Also in a session that knows nothing yet.
+    assert_unmoved(&server, &mut server.connect()?, "a locked mark")?;
+    blocker.batch_execute("ROLLBACK")?;
+    assert_present(&server, &mut client)?;
+
+    const STEP: Duration = Duration::from_secs(48 * 3_600);
+    server.clock().step(Offset::back(STEP))?;
+    expect_error(&mut client, "SELECT snowflake_nextval()")?;
+    assert_unmoved(&server, &mut client, "the clock set back")?;
+    server.clock().step(Offset::forward(STEP))?;
+    assert_present(&server, &mut client)?;
+
+    let mut stranger = server.connect()?;
+    stranger.batch_execute(
+        "CALL snowflake_watch('events'); SET session_replication_role = replica;
+         INSERT INTO events (id) VALUES (snowflake_compose(
+             snowflake_timestamp(snowflake_nextval()) + interval '100 milliseconds', 1, 9, 0))",
+    )?;
+    assert_eq!(
+        value(&mut client, "SELECT stopped FROM snowflake_status")?,
+        "t"
+    );
+    assert_unmoved(&server, &mut client, "a node conflict")?;
+    stranger.batch_execute("RESET session_replication_role; SELECT snowflake_accept_node_id()")?;
+    assert_present(&server, &mut client)?;
+    Ok(())
+}
+
+/// With `wal_level = minimal` the server itself writes nothing while it is idle.
+#[test]
+fn an_hour_of_plain_calls_writes_nothing() -> Result<()> {
+    const ROUNDS: u32 = 4;
+    const CALLS: u32 = 250;
+    let server = server(
+        idle()
+            .conf("wal_level", "minimal")
+            .conf("max_wal_senders", 0)
+            .conf("checkpoint_timeout", "1h"),
+    )?;
+    let mut client = server.connect()?;
+    insert(&mut client, "first")?;
+    wait_for_rows(&mut client, &["first"])?;
+    let position = "SELECT pg_current_wal_insert_lsn()";
+    for _ in 0..CALLS {
+        plain(&mut client)?;
+        value(&mut client, position)?;
+    }
+    let before = value(&mut client, position)?;
+    for _ in 0..ROUNDS {
+        server.clock().pass(Duration::from_secs(3_600) / ROUNDS)?;
+        for _ in 0..CALLS {
+            plain(&mut client)?;
+        }
+    }
+    assert_eq!(value(&mut client, position)?, before);
+    advance(&mut client)?;
+    assert_ne!(value(&mut client, position)?, before);
+    println!("{} calls in an hour: no record", ROUNDS * CALLS);
+    Ok(())
+}
+
+/// Five heartbeats a second move the mark about once a second, which is half a lease, and do
+/// not carry the IDs ahead of the clock.
+#[test]
+fn heartbeats_write_once_in_half_a_lease() -> Result<()> {
+    let length = Duration::from_secs(tier::size(120, 3_600));
+    let server = server(idle().time_limit(Duration::from_secs(900)))?;
+    let mut client = server.connect()?;
+    insert(&mut client, "first")?;
+    advance(&mut client)?;
+    let began = server.clock().now_us();
+    let end = began + i64::try_from(length.as_micros())?;
+    let mark = "SELECT last_value FROM snowflake_internal.mark";
+    let (mut beats, mut moves, mut last) = (0, 0, number(&mut client, mark)?);
+    while server.clock().now_us() < end {
+        server.clock().pass(Duration::from_millis(200))?;
+        advance(&mut client)?;
+        beats += 1;
+        let bound = number(&mut client, mark)?;
+        if bound != last {
+            assert!(bound > last, "{bound} after {last}");
+            let ahead = DEFAULT.time_us(bound) - server.clock().now_us();
+            assert!(ahead <= LEASE_US + TICK_US, "reserved {ahead} us ahead");
+            moves += 1;
+            last = bound;
+        }
+    }
+    let passed = server.clock().now_us() - began;
+    println!(
+        "{beats} heartbeats in {} s moved the mark {moves} times",
+        passed / 1_000_000
+    );
+    assert!(moves <= passed / (LEASE_US / 2) + 2, "{moves} moves");
+    // On a slow machine heartbeats are less frequent, and fewer of them are needed.
+    assert!(moves >= (passed / LEASE_US).min(beats) - 2, "{moves} moves");
+    let id = ids::one(&mut client)?;
+    assert!(DEFAULT.time_us(id) <= server.clock().now_us());
+    Ok(())
+}

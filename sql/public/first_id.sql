@@ -1,0 +1,86 @@
+-- The boundary between the old rows of a migrated column and its snowflake IDs. Old
+-- numbers decode to the first moments after the epoch, so what deletes rows by time
+-- needs it.
+--
+-- It is that of the whole tree of parents and children: the migration of a table also
+-- applies to its partitions, and a query of a table also reads its children. The
+-- caller's privileges are checked for the table that is named.
+--
+-- COST: a scan of an index evaluates the function once, a sequential scan once for
+-- each row. With the default cost, the planner would not take that into account.
+CREATE FUNCTION snowflake_first_id(target regclass, column_name name DEFAULT NULL)
+RETURNS bigint LANGUAGE plpgsql STABLE PARALLEL SAFE COST 1000
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    ids_column CONSTANT name := snowflake_internal.ids_column(target, column_name);
+    relation pg_class;
+BEGIN
+    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
+    -- 0 would be a wrong answer, with which old rows are deleted.
+    IF NOT pg_has_role(relation.relowner, 'USAGE')
+       AND NOT has_column_privilege(target::oid, ids_column::text, 'SELECT')
+    THEN
+        RAISE EXCEPTION 'permission denied for table %', relation.relname
+            USING ERRCODE = 'insufficient_privilege',
+                  DETAIL = format('The first snowflake ID of column "%s" is shown to roles that may read the column.', ids_column),
+                  HINT = format('Grant SELECT on the table or on column "%s".', ids_column);
+    END IF;
+    RETURN coalesce(snowflake_internal.migration_first_id_of(target, ids_column), 0);
+END
+$function$;
+COMMENT ON FUNCTION snowflake_first_id(target regclass, column_name name) IS
+    'Returns the first snowflake ID of a migrated column: all smaller numbers are of rows that are older than the migration; 0 if the column was not migrated';
+
+-- Records the boundary where the column was not migrated, but receives the rows of a
+-- server where it was: records do not replicate.
+--
+-- The record is a row of origins, so that dumps contain it, and the owner's privileges
+-- are required as for the others. It is that of a migration which was reverted:
+-- snowflake_migrate_revert() refuses it, and a later migration of the column keeps its
+-- boundary. The record of a migration that is not reverted is not changed, because
+-- reverting takes all smaller numbers for old ones.
+CREATE FUNCTION snowflake_record_first_id(target regclass, column_name name, first_id bigint)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    ids_column name;
+    origin snowflake_internal.origins;
+BEGIN
+    -- Checked first: without ownership, ids_column() does not see the record.
+    IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
+        PERFORM snowflake_internal.migration_require_owner(target);
+    END IF;
+    ids_column := snowflake_internal.ids_column(target, column_name);
+    IF first_id IS NULL OR first_id < 0 THEN
+        RAISE EXCEPTION 'invalid first ID: %', coalesce(first_id::text, 'NULL')
+            USING ERRCODE = 'invalid_parameter_value',
+                  HINT = 'Specify what snowflake_first_id() returns on the server where the column was migrated.';
+    END IF;
+    -- One session at a time.
+    PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
+    origin := snowflake_internal.migration_origin(target, ids_column);
+    IF first_id < origin.first_id_ever THEN
+        RAISE EXCEPTION 'the first ID of column "%" of % cannot be lowered', ids_column, target
+            USING ERRCODE = 'invalid_parameter_value',
+                  DETAIL = format('The recorded one is %s; %s is below it.', origin.first_id_ever, first_id);
+    ELSIF first_id = origin.first_id_ever THEN
+        RETURN;
+    ELSIF origin.target IS NOT NULL AND origin.reverted_at IS NULL THEN
+        RAISE EXCEPTION 'column "%" of % was migrated on this server', ids_column, target
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  DETAIL = format('The migration recorded its first ID, %s.', origin.first_id_ever);
+    ELSIF origin.target IS NULL THEN
+        SELECT target, a.attname, 'none', format_type(a.atttypid, a.atttypmod), first_id, now(), now()
+        INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.first_id,
+             origin.remembered_at, origin.reverted_at
+        FROM pg_attribute AS a
+        WHERE a.attrelid = target AND a.attname = ids_column;
+    END IF;
+    origin.first_id_ever := first_id;
+    PERFORM snowflake_internal.migration_keep_origin(origin);
+END
+$function$;
+COMMENT ON FUNCTION snowflake_record_first_id(target regclass, column_name name, first_id bigint) IS
+    'Records the first snowflake ID of a column that was migrated on another server, for snowflake_first_id; NULL as column_name is the column that has the IDs';
