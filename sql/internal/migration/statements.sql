@@ -12,7 +12,7 @@ COMMENT ON FUNCTION snowflake_internal.migration_path_argument() IS
     'Used by snowflake_migration_plan: the argument by which a statement passes its search path on';
 
 -- A statement that alters a table, as the call that runs it with the privileges of the
--- table's owner: by name it would run with those of whoever runs the plan, on the table
+-- table's owner: by name it would run with those of the role that runs the plan, on the table
 -- that has the name by then.
 CREATE FUNCTION snowflake_internal.migration_altering(statement text)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE

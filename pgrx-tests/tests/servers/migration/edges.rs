@@ -704,7 +704,7 @@ fn more_locks_than_the_server_has_room_for_are_refused() -> Result<()> {
     Ok(())
 }
 
-/// Objects of another role on the path of whoever migrates do not run.
+/// Objects of another role on the path of the role that migrates do not run.
 #[test]
 fn objects_planted_on_the_callers_path_are_not_called() -> Result<()> {
     let cluster = Cluster::with_extension()?;

@@ -475,7 +475,7 @@ fn trigger_functions_of_another_role_continue_to_work() -> Result<()> {
         )?,
         ""
     );
-    // A caller who cannot alter the function is told why.
+    // A caller who cannot alter the function sees the reason.
     let answer = app.run("CALL snowflake_migrate('s.v')")?;
     for part in [
         "have to reconnect: o.trg()",

@@ -5,7 +5,7 @@ CREATE FUNCTION snowflake_internal.migration_update_obstacles(relation regclass)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    -- Whoever copies the rows: the owner's code runs with that setting.
+    -- For every caller: the owner's code runs with that setting.
     SELECT format('trigger %I of %s fires on each UPDATE, and would fire when rows are copied', t.trigger_name, relation),
            format('Restrict it to the columns it uses (UPDATE OF), or GRANT SET ON PARAMETER session_replication_role TO %I, so that it does not fire.',
                   CASE WHEN has_parameter_privilege(c.relowner, 'session_replication_role', 'SET') THEN current_user ELSE pg_get_userbyid(c.relowner) END),
