@@ -118,6 +118,12 @@ pub fn is_in_recovery() -> bool {
     unsafe { pg_sys::RecoveryInProgress() }
 }
 
+/// Whether a transaction is running.
+pub fn is_in_transaction() -> bool {
+    // SAFETY: reads the state of this process.
+    unsafe { pg_sys::IsTransactionState() }
+}
+
 /// The number of this process.
 pub fn process_id() -> u32 {
     // SAFETY: set once, when the process starts.

@@ -19,13 +19,18 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pgrx::{GucContext, GucFlags, GucRegistry, GucSetting, PostgresGucEnum, pg_guard, pg_sys};
+use pgrx::pg_sys::panic::ErrorReport;
+use pgrx::{
+    GucContext, GucFlags, GucRegistry, GucSetting, PgLogLevel, PgSqlErrorCode, PostgresGucEnum,
+    pg_guard, pg_sys,
+};
 use snowflake_id::node_source::{self, NodeSource};
 use snowflake_id::{Identity, Layout};
 
 use crate::encoding;
 use crate::error::{Error, layout_hint, refuse_to_start};
 use crate::node_number;
+use crate::pg;
 
 /// What happens when a row with this server's node number comes from another
 /// server.
@@ -239,7 +244,10 @@ fn check_network(node: &node_number::Settings) {
 impl Integer {
     fn define(&self) {
         let assign: pg_sys::GucIntAssignHook = if self.watched { Some(on_change) } else { None };
-        // SAFETY: the assign hook only stores to an atomic: it cannot panic.
+        let is_node_id = ptr::eq(self.setting, &NODE_ID);
+        let check: pg_sys::GucIntCheckHook = is_node_id.then_some(check_node_id);
+        // SAFETY: the check hook is guarded; the assign hook only stores to an atomic: it
+        // cannot panic.
         unsafe {
             GucRegistry::define_int_guc_with_hooks(
                 self.name,
@@ -250,7 +258,7 @@ impl Integer {
                 self.max,
                 (self.context)(),
                 self.flags,
-                None,
+                check,
                 assign,
                 None,
             );
@@ -402,7 +410,7 @@ fn define_on_node_conflict() {
 }
 
 /// Refuses a text that is no layout already in ALTER SYSTEM, not only at the next
-/// start. The node number is not checked here.
+/// start.
 #[pg_guard]
 unsafe extern "C-unwind" fn check_layout(
     new: *mut *mut c_char,
@@ -411,6 +419,38 @@ unsafe extern "C-unwind" fn check_layout(
 ) -> bool {
     // SAFETY: as Postgres calls it.
     unsafe { check(new, |text| text.parse::<Layout>().map(drop)) }
+}
+
+/// Warns in ALTER SYSTEM of a number that the present layout does not have. It is no
+/// error, because the layout may be what the next statement sets.
+#[pg_guard]
+unsafe extern "C-unwind" fn check_node_id(
+    new: *mut c_int,
+    _extra: *mut *mut c_void,
+    source: pg_sys::GucSource::Type,
+) -> bool {
+    // A reload has the same source, and comes between transactions.
+    if source != pg_sys::GucSource::PGC_S_FILE || !pg::is_in_transaction() {
+        return true;
+    }
+    // SAFETY: as Postgres calls it.
+    let number = unsafe { *new };
+    if let Some(layout) = layout()
+        && i64::from(number) > i64::from(layout.max_node())
+    {
+        ErrorReport::new(
+            PgSqlErrorCode::ERRCODE_WARNING,
+            format!("snowflake.node_id = {number} does not fit the present layout"),
+            "check_node_id",
+        )
+        .set_detail(format!(
+            "The highest node number of \"{layout}\" is {}. With both, the server does not start.",
+            layout.max_node()
+        ))
+        .set_hint("Also change snowflake.layout before the restart, or set a lower number.")
+        .report(PgLogLevel::WARNING);
+    }
+    true
 }
 
 /// The same for a source of node numbers.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
 use postgres::NoTls;
+use snowflake_tests::attack::Session;
 use snowflake_tests::ids::{self, DEFAULT, Fields};
 use snowflake_tests::query::text;
 use snowflake_tests::server_error::{ServerError, expect_error};
@@ -185,6 +186,29 @@ fn alter_system_with_a_bad_value_is_refused_now_or_at_the_start() -> Result<()> 
             }
         }
     }
+    Ok(())
+}
+
+#[test]
+fn alter_system_warns_of_a_number_that_the_layout_does_not_have() -> Result<()> {
+    let cluster = Cluster::builder().conf("snowflake.node_id", 1).start()?;
+    let mut session = Session::connect(&cluster, "postgres", "postgres")?;
+    let warning =
+        "snowflake.node_id = 64 does not fit the present layout The highest node number of";
+    session.run("SET statement_timeout = '60s'")?;
+    let said = session.run("ALTER SYSTEM SET snowflake.node_id = 64")?;
+    assert!(said.contains(warning), "{said}");
+    // The layout that has it, then a number that fits, and a reload.
+    session.run("ALTER SYSTEM SET snowflake.layout = 'twitter'")?;
+    let said = session.run("ALTER SYSTEM SET snowflake.node_id = 63")?;
+    assert!(said.is_empty(), "{said}");
+    session.run("SELECT pg_reload_conf()")?;
+    let log = cluster.log()?;
+    assert_eq!(
+        log.matches("does not fit the present layout").count(),
+        1,
+        "{log}"
+    );
     Ok(())
 }
 
