@@ -181,6 +181,11 @@ impl Committed {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// No wait for sessions of which one has failed: its error is the result.
+    fn end_waits(&self) {
+        self.0.fetch_add(usize::MAX / 4, Ordering::SeqCst);
+    }
+
     /// Waits until the sessions have committed more.
     fn wait_for_more(&self) -> Result<()> {
         let wanted = self.0.load(Ordering::SeqCst) + Self::ENOUGH;
@@ -206,7 +211,10 @@ fn run_writers(
             .collect();
         let sessions: Vec<_> = (0..SESSIONS)
             .map(|number| {
-                scope.spawn(move || session(cluster, size, protocol, number, committed, stop))
+                scope.spawn(move || {
+                    session(cluster, size, protocol, number, committed, stop)
+                        .inspect_err(|_| committed.end_waits())
+                })
             })
             .collect();
         // The writers receive IDs before the migration and after it.
