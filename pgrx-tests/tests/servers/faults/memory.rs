@@ -15,7 +15,7 @@ use crate::support::run;
 
 /// Bytes of each text, and of memory: PostgreSQL itself takes several copies of some.
 fn sizes() -> (usize, u64) {
-    tier::size((20_000_000, 1_000_000_000), (100_000_000, 4_000_000_000))
+    tier::size((20_000_000, 1_000_000_000), (40_000_000, 2_000_000_000))
 }
 
 /// What the texts repeat.
