@@ -6789,6 +6789,7 @@ BEGIN
     PERFORM snowflake_internal.migration_require_owner(key.target) FROM unnest(targets) AS key (target);
     PERFORM snowflake_internal.migration_require_ready(targets, column_names, search_path);
     PERFORM snowflake_internal.migration_await_snapshots(targets, column_names);
+    PERFORM snowflake_internal.migration_pin(targets, column_names);
     SELECT s.relations, s.statements, s.roles INTO altered, statements, roles
     FROM snowflake_internal.migration_swap_commands(targets, column_names) AS s;
     not_nulls := snowflake_internal.migration_not_null_names(targets, column_names);
