@@ -168,7 +168,11 @@ struct WritersRun {
 
 /// How many transactions the sessions of this program have committed.
 #[derive(Debug, Clone, Default)]
-struct Committed(Arc<AtomicUsize>);
+struct Committed {
+    transactions: Arc<AtomicUsize>,
+    /// One of the sessions has ended at an error, which is the result of the run.
+    has_failed: Arc<AtomicBool>,
+}
 
 impl Committed {
     /// Several of each session, more or less.
@@ -178,19 +182,15 @@ impl Committed {
     const LIMIT: Duration = Duration::from_secs(200);
 
     fn add_one(&self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
+        self.transactions.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// No wait for sessions of which one has failed: its error is the result.
-    fn end_waits(&self) {
-        self.0.fetch_add(usize::MAX / 4, Ordering::SeqCst);
-    }
-
-    /// Waits until the sessions have committed more.
+    /// Waits until the sessions have committed more, or one of them has failed.
     fn wait_for_more(&self) -> Result<()> {
-        let wanted = self.0.load(Ordering::SeqCst) + Self::ENOUGH;
+        let wanted = self.transactions.load(Ordering::SeqCst) + Self::ENOUGH;
         wait::until("the writers, which stand still", Self::LIMIT, || {
-            Ok(self.0.load(Ordering::SeqCst) >= wanted)
+            Ok(self.transactions.load(Ordering::SeqCst) >= wanted
+                || self.has_failed.load(Ordering::SeqCst))
         })
     }
 }
@@ -213,7 +213,7 @@ fn run_writers(
             .map(|number| {
                 scope.spawn(move || {
                     session(cluster, size, protocol, number, committed, stop)
-                        .inspect_err(|_| committed.end_waits())
+                        .inspect_err(|_| committed.has_failed.store(true, Ordering::SeqCst))
                 })
             })
             .collect();
