@@ -18,7 +18,7 @@ export OPTIONS
 endif
 
 .DEFAULT_GOAL := all
-.PHONY: all help demo demo-stop check test test-full installcheck install uninstall schema soak online-load new-rows bench clean clean-cache
+.PHONY: all help demo demo-stop check test test-full installcheck install uninstall soak online-load new-rows bench clean clean-cache
 .PHONY: deb pgxn tree test-packages test-clients test-servers
 
 all: ## compile the extension for the server of PG_CONFIG, with cargo alone (2 minutes)
@@ -86,9 +86,6 @@ test-servers: ## several servers at once: logical replication, Patroni, postgres
 #: test-servers TESTS=patroni:: -- these only
 	@scripts/test-servers $(TESTS)
 
-schema: ## write sql/snowflake--VERSION.sql anew, after a change of SQL (a minute)
-	@scripts/schema
-
 soak: ## faults of all kinds against 8 sessions: make soak SECONDS=600 SEED=1
 	@scripts/soak $(SECONDS) $(SEED)
 
@@ -99,11 +96,11 @@ new-rows: ## readers of new rows beside writers and faults: make new-rows ROWS=1
 #: new-rows OPTIONS=--asynchronous -- with synchronous_commit = off
 	@scripts/new-rows '$(ROWS)' '$(SECONDS)'
 
-bench: ## measure beside other ways to generate IDs, with PostgreSQL 15 and 18: docs/benchmarks.md (an hour and a half; OPTIONS=--quick)
+bench: ## measure beside other ways to generate IDs, with PostgreSQL 15 and 18: docs/benchmarks/ (an hour and a half; OPTIONS=--quick)
 	@scripts/bench $(OPTIONS)
 
 clean: ## delete what was built in the checkout
 	@cargo clean
 
-clean-cache: ## delete cargo-pgrx, the copies of servers and PostgreSQL 18 (after make demo-stop)
+clean-cache: ## delete the copies of servers and PostgreSQL 18 (after make demo-stop)
 	@scripts/clean-cache

@@ -2,9 +2,7 @@
 #
 # Everything they make outside the checkout lies in one cache directory, which
 # may be deleted at any time:
-#   tools/           cargo-pgrx, apart from one the user may have; only make schema needs it
-#   pg/              private copies of servers, one directory a server, with
-#                    the PGRX_HOME that belongs to it
+#   pg/              private copies of servers, one directory a server
 #   servers/         servers of each version (scripts/server)
 #   packages/        what scripts/test-packages keeps: a Debian system, tools
 #   demo/            the server of `make demo`
@@ -15,7 +13,6 @@ set -euo pipefail
 umask 022
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-PGRX_VERSION=$(sed -n 's/^pgrx = .*"=\([0-9.]*\)".*/\1/p' "$ROOT/Cargo.toml")
 
 say() { printf '\n==> %s\n' "$*" >&2; }
 note() { printf '    %s\n' "$*" >&2; }
@@ -60,12 +57,8 @@ NAMED_PG_CONFIG=${PG_CONFIG:-}
 PG_CONFIG=${PG_CONFIG:-$DEBIAN_PG_CONFIG}
 VERSION=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' "$ROOT/Cargo.toml")
 
-# Other flags than those of Cargo.toml would compile everything again. Without
-# its linker flags, cargo-pgrx uses what cargo alone compiles: the linker keeps
-# the section with the extension's SQL, which the compiler marks.
+# Other flags than those of Cargo.toml would compile everything again.
 unset RUSTFLAGS CARGO_ENCODED_RUSTFLAGS
-export CARGO_PGRX_DISABLE_GC_SECTIONS_WORKAROUND=1
-PATH=$SNOWFLAKE_CACHE/tools/bin:$PATH
 # Where rustup puts cargo, for shells whose PATH lacks it.
 command -v cargo >/dev/null || PATH=$PATH:${CARGO_HOME:-${HOME:-/root}/.cargo}/bin
 export PATH
@@ -229,18 +222,6 @@ use_server() {
     fi
 }
 
-# use_cargo_pgrx PG_CONFIG: what cargo-pgrx needs, after use_server: its own
-# configuration. Only the install script is its work.
-use_cargo_pgrx() {
-    PGRX_HOME=$(tree_dir "$1")/pgrx
-    export PGRX_HOME
-    if ! grep -qsxF "$FEATURE = \"$PGRX_PG_CONFIG_PATH\"" "$PGRX_HOME/config.toml"; then
-        say "Telling pgrx about PostgreSQL ${FEATURE#pg}"
-        mkdir -p "$PGRX_HOME"
-        cargo-pgrx pgrx init --no-run "--$FEATURE=$PGRX_PG_CONFIG_PATH" >&2
-    fi
-}
-
 # need_rust: Rust itself is the user's choice of installation.
 need_rust() {
     local wanted found
@@ -282,9 +263,9 @@ target_directory() {
     printf '%s/%s\n' "$TARGET" "${profile/#dev/debug}"
 }
 
-# sources: a checksum of what the library is compiled from.
+# sources: a checksum of what the library and its install script are made from.
 sources() {
-    (cd "$ROOT" && find Cargo.toml Cargo.lock src crates sql/public sql/internal -type f -print0 |
+    (cd "$ROOT" && find Cargo.toml Cargo.lock src crates sql -type f -print0 |
         LC_ALL=C sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16)
 }
 
@@ -295,7 +276,21 @@ record() {
         "$(sha256sum "$(target_directory)/libsnowflake.so" 2>/dev/null | cut -d' ' -f1)"
 }
 
-# build_library [FEATURE]: compiles the extension with cargo, after compile_for.
+# Where concatenate_sql writes the install script of this version.
+INSTALL_SCRIPT=$TARGET/sql/snowflake--$VERSION.sql
+
+# concatenate_sql: makes the install script of the files that sql/order lists.
+concatenate_sql() {
+    local files
+    mapfile -t files < <(grep -v '^#' "$ROOT/sql/order")
+    diff <(cd "$ROOT/sql" && find . -mindepth 2 -name '*.sql' -printf '%P\n' | LC_ALL=C sort) \
+        <(printf '%s\n' "${files[@]}" | LC_ALL=C sort) >&2 || die "sql/order does not list the files of sql/"
+    mkdir -p "${INSTALL_SCRIPT%/*}"
+    (cd "$ROOT/sql" && awk 'FNR == 1 && NR > 1 { print "" } { print }' "${files[@]}") >"$INSTALL_SCRIPT"
+}
+
+# build_library [FEATURE]: compiles the extension with cargo, after compile_for, and
+# makes its install script.
 # PROFILE=dev compiles it as cargo does for tests, many times as fast.
 # BUILD_ALSO is an array of further arguments, for what to build at the same time.
 BUILD_ALSO=()
@@ -305,23 +300,23 @@ build_library() {
     rm -f "$built"
     # pgrx's build script would format the bindings, for seconds; they are not read.
     (cd "$ROOT" && RUSTFMT=true cargo build -p snowflake ${BUILD_ALSO[@]+"${BUILD_ALSO[@]}"} --profile "${PROFILE:-release}" \
-        --no-default-features --features "${features// /,}") || return
+        --no-default-features --features "${features// /,}") && concatenate_sql || return
     record "$features" "$(server_identity "$PGRX_PG_CONFIG_PATH")" >"$built.new" && mv "$built.new" "$built"
 }
 
-# is_built PG_CONFIG: the library is there that build_library would build for
-# that server, without a further feature.
+# is_built PG_CONFIG: the library and the install script are there that build_library
+# would make for that server, without a further feature.
 is_built() {
     local built
     built=$(target_directory)/libsnowflake.built
-    [ -e "$built" ] && [ "$(cat "$built")" = "$(record "pg$(major_version "$1")" "$(server_identity "$1")")" ]
+    [ -e "$built" ] && [ -e "$INSTALL_SCRIPT" ] && [ "$(cat "$built")" = "$(record "pg$(major_version "$1")" "$(server_identity "$1")")" ]
 }
 
 # install_scripts: the scripts that are installed: that of this version, and the
 # upgrades to it. The install scripts of earlier versions are for tests only: the
 # extension is trusted, so the owner of a database could create these versions.
 install_scripts() {
-    printf '%s\n' "$ROOT/sql/snowflake--$VERSION.sql"
+    printf '%s\n' "$INSTALL_SCRIPT"
     find "$ROOT/sql" -maxdepth 1 -name 'snowflake--*--*.sql' | LC_ALL=C sort
 }
 

@@ -198,13 +198,13 @@ timed_tests() {
     env "CARGO_TARGET_${host}_RUNNER=env RUSTC_BOOTSTRAP=1" cargo test --no-fail-fast "$@"
 }
 
-# The algorithm and the layout of shared memory.
-test_core() { timed_tests -p pg-snowflake-id -p snowflake-shmem --lib --tests -- -Zunstable-options --report-time "$@"; }
+# The algorithm.
+test_core() { timed_tests -p pg-snowflake-id --lib --tests -- -Zunstable-options --report-time "$@"; }
 
 # The same with what the benchmarks compute, and with the examples of documentation.
 test_crates() {
     timed_tests --workspace --exclude snowflake --exclude snowflake-tests --lib --bins --tests -- -Zunstable-options --report-time &&
-        cargo test -p pg-snowflake-id -p snowflake-shmem --doc
+        cargo test -p pg-snowflake-id --doc
 }
 
 # `--cfg loom` replaces the crate's atomics, so nothing else may be built here.
@@ -212,10 +212,6 @@ loom() {
     RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
         cargo test -p pg-snowflake-id --release --target-dir "$TARGET/loom" --test loom --test loom_resolved
 }
-
-# What `make install` installs is a file of the checkout, and has to be what pgrx
-# generates.
-install_script() { "$ROOT/scripts/schema" --check; }
 
 upgrade_paths() { "$ROOT/scripts/check-upgrades"; }
 

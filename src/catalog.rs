@@ -18,21 +18,31 @@ pub const SCHEMA: &CStr = c"snowflake_internal";
 
 /// The extension's relation of this name, found by one of its functions.
 pub fn relation(function: pg_sys::Oid, name: &CStr) -> Option<pg_sys::Oid> {
-    find(function, pg_sys::RelationRelationId, name, pg::relation_in)
+    find(
+        function,
+        pg_sys::RelationRelationId,
+        name,
+        pg::catalog::relation_in,
+    )
 }
 
 /// The relation of this name in the schema [`SCHEMA`], if it is the extension's.
 pub fn internal_relation(name: &CStr) -> Option<pg_sys::Oid> {
-    let extension = pg::extension_named(c"snowflake")?;
-    pg::relation_in(pg::schema_named(SCHEMA), name).filter(|relation| {
-        pg::extension_of(pg_sys::RelationRelationId, *relation) == Some(extension)
+    let extension = pg::catalog::extension_named(c"snowflake")?;
+    pg::catalog::relation_in(pg::catalog::schema_named(SCHEMA), name).filter(|relation| {
+        pg::catalog::extension_of(pg_sys::RelationRelationId, *relation) == Some(extension)
     })
 }
 
 /// The extension's function of this name without arguments, found by one of its
 /// functions.
 pub fn function_without_arguments(function: pg_sys::Oid, name: &CStr) -> Option<pg_sys::Oid> {
-    find(function, pg_sys::ProcedureRelationId, name, pg::function_in)
+    find(
+        function,
+        pg_sys::ProcedureRelationId,
+        name,
+        pg::catalog::function_in,
+    )
 }
 
 /// Looks in [`SCHEMA`].
@@ -42,7 +52,8 @@ fn find(
     name: &CStr,
     look_up: fn(pg_sys::Oid, &CStr) -> Option<pg_sys::Oid>,
 ) -> Option<pg_sys::Oid> {
-    let extension = pg::extension_of(pg_sys::ProcedureRelationId, function)?;
-    let is_ours = |object: &pg_sys::Oid| pg::extension_of(class, *object) == Some(extension);
-    look_up(pg::schema_named(SCHEMA), name).filter(is_ours)
+    let extension = pg::catalog::extension_of(pg_sys::ProcedureRelationId, function)?;
+    let is_ours =
+        |object: &pg_sys::Oid| pg::catalog::extension_of(class, *object) == Some(extension);
+    look_up(pg::catalog::schema_named(SCHEMA), name).filter(is_ours)
 }

@@ -39,12 +39,13 @@ impl Clocks {
     /// Reads both clocks. A process that lost its processor in between would take
     /// the pause for a clock step, so it tries again.
     pub fn read() -> Self {
-        const CLOSE: i64 = 1_000;
+        /// The longest time between the two readings of the boot clock.
+        const MAX_READING_MICROS: i64 = 1_000;
         let mut before = boot();
         for _ in 0..8 {
             let wall = wall();
             let after = boot();
-            if after.micros_since(before) <= CLOSE {
+            if after.micros_since(before) <= MAX_READING_MICROS {
                 return Clocks { wall, boot: before };
             }
             before = after;

@@ -25,7 +25,8 @@ use pgrx::pg_sys;
 use pgrx::prelude::*;
 
 use crate::error::Error;
-use crate::pg::{self, Call, Replacement, Simplify, SupportRequest};
+use crate::pg::planner::{Replacement, Simplify, SupportRequest};
+use crate::pg::{self, Call};
 use crate::{catalog, generator, settings};
 
 /// The name of the twin.
@@ -39,7 +40,7 @@ const COPY_CONTEXT: &CStr = c"COPY";
 const DOMAIN_CONTEXT: &CStr = c"Domain constraints";
 
 /// A utility statement that runs.
-struct Running {
+struct RunningStatement {
     is_copy_from: bool,
     /// The transaction's nest level at its beginning.
     level: c_int,
@@ -47,20 +48,20 @@ struct Running {
 
 /// The utility statements that run, the innermost last. A thread-local would have
 /// a destructor, which runs at exit, before callbacks of Postgres.
-static RUNNING: Mutex<Vec<Running>> = Mutex::new(Vec::new());
+static RUNNING: Mutex<Vec<RunningStatement>> = Mutex::new(Vec::new());
 
 /// Starts to watch how transactions end; called while libraries are preloaded.
 pub fn init() {
-    pg::on_transaction_end(at_transaction_end);
-    pg::on_subtransaction_end(at_subtransaction_end);
+    pg::callbacks::on_transaction_end(at_transaction_end);
+    pg::callbacks::on_subtransaction_end(at_subtransaction_end);
 }
 
 /// Called when a statement starts. Returns how many run around it.
 pub fn begin(is_copy_from: bool) -> usize {
-    let level = pg::transaction_nest_level();
+    let level = pg::transaction::nest_level();
     let mut running = RUNNING.lock();
     let depth = running.len();
-    running.push(Running {
+    running.push(RunningStatement {
         is_copy_from,
         level,
     });
@@ -90,23 +91,14 @@ fn at_transaction_end(event: pg_sys::XactEvent::Type) {
 fn at_subtransaction_end(event: pg_sys::SubXactEvent::Type) {
     if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
         // Still the level of the inner transaction.
-        let level = pg::transaction_nest_level();
+        let level = pg::transaction::nest_level();
         RUNNING.lock().retain(|it| it.level < level);
     }
 }
 
 /// Tells the planner by what to replace a call of `snowflake_nextval()` or
 /// `snowflake_id()`.
-#[pg_extern(
-    immutable,
-    parallel_safe,
-    sql = r#"
-CREATE FUNCTION snowflake_internal.nextval_support(request internal) RETURNS internal
-    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.nextval_support(request internal) IS
-    'Planner support function of snowflake_nextval() and snowflake_id()';
-"#
-)]
+#[pg_extern(sql = false)]
 fn snowflake_nextval_support(request: SupportRequest<'_>) -> Replacement {
     request
         .simplify()
@@ -122,26 +114,21 @@ fn snowflake_nextval_support(request: SupportRequest<'_>) -> Replacement {
 
 /// Whether the current memory context is a COPY's, and no domain is planned.
 fn prepares_defaults() -> bool {
-    pg::in_memory_context(COPY_CONTEXT) && !pg::memory_context_has(DOMAIN_CONTEXT)
+    pg::planner::in_memory_context(COPY_CONTEXT) && !pg::planner::memory_context_has(DOMAIN_CONTEXT)
 }
 
 /// The same call of the twin, if it exists and the user may execute both.
 fn call_of_twin(request: Simplify<'_>) -> Option<Replacement> {
     let original = request.function();
     let twin = catalog::function_without_arguments(original, TWIN)?;
-    (pg::may_execute(original) && pg::may_execute(twin))
+    (pg::privileges::may_execute(original) && pg::privileges::may_execute(twin))
         .then(|| request.call_of(twin))
         .flatten()
 }
 
 /// `snowflake_nextval()` under a name that is marked STABLE. That is true for COPY
 /// only, so it fails in every other statement.
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.copy_nextval() RETURNS bigint
-    STRICT STABLE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.copy_nextval() IS
-    'Called by COPY in place of snowflake_nextval() and snowflake_id(), so that it can insert rows in batches';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_copy_nextval(call: Call<'_>) -> i64 {
     if !in_copy_from() {
         Error::OnlyInCopy.report();

@@ -17,7 +17,7 @@ const LONGEST_CHARACTER_BYTES: usize = 4;
 /// becomes a question mark.
 pub fn readable(bytes: &[u8]) -> Cow<'_, str> {
     match str::from_utf8(bytes) {
-        Ok(text) if text.is_ascii() || pg::is_utf8_database() => Cow::Borrowed(text),
+        Ok(text) if text.is_ascii() || pg::session::is_utf8_database() => Cow::Borrowed(text),
         _ => {
             let mut text = String::new();
             if text.try_reserve_exact(bytes.len()).is_err() {

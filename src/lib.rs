@@ -18,7 +18,6 @@ mod node_number;
 mod pg;
 mod resolved;
 mod restore;
-mod schema;
 mod server_file;
 mod settings;
 mod shadow;
@@ -36,8 +35,8 @@ pgrx::pg_module_magic!(name, version);
 #[allow(non_snake_case)]
 #[pg_guard]
 pub extern "C-unwind" fn _PG_init() {
-    pg::forgo_backtraces();
-    if pg::is_preloading() {
+    pg::server::forgo_backtraces();
+    if pg::server::is_preloading() {
         #[cfg(feature = "testing")]
         pgrx::log!("snowflake: this library was built for tests, its IDs are not to be kept");
         clock::init();

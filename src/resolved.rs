@@ -48,7 +48,7 @@ const MOST_ANSWERS: usize = 256;
 /// [`Error::ResolvedInRecovery`], and those of [`session::resolve`] and [`mark::locate`].
 pub fn resolved_id(function: pg_sys::Oid) -> Result<Option<SnowflakeId>, Error> {
     let session = resolve_session()?;
-    let Some(moment) = pg::moment_of_statement() else {
+    let Some(moment) = pg::transaction::moment_of_statement() else {
         return Ok(None);
     };
     if let Some(answer) = known_answer(moment) {
@@ -72,7 +72,7 @@ pub fn resolved_id(function: pg_sys::Oid) -> Result<Option<SnowflakeId>, Error> 
 /// As [`resolved_id`] and [`reserve_present`].
 pub fn advance(function: pg_sys::Oid) -> Result<Option<SnowflakeId>, Error> {
     let session = resolve_session()?;
-    let Some(moment) = pg::moment_of_statement() else {
+    let Some(moment) = pg::transaction::moment_of_statement() else {
         return Ok(None);
     };
     reserve_present(session, function)?;
@@ -98,7 +98,7 @@ fn forget_at_end() {
     // Set last: an error of Postgres in between must not prevent a second try.
     static DONE: AtomicBool = AtomicBool::new(false);
     if !DONE.load(Relaxed) {
-        pg::on_transaction_end(|_| ANSWERS.lock().clear());
+        pg::callbacks::on_transaction_end(|_| ANSWERS.lock().clear());
         DONE.store(true, Relaxed);
     }
 }
@@ -111,7 +111,7 @@ fn ask(
     statement: Moment,
 ) -> Result<Option<SnowflakeId>, Error> {
     let shared = session.shared;
-    let database = pg::database();
+    let database = pg::session::database();
     if has_unknown_prepared(shared) {
         return Ok(None);
     }
@@ -127,7 +127,7 @@ fn ask(
         present,
     );
     // After the look, so that it has all that had ended by then.
-    let moment = pg::moment_now();
+    let moment = pg::transaction::moment_now();
     log_holder(session, clocks, id);
     let (samples, _lock) = shared.lock_samples(database);
     samples.add(database.to_u32(), moment, id, clocks.boot);
@@ -162,21 +162,24 @@ fn present(
 
 /// The prepared transactions that have drawn an ID below `id` and have not ended.
 fn prepared(shared: Shared, id: SnowflakeId) -> impl Iterator<Item = &'static OpenTransaction> {
-    let database = pg::database().to_u32();
+    let database = pg::session::database().to_u32();
     shared.prepared().iter().filter_map(move |place| {
         let xid = place.xid.load(Acquire);
         let first = place.open.first_id(database)?;
         // A place that was given to another transaction meanwhile had been left by the
         // former one. The new one has a word among the backends', which were looked at
         // before, or draws above the promise.
-        (xid != 0 && first < id && place.xid.load(Acquire) == xid && pg::is_running(xid))
-            .then_some(&place.open)
+        (xid != 0
+            && first < id
+            && place.xid.load(Acquire) == xid
+            && pg::transaction::is_running(xid))
+        .then_some(&place.open)
     })
 }
 
 /// The transactions of this database that were prepared before the start.
 fn unknown_prepared(shared: Shared) -> impl Iterator<Item = (u32, pg_sys::Oid)> {
-    pg::prepared_transactions().filter(move |&(xid, _)| {
+    pg::transaction::prepared().filter(move |&(xid, _)| {
         let is_known = || {
             shared
                 .prepared()
@@ -184,7 +187,7 @@ fn unknown_prepared(shared: Shared) -> impl Iterator<Item = (u32, pg_sys::Oid)> 
                 .any(|place| place.xid.load(Acquire) == xid)
         };
         // It may have ended, and its place may have been given away, since it was found.
-        !is_known() && pg::is_running(xid) && !is_known()
+        !is_known() && pg::transaction::is_running(xid) && !is_known()
     })
 }
 
@@ -198,7 +201,7 @@ fn has_unknown_prepared(shared: Shared) -> bool {
     let mut is_here = false;
     for (_, database) in unknown_prepared(shared) {
         is_any = true;
-        is_here |= database == pg::database();
+        is_here |= database == pg::session::database();
     }
     if !is_any {
         all_known.store(true, Release);
@@ -218,17 +221,19 @@ pub enum Holder {
 /// The open transactions of this database that have drawn IDs, with a lower bound of
 /// these. It is not known for transactions that were prepared before the start.
 pub fn unresolved(shared: Shared) -> Vec<(Holder, Option<SnowflakeId>)> {
-    let database = pg::database();
+    let database = pg::session::database();
     let first_of = |transaction: &Transaction| transaction.open.first_id(database.to_u32());
     let mut all = Vec::new();
     for (number, backend) in shared.backends().iter().enumerate() {
-        if let Some((first, (pid, user))) = first_of(backend).zip(pg::backend(number)) {
+        if let Some((first, (pid, user))) = first_of(backend).zip(pg::process::backend(number)) {
             all.push((Holder::Backend { pid, user }, Some(first)));
         }
     }
     for place in shared.prepared() {
         let xid = place.xid.load(Acquire);
-        if let Some(first) = first_of(place).filter(|_| xid != 0 && pg::is_running(xid)) {
+        if let Some(first) =
+            first_of(place).filter(|_| xid != 0 && pg::transaction::is_running(xid))
+        {
             all.push((Holder::Prepared { xid }, Some(first)));
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! `pg_dump` includes one table of the extension, `snowflake_internal.restore`,
 //! which is always empty. The rows that are dumped in its name are the mark, the
-//! layouts and the origins (`sql/internal/restore.sql`). A restored dump inserts
+//! layouts and the origins (`sql/snowflake/restore.sql`). A restored dump inserts
 //! these rows, and this trigger applies them. Every role has the privilege to insert
 //! them, so each row is checked:
 //!
@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | mark | the owner of the database or of the extension | raise the mark as `setval` does, never lower it: slots move to a lease ahead of the clock at most; beyond that IDs of this database wait, or are refused |
 //! | layout | the same | add a layout, which is reported if it is not the server's |
-//! | origin | the same, with the rights of the table's owner | record what that owner can record as well; an existing record stays |
+//! | origin | the same, with the privileges of the table's owner | record what that owner can record as well; an existing record stays |
 //!
 //! A row of `origins` that the role may not write, or whose table does not exist, is
 //! left out with a warning, so that the dump is restored otherwise. Nothing is stored.
@@ -29,17 +29,14 @@ use crate::encoding::{self, readable, shown};
 use crate::error::{Error, or_report};
 use crate::generator::{self, accepted_layout};
 use crate::migration::{self, Restored};
-use crate::pg::{self, Call, Column, Row, Statement, Text, TriggerResult};
+use crate::pg::callbacks::Statement;
+use crate::pg::{self, Call, Column, Row, Text, TriggerResult};
 
 const TABLE: &str = "restore";
 const TABLE_NAME: &CStr = c"restore";
 const TRIGGER_NAME: &CStr = c"restore_row";
 
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.restore_row() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.restore_row() IS
-    'The trigger of snowflake_internal.restore: applies a row of a restored dump';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_restore_row(call: Call<'_>) -> TriggerResult {
     let function = call.function();
     let table = catalog::relation(function, TABLE_NAME);
@@ -51,8 +48,8 @@ fn snowflake_restore_row(call: Call<'_>) -> TriggerResult {
         Error::RestoreIsATrigger.report();
     };
     // The rows are valid on one server only, as those of the tables themselves.
-    if !pg::is_logical_worker() {
-        or_report(require_rights(function).and_then(|()| apply(function, row)));
+    if !pg::session::is_logical_worker() {
+        or_report(require_privileges(function).and_then(|()| apply(function, row)));
     }
     TriggerResult::no_row()
 }
@@ -65,25 +62,25 @@ pub fn switches_trigger(statement: Statement<'_>) -> bool {
 /// Enables the trigger again, in the replica role too. Only superusers can have
 /// disabled it, for the sake of an application's triggers. (Its name disables it.)
 pub fn keep_trigger() {
-    if pg::is_creating_extension() {
+    if pg::session::is_creating_extension() {
         return;
     }
     if let Some(table) = catalog::internal_relation(TABLE_NAME) {
         // The statement.
-        pg::make_writes_visible();
-        pg::set_trigger_state(table, TRIGGER_NAME, b'A' as c_char);
+        pg::transaction::make_writes_visible();
+        pg::trigger::set_state(table, TRIGGER_NAME, b'A' as c_char);
     }
 }
 
 /// # Errors
-/// [`Error::RestoreDenied`] unless the current user has the rights of the owner of
-/// the database, or of the extension's. Each of them can drop the extension, or the
-/// database, so a mark that stops its IDs is no additional right.
-fn require_rights(function: pg_sys::Oid) -> Result<(), Error> {
-    let user = pg::current_user();
-    let extension = pg::extension_of(pg_sys::ProcedureRelationId, function);
-    let is_owner = pg::owns_database(user)
-        || extension.is_some_and(|extension| pg::owns_extension(extension, user));
+/// [`Error::RestoreDenied`] unless the current user has the privileges of the owner
+/// of the database, or of the extension's. Each of them can drop the extension, or the
+/// database, so a mark that stops its IDs is no additional privilege.
+fn require_privileges(function: pg_sys::Oid) -> Result<(), Error> {
+    let user = pg::session::current_user();
+    let extension = pg::catalog::extension_of(pg_sys::ProcedureRelationId, function);
+    let is_owner = pg::privileges::owns_database(user)
+        || extension.is_some_and(|extension| pg::privileges::owns_extension(extension, user));
     if is_owner {
         Ok(())
     } else {

@@ -430,7 +430,7 @@ unsafe extern "C-unwind" fn check_node_id(
     source: pg_sys::GucSource::Type,
 ) -> bool {
     // A reload has the same source, and comes between transactions.
-    if source != pg_sys::GucSource::PGC_S_FILE || !pg::is_in_transaction() {
+    if source != pg_sys::GucSource::PGC_S_FILE || !pg::transaction::is_in_transaction() {
         return true;
     }
     // SAFETY: as Postgres calls it.

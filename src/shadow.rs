@@ -12,14 +12,11 @@ use pgrx::prelude::*;
 
 use crate::encoding::shown;
 use crate::error::Error;
-use crate::pg::{Call, Column, Trigger, TriggerResult};
+use crate::pg::trigger::Trigger;
+use crate::pg::{Call, Column, TriggerResult};
 
 /// Sets the shadow column of the row that is about to be written.
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.shadow() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.shadow() IS
-    'The trigger that keeps a shadow column equal to the narrow column it will replace';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_shadow(call: Call<'_>) -> TriggerResult {
     let Some(trigger) = call.trigger() else {
         Error::NotATrigger.report();

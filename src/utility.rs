@@ -5,22 +5,21 @@
 //! - CREATE TRIGGER on the extension's tables is refused to all roles but superusers
 //!   ([`crate::migration::triggers`]). Statements like `GRANT ... ON ALL TABLES IN
 //!   SCHEMA` are meant for an application's tables, not for these. (Other privileges
-//!   have no effect: `sql/internal/privileges.sql` explains why.)
+//!   have no effect: `sql/snowflake/privileges.sql` explains why.)
 //! - `ALTER TABLE ... DISABLE TRIGGER ALL` leaves the trigger of
 //!   `snowflake_internal.restore` enabled: `pg_restore --data-only
 //!   --disable-triggers` has it for each table.
-//! - The shadow index of a DEFERRABLE constraint is built as an index of such a
-//!   constraint ([`crate::migration::is_counterpart_of_deferrable`]).
 
 use crate::copy;
 use crate::generator;
 use crate::migration;
-use crate::pg::{self, NewIndex, Statement, WatchStatements};
+use crate::pg;
+use crate::pg::callbacks::{Statement, WatchStatements};
 use crate::restore;
 
 /// Starts to watch utility statements; called while libraries are preloaded.
 pub fn init() {
-    pg::watch_statements::<Watch>();
+    pg::callbacks::watch_statements::<Watch>();
 }
 
 struct Watch;
@@ -38,10 +37,6 @@ struct Running {
 
 impl WatchStatements for Watch {
     type Running = Running;
-
-    fn is_deferrable(index: NewIndex<'_>) -> bool {
-        migration::is_counterpart_of_deferrable(index)
-    }
 
     fn before(statement: Statement<'_>) -> Running {
         let triggers = statement.creates_trigger().then(migration::triggers);

@@ -38,16 +38,6 @@ impl Samples {
         self.0.iter().copied().fold(f64::NAN, f64::max)
     }
 
-    /// The measurements in another unit.
-    pub fn map(&self, change: impl Fn(f64) -> f64) -> Self {
-        Self(self.0.iter().copied().map(change).collect())
-    }
-
-    /// Adds other measurements.
-    pub fn extend(&mut self, other: &Self) {
-        self.0.extend_from_slice(&other.0);
-    }
-
     /// This divided by the other, round by round. What affects a whole round (other
     /// work on the machine, its temperature) cancels out. A round without one of them
     /// has no ratio.
@@ -63,68 +53,44 @@ impl FromIterator<f64> for Samples {
     }
 }
 
-/// Measures every contender under every condition, in rounds. Within a round, all
-/// contenders are measured under one condition before the next, so that compared
-/// measurements are close in time. Each round starts with another contender, so that
-/// none always follows the same one.
+/// Measures every contender under every condition, in rounds. Within a round, all contenders are
+/// measured under one condition before the next, so that compared measurements are close in time.
+/// Each round starts with another contender, so that none always follows the same one.
 ///
-/// `rounds` returns how many rounds a contender takes part in, from the first on.
-/// The results of `warm_ups` are discarded; `measure` can see which those are. NaN is
-/// no measurement and is not kept. The result has a row for each condition and a
-/// column for each contender.
-pub fn in_turn<K: Copy, C: Copy>(
-    conditions: &[K],
-    contenders: &[C],
+/// `rounds` has the number of rounds of each contender, which takes part from the first on. The
+/// results of `warm_ups` are discarded. `measure` gets the numbers of the condition and of the
+/// contender, and returns a figure for each quantity. The result is indexed by condition,
+/// contender and quantity.
+pub fn in_turn(
+    conditions: usize,
+    rounds: &[usize],
     warm_ups: usize,
-    rounds: impl Fn(C) -> usize,
-    mut measure: impl FnMut(K, C, Turn) -> Result<f64>,
-) -> Result<Vec<Vec<Samples>>> {
-    let mut samples = vec![vec![Samples::default(); contenders.len()]; conditions.len()];
-    let last = contenders.iter().map(|&c| rounds(c)).max().unwrap_or(0);
+    mut measure: impl FnMut(usize, usize, usize) -> Result<Vec<f64>>,
+) -> Result<Vec<Vec<Vec<Samples>>>> {
+    let mut samples = vec![vec![Vec::new(); rounds.len()]; conditions];
+    let last = rounds.iter().copied().max().unwrap_or(0);
     for number in 0..warm_ups + last {
-        let turn = Turn {
-            round: (number + 1).saturating_sub(warm_ups),
-            of: last,
-        };
-        for (row, &condition) in samples.iter_mut().zip(conditions) {
-            for place in 0..contenders.len() {
-                let which = (number + place) % contenders.len();
-                let contender = contenders[which];
-                if turn.round > rounds(contender) {
+        // From 1 on; 0 for a warm-up.
+        let round = (number + 1).saturating_sub(warm_ups);
+        for (condition, row) in samples.iter_mut().enumerate() {
+            for place in 0..rounds.len() {
+                let which = (number + place) % rounds.len();
+                if round > rounds[which] {
                     continue;
                 }
-                let value = measure(condition, contender, turn)?;
-                if turn.counts() && !value.is_nan() {
-                    row[which].push(value);
+                let figures = measure(condition, which, round)?;
+                if round == 0 {
+                    continue;
+                }
+                let kept: &mut Vec<Samples> = &mut row[which];
+                kept.resize(figures.len(), Samples::default());
+                for (samples, figure) in kept.iter_mut().zip(figures) {
+                    samples.push(figure);
                 }
             }
         }
     }
     Ok(samples)
-}
-
-/// Which round it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Turn {
-    /// From 1 on; 0 for a warm-up.
-    round: usize,
-    of: usize,
-}
-
-impl Turn {
-    /// Whether the measurement is kept.
-    pub fn counts(self) -> bool {
-        self.round > 0
-    }
-}
-
-impl std::fmt::Display for Turn {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.round {
-            0 => write!(f, "warming up"),
-            round => write!(f, "round {round} of {}", self.of),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -153,21 +119,22 @@ mod tests {
     #[test]
     fn rounds_start_with_another_contender_and_warm_ups_do_not_count() {
         let mut seen = Vec::new();
-        let rounds = |contender| if contender == 'c' { 1 } else { 2 };
-        let measured = in_turn(&[1, 2], &['a', 'b', 'c'], 1, rounds, |key, who, turn| {
-            seen.push((turn.round, key, who));
-            Ok(f64::from(key * 10) + turn.round as f64)
+        let measured = in_turn(2, &[2, 2, 1], 1, |condition, which, round| {
+            seen.push((round, condition, which));
+            Ok(vec![condition as f64 * 10.0 + round as f64, 7.0])
         })
         .unwrap();
-        let order = |round, key| -> String {
-            let of_round = seen.iter().filter(|&&(r, k, _)| (r, k) == (round, key));
-            of_round.map(|&(_, _, who)| who).collect()
+        let order = |round, condition| -> Vec<usize> {
+            let of_round = seen
+                .iter()
+                .filter(|&&(r, c, _)| (r, c) == (round, condition));
+            of_round.map(|&(_, _, which)| which).collect()
         };
-        assert_eq!(
-            [order(0, 1), order(1, 1), order(2, 1), order(2, 2)],
-            ["abc", "bca", "ab", "ab"]
-        );
-        assert_eq!(measured[0][0], samples(&[11.0, 12.0]));
-        assert_eq!(measured[1][2], samples(&[21.0]));
+        assert_eq!(order(0, 0), [0, 1, 2]);
+        assert_eq!(order(1, 0), [1, 2, 0]);
+        assert_eq!(order(2, 0), [0, 1]);
+        assert_eq!(order(2, 1), [0, 1]);
+        assert_eq!(measured[0][0], [samples(&[1.0, 2.0]), samples(&[7.0, 7.0])]);
+        assert_eq!(measured[1][2], [samples(&[11.0]), samples(&[7.0])]);
     }
 }

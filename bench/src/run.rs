@@ -1,24 +1,27 @@
-//! One run: its server and its contenders.
+//! One run: its servers, and how much is measured.
 
-mod scale;
+use std::cell::Cell;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
-use std::time::Duration;
-
-use anyhow::Result;
+use anyhow::{Context, Result};
 use postgres::Client;
 use snowflake_tests::{Cluster, Installation};
 
 use crate::machine;
-use crate::peers::Peer;
-use crate::progress::Progress;
-use crate::sections::wal::Usage;
-
-pub use scale::Scale;
 
 /// The time limit of a run.
 const TIME_LIMIT: Duration = Duration::from_secs(3 * 3_600);
 
-/// Settings of the server that differ from PostgreSQL's defaults.
+/// How often a line about progress is written if standard error is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// The `pg_config` of the tree with an earlier build of the extension.
+const BEFORE: &str = "SNOWFLAKE_BEFORE_PG_CONFIG";
+
+/// Settings of the servers that differ from PostgreSQL's defaults.
 const SETTINGS: &[(&str, &str)] = &[
     ("snowflake.node_id", "1"),
     // The test harness disables these.
@@ -56,103 +59,96 @@ pub const SHOWN: &[&str] = &[
     "snowflake.lease",
 ];
 
-/// A server with everything the contenders need, and how much to measure.
+/// A number in a full run, and in a quick one.
+#[derive(Debug, Clone, Copy)]
+pub struct Count(pub u64, pub u64);
+
+/// The server of a contender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Server {
+    /// The one that most contenders share.
+    Common,
+    /// Another with this setting.
+    With(&'static str, &'static str),
+    /// Another with the build in the tree of `SNOWFLAKE_BEFORE_PG_CONFIG`.
+    Before,
+}
+
 pub struct Run {
-    cluster: Cluster,
-    peers: Vec<Peer>,
-    scale: Scale,
-    progress: Progress,
-    /// WAL that the measurements wrote.
-    pub wal: Usage,
+    common: Rc<Cluster>,
+    pub quick: bool,
+    /// From the command line.
+    pub rounds: Option<usize>,
+    begun: Instant,
+    written: Cell<Option<Instant>>,
 }
 
 impl Run {
-    /// Starts the server.
-    pub fn start(scale: Scale) -> Result<Self> {
-        let cluster = server(None, &[])?;
-        let peers = Peer::set_up(&mut cluster.connect()?)?;
+    /// Starts the common server.
+    pub fn start(quick: bool, rounds: Option<usize>) -> Result<Self> {
         Ok(Self {
-            cluster,
-            peers,
-            scale,
-            progress: Progress::begin(),
-            wal: Usage::default(),
+            common: Rc::new(start(None, &[])?),
+            quick,
+            rounds,
+            begun: Instant::now(),
+            written: Cell::new(None),
         })
     }
 
-    /// The server.
-    pub fn cluster(&self) -> &Cluster {
-        &self.cluster
+    pub fn common(&self) -> &Cluster {
+        &self.common
     }
 
-    /// Another server, the same but for its layout.
-    pub fn with_layout(&self, layout: &str) -> Result<Cluster> {
-        self.with_settings(&[("snowflake.layout", layout)])
-    }
-
-    /// Another server, the same but for these settings.
-    pub fn with_settings(&self, settings: &[(&str, &str)]) -> Result<Cluster> {
-        server(None, settings)
-    }
-
-    /// Another server of another installation.
-    pub fn with_installation(&self, installation: Installation) -> Result<Cluster> {
-        server(Some(installation), &[])
-    }
-
-    /// A new session.
-    pub fn connect(&self) -> Result<Client> {
-        self.cluster.connect()
-    }
-
-    /// Every way to generate an ID on this server, ours first.
-    pub fn peers(&self) -> &[Peer] {
-        &self.peers
-    }
-
-    /// Those of them that are in `chosen`, in that order.
-    pub fn peers_of(&self, chosen: &[Peer]) -> Vec<Peer> {
-        let available = chosen.iter().filter(|peer| self.peers.contains(peer));
-        available.copied().collect()
-    }
-
-    /// How much to measure.
-    pub fn scale(&self) -> Scale {
-        self.scale
-    }
-
-    /// How many rounds a contender takes part in, if the goals are about ours and a
-    /// plain sequence only.
-    pub fn rounds_of(&self, peer: Peer) -> usize {
-        self.rounds_or(peer, self.scale.rounds)
-    }
-
-    /// The same if those two take part in a given number of rounds.
-    pub fn rounds_or(&self, peer: Peer, judged: usize) -> usize {
-        match peer {
-            Peer::Snowflake | Peer::Sequence => judged,
-            _ => self.scale.peer_rounds.min(judged),
+    /// Starts a contender's server, unless it is the common one.
+    pub fn server(&self, server: Server) -> Result<Rc<Cluster>> {
+        match server {
+            Server::Common => Ok(Rc::clone(&self.common)),
+            Server::With(name, value) => Ok(Rc::new(start(None, &[(name, value)])?)),
+            Server::Before => {
+                let pg_config = std::env::var_os(BEFORE).with_context(|| format!("no {BEFORE}"))?;
+                let earlier = Installation::from_pg_config(Path::new(&pg_config))?;
+                Ok(Rc::new(start(Some(earlier), &[])?))
+            }
         }
     }
 
-    /// How far the run is.
-    pub fn progress(&self) -> &Progress {
-        &self.progress
+    /// Whether there is an earlier build to compare with.
+    pub fn has_before(&self) -> bool {
+        std::env::var_os(BEFORE).is_some()
     }
 
-    /// Waits until no ID is ahead of the clock. Otherwise the next measurement would
-    /// have to wait for time that this one has borrowed. The section
-    /// [`steady`](crate::sections::steady) measures what happens without a pause.
-    pub fn settle(&self, client: &mut Client) -> Result<()> {
-        let query = "SELECT coalesce(max(borrowed_ticks), 0) FROM snowflake_stat_slots";
-        while client.query_one(query, &[])?.get::<_, i64>(0) > 0 {
-            std::thread::sleep(Duration::from_millis(10));
+    pub fn count(&self, Count(full, quick): Count) -> u64 {
+        if self.quick { quick } else { full }
+    }
+
+    /// Shows what is measured now.
+    pub fn step(&self, what: impl std::fmt::Display) {
+        let is_terminal = std::io::stderr().is_terminal();
+        let written = self.written.get();
+        if !is_terminal && written.is_some_and(|at| at.elapsed() < LINE_EVERY) {
+            return;
         }
-        Ok(())
+        self.written.set(Some(Instant::now()));
+        let minutes = self.begun.elapsed().as_secs_f64() / 60.0;
+        if is_terminal {
+            eprint!("\r\x1b[K[{minutes:4.1} min] {what}");
+        } else {
+            eprintln!("[{minutes:4.1} min] {what}");
+        }
     }
 }
 
-fn server(installation: Option<Installation>, settings: &[(&str, &str)]) -> Result<Cluster> {
+/// Waits until no ID is ahead of the clock. Otherwise the next measurement would have to wait for
+/// time that this one has borrowed.
+pub fn settle(client: &mut Client) -> Result<()> {
+    let query = "SELECT coalesce(max(borrowed_ticks), 0) FROM snowflake_stat_slots";
+    while client.query_one(query, &[])?.get::<_, i64>(0) > 0 {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+fn start(installation: Option<Installation>, settings: &[(&str, &str)]) -> Result<Cluster> {
     // A quarter of the memory, as is usual, but no more than what is read here.
     let buffers = (machine::memory_kib() / 4 / 1_024).clamp(128, 2_048);
     let mut builder = Cluster::builder()
@@ -164,5 +160,9 @@ fn server(installation: Option<Installation>, settings: &[(&str, &str)]) -> Resu
     for (name, value) in SETTINGS.iter().chain(settings) {
         builder = builder.conf(name, value);
     }
-    builder.start_with_extension()
+    let cluster = builder.start_with_extension()?;
+    cluster
+        .connect()?
+        .batch_execute(include_str!("../sql/peers.sql"))?;
+    Ok(cluster)
 }

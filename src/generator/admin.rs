@@ -93,10 +93,10 @@ pub fn restore_mark(function: pg_sys::Oid, bound: i64) -> Result<(), Error> {
 /// minute; [`Error::ClockBehind`] if the clock is behind issued IDs, which cannot
 /// be accepted.
 pub fn accept_clock(expected: WallTime) -> Result<(), Error> {
-    const CLOSE: u64 = 60_000_000;
+    const MAX_CLOCK_DIFFERENCE_MICROS: u64 = 60_000_000;
     let shared = shared::get().ok_or(Error::NotPreloaded)?;
     let clocks = Clocks::read();
-    if clocks.wall.micros_since(expected).unsigned_abs() > CLOSE {
+    if clocks.wall.micros_since(expected).unsigned_abs() > MAX_CLOCK_DIFFERENCE_MICROS {
         return Err(Error::ClockNotAsExpected {
             wall: clocks.wall,
             expected,

@@ -62,24 +62,26 @@ pub fn wall_in_tick(left: impl FnOnce(WallTime) -> u64) -> WallTime {
 /// that has passed since is overestimated.
 #[inline]
 fn keep(counter: u64, wall: i64, left: u64) {
-    /// The part of the rest of the tick that needs no reading, in sixteenths.
-    const SURE: u64 = 14;
+    /// The part of the rest of the tick that needs no reading.
+    const CERTAIN_SIXTEENTHS: u64 = 14;
     measure(counter, wall);
     STATE.counter.store(counter, Relaxed);
     STATE.wall.store(wall, Relaxed);
     // One less, because the clock's microseconds are rounded down.
     let left = left.saturating_sub(1);
     let cycles = left.saturating_mul(STATE.rate.load(Relaxed));
-    STATE.enough.store(cycles / 16 * SURE, Relaxed);
+    STATE
+        .enough
+        .store(cycles / 16 * CERTAIN_SIXTEENTHS, Relaxed);
 }
 
 /// Measures the number of cycles a microsecond, over at least a millisecond and at
 /// most a second. Two measurements in a row have to agree.
 #[inline]
 fn measure(counter: u64, wall: i64) {
-    const SHORTEST: i64 = 1_000;
+    const MIN_MEASUREMENT_MICROS: i64 = 1_000;
     let passed = wall.wrapping_sub(STATE.from_wall.load(Relaxed));
-    if (0..SHORTEST).contains(&passed) {
+    if (0..MIN_MEASUREMENT_MICROS).contains(&passed) {
         return;
     }
     measured(counter, wall, passed);
@@ -89,16 +91,16 @@ fn measure(counter: u64, wall: i64) {
 fn measured(counter: u64, wall: i64, passed: i64) {
     /// Cycles a microsecond by the last measurement, whether or not it agreed with
     /// the one before.
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    const LONGEST: i64 = 1_000_000;
+    static LAST_RATE: AtomicU64 = AtomicU64::new(0);
+    const MAX_MEASUREMENT_MICROS: i64 = 1_000_000;
     let cycles = counter.wrapping_sub(STATE.from_counter.load(Relaxed));
     STATE.from_counter.store(counter, Relaxed);
     STATE.from_wall.store(wall, Relaxed);
     let rate = match u64::try_from(passed) {
-        Ok(micros) if passed <= LONGEST && trusted(wall) => cycles / micros,
+        Ok(micros) if passed <= MAX_MEASUREMENT_MICROS && trusted(wall) => cycles / micros,
         _ => 0,
     };
-    let last = LAST.swap(rate, Relaxed);
+    let last = LAST_RATE.swap(rate, Relaxed);
     let agree = rate.abs_diff(last) <= last / 64;
     STATE
         .rate
@@ -108,14 +110,14 @@ fn measured(counter: u64, wall: i64, passed: i64) {
 /// Whether the kernel keeps time by the counter. It is looked up once a second,
 /// because the kernel changes its clock source when it finds the counter wrong.
 fn trusted(wall: i64) -> bool {
-    const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    const AGAIN: i64 = 1_000_000;
+    const SOURCE_PATH: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    const RECHECK_SOURCE_MICROS: i64 = 1_000_000;
     static TRUSTED: AtomicBool = AtomicBool::new(false);
     static LOOKED_UP: AtomicI64 = AtomicI64::new(i64::MIN);
-    if !(0..AGAIN).contains(&wall.wrapping_sub(LOOKED_UP.load(Relaxed))) {
+    if !(0..RECHECK_SOURCE_MICROS).contains(&wall.wrapping_sub(LOOKED_UP.load(Relaxed))) {
         // A test moves the clock without the counter.
         let trusted = cfg!(all(target_arch = "x86_64", not(feature = "testing")))
-            && std::fs::read_to_string(SOURCE).is_ok_and(|source| source.trim() == "tsc");
+            && std::fs::read_to_string(SOURCE_PATH).is_ok_and(|source| source.trim() == "tsc");
         TRUSTED.store(trusted, Relaxed);
         LOOKED_UP.store(wall, Relaxed);
     }

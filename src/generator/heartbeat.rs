@@ -14,7 +14,7 @@ use crate::generator::reserve::Reservation;
 use crate::generator::session::Session;
 
 /// How often it begins again because the mark was set in the meantime.
-const TRIES: usize = 3;
+const MAX_ATTEMPTS: usize = 3;
 
 /// Reserves time if an ID of this moment would: when less than half a lease is left. It
 /// makes the checks of a first ID and waits for nothing. Where an ID would be refused, or
@@ -23,7 +23,7 @@ const TRIES: usize = 3;
 /// # Errors
 /// As [`mark::locate`](crate::generator::mark::locate) and [`accepted_layout::check`].
 pub fn reserve_present(session: &Session, function: pg_sys::Oid) -> Result<(), Error> {
-    for _ in 0..TRIES {
+    for _ in 0..MAX_ATTEMPTS {
         if session.shared.is_stopped() {
             break;
         }

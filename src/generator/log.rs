@@ -11,12 +11,11 @@ use crate::generator::stats;
 use crate::settings;
 use crate::shared::Shared;
 
-/// A clock step below this is not logged, microseconds.
-const NOTABLE: i64 = 250_000;
+/// A clock step below this is not logged.
+const MIN_LOGGED_MICROS: i64 = 250_000;
 
-/// Waits within this of the last one that was logged belong to its episode,
-/// microseconds.
-const EPISODE: i64 = 60_000_000;
+/// Waits within this of the last one that was logged belong to its episode.
+const EPISODE_MICROS: i64 = 60_000_000;
 
 fn seconds(micros: i64) -> String {
     format!("{}.{:03} s", micros / 1_000_000, micros % 1_000_000 / 1_000)
@@ -30,14 +29,14 @@ fn seconds(micros: i64) -> String {
 /// the wrong way round.
 pub fn clock(shared: Shared, clocks: Clocks, time: WallTime) {
     let slewed_clock = shared.slewed_clock();
-    if slewed_clock.clock_step(clocks.wall, clocks.boot).abs() >= NOTABLE {
+    if slewed_clock.clock_step(clocks.wall, clocks.boot).abs() >= MIN_LOGGED_MICROS {
         clock_step(slewed_clock);
     }
     let slewing = &shared.episodes().slewing;
     // After each start the clock is behind by what was reserved. That is not logged.
-    let news = NOTABLE.max(i64::try_from(settings::lease_micros()).unwrap_or(i64::MAX));
+    let news = MIN_LOGGED_MICROS.max(i64::try_from(settings::lease_micros()).unwrap_or(i64::MAX));
     let behind = time.micros_since(clocks.wall);
-    let (begins, ends) = (|behind| behind > news, |behind| behind < NOTABLE);
+    let (begins, ends) = (|behind| behind > news, |behind| behind < MIN_LOGGED_MICROS);
     if !(if slewing.load(Relaxed) {
         ends(behind)
     } else {
@@ -72,7 +71,7 @@ fn clock_step(slewed_clock: &SlewedClock) {
     let before = slewed_clock.offset();
     let at = Clocks::read();
     let step = at.offset().step_since(before);
-    if step.abs() < NOTABLE || !slewed_clock.accept_step(before, at.offset()) {
+    if step.abs() < MIN_LOGGED_MICROS || !slewed_clock.accept_step(before, at.offset()) {
         return;
     }
     stats::count_clock_step();
@@ -98,11 +97,11 @@ pub fn other_layout(remembered: &str, layout: &str) {
     );
 }
 
-/// Whether nothing was logged within [`EPISODE`]. If so, the caller logs something now.
+/// Whether nothing was logged within [`EPISODE_MICROS`]. If so, the caller logs something now.
 fn begins_episode(last: &AtomicI64, now: BootTime) -> bool {
     let before = last.load(Relaxed);
     let since = now.micros_since(BootTime::from_micros(before));
-    (before == 0 || since >= EPISODE)
+    (before == 0 || since >= EPISODE_MICROS)
         && last
             .compare_exchange(before, now.micros(), AcqRel, Acquire)
             .is_ok()

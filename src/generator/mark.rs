@@ -43,24 +43,22 @@
 //! moves it at a time; then the page. A process waits only for the first of these,
 //! and only if nothing is reserved any more. How long it waits is bounded, since
 //! any role that may read the sequence can lock it.
-#![allow(unsafe_code)] // relations, buffers and WAL
 
-use std::ffi::{CStr, c_int};
+use std::ffi::CStr;
 
 use pgrx::pg_sys;
-use pgrx::prelude::*;
 use snowflake_id::{BootTime, Identity, Layout, SnowflakeId, Tick};
 
 use crate::catalog;
+use crate::clock;
 use crate::error::Error;
 use crate::generator::floor;
-use crate::pg::{self, sequence_data};
+use crate::pg::relation::NotOpened;
+use crate::pg::sequence::{Sequence, SequenceData, SequencePage};
+use crate::pg::{self, Mode, Relation};
 use crate::shared::{Locked, MarkKey, Shared};
 
 const SEQUENCE_NAME: &CStr = c"mark";
-
-/// The lock that `nextval()` takes on a sequence.
-const LOCK_MODE: pg_sys::LOCKMODE = pg_sys::RowExclusiveLock as pg_sys::LOCKMODE;
 
 /// Which mark to read or move, and within which limits.
 pub struct Request<'a> {
@@ -200,26 +198,28 @@ pub fn start_at(shared: Shared, request: &Request, tick: Tick) -> Result<Tick, N
 /// commit would do that.
 ///
 /// # Errors
-/// [`Error::MarkMissing`], [`Error::MarkNotPermanent`].
+/// [`Error::MarkMissing`], [`Error::MarkNotPermanent`]; [`Error::MarkLocked`] if
+/// `lock_timeout` ends the wait.
 pub fn raise_to(sequence: pg_sys::Oid, bound_id: SnowflakeId) -> Result<(), Error> {
+    let since = clock::boot();
     // Waits as `setval` does.
-    let relation = match Relation::open(sequence, i64::MAX)? {
-        Opened::Relation(relation) => relation,
+    let opened = match open(sequence, i64::MAX)? {
+        Opened::Sequence(sequence) => sequence,
         Opened::Locked => {
             return Err(Error::MarkLocked {
-                waited_ms: i64::MAX,
+                waited_ms: clock::boot().micros_since(since) / 1_000,
             });
         }
     };
-    let page = Page::lock(&relation);
-    if bound_id <= page.read().bound_id {
+    let mut page = opened.lock_page();
+    if bound_id <= Written::on(&page).bound_id {
         return Ok(());
     }
     let set_by_hand = Written {
         bound_id,
         start_number: 0,
     };
-    let record = page.write(&relation, set_by_hand);
+    let record = page.write(&opened, set_by_hand.into());
     drop(page);
     flush(record);
     Ok(())
@@ -241,17 +241,15 @@ pub fn is_unused(sequence: pg_sys::Oid) -> Result<bool, Error> {
 /// # Errors
 /// [`Error::MarkMissing`], [`Error::MarkNotPermanent`].
 pub fn bound_on_page(sequence: pg_sys::Oid) -> Result<Option<SnowflakeId>, Error> {
-    match Relation::open(sequence, 0)? {
-        Opened::Relation(relation) => {
-            let page = Page::lock(&relation);
-            let bound_id = page.read().bound_id;
+    match open(sequence, 0)? {
+        Opened::Sequence(opened) => {
+            let page = opened.lock_page();
+            let bound_id = Written::on(&page).bound_id;
             let record = page.record();
             drop(page);
             // What a standby has replayed is in its log already.
-            if !pg::is_in_recovery() {
-                // SAFETY: the position of a record that was written. It returns at once
-                // if that was flushed.
-                unsafe { pg_sys::XLogFlush(record) };
+            if !pg::server::is_in_recovery() {
+                pg::wal::flush(record);
             }
             Ok(Some(bound_id))
         }
@@ -262,9 +260,9 @@ pub fn bound_on_page(sequence: pg_sys::Oid) -> Result<Option<SnowflakeId>, Error
 /// A mark that this process alone reads and moves. The fields are dropped in this
 /// order, the reverse of that in which they are locked.
 struct Mark<'a> {
-    page: Page,
+    page: SequencePage,
     entry: Locked,
-    relation: Relation,
+    sequence: Sequence,
     written: Written,
     shared: Shared,
     request: &'a Request<'a>,
@@ -280,20 +278,20 @@ struct Known {
 
 impl<'a> Mark<'a> {
     fn lock(shared: Shared, request: &'a Request) -> Result<Self, NotReserved> {
-        let relation = match Relation::open(request.sequence, request.wait_ms)? {
-            Opened::Relation(relation) => relation,
+        let sequence = match open(request.sequence, request.wait_ms)? {
+            Opened::Sequence(sequence) => sequence,
             Opened::Locked if request.wait_ms > 0 => return Err(NotReserved::Locked),
             Opened::Locked => return Err(NotReserved::Busy),
         };
         let entry = shared
             .try_lock(MarkKey::here(request.sequence))
             .ok_or(NotReserved::Busy)?;
-        let page = Page::lock(&relation);
+        let page = sequence.lock_page();
         Ok(Mark {
-            written: page.read(),
+            written: Written::on(&page),
             page,
             entry,
-            relation,
+            sequence,
             shared,
             request,
         })
@@ -367,7 +365,7 @@ impl<'a> Mark<'a> {
     }
 
     /// Moves the mark and, once that is durable, announces it to other processes.
-    fn move_to(self, target: Tick) -> Result<Tick, NotReserved> {
+    fn move_to(mut self, target: Tick) -> Result<Tick, NotReserved> {
         let bound_id = self.layout().first_id_of(target);
         let start_number = self.shared.start_number();
         // First what can fail.
@@ -376,7 +374,7 @@ impl<'a> Mark<'a> {
             bound_id,
             start_number,
         };
-        let record = self.page.write(&self.relation, written);
+        let record = self.page.write(&self.sequence, written.into());
         // Other processes may read the page while this one waits for the disk.
         drop(self.page);
         flush(record.max(floor.unwrap_or(0)));
@@ -400,80 +398,25 @@ pub fn raise_slots(shared: Shared, layout: &Layout, bound: Tick, boot: BootTime)
     }
 }
 
-/// The mark's sequence, opened and locked until dropped.
-struct Relation(pg_sys::Relation);
-
-/// The result of opening it.
+/// The result of opening the mark's sequence.
 enum Opened {
-    Relation(Relation),
+    /// It is locked until it is dropped.
+    Sequence(Sequence),
     /// Another session has locked it.
     Locked,
 }
 
-impl Relation {
-    fn open(sequence: pg_sys::Oid, wait_ms: i64) -> Result<Opened, Error> {
-        if !lock(sequence, wait_ms) {
-            return Ok(Opened::Locked);
-        }
-        // SAFETY: returns null if the relation does not exist; it is locked.
-        let relation = unsafe {
-            let no_lock = pg_sys::NoLock as pg_sys::LOCKMODE;
-            pg_sys::try_relation_open(sequence, no_lock)
-        };
-        if relation.is_null() {
-            // SAFETY: locked above.
-            unsafe { pg_sys::UnlockRelationOid(sequence, LOCK_MODE) };
-            return Err(Error::MarkMissing);
-        }
-        let relation = Relation(relation);
-        // SAFETY: an open relation has its `pg_class` row.
-        let (kind, persistence) = unsafe {
-            let class = &*(*relation.0).rd_rel;
-            (class.relkind as u8, class.relpersistence as u8)
-        };
-        if kind != pg_sys::RELKIND_SEQUENCE {
-            return Err(Error::MarkMissing);
-        }
-        if persistence != pg_sys::RELPERSISTENCE_PERMANENT {
-            return Err(Error::MarkNotPermanent);
-        }
-        Ok(Opened::Relation(relation))
-    }
-}
-
-/// Locks the sequence; `false` if it could not be locked in that time.
-fn lock(sequence: pg_sys::Oid, wait_ms: i64) -> bool {
-    // SAFETY: a relation can be locked whether or not it exists.
-    if unsafe { pg_sys::ConditionalLockRelationOid(sequence, LOCK_MODE) } {
-        return true;
-    }
-    if wait_ms <= 0 {
-        return false;
-    }
-    // In the queue, as in `nextval()`, so that later sessions do not go first.
-    // `lock_timeout` bounds this wait.
-    // SAFETY: a plain integer of this process, restored in every case.
-    unsafe {
-        let before = pg_sys::LockTimeout;
-        let wait = c_int::try_from(wait_ms).unwrap_or(c_int::MAX);
-        pg_sys::LockTimeout = if before > 0 { before.min(wait) } else { wait };
-        PgTryBuilder::new(|| {
-            pg_sys::LockRelationOid(sequence, LOCK_MODE);
-            true
-        })
-        .catch_when(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, |_| false)
-        .finally(|| pg_sys::LockTimeout = before)
-        .execute()
-    }
-}
-
-impl Drop for Relation {
-    fn drop(&mut self) {
-        // An error that passes through leaves it to the abort, as in C.
-        if !std::thread::panicking() {
-            // SAFETY: opened by `open` with this mode and closed once.
-            unsafe { pg_sys::relation_close(self.0, LOCK_MODE) };
-        }
+fn open(sequence: pg_sys::Oid, wait_ms: i64) -> Result<Opened, Error> {
+    let relation = match Relation::open_within(sequence, Mode::Advance, wait_ms) {
+        Ok(relation) => relation,
+        Err(NotOpened::Locked) => return Ok(Opened::Locked),
+        Err(NotOpened::Missing) => return Err(Error::MarkMissing),
+    };
+    let sequence = Sequence::from_relation(relation).ok_or(Error::MarkMissing)?;
+    if sequence.is_permanent() {
+        Ok(Opened::Sequence(sequence))
+    } else {
+        Err(Error::MarkNotPermanent)
     }
 }
 
@@ -484,26 +427,7 @@ struct Written {
 }
 
 impl Written {
-    /// Whether it was set by hand: start numbers are negative.
-    fn is_set(&self) -> bool {
-        self.start_number >= 0 && self.bound_id > SnowflakeId::ZERO
-    }
-}
-
-/// The sequence's only page, pinned and exclusively locked until dropped.
-struct Page(pg_sys::Buffer);
-
-impl Page {
-    fn lock(relation: &Relation) -> Self {
-        // SAFETY: a sequence has exactly one block, number 0.
-        unsafe {
-            let buffer = pg_sys::ReadBuffer(relation.0, 0);
-            pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32);
-            Page(buffer)
-        }
-    }
-
-    fn read(&self) -> Written {
+    fn on(page: &SequencePage) -> Self {
         #[cfg(feature = "testing")]
         if crate::unprotected::is("mark") {
             // As in a new database.
@@ -512,8 +436,7 @@ impl Page {
                 start_number: 0,
             };
         }
-        // SAFETY: the buffer is pinned and locked.
-        let data = unsafe { &*sequence_data(pg_sys::BufferGetPage(self.0)) };
+        let data = page.data();
         Written {
             // A new sequence has 1 and is not called. A negative value that was set
             // by hand also means that nothing has been issued.
@@ -524,38 +447,18 @@ impl Page {
         }
     }
 
-    /// The end of the last record about the page.
-    fn record(&self) -> pg_sys::XLogRecPtr {
-        // SAFETY: the buffer is pinned and locked.
-        let position = unsafe {
-            let header = pg_sys::BufferGetPage(self.0).cast::<pg_sys::PageHeaderData>();
-            (*header).pd_lsn
-        };
-        u64::from(position.xlogid) << 32 | u64::from(position.xrecoff)
-    }
-
-    /// Changes the page and logs that; returns the position up to which to flush.
-    fn write(&self, relation: &Relation, new: Written) -> pg_sys::XLogRecPtr {
-        // SAFETY: the buffer is locked exclusively; generic WAL returns a copy of
-        // the page, and applies and logs the difference in a critical section of its
-        // own.
-        unsafe {
-            let state = pg_sys::GenericXLogStart(relation.0);
-            let page = pg_sys::GenericXLogRegisterBuffer(state, self.0, 0);
-            let data = &mut *sequence_data(page);
-            data.last_value = new.bound_id.get();
-            data.log_cnt = new.start_number;
-            data.is_called = 1;
-            pg_sys::GenericXLogFinish(state)
-        }
+    /// Whether it was set by hand: start numbers are negative.
+    fn is_set(&self) -> bool {
+        self.start_number >= 0 && self.bound_id > SnowflakeId::ZERO
     }
 }
 
-impl Drop for Page {
-    fn drop(&mut self) {
-        if !std::thread::panicking() {
-            // SAFETY: pinned and locked by `lock`, released once.
-            unsafe { pg_sys::UnlockReleaseBuffer(self.0) };
+impl From<Written> for SequenceData {
+    fn from(written: Written) -> Self {
+        SequenceData {
+            last_value: written.bound_id.get(),
+            log_cnt: written.start_number,
+            is_called: 1,
         }
     }
 }
@@ -565,13 +468,9 @@ impl Drop for Page {
 /// no other session sees the extension before that. The floor's record may be
 /// another process's, which is in the log by now.
 fn flush(record: pg_sys::XLogRecPtr) {
-    // SAFETY: positions that were written.
-    unsafe {
-        let record = if record == 0 {
-            pg_sys::GetXLogInsertRecPtr()
-        } else {
-            record
-        };
-        pg_sys::XLogFlush(record);
-    }
+    pg::wal::flush(if record == 0 {
+        pg::wal::insert_position()
+    } else {
+        record
+    });
 }

@@ -25,7 +25,7 @@
 use std::num::NonZeroU32;
 
 use pgrx::pg_sys;
-use snowflake_id::{Allowance, Answer, Identity, Run, SnowflakeId, WallTime};
+use snowflake_id::{Allowance, Answer, Borrow, Identity, Run, SnowflakeId, WallTime};
 
 use crate::error::Error;
 use crate::generator::next_slow::next_slow;
@@ -85,10 +85,12 @@ fn draw(session: &Session, wall: WallTime, allowance: Allowance) -> Option<Snowf
     if !position.may_stay(allowance.now) {
         return None;
     }
-    match session
-        .slot(position.slot(), wall)
-        .next_within(session.sequence_bits, allowance)
-    {
+    match session.slot(position.slot(), wall).next_run(
+        session.sequence_bits,
+        allowance,
+        NonZeroU32::MIN,
+        Borrow::No,
+    ) {
         Answer::Issued(run) => {
             FAST_PATH.set_position(position.after(run));
             FAST_PATH.observe(wall);

@@ -61,7 +61,7 @@ fn first_judged(shared: Shared, identity: &Identity) -> Option<SnowflakeId> {
     let layout = identity.layout();
     // The epoch of a new layout may be after the start.
     let start = layout
-        .tick_at(clock::time(pg::started_at()))
+        .tick_at(clock::time(pg::server::started_at()))
         .unwrap_or_default();
     let after = Tick::new(start.get() + 1).min(layout.last_tick());
     Some(floor.max(layout.first_id_of(after)))
@@ -111,7 +111,7 @@ pub fn accept(function: pg_sys::Oid, ignored_id: Option<i64>) -> Result<(), Erro
     }
     let followed = known.into_iter().filter(|&id| Some(id) != ignored_id).max();
     if let Some(id) = followed.filter(|&id| id > 0)
-        && !pg::is_in_recovery()
+        && !pg::server::is_in_recovery()
     {
         if let Some(error) = too_far_ahead(shared, identity, id) {
             return Err(error);

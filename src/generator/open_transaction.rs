@@ -29,7 +29,7 @@ static HAS_DRAWN: AtomicBool = AtomicBool::new(false);
 /// Starts to watch how transactions end; called while libraries are preloaded. Also
 /// processes that draw nothing watch it: their parallel workers may.
 pub fn init() {
-    pg::on_transaction_end(at_end);
+    pg::callbacks::on_transaction_end(at_end);
 }
 
 /// Whether this process has drawn an ID in the current transaction.
@@ -42,27 +42,27 @@ pub fn has_drawn() -> bool {
 /// `now`. Returns the tick at or after which the ID has to be. Called again if drawing
 /// failed.
 #[inline]
-pub fn begin(session: &Session, now: Tick) -> (Opened, Tick) {
+pub fn begin(session: &Session, now: Tick) -> (DrawingTransaction, Tick) {
     let layout = session.layout();
     let present = layout.first_id_of(now.min(layout.last_tick()));
     let Some(own) = of_leader() else {
-        return (Opened(None), now);
+        return (DrawingTransaction(None), now);
     };
     let opening = own.open.begin(
         session.shared.promise(),
-        pg::database().to_u32(),
+        pg::session::database().to_u32(),
         present,
-        pg::is_in_parallel_mode(),
+        pg::transaction::is_in_parallel_mode(),
     );
-    let opened = Opened(Some((own, opening)));
+    let opened = DrawingTransaction(Some((own, opening)));
     (opened, now.max(layout.tick_of(opening.least)))
 }
 
 /// A transaction that is about to draw its first ID.
 #[must_use]
-pub struct Opened(Option<(&'static Transaction, Opening)>);
+pub struct DrawingTransaction(Option<(&'static Transaction, Opening)>);
 
-impl Opened {
+impl DrawingTransaction {
     /// Called with the first ID that was drawn.
     #[inline]
     pub fn drew(self, id: SnowflakeId) {
@@ -77,14 +77,18 @@ impl Opened {
 #[inline]
 fn of_leader() -> Option<&'static Transaction> {
     static OF_LEADER: OnceLock<Option<&'static Transaction>> = OnceLock::new();
-    *OF_LEADER.get_or_init(|| shared::get()?.backends().get(pg::leader_number()?))
+    *OF_LEADER.get_or_init(|| shared::get()?.backends().get(pg::process::leader_number()?))
 }
 
 /// This process's own word.
 #[inline]
 fn own() -> Option<&'static Transaction> {
     static OWN: OnceLock<Option<&'static Transaction>> = OnceLock::new();
-    *OWN.get_or_init(|| shared::get()?.backends().get(pg::backend_number()?))
+    *OWN.get_or_init(|| {
+        shared::get()?
+            .backends()
+            .get(pg::process::backend_number()?)
+    })
 }
 
 /// Both ends are reported after other processes see that the transaction has ended. A
@@ -120,14 +124,14 @@ fn hand_on(shared: Shared, own: &Transaction) {
     /// Where the last free place was found.
     static LAST: AtomicUsize = AtomicUsize::new(0);
     let places = shared.prepared();
-    let xid = pg::transaction_id();
+    let xid = pg::transaction::id();
     let _lock = shared.lock_prepared();
     let start = LAST.load(Relaxed);
     let free = (0..places.len())
         .map(|offset| (start + offset) % places.len())
         .find(|&number| {
             let xid = places[number].xid.load(Relaxed);
-            xid == 0 || !pg::is_running(xid)
+            xid == 0 || !pg::transaction::is_running(xid)
         });
     // There are as many as can be prepared or on the way there.
     let Some(number) = free else { return };
@@ -136,8 +140,8 @@ fn hand_on(shared: Shared, own: &Transaction) {
     // A reader that has seen the former transaction ID finds that it has changed.
     place.xid.store(0, Release);
     place.open.end();
-    if let Some(bound) = own.open.first_id(pg::database().to_u32()) {
-        place.open.take(pg::database().to_u32(), bound);
+    if let Some(bound) = own.open.first_id(pg::session::database().to_u32()) {
+        place.open.take(pg::session::database().to_u32(), bound);
     }
     place.xid.store(xid, Release);
 }

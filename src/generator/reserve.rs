@@ -299,7 +299,7 @@ fn watch_relation_cache() {
     if DONE.load(Relaxed) {
         return;
     }
-    pg::on_relation_change(relation_changed);
+    pg::callbacks::on_relation_change(relation_changed);
     DONE.store(true, Relaxed);
 }
 

@@ -124,7 +124,7 @@ pub fn resolve() -> Result<&'static Session, Error> {
     let shared = shared::get().ok_or(Error::NotPreloaded)?;
     let identity = *settings::identity().ok_or(Error::NodeNotSet)?;
     // Recovery ends once. After that a process need not check again.
-    if pg::is_in_recovery() {
+    if pg::server::is_in_recovery() {
         return Err(Error::InRecovery);
     }
     let home = own_slot(layout.max_backend());
@@ -145,7 +145,7 @@ pub fn resolve() -> Result<&'static Session, Error> {
 
 /// The session's own slot: the process's number modulo the number of slots.
 fn own_slot(max_backend: u32) -> u32 {
-    pg::process_id() & max_backend
+    pg::session::process_id() & max_backend
 }
 
 impl Session {
@@ -183,7 +183,12 @@ impl Session {
         let before = FAST_PATH.position();
         #[cfg(feature = "testing")]
         if let Some(slot) = crate::unprotected::slot(_wall.unix_micros()) {
-            let answer = slot.next_run(self.sequence_bits, allowance, count);
+            let answer = slot.next_run(
+                self.sequence_bits,
+                allowance,
+                count,
+                snowflake_id::Borrow::Yes,
+            );
             return (before.slot(), answer);
         }
         let (position, answer) = self.walk.next_run(before, allowance, count);

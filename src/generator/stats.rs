@@ -37,8 +37,8 @@ pub fn init(counters: &'static Counters) {
     if DONE.load(Relaxed) {
         return;
     }
-    pg::on_transaction_end(|_| flush());
-    pg::before_exit(flush);
+    pg::callbacks::on_transaction_end(|_| flush());
+    pg::callbacks::before_exit(flush);
     DONE.store(true, Relaxed);
 }
 

@@ -58,7 +58,7 @@ impl WaitBudget {
         }
         self.has_waited = true;
         // Not in one piece: what is waited for may come earlier.
-        pg::sleep(needed_ms.min(LONGEST_SLEEP_MS));
+        pg::wait::sleep(needed_ms.min(LONGEST_SLEEP_MS));
         Ok(())
     }
 
@@ -79,7 +79,7 @@ impl WaitBudget {
         if self.waited_ms() >= i64::from(self.max_wait_ms).max(SHORTEST_MOVER_WAIT_MS) {
             return Err(self.mark_locked());
         }
-        pg::sleep(1);
+        pg::wait::sleep(1);
         Ok(())
     }
 

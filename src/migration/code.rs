@@ -21,7 +21,7 @@ use std::ops::Range;
 use pgrx::prelude::*;
 
 use crate::error::{Error, or_report};
-use crate::pg::{OwnText, Text};
+use crate::pg::{Text, TextResult};
 
 /// `snowflake_internal.migration_findings` has the same number. Its list of the functions
 /// that were not searched depends on it.
@@ -33,27 +33,17 @@ const LONGEST_ARGUMENT_TOKENS: usize = 32;
 /// A name of 63 bytes, each a quote that is doubled, in quotes.
 const LONGEST_NAME_BYTES: usize = 2 * 63 + 2;
 
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.migration_code(body text) RETURNS text
-    STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_code(body text) IS
-    'Used by snowflake_internal.migration_findings: a function''s body as tokens, separated by spaces; NULL for a body of more than 1 MB';
-"#)]
-fn snowflake_migration_code(body: Text<'_>) -> Option<OwnText> {
+#[pg_extern(sql = false)]
+fn snowflake_migration_code(body: Text<'_>) -> Option<TextResult> {
     let code = or_report(Code::of(body.bytes()))?;
-    Some(OwnText::new(&code.text))
+    Some(TextResult::new(&code.text))
 }
 
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.migration_calls(body text) RETURNS text
-    STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_calls(body text) IS
-    'Used by snowflake_internal.migration_findings: calls in a trigger function with columns of its row, a line for each argument; NULL for a body of more than 1 MB';
-"#)]
-fn snowflake_migration_calls(body: Text<'_>) -> Option<OwnText> {
+#[pg_extern(sql = false)]
+fn snowflake_migration_calls(body: Text<'_>) -> Option<TextResult> {
     let code = or_report(Code::of(body.bytes()))?;
     let lines = or_report(code.calls());
-    Some(OwnText::new(&lines))
+    Some(TextResult::new(&lines))
 }
 
 /// The tokens of a text.

@@ -15,27 +15,23 @@ use pgrx::check_for_interrupts;
 use pgrx::prelude::*;
 
 use crate::error::{Error, or_report};
-use crate::pg::{self, EncodedText, NameKind, Names, Text};
+use crate::pg::parse::NameKind;
+use crate::pg::{self, Names, Text, TextResult};
 
 /// Longer expressions are not renamed: any role can pass any text.
 const LONGEST_EXPRESSION_BYTES: usize = 1 << 20;
 
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.migration_rename_columns(expression text, former name[], present name[]) RETURNS text
-    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_rename_columns(expression text, former name[], present name[]) IS
-    'Used by snowflake_migration_plan: an expression of the catalog with other names of columns, for any search path; NULL if it refers to whole rows or is no expression';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_rename_columns(
     expression: Text<'_>,
     former: Names<'_>,
     present: Names<'_>,
-) -> Option<EncodedText> {
+) -> Option<TextResult> {
     if expression.bytes().len() > LONGEST_EXPRESSION_BYTES {
         return None;
     }
     let text = or_report(rename(expression.to_c_str(), former, present))?;
-    Some(EncodedText::new(&text))
+    Some(TextResult::new(&text))
 }
 
 /// The expression with those names replaced; `None` if it refers to columns in
@@ -48,7 +44,7 @@ fn rename(
     former: Names<'_>,
     present: Names<'_>,
 ) -> Result<Option<Vec<u8>>, Error> {
-    let Some(mut names) = pg::plain_names(expression) else {
+    let Some(mut names) = pg::parse::plain_names(expression) else {
         return Ok(None);
     };
     names.sort_by_key(|name| name.start);
@@ -71,7 +67,7 @@ fn rename(
                 let Some(length) = identifier_length(rest) else {
                     return Ok(None);
                 };
-                (length, pg::quoted(present).into_bytes())
+                (length, pg::parse::quoted(present).into_bytes())
             }
             NameKind::Object => (0, b"pg_catalog.".to_vec()),
             NameKind::Collation if rest.starts_with(b"COLLATE ") => {

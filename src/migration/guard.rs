@@ -25,7 +25,9 @@ use pgrx::prelude::*;
 use crate::catalog;
 use crate::encoding::readable;
 use crate::error::Error;
-use crate::pg::{self, Call, CopiedRows, Mode, Relation, Table, Trigger, TriggerResult};
+use crate::pg::table::{CopiedRows, Table};
+use crate::pg::trigger::Trigger;
+use crate::pg::{self, Call, Mode, Relation, TriggerResult};
 
 /// The tables with triggers of the extension.
 const TABLES: [&CStr; 5] = [
@@ -39,19 +41,15 @@ const TABLES: [&CStr; 5] = [
 /// The rows of tables that are being truncated.
 static TRUNCATED: Mutex<Vec<(pg_sys::Oid, CopiedRows)>> = Mutex::new(Vec::new());
 
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.migration_guard() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_guard() IS
-    'The trigger that lets only superusers change the extension''s tables by SQL, and keeps their rows where replication truncates them';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_guard(call: Call<'_>) -> TriggerResult {
     let Some(trigger) = call.trigger() else {
         Error::GuardIsATrigger.report();
     };
-    let is_replicated = trigger.is_for_truncate() && pg::is_logical_worker();
+    let is_replicated = trigger.is_for_truncate() && pg::session::is_logical_worker();
     if is_replicated && is_own(call.function(), trigger.table()) {
         keep_rows(trigger);
-    } else if !pg::is_superuser() {
+    } else if !pg::session::is_superuser() {
         let table = readable(trigger.table_name().to_bytes()).into_owned();
         Error::RecordsGuarded(table).report();
     }
@@ -60,8 +58,8 @@ fn snowflake_migration_guard(call: Call<'_>) -> TriggerResult {
 
 /// Whether a table belongs to the extension of a function.
 fn is_own(function: pg_sys::Oid, table: pg_sys::Oid) -> bool {
-    let extension = pg::extension_of(pg_sys::ProcedureRelationId, function);
-    extension.is_some() && pg::extension_of(pg_sys::RelationRelationId, table) == extension
+    let extension = pg::catalog::extension_of(pg_sys::ProcedureRelationId, function);
+    extension.is_some() && pg::catalog::extension_of(pg_sys::RelationRelationId, table) == extension
 }
 
 /// Copies the table's rows before a TRUNCATE, and writes them again after it.
@@ -88,13 +86,13 @@ fn take_copied(table: pg_sys::Oid) -> Option<CopiedRows> {
 /// What identifies the triggers of the extension's tables, before a statement that
 /// creates a trigger; `None` if the current user may create triggers on any table.
 pub fn triggers() -> Option<u64> {
-    if pg::is_creating_extension() || pg::is_superuser() {
+    if pg::session::is_creating_extension() || pg::session::is_superuser() {
         return None;
     }
     let mut hasher = DefaultHasher::new();
     for table in TABLES {
         let relation = catalog::internal_relation(table);
-        relation.map(pg::triggers_of).hash(&mut hasher);
+        relation.map(pg::trigger::triggers_of).hash(&mut hasher);
     }
     Some(hasher.finish())
 }
@@ -104,7 +102,7 @@ pub fn triggers() -> Option<u64> {
 /// is checked, which its error undoes.
 pub fn require_triggers(before: u64) {
     // The new trigger.
-    pg::make_writes_visible();
+    pg::transaction::make_writes_visible();
     if triggers().is_some_and(|now| now != before) {
         Error::TriggersGuarded.report();
     }

@@ -7,7 +7,7 @@ use pgrx::prelude::*;
 use super::{class_of, name_of};
 use crate::encoding::shown;
 use crate::error::{Error, or_report};
-use crate::pg::{self, OwnText, Text};
+use crate::pg::{self, Text, TextResult};
 
 /// The modes that a migration uses.
 const MODES: [(&[u8], u32); 3] = [
@@ -16,12 +16,7 @@ const MODES: [(&[u8], u32); 3] = [
     (b"ACCESS EXCLUSIVE", pg_sys::AccessExclusiveLock),
 ];
 
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.migration_lock_table(relation regclass, mode text) RETURNS void
-    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_lock_table(relation regclass, mode text) IS
-    'Used by snowflake_internal.migration_lock: locks a table, without its children, by its OID';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_lock_table(relation: Option<pg_sys::Oid>, mode: Option<Text<'_>>) {
     let relation = relation.unwrap_or(pg_sys::InvalidOid);
     or_report(lock(relation, mode.map_or(&[][..], Text::bytes)));
@@ -29,27 +24,17 @@ fn snowflake_migration_lock_table(relation: Option<pg_sys::Oid>, mode: Option<Te
 
 // What the catalog says now, not the snapshot: in REPEATABLE READ, an older name may
 // belong to another relation.
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.migration_name(target regclass) RETURNS text
-    STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_name(target regclass) IS
-    'Used by snowflake_migration_plan: a table''s name for statements that run under any search path';
-"#)]
-fn snowflake_migration_name(target: pg_sys::Oid) -> Option<OwnText> {
-    pg::qualified_name(target).map(|name| OwnText::new(name.to_bytes()))
+#[pg_extern(sql = false)]
+fn snowflake_migration_name(target: pg_sys::Oid) -> Option<TextResult> {
+    pg::catalog::qualified_name(target).map(|name| TextResult::new(name.to_bytes()))
 }
 
 // Any role may call it: it delays a change of the schema's name until the end of the
 // transaction, as a lock on a table in it delays DROP SCHEMA.
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.migration_pin_schemas(schemas oid[]) RETURNS void
-    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_pin_schemas(schemas oid[]) IS
-    'Used by snowflake_internal.migration_pin_dependents: keeps the names of schemas until the end of the transaction';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_pin_schemas(schemas: Array<'_, pg_sys::Oid>) {
     for schema in schemas.iter().flatten() {
-        pg::pin_schema(schema);
+        pg::meaning::pin_schema(schema);
     }
 }
 
@@ -59,7 +44,7 @@ fn lock(relation: pg_sys::Oid, mode: &[u8]) -> Result<(), Error> {
     };
     require_lockable(relation)?;
     // Until the end of the transaction, as LOCK TABLE does.
-    pg::lock_relation(relation, *mode);
+    pg::lock::relation(relation, *mode);
     // The table may have been dropped, or given to another owner, in the meantime.
     require_lockable(relation)
 }
@@ -76,9 +61,9 @@ fn require_lockable(relation: pg_sys::Oid) -> Result<(), Error> {
     if !is_lockable && class.kind != pg_sys::RELKIND_MATVIEW {
         return Err(Error::NotATable(name_of(&class)));
     }
-    let user = pg::current_user();
-    if pg::has_rights_of(user, class.owner)
-        || is_lockable && pg::has_privilege_on(relation, user, SUFFICIENT)
+    let user = pg::session::current_user();
+    if pg::privileges::has_privileges_of(user, class.owner)
+        || is_lockable && pg::privileges::has_privilege_on(relation, user, SUFFICIENT)
     {
         Ok(())
     } else {

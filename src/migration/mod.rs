@@ -1,16 +1,15 @@
 //! What a migration needs besides SQL: the tables that keep its records, and the
-//! rights of the owner of the table that is migrated.
+//! privileges of the owner of the table that is migrated.
 //!
 //! No routine of the extension is SECURITY DEFINER. These functions check the
-//! caller's rights to a relation by its OID, not by a name. Then they do one
+//! caller's privileges on a relation by its OID, not by a name. Then they do one
 //! thing: write a row of the extension's own tables ([`records`]), or run a
-//! statement with the rights of a table's owner ([`owner`]).
+//! statement with the privileges of a table's owner ([`owner`]).
 //!
-//! The caller's rights to a relation are checked before it is locked, and again
+//! The caller's privileges on a relation are checked before it is locked, and again
 //! afterwards.
 
 mod code;
-mod deferrable;
 mod expression;
 mod guard;
 mod lock;
@@ -22,13 +21,13 @@ mod trigger;
 
 use pgrx::pg_sys;
 
-pub use deferrable::is_counterpart_of_deferrable;
 pub use guard::{require_triggers, triggers};
 pub use records::{Restored, restore_origin};
 
 use crate::encoding::readable;
 use crate::error::Error;
-use crate::pg::{self, Class, Mode, Relation};
+use crate::pg::catalog::Class;
+use crate::pg::{self, Mode, Relation};
 
 /// What the catalog has of a relation now, without a lock on it.
 ///
@@ -46,9 +45,9 @@ fn name_of(class: &Class) -> String {
 /// What the catalog has of a relation, for its owner only.
 ///
 /// # Errors
-/// [`Error::NotOwner`] unless the current user has the owner's rights.
+/// [`Error::NotOwner`] unless the current user has the owner's privileges.
 fn require_owner(class: Class) -> Result<Class, Error> {
-    if pg::has_rights_of(pg::current_user(), class.owner) {
+    if pg::privileges::has_privileges_of(pg::session::current_user(), class.owner) {
         Ok(class)
     } else {
         Err(Error::NotOwner(name_of(&class)))

@@ -1,11 +1,11 @@
-//! Statements with the rights of a table's owner.
+//! Statements with the privileges of a table's owner.
 //!
 //! Names in a statement are looked up when it runs, and the owner's code
 //! (defaults, checks, triggers, functions of indexes) runs with it. So each
 //! statement runs as REINDEX and REFRESH run such code: as the owner, in a
 //! security-restricted operation. SET ROLE cannot leave it, and after it each
 //! setting has its former value. A superuser who migrates another role's table
-//! lends it no rights. A member of the owner's role gains none, because an index
+//! lends it no privileges. A member of the owner's role gains none, because an index
 //! on an expression of the member's choice would run as the owner too.
 //!
 //! The search path is pg_catalog, unless a caller passes its own. That code may
@@ -18,7 +18,7 @@
 //!
 //! A text must be one statement, so that a value inside it cannot start another
 //! one. It names its table, and must not mean another one by the time it runs: see
-//! [`pg::Meaning`].
+//! [`pg::meaning::Meaning`].
 
 use std::ffi::CStr;
 
@@ -28,14 +28,12 @@ use pgrx::prelude::*;
 use super::{class_of, hold_owned, require_owner};
 use crate::encoding::{readable, shown};
 use crate::error::{Error, or_report};
-use crate::pg::{self, Meaning, SearchPath, Text, TextArray};
+use crate::pg::meaning::Meaning;
+use crate::pg::privileges::SearchPath;
+use crate::pg::statement::TextArray;
+use crate::pg::{self, Text};
 
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.migration_run(relation regclass, statement text) RETURNS text[]
-    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_run(relation regclass, statement text) IS
-    'Used by snowflake_migrate: runs one statement with the rights of a table''s owner, which the caller must have; the first row as an array';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_run(
     relation: Option<pg_sys::Oid>,
     statement: Option<Text<'_>>,
@@ -44,12 +42,7 @@ fn snowflake_migration_run(
 }
 
 // NULL as a path: as without one.
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.migration_run(relation regclass, statement text, search_path text) RETURNS text[]
-    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_run(relation regclass, statement text, search_path text) IS
-    'Used by snowflake_migrate: runs one statement with the rights of a table''s owner, whose code finds names by the caller''s search path';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_run_with_path(
     relation: Option<pg_sys::Oid>,
     statement: Option<Text<'_>>,
@@ -59,12 +52,7 @@ fn snowflake_migration_run_with_path(
 }
 
 // In the caller's snapshot, for functions that are STABLE.
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.migration_query(relation regclass, query text) RETURNS text[]
-    STABLE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_query(relation regclass, query text) IS
-    'Used by snowflake_migration_plan: runs one query with the rights of a table''s owner, which the caller must have; the first row as an array';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_query(
     relation: Option<pg_sys::Oid>,
     query: Option<Text<'_>>,
@@ -72,12 +60,7 @@ fn snowflake_migration_query(
     run(relation, query, None, true)
 }
 
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.migration_query(relation regclass, query text, search_path text) RETURNS text[]
-    STABLE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_query(relation regclass, query text, search_path text) IS
-    'Used by snowflake_migration_plan: runs one query with the rights of a table''s owner, whose code finds names by the caller''s search path';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_query_with_path(
     relation: Option<pg_sys::Oid>,
     query: Option<Text<'_>>,
@@ -87,34 +70,24 @@ fn snowflake_migration_query_with_path(
 }
 
 // The same for every role that may read a table. The query runs with the owner's
-// rights if the caller has them, otherwise with the caller's own.
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.migration_read(relation regclass, query text) RETURNS text[]
-    STABLE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_read(relation regclass, query text) IS
-    'Runs one query with the rights of a table''s owner where the caller has them, else with the caller''s own; the first row as an array';
-"#)]
+// privileges if the caller has them, otherwise with the caller's own.
+#[pg_extern(sql = false)]
 fn snowflake_migration_read(
     relation: Option<pg_sys::Oid>,
     query: Option<Text<'_>>,
 ) -> Option<TextArray> {
     or_report(
         class_of(relation.unwrap_or(pg_sys::InvalidOid)).and_then(|class| {
-            let caller = pg::current_user();
+            let caller = pg::session::current_user();
             let user = require_owner(class).map_or(caller, |class| class.owner);
             run_as(user, query, None, true, relation)
         }),
     )
 }
 
-// A statement of a plan, by name: with the rights of the owner of the table that has the
-// name when it runs. The code of that table may find others by the session's path.
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.migration_alter(statement text) RETURNS void
-    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_alter(statement text) IS
-    'A step of snowflake_migration_plan: alters a table with the rights of its owner, which the caller must have';
-"#)]
+// A statement of a plan, by name: with the privileges of the owner of the table that has
+// the name when it runs. The code of that table may find others by the session's path.
+#[pg_extern(sql = false)]
 fn snowflake_migration_alter(statement: Option<Text<'_>>) {
     or_report(alter(statement));
 }
@@ -124,24 +97,19 @@ fn snowflake_migration_alter(statement: Option<Text<'_>>) {
 fn alter(statement: Option<Text<'_>>) -> Result<(), Error> {
     let text = statement.ok_or(Error::NullStatement)?.to_c_str();
     require_one(text)?;
-    let table = pg::altered_table(text).ok_or(Error::NotAnAlteration)?;
+    let table = pg::meaning::altered_table(text).ok_or(Error::NotAnAlteration)?;
     let class = hold_owned(table)?;
-    pg::pin_schema(class.schema);
+    pg::meaning::pin_schema(class.schema);
     // A setting that is in force is a list of names.
     let path = SearchPath::of_session().unwrap_or_else(SearchPath::system);
     run_in(class.owner, text, &path, false, Some(table)).map(|_| ())
 }
 
-// With a role's rights, for objects that are not relations, and for privileges
+// With a role's privileges, for objects that are not relations, and for privileges
 // that a role other than the owner has granted. The caller must be able to SET
 // ROLE: what a role may do is more than what its members inherit. The search
 // path begins with pg_catalog; `path` follows it.
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.migration_run_as(role oid, statement text, path text) RETURNS text[]
-    VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_run_as(role oid, statement text, path text) IS
-    'Used by snowflake_internal.migration_widen: runs one statement with the rights of a role, which the caller must have; the first row as an array';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_run_as(
     role: Option<pg_sys::Oid>,
     statement: Option<Text<'_>>,
@@ -155,14 +123,14 @@ fn snowflake_migration_run_as(
 
 /// # Errors
 /// [`Error::RoleDenied`] unless the current user can become the role, and has
-/// its rights.
+/// its privileges.
 fn require_role(role: pg_sys::Oid) -> Result<(), Error> {
-    let caller = pg::current_user();
-    if pg::has_rights_of(caller, role) && pg::may_become(caller, role) {
+    let caller = pg::session::current_user();
+    if pg::privileges::has_privileges_of(caller, role) && pg::privileges::may_become(caller, role) {
         Ok(())
     } else {
         Err(Error::RoleDenied(
-            readable(pg::role_name(role).to_bytes()).into_owned(),
+            readable(pg::catalog::role_name(role).to_bytes()).into_owned(),
         ))
     }
 }
@@ -176,14 +144,14 @@ fn run(
     or_report(
         hold_owned(relation.unwrap_or(pg_sys::InvalidOid)).and_then(|class| {
             if !read_only {
-                pg::pin_schema(class.schema);
+                pg::meaning::pin_schema(class.schema);
             }
             run_as(class.owner, statement, search_path, read_only, relation)
         }),
     )
 }
 
-/// Runs a statement with a role's rights, and returns the columns of its first
+/// Runs a statement with a role's privileges, and returns the columns of its first
 /// row. It may name this table, and what has to do with it.
 ///
 /// # Errors
@@ -218,8 +186,8 @@ fn run_in(
     read_only: bool,
     table: Option<pg_sys::Oid>,
 ) -> Result<Option<TextArray>, Error> {
-    let run = || pg::first_row(statement, read_only);
-    pg::with_rights_of(role, table, search_path, || match table {
+    let run = || pg::statement::first_row(statement, read_only);
+    pg::privileges::with_privileges_of(role, table, search_path, || match table {
         Some(table) => Meaning {
             table,
             owner: role,
@@ -238,7 +206,7 @@ fn refuse(name: &CStr) -> ! {
 /// # Errors
 /// [`Error::NotOneStatement`]. A text that is not SQL raises a syntax error.
 fn require_one(text: &CStr) -> Result<(), Error> {
-    match pg::count_statements(text) {
+    match pg::statement::count_statements(text) {
         1 => Ok(()),
         count => Err(Error::NotOneStatement(count)),
     }

@@ -3,7 +3,7 @@
 //!
 //! They belong to the extension's owner, a superuser, and are written here
 //! without SQL. No trigger, operator, name, grant or row security has any effect.
-//! The caller must have the rights of the owner of the table that a row is about,
+//! The caller must have the privileges of the owner of the table that a row is about,
 //! and of each table that it names as part of the migration.
 //!
 //! Locking: a table of the extension is found as the mark is, in the schema of
@@ -22,10 +22,10 @@ use super::{class_of, hold_owned, require_owner};
 use crate::catalog;
 use crate::encoding::{readable, shown};
 use crate::error::{Error, or_report};
-use crate::pg::{
-    self, Call, Class, Column, Composite, CompositeResult, Mode, Name, Relation, Row, Table, Text,
-    Unfit,
-};
+use crate::pg::catalog::Class;
+use crate::pg::composite::{Composite, CompositeResult};
+use crate::pg::table::{Table, Unfit};
+use crate::pg::{self, Call, Column, Mode, Name, Relation, Row, Text};
 
 const ORIGINS: &CStr = c"origins";
 const PROGRESS: &CStr = c"progress";
@@ -44,12 +44,7 @@ const KINDS: [&[u8]; 5] = [
 /// of them, and every plan reads these rows.
 const MOST_KEYS: usize = 1_600;
 
-#[pg_extern(requires = ["migration_records"], sql = r#"
-CREATE FUNCTION snowflake_internal.migration_origin(target regclass, column_name name) RETURNS snowflake_internal.origins
-    STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_origin(target regclass, column_name name) IS
-    'The row of snowflake_internal.origins of a column, for the owner of its table; otherwise NULL';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_origin(
     target: pg_sys::Oid,
     column_name: Name<'_>,
@@ -62,12 +57,7 @@ fn snowflake_migration_origin(
 
 // The number bounds the column's own IDs, so a role that may read these learns
 // nothing that it could not find out. The rest of the row is for the owner.
-#[pg_extern(requires = ["migration_records"], sql = r#"
-CREATE FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) RETURNS bigint
-    STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) IS
-    'Used by snowflake_first_id and snowflake_audit: origins.first_id_ever of a migrated column, the highest of the table, its parents and its children, for roles that may read the column; otherwise NULL';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_first_id_of(
     target: pg_sys::Oid,
     column_name: Name<'_>,
@@ -75,30 +65,22 @@ fn snowflake_migration_first_id_of(
 ) -> Option<i64> {
     let key = Key::new(ORIGINS, target, column_name, None);
     let class = class_of(target).ok()?;
-    let number = pg::column_number(target, &key.column)?;
-    let user = pg::current_user();
-    if !pg::has_rights_of(user, class.owner) && !pg::may_read_column(target, number, user) {
+    let number = pg::catalog::column_number(target, &key.column)?;
+    let user = pg::session::current_user();
+    if !pg::privileges::has_privileges_of(user, class.owner)
+        && !pg::privileges::may_read_column(target, number, user)
+    {
         return None;
     }
     or_report(first_id_ever(call.function(), &key))
 }
 
-#[pg_extern(requires = ["migration_records"], sql = r#"
-CREATE FUNCTION snowflake_internal.migration_keep_origin(origin snowflake_internal.origins) RETURNS void
-    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_keep_origin(origin snowflake_internal.origins) IS
-    'Used by snowflake_internal.migration_record_origin: writes a row of snowflake_internal.origins, for the owner of its table';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_keep_origin(origin: Composite<'_>, call: Call<'_>) {
     or_report(keep(call.function(), ORIGINS, origin));
 }
 
-#[pg_extern(requires = ["migration_records"], sql = r#"
-CREATE FUNCTION snowflake_internal.migration_progress(target regclass, column_name name, relation regclass) RETURNS snowflake_internal.progress
-    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_progress(target regclass, column_name name, relation regclass) IS
-    'Used by snowflake_migrate_backfill: the position of the next batch';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_progress(
     target: pg_sys::Oid,
     column_name: Name<'_>,
@@ -112,22 +94,12 @@ fn snowflake_migration_progress(
     )
 }
 
-#[pg_extern(requires = ["migration_records"], sql = r#"
-CREATE FUNCTION snowflake_internal.migration_keep_progress(step snowflake_internal.progress) RETURNS void
-    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_keep_progress(step snowflake_internal.progress) IS
-    'Used by snowflake_migrate_backfill: writes a row of snowflake_internal.progress, for the owner of its tables';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_keep_progress(step: Composite<'_>, call: Call<'_>) {
     or_report(keep(call.function(), PROGRESS, step));
 }
 
-#[pg_extern(requires = ["migration_records"], sql = r#"
-CREATE FUNCTION snowflake_internal.migration_end(target regclass, column_name name) RETURNS void
-    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_end(target regclass, column_name name) IS
-    'Used by snowflake_migration_plan: deletes the progress of a backfill, and its pace';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_end(target: pg_sys::Oid, column_name: Name<'_>, call: Call<'_>) {
     for table in [PROGRESS, PACE] {
         let key = Key::new(table, target, column_name, None);
@@ -142,12 +114,7 @@ fn snowflake_migration_end(target: pg_sys::Oid, column_name: Name<'_>, call: Cal
     }
 }
 
-#[pg_extern(requires = ["migration_records"], sql = r#"
-CREATE FUNCTION snowflake_internal.migration_pace(target regclass, column_name name) RETURNS snowflake_internal.pace
-    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_pace(target regclass, column_name name) IS
-    'Used by snowflake_migrate_pace: the pace of a backfill, locked against other changes of it';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_pace(
     target: pg_sys::Oid,
     column_name: Name<'_>,
@@ -157,12 +124,7 @@ fn snowflake_migration_pace(
     or_report(key.lock().and_then(|()| read(call.function(), PACE, &key)))
 }
 
-#[pg_extern(requires = ["migration_records"], sql = r#"
-CREATE FUNCTION snowflake_internal.migration_keep_pace(pace snowflake_internal.pace) RETURNS void
-    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_keep_pace(pace snowflake_internal.pace) IS
-    'Used by snowflake_migrate_pace: writes a row of snowflake_internal.pace, for the owner of its table';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_keep_pace(pace: Composite<'_>, call: Call<'_>) {
     or_report(keep(call.function(), PACE, pace));
 }
@@ -174,7 +136,7 @@ fn read(
     key: &Key,
 ) -> Result<Option<CompositeResult>, Error> {
     let records = Records::open(function, table, Mode::Read)?;
-    if pg::result_type_of(function) != records.table.row_type() {
+    if pg::catalog::result_type_of(function) != records.table.row_type() {
         return Err(records.missing());
     }
     let columns = records.columns()?;
@@ -204,8 +166,8 @@ fn first_id_ever(function: pg_sys::Oid, key: &Key) -> Result<Option<i64>, Error>
     });
     let is_related = |other: pg_sys::Oid| {
         other == key.target
-            || pg::inherits_from(key.target, other)
-            || pg::inherits_from(other, key.target)
+            || pg::meaning::inherits_from(key.target, other)
+            || pg::meaning::inherits_from(other, key.target)
     };
     Ok(recorded
         .into_iter()
@@ -240,7 +202,7 @@ pub enum Restored {
     Written,
     /// There is no such table.
     NoTable,
-    /// The current user does not have the rights of the table's owner.
+    /// The current user does not have the privileges of the table's owner.
     NotOwner,
     /// The column has one already, which is newer.
     Exists,
@@ -261,7 +223,7 @@ pub fn restore_origin(
     from: Row<'_>,
 ) -> Result<Restored, Error> {
     const TABLES: [u8; 2] = [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE];
-    let Some(target) = pg::relation_in(pg::schema_named(schema), name) else {
+    let Some(target) = pg::catalog::relation_in(pg::catalog::schema_named(schema), name) else {
         return Ok(Restored::NoTable);
     };
     let is_owned = || match Class::of(target) {
@@ -313,7 +275,7 @@ impl Key {
         }
     }
 
-    /// Checks the caller's rights, and then locks the key.
+    /// Checks the caller's privileges, and then locks the key.
     ///
     /// # Errors
     /// [`Error::NoRelation`] and [`Error::NotOwner`].
@@ -330,7 +292,7 @@ impl Key {
 
     /// Locks the target's number against other writers of this table.
     fn lock_number(&self) {
-        pg::lock_object(
+        pg::lock::object(
             pg_sys::RelationRelationId,
             self.target,
             // A transaction that has changed the pace does not delay the batches.

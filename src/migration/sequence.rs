@@ -6,21 +6,12 @@ use pgrx::prelude::*;
 
 use super::{class_of, require_owner};
 use crate::error::{Error, or_report};
-use crate::pg::{self, Mode, Relation, Sequence};
+use crate::pg::sequence::Sequence;
+use crate::pg::{self, Mode, Relation};
 
 /// The last value and whether it was issued; NULLs if the owner of the table
 /// `on_behalf_of` may not read the sequence.
-#[pg_extern(
-    volatile,
-    parallel_unsafe,
-    sql = r#"
-CREATE FUNCTION snowflake_internal.migration_sequence_state(
-    sequence regclass, on_behalf_of regclass, OUT last_value bigint, OUT is_called boolean
-) RETURNS SETOF record STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_sequence_state(sequence regclass, on_behalf_of regclass) IS
-    'Used by snowflake_internal.migration_record_origin: the state of a sequence; NULL if the owner of the table may not read it';
-"#
-)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_sequence_state(
     sequence: pg_sys::Oid,
     on_behalf_of: pg_sys::Oid,
@@ -41,7 +32,7 @@ fn snowflake_migration_sequence_state(
 fn state(sequence: pg_sys::Oid, table: pg_sys::Oid) -> Result<Option<(i64, bool)>, Error> {
     const PRIVILEGES: u32 = pg_sys::ACL_SELECT | pg_sys::ACL_USAGE;
     let owner = require_owner(class_of(table)?)?.owner;
-    let may_read = || pg::has_privilege_on(sequence, owner, PRIVILEGES);
+    let may_read = || pg::privileges::has_privilege_on(sequence, owner, PRIVILEGES);
     if class_of(sequence)?.kind != pg_sys::RELKIND_SEQUENCE || !may_read() {
         return Ok(None);
     }

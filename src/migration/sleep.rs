@@ -8,20 +8,15 @@ use crate::pg::{self, Call};
 
 // PL/pgSQL takes a snapshot before each of its statements, CALL included, and
 // holds it until the transaction ends. So the procedure ends the transaction.
-#[pg_extern(sql = r#"
-CREATE PROCEDURE snowflake_internal.migration_sleep(milliseconds integer)
-    LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON PROCEDURE snowflake_internal.migration_sleep(milliseconds integer) IS
-    'Used by snowflake_migrate_backfill: commits, and waits without a snapshot';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_sleep(milliseconds: Option<i32>, call: Call<'_>) {
     if call.may_commit() {
-        pg::commit();
+        pg::transaction::commit();
     }
     let wanted = u128::try_from(milliseconds.unwrap_or_default()).unwrap_or_default();
     let since = Instant::now();
     // A wait ends early when the process is woken for another reason.
     while let Some(left @ 1..) = wanted.checked_sub(since.elapsed().as_millis()) {
-        pg::sleep(i64::try_from(left).unwrap_or(i64::MAX));
+        pg::wait::sleep(i64::try_from(left).unwrap_or(i64::MAX));
     }
 }

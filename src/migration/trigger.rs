@@ -14,12 +14,7 @@ use crate::encoding::shown;
 use crate::error::{Error, or_report};
 use crate::pg::{self, Name, Text};
 
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.migration_set_trigger_state(relation regclass, trigger_name name, state text) RETURNS void
-    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.migration_set_trigger_state(relation regclass, trigger_name name, state text) IS
-    'Used by snowflake_internal.migration_restore_trigger_states: enables or disables a trigger, for superusers';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_migration_set_trigger_state(
     relation: pg_sys::Oid,
     trigger_name: Name<'_>,
@@ -31,13 +26,13 @@ fn snowflake_migration_set_trigger_state(
 fn set(relation: pg_sys::Oid, trigger_name: Name<'_>, state: Text<'_>) -> Result<(), Error> {
     let class = class_of(relation)?;
     // PostgreSQL asks for a superuser for system triggers only.
-    if !pg::is_superuser() {
+    if !pg::session::is_superuser() {
         return Err(Error::NotOwner(name_of(&class)));
     }
     let state = match state.bytes() {
         &[state @ (b'O' | b'D' | b'R' | b'A')] => state as c_char,
         other => return Err(Error::InvalidTriggerState(shown(other))),
     };
-    pg::set_trigger_state(relation, trigger_name.as_c_str(), state)
+    pg::trigger::set_state(relation, trigger_name.as_c_str(), state)
         .ok_or(Error::NoRelation(relation))
 }

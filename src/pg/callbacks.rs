@@ -3,7 +3,6 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
-use std::ptr;
 
 use parking_lot::Mutex;
 use pgrx::{PgList, is_a, pg_guard, pg_sys};
@@ -40,12 +39,6 @@ unsafe extern "C-unwind" fn subtransaction_event(
     // SAFETY: what `on_subtransaction_end` registered.
     let callback: fn(pg_sys::SubXactEvent::Type) = unsafe { std::mem::transmute(callback) };
     callback(event);
-}
-
-/// How deep the current transaction is nested: 0 outside of one.
-pub fn transaction_nest_level() -> c_int {
-    // SAFETY: reads the state of the transaction.
-    unsafe { pg_sys::GetCurrentTransactionNestLevel() }
 }
 
 /// Calls `callback` when the process ends, while shared memory is still mapped.
@@ -86,39 +79,7 @@ pub struct Statement<'a> {
     lifetime: PhantomData<&'a ()>,
 }
 
-impl<'a> Statement<'a> {
-    /// The unique index that it builds concurrently, if it names one. No
-    /// constraint can be built so.
-    fn unique_index_to_build(self) -> Option<NewIndex<'a>> {
-        // SAFETY: the tag shows what the node is. Its names end with a zero byte.
-        // The table need not exist.
-        unsafe {
-            if !is_a(self.node, pg_sys::NodeTag::T_IndexStmt) {
-                return None;
-            }
-            let index = &*self.node.cast::<pg_sys::IndexStmt>();
-            if !index.unique
-                || !index.concurrent
-                || index.isconstraint
-                || index.idxname.is_null()
-                || index.relation.is_null()
-            {
-                return None;
-            }
-            let table = pg_sys::RangeVarGetRelidExtended(
-                index.relation,
-                pg_sys::NoLock as pg_sys::LOCKMODE,
-                pg_sys::RVROption::RVR_MISSING_OK,
-                None,
-                ptr::null_mut(),
-            );
-            (table != pg_sys::InvalidOid).then(|| NewIndex {
-                table,
-                name: CStr::from_ptr(index.idxname),
-            })
-        }
-    }
-
+impl Statement<'_> {
     /// Whether it is a `COPY ... FROM`.
     pub fn is_copy_from(self) -> bool {
         // SAFETY: the tag shows what the node is.
@@ -176,24 +137,10 @@ impl<'a> Statement<'a> {
     }
 }
 
-/// A unique index that a statement is about to build.
-#[derive(Clone, Copy)]
-pub struct NewIndex<'a> {
-    /// The table's OID.
-    pub table: pg_sys::Oid,
-    /// The index's name, in the database's encoding.
-    pub name: &'a CStr,
-}
-
 /// What is done before and after each utility statement.
 pub trait WatchStatements {
     /// What is known of a statement while it runs. An error drops nothing.
     type Running: Copy;
-
-    /// Whether a unique index must leave a duplicate to a check at the end of the
-    /// statement or of the transaction, as the index of a DEFERRABLE constraint
-    /// does. Asked before an index is built concurrently.
-    fn is_deferrable(index: NewIndex<'_>) -> bool;
 
     /// Called before the statement.
     fn before(statement: Statement<'_>) -> Self::Running;
@@ -225,7 +172,10 @@ unsafe extern "C-unwind" {
 /// # Panics
 /// Unless `shared_preload_libraries` is being loaded.
 pub fn watch_statements<W: WatchStatements>() {
-    assert!(super::is_preloading(), "hooks are set in the postmaster");
+    assert!(
+        super::server::is_preloading(),
+        "hooks are set in the postmaster"
+    );
     // SAFETY: the postmaster has one thread, and no other process exists yet.
     unsafe {
         NEXT.lock().get_or_insert_with(|| {
@@ -249,19 +199,15 @@ unsafe extern "C-unwind" fn process_utility<W: WatchStatements>(
     completion: *mut pg_sys::QueryCompletion,
 ) {
     // SAFETY: Postgres calls its hook with a statement to run. The hook before
-    // this one, or Postgres itself, is passed what this one was passed, or a copy
-    // that it may change.
+    // this one, or Postgres itself, is passed what this one was passed.
     unsafe {
-        let deferrable = deferrable::<W>(statement, read_only_tree);
-        let is_changed = !deferrable.is_null();
-        let statement = if is_changed { deferrable } else { statement };
         let running = before::<W>((*statement).utilityStmt);
         let next = *NEXT.lock();
         let next = next.flatten().unwrap_or(standard_ProcessUtility);
         next(
             statement,
             query,
-            read_only_tree && !is_changed,
+            read_only_tree,
             context,
             params,
             environment,
@@ -269,33 +215,6 @@ unsafe extern "C-unwind" fn process_utility<W: WatchStatements>(
             completion,
         );
         after::<W>(running);
-    }
-}
-
-/// The statement with DEFERRABLE, which the grammar does not have for an index
-/// without a constraint; null if it has to stay as it is. Guarded as [`before`]
-/// is.
-#[pg_guard]
-unsafe extern "C-unwind" fn deferrable<W: WatchStatements>(
-    statement: *mut pg_sys::PlannedStmt,
-    read_only_tree: bool,
-) -> *mut pg_sys::PlannedStmt {
-    // SAFETY: a statement to run, whose tag shows that it is an index's. It may be
-    // part of a cached plan, and is copied then.
-    unsafe {
-        let node = (*statement).utilityStmt;
-        let lifetime = PhantomData;
-        let index = Statement { node, lifetime }.unique_index_to_build();
-        if !index.is_some_and(W::is_deferrable) {
-            return ptr::null_mut();
-        }
-        let statement = if read_only_tree {
-            pg_sys::copyObjectImpl(statement.cast()).cast()
-        } else {
-            statement
-        };
-        (*(*statement).utilityStmt.cast::<pg_sys::IndexStmt>()).deferrable = true;
-        statement
     }
 }
 

@@ -196,9 +196,3 @@ pub fn quoted(name: &CStr) -> CString {
     // SAFETY: a name that ends with a zero byte; the result does too.
     unsafe { CStr::from_ptr(pg_sys::quote_identifier(name.as_ptr())).to_owned() }
 }
-
-/// A text as a literal of SQL.
-pub fn literal(text: &CStr) -> CString {
-    // SAFETY: a text that ends with a zero byte; the result does too.
-    unsafe { CStr::from_ptr(pg_sys::quote_literal_cstr(text.as_ptr())).to_owned() }
-}

@@ -8,6 +8,7 @@ use pgrx::{PgList, pg_sys};
 
 use super::catalog::Class;
 use super::composite::CompositeResult;
+use super::lock;
 use super::text::Text;
 
 /// How a relation is locked.
@@ -17,17 +18,39 @@ pub enum Mode {
     Read,
     /// `ACCESS SHARE`, until the end of the transaction.
     Hold,
+    /// `ROW EXCLUSIVE`, until the relation is closed: as `nextval()` locks a sequence.
+    Advance,
     /// `ROW EXCLUSIVE`, until the end of the transaction.
     Write,
+    /// `SHARE ROW EXCLUSIVE`, until the end of the transaction: no other session writes.
+    WriteAlone,
 }
 
 impl Mode {
-    fn lock(self) -> pg_sys::LOCKMODE {
+    pub(super) fn lock(self) -> pg_sys::LOCKMODE {
+        let lock = match self {
+            Mode::Read | Mode::Hold => pg_sys::AccessShareLock,
+            Mode::Advance | Mode::Write => pg_sys::RowExclusiveLock,
+            Mode::WriteAlone => pg_sys::ShareRowExclusiveLock,
+        };
+        lock as pg_sys::LOCKMODE
+    }
+
+    /// What is unlocked when the relation is closed.
+    fn unlock(self) -> pg_sys::LOCKMODE {
         match self {
-            Mode::Read | Mode::Hold => pg_sys::AccessShareLock as pg_sys::LOCKMODE,
-            Mode::Write => pg_sys::RowExclusiveLock as pg_sys::LOCKMODE,
+            Mode::Read | Mode::Advance => self.lock(),
+            Mode::Hold | Mode::Write | Mode::WriteAlone => pg_sys::NoLock as pg_sys::LOCKMODE,
         }
     }
+}
+
+/// Why a relation is not open.
+pub enum NotOpened {
+    /// There is none.
+    Missing,
+    /// Another session has locked it.
+    Locked,
 }
 
 /// A relation that is open, and locked.
@@ -44,6 +67,29 @@ impl Relation {
         (!relation.is_null()).then_some(Relation { relation, mode })
     }
 
+    /// The same, but waits for the lock for this time at most, and not at all if it
+    /// is 0.
+    ///
+    /// # Errors
+    /// [`NotOpened`].
+    pub fn open_within(relation: pg_sys::Oid, mode: Mode, wait_ms: i64) -> Result<Self, NotOpened> {
+        if !lock::relation_within(relation, mode.lock(), wait_ms) {
+            return Err(NotOpened::Locked);
+        }
+        // SAFETY: locked by now. Null if it does not exist, which can be locked, too.
+        unsafe {
+            let opened = pg_sys::try_relation_open(relation, pg_sys::NoLock as pg_sys::LOCKMODE);
+            if opened.is_null() {
+                pg_sys::UnlockRelationOid(relation, mode.lock());
+                return Err(NotOpened::Missing);
+            }
+            Ok(Relation {
+                relation: opened,
+                mode,
+            })
+        }
+    }
+
     pub(super) fn row(&self) -> &pg_sys::FormData_pg_class {
         // SAFETY: an open relation has its `pg_class` row.
         unsafe { &*(*self.relation).rd_rel }
@@ -52,6 +98,16 @@ impl Relation {
     /// What `pg_class` has of it.
     pub fn class(&self) -> Class {
         Class::from_row(self.row())
+    }
+
+    /// Its kind (`RELKIND_...`).
+    pub(super) fn kind(&self) -> u8 {
+        self.row().relkind as u8
+    }
+
+    /// Whether it is neither temporary nor unlogged.
+    pub(super) fn is_permanent(&self) -> bool {
+        self.row().relpersistence as u8 == pg_sys::RELPERSISTENCE_PERMANENT
     }
 
     /// Its columns.
@@ -80,7 +136,7 @@ impl Relation {
     /// code.
     pub(super) fn is_plain_table(&self) -> bool {
         let kinds = [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE];
-        kinds.contains(&(self.row().relkind as u8)) && !self.row().relrowsecurity
+        kinds.contains(&self.kind()) && !self.row().relrowsecurity
     }
 
     /// Whether it has a foreign key to another table.
@@ -125,12 +181,8 @@ impl Drop for Relation {
     fn drop(&mut self) {
         // If an error passes through, closing is left to the abort, as in C.
         if !std::thread::panicking() {
-            let lock = match self.mode {
-                Mode::Read => self.mode.lock(),
-                Mode::Hold | Mode::Write => pg_sys::NoLock as pg_sys::LOCKMODE,
-            };
-            // SAFETY: opened by `open`, closed once.
-            unsafe { pg_sys::relation_close(self.relation, lock) };
+            // SAFETY: opened and locked in this mode, closed once.
+            unsafe { pg_sys::relation_close(self.relation, self.mode.unlock()) };
         }
     }
 }
@@ -183,7 +235,8 @@ impl<'a> Columns<'a> {
             })
     }
 
-    pub(super) fn count(self) -> usize {
+    /// How many there are, with those that were dropped.
+    pub fn count(self) -> usize {
         // SAFETY: a valid descriptor.
         unsafe { (*self.descriptor).natts as usize }
     }
@@ -221,7 +274,7 @@ unsafe fn attribute(
 #[derive(Clone, Copy)]
 pub struct Column<'a> {
     columns: Columns<'a>,
-    number: i32,
+    pub(super) number: i32,
     type_oid: pg_sys::Oid,
 }
 

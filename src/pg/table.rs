@@ -8,6 +8,7 @@ use pgrx::{FromDatum, pg_sys};
 use super::catalog;
 use super::composite::Composite;
 use super::relation::{Columns, Mode, Relation, Row};
+use super::transaction;
 
 /// Why a value cannot be written as a row of a table.
 pub enum Unfit {
@@ -15,6 +16,35 @@ pub enum Unfit {
     Type,
     /// It has NULL in this column.
     Null(CString),
+}
+
+/// A value of a column.
+#[derive(Clone, Copy)]
+pub enum Value<'a> {
+    /// A `text`, in the database's encoding.
+    Text(&'a [u8]),
+    /// A `timestamp with time zone`.
+    Timestamptz(pg_sys::TimestampTz),
+}
+
+impl Value<'_> {
+    fn type_oid(self) -> pg_sys::Oid {
+        match self {
+            Value::Text(_) => pg_sys::TEXTOID,
+            Value::Timestamptz(_) => pg_sys::TIMESTAMPTZOID,
+        }
+    }
+
+    /// In the caller's memory.
+    fn datum(self) -> pg_sys::Datum {
+        match self {
+            // SAFETY: a text of that length, which is copied.
+            Value::Text(bytes) => pg_sys::Datum::from(unsafe {
+                pg_sys::cstring_to_text_with_len(bytes.as_ptr().cast(), bytes.len() as i32)
+            }),
+            Value::Timestamptz(at) => pg_sys::Datum::from(at),
+        }
+    }
 }
 
 /// Rows of a table, copied to the memory of the transaction.
@@ -116,7 +146,26 @@ impl Table {
                 None => pg_sys::CatalogTupleInsert(self.0.as_ptr(), row.as_ptr()),
             }
         }
-        super::make_writes_visible();
+        transaction::make_writes_visible();
+    }
+
+    /// Writes a row. The transaction's next command sees it.
+    ///
+    /// # Panics
+    /// If it is a row of another table, or the table is open for reading only.
+    pub fn insert(&self, row: Row<'_>) {
+        self.require_writable();
+        assert!(row.columns() == self.columns(), "a row of another table");
+        // SAFETY: a row of this table's columns; the table is locked for writing.
+        unsafe { pg_sys::CatalogTupleInsert(self.0.as_ptr(), row.as_ptr()) };
+    }
+
+    /// Deletes all rows. The transaction's next command sees none.
+    ///
+    /// # Panics
+    /// If the table is open for reading only.
+    pub fn clear(&self) {
+        self.delete_unseen(|_| true);
     }
 
     /// Deletes the rows for which `is_meant` is true.
@@ -124,6 +173,11 @@ impl Table {
     /// # Panics
     /// If the table is open for reading only.
     pub fn delete_where(&self, is_meant: impl Fn(Row<'_>) -> bool) {
+        self.delete_unseen(is_meant);
+        transaction::make_writes_visible();
+    }
+
+    fn delete_unseen(&self, is_meant: impl Fn(Row<'_>) -> bool) {
         self.require_writable();
         self.scan(|row| {
             if is_meant(row) {
@@ -132,7 +186,6 @@ impl Table {
             }
             None::<()>
         });
-        super::make_writes_visible();
     }
 
     /// Copies all rows, with the values that are stored outside of them.
@@ -169,15 +222,15 @@ impl Table {
             };
             // Only what has the table's row type.
             if let Some(Ok(row)) = value.map(|value| self.row_from(value)) {
-                // SAFETY: a row of this table's columns; the table is locked for writing.
-                unsafe { pg_sys::CatalogTupleInsert(self.0.as_ptr(), row.as_ptr()) };
+                self.insert(row);
             }
         }
-        super::make_writes_visible();
+        transaction::make_writes_visible();
     }
 
     fn require_writable(&self) {
-        assert!(self.0.mode == Mode::Write, "open for reading only");
+        let is_writable = matches!(self.0.mode, Mode::Write | Mode::WriteAlone);
+        assert!(is_writable, "open for reading only");
     }
 
     /// A value as a row of this table, in the caller's memory.
@@ -218,6 +271,27 @@ impl Table {
             (value.unwrap_or(pg_sys::Datum::null()), value.is_none())
         });
         let (values, nulls) = values.unzip();
+        self.row_of(values, nulls)
+    }
+
+    /// A row of this table with these values in columns of these names, in the caller's
+    /// memory. Other columns are NULL.
+    ///
+    /// # Errors
+    /// [`Unfit`].
+    pub fn row_with(&self, given: &[(&CStr, Value<'_>)]) -> Result<Row<'_>, Unfit> {
+        let columns = self.columns();
+        let mut values = vec![pg_sys::Datum::null(); columns.count()];
+        let mut nulls = vec![true; columns.count()];
+        for &(name, value) in given {
+            let column = columns
+                .find(name)
+                .and_then(|column| column.of_type(value.type_oid()))
+                .ok_or(Unfit::Type)?;
+            let index = column.number as usize - 1;
+            values[index] = value.datum();
+            nulls[index] = false;
+        }
         self.row_of(values, nulls)
     }
 

@@ -191,70 +191,25 @@ super::sql_type!(
     "name[]"
 );
 
-/// A `text` as a result, of bytes in the database's encoding.
-pub struct EncodedText(pg_sys::Datum);
+/// A `text` as a result.
+pub struct TextResult(pg_sys::Datum);
 
-impl EncodedText {
-    /// The bytes are parts of texts that Postgres has checked.
+impl TextResult {
+    /// The bytes are in the database's encoding: those of a [`Text`], of a name, or
+    /// ASCII, which every encoding has.
     pub fn new(bytes: &[u8]) -> Self {
-        EncodedText(pg_sys::Datum::from(
+        TextResult(pg_sys::Datum::from(
             varlena::rust_byte_slice_to_bytea(bytes).into_pg(),
         ))
     }
 }
 
 // SAFETY: a `text`, which is what its SQL type says, in the caller's memory.
-unsafe impl BoxRet for EncodedText {
+unsafe impl BoxRet for TextResult {
     unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> pgrx::datum::Datum<'fcx> {
         // SAFETY: as above.
         unsafe { fcinfo.return_raw_datum(self.0) }
     }
 }
 
-super::sql_type!(result EncodedText, "text");
-
-/// A `text` as a result: ASCII, which every database encoding has.
-pub struct AsciiText(pg_sys::Datum);
-
-impl AsciiText {
-    /// # Panics
-    /// If the bytes are not ASCII.
-    pub fn new(bytes: &[u8]) -> Self {
-        assert!(bytes.is_ascii(), "only ASCII is in every encoding");
-        AsciiText(pg_sys::Datum::from(
-            varlena::rust_byte_slice_to_bytea(bytes).into_pg(),
-        ))
-    }
-}
-
-// SAFETY: a `text`, which is what its SQL type says, in the caller's memory.
-unsafe impl BoxRet for AsciiText {
-    unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> pgrx::datum::Datum<'fcx> {
-        // SAFETY: as above.
-        unsafe { fcinfo.return_raw_datum(self.0) }
-    }
-}
-
-super::sql_type!(result AsciiText, "text");
-
-/// A `text` as a result, of bytes in the database's encoding.
-pub struct OwnText(pg_sys::Datum);
-
-impl OwnText {
-    /// The bytes are in the database's encoding, as those of a [`Text`] are.
-    pub fn new(bytes: &[u8]) -> Self {
-        OwnText(pg_sys::Datum::from(
-            varlena::rust_byte_slice_to_bytea(bytes).into_pg(),
-        ))
-    }
-}
-
-// SAFETY: a `text`, which is what its SQL type says, in the caller's memory.
-unsafe impl BoxRet for OwnText {
-    unsafe fn box_into<'fcx>(self, fcinfo: &mut FcInfo<'fcx>) -> pgrx::datum::Datum<'fcx> {
-        // SAFETY: as above.
-        unsafe { fcinfo.return_raw_datum(self.0) }
-    }
-}
-
-super::sql_type!(result OwnText, "text");
+super::sql_type!(result TextResult, "text");

@@ -1,96 +1,84 @@
 //! Transactions: this process's, those of other processes, prepared ones, and which of
 //! them a snapshot takes for ended.
+//!
+//! A block without a comment calls one function of Postgres that pgrx guards, which
+//! reads or changes the state of this process's transaction, or raises an error.
+#![allow(clippy::undocumented_unsafe_blocks)] // the contract above
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use pgrx::pg_sys;
 use snowflake_id::resolved::Moment;
 
+use super::process::is_parallel_worker;
+
 unsafe extern "C-unwind" {
     // pgrx has no binding for it. A plain number, set at the start.
     static max_prepared_xacts: c_int;
 }
 
-/// The number of processes that can have a transaction at a time, from the request for
-/// shared memory on.
-pub fn max_backends() -> usize {
-    // SAFETY: set before shared memory is requested, and never changed.
-    usize::try_from(unsafe { pg_sys::MaxBackends }).unwrap_or(0)
+/// Whether a transaction is running.
+pub fn is_in_transaction() -> bool {
+    unsafe { pg_sys::IsTransactionState() }
+}
+
+/// How deep the current transaction is nested: 0 outside of one.
+pub fn nest_level() -> c_int {
+    unsafe { pg_sys::GetCurrentTransactionNestLevel() }
+}
+
+/// When the transaction started.
+pub fn start_time() -> pg_sys::TimestampTz {
+    unsafe { pg_sys::GetCurrentTransactionStartTimestamp() }
+}
+
+/// Whether it may write rows: it is not read-only, nor parallel, nor on a standby.
+pub fn may_write() -> bool {
+    unsafe { !pg_sys::XactReadOnly && !pg_sys::IsInParallelMode() && !pg_sys::RecoveryInProgress() }
+}
+
+/// Raises the error of a read-only transaction, a parallel operation and a standby for a
+/// command of this name.
+pub fn require_writable(command: &CStr) {
+    unsafe {
+        pg_sys::PreventCommandIfReadOnly(command.as_ptr());
+        pg_sys::PreventCommandIfParallelMode(command.as_ptr());
+        pg_sys::PreventCommandDuringRecovery(command.as_ptr());
+    }
+}
+
+/// Makes what the transaction has written visible to its next command.
+pub fn make_writes_visible() {
+    unsafe { pg_sys::CommandCounterIncrement() };
+}
+
+/// Commits, and begins a transaction that has no snapshot yet. The caller is a
+/// procedure whose call may commit.
+pub fn commit() {
+    // SAFETY: connected and finished once. It does what COMMIT in a procedure
+    // does, and raises its errors.
+    unsafe {
+        pg_sys::SPI_connect_ext(pg_sys::SPI_OPT_NONATOMIC as i32);
+        pg_sys::SPI_commit();
+        pg_sys::SPI_finish();
+    }
 }
 
 /// The number of transactions that can be prepared at a time.
-pub fn max_prepared_transactions() -> usize {
+pub fn max_prepared() -> usize {
     // SAFETY: a setting that only the server's start changes.
     usize::try_from(unsafe { max_prepared_xacts }).unwrap_or(0)
 }
 
-/// The number of a process's place among those of all backends.
-fn number_of(process: *mut pg_sys::PGPROC) -> Option<usize> {
-    if process.is_null() {
-        return None;
-    }
-    // SAFETY: the places of all processes are one array.
-    let number = unsafe { process.offset_from((*pg_sys::ProcGlobal).allProcs) };
-    usize::try_from(number)
-        .ok()
-        .filter(|&number| number < max_backends())
-}
-
-/// The number of this process among all backends; `None` in a process that has no
-/// transactions.
-pub fn backend_number() -> Option<usize> {
-    // SAFETY: set once, before the process's first transaction.
-    number_of(unsafe { pg_sys::MyProc })
-}
-
-/// The number of the backend whose transaction this process takes part in: for a parallel
-/// worker its leader's.
-pub fn leader_number() -> Option<usize> {
-    if !is_parallel_worker() {
-        return backend_number();
-    }
-    // SAFETY: a parallel worker joins its leader's lock group before it does anything
-    // else.
-    number_of(unsafe { (*pg_sys::MyProc).lockGroupLeader })
-}
-
-/// Whether this process works for another one's transaction.
-pub fn is_parallel_worker() -> bool {
-    // SAFETY: set once, when the process starts.
-    unsafe { pg_sys::ParallelWorkerNumber >= 0 }
-}
-
 /// Whether this transaction may have parallel workers now.
 pub fn is_in_parallel_mode() -> bool {
-    // SAFETY: reads the state of the transaction.
     unsafe { pg_sys::IsInParallelMode() }
 }
 
-/// The process and the user of a backend; `None` if it has ended.
-pub fn backend(number: usize) -> Option<(i32, pg_sys::Oid)> {
-    if number >= max_backends() {
-        return None;
-    }
-    // SAFETY: within the array. The fields are plain numbers that other processes may
-    // change meanwhile.
-    unsafe {
-        let process = (*pg_sys::ProcGlobal).allProcs.add(number);
-        let pid = (&raw const (*process).pid).read_volatile();
-        let user = (&raw const (*process).roleId).read_volatile();
-        (pid != 0).then_some((pid, user))
-    }
-}
-
-/// The database of this process.
-pub fn database() -> pg_sys::Oid {
-    // SAFETY: set once, when the process connects to its database.
-    unsafe { pg_sys::MyDatabaseId }
-}
-
 /// The ID of this transaction, which gets one if it has none.
-pub fn transaction_id() -> u32 {
+pub fn id() -> u32 {
     // SAFETY: called within a transaction, not in a parallel worker.
     plain(unsafe { pg_sys::GetTopTransactionId() })
 }
@@ -107,8 +95,8 @@ pub fn is_running(xid: u32) -> bool {
 
 /// The IDs of transactions that may be prepared, and their databases. Some of them may
 /// have ended.
-pub fn prepared_transactions() -> impl Iterator<Item = (u32, pg_sys::Oid)> {
-    (0..max_prepared_transactions()).filter_map(|number| {
+pub fn prepared() -> impl Iterator<Item = (u32, pg_sys::Oid)> {
+    (0..max_prepared()).filter_map(|number| {
         // SAFETY: within the array of their places. The fields are plain numbers. Those
         // of a transaction that was prepared before the start stay until it ends.
         unsafe {
@@ -162,7 +150,7 @@ pub fn moment_now() -> Moment {
 fn moment(snapshot: &pg_sys::SnapshotData) -> Moment {
     let (xmax, own) = (plain(snapshot.xmax), own_transaction_id());
     let is_own_below = own != 0 && own.wrapping_sub(xmax).cast_signed() < 0;
-    let listed = if max_prepared_transactions() == 0 || snapshot.xcnt < 2 {
+    let listed = if max_prepared() == 0 || snapshot.xcnt < 2 {
         snapshot.xcnt
     } else {
         // SAFETY: the snapshot's own array, of that length.

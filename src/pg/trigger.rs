@@ -10,7 +10,7 @@ use pgrx::pgrx_sql_entity_graph::metadata::{
 };
 
 use super::catalog;
-use super::relation::{Column, Columns, Row};
+use super::relation::{Column, Columns, Mode, Relation, Row};
 
 /// A trigger that fires.
 #[derive(Clone, Copy)]
@@ -155,47 +155,39 @@ super::sql_type!(result TriggerResult, "trigger");
 /// The triggers of a relation, those of foreign keys excepted: for each one its
 /// number, its function, its events and its state. None if there is no such relation.
 pub fn triggers_of(relation: pg_sys::Oid) -> Vec<(u32, u32, i16, c_char)> {
-    let mode = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
-    // SAFETY: a relation that exists is open, and locked until it is closed. Its
-    // description of triggers, if any, has as many as it says.
-    unsafe {
-        let opened = pg_sys::try_relation_open(relation, mode);
-        if opened.is_null() {
-            return Vec::new();
-        }
-        let mut triggers = Vec::new();
-        if let Some(description) = (*opened).trigdesc.as_ref() {
-            for index in 0..description.numtriggers as usize {
-                let trigger = &*description.triggers.add(index);
-                if !trigger.tgisinternal {
-                    triggers.push((
-                        trigger.tgoid.to_u32(),
-                        trigger.tgfoid.to_u32(),
-                        trigger.tgtype,
-                        trigger.tgenabled,
-                    ));
-                }
+    let Some(opened) = Relation::open(relation, Mode::Read) else {
+        return Vec::new();
+    };
+    // SAFETY: an open relation. Its description of triggers, if any, has as many as it
+    // says.
+    let triggers = unsafe {
+        match (*opened.as_ptr()).trigdesc.as_ref() {
+            Some(description) => {
+                std::slice::from_raw_parts(description.triggers, description.numtriggers as usize)
             }
+            None => &[],
         }
-        pg_sys::relation_close(opened, mode);
-        triggers
-    }
+    };
+    triggers
+        .iter()
+        .filter(|trigger| !trigger.tgisinternal)
+        .map(|trigger| {
+            (
+                trigger.tgoid.to_u32(),
+                trigger.tgfoid.to_u32(),
+                trigger.tgtype,
+                trigger.tgenabled,
+            )
+        })
+        .collect()
 }
 
 /// Gives a trigger of a relation a state of `pg_trigger.tgenabled`; `None` if
 /// there is no such relation. Raises an error if it has no such trigger.
 pub fn set_state(relation: pg_sys::Oid, name: &CStr, state: c_char) -> Option<()> {
-    let mode = pg_sys::ShareRowExclusiveLock as pg_sys::LOCKMODE;
-    // SAFETY: a relation that exists is open, and locked until the end of the
-    // transaction; the name ends with a zero byte.
-    unsafe {
-        let opened = pg_sys::try_relation_open(relation, mode);
-        if opened.is_null() {
-            return None;
-        }
-        enable_or_disable(opened, name, state, mode);
-        pg_sys::relation_close(opened, pg_sys::NoLock as pg_sys::LOCKMODE);
-    }
+    let opened = Relation::open(relation, Mode::WriteAlone)?;
+    // SAFETY: an open relation, locked in this mode.
+    unsafe { enable_or_disable(opened.as_ptr(), name, state, opened.mode.lock()) };
     Some(())
 }
 

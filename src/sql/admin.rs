@@ -11,13 +11,13 @@ use crate::pg::{self, Call};
 use crate::shared;
 use crate::sql::values;
 
-#[pg_extern(volatile, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_start_after(id: i64, call: Call<'_>) {
     superusers_only("snowflake_start_after");
     generator::start_after(call.function(), id).unwrap_or_else(|error| error.report());
 }
 
-#[pg_extern(volatile, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_accept_clock(expected: TimestampWithTimeZone) {
     superusers_only("snowflake_accept_clock");
     let expected = WallTime::from_unix_micros(values::unix_micros(expected));
@@ -25,20 +25,20 @@ fn snowflake_accept_clock(expected: TimestampWithTimeZone) {
 }
 
 /// Accepts the layout of this server as that of the database's IDs.
-#[pg_extern(volatile, parallel_unsafe)]
+#[pg_extern(sql = false)]
 fn snowflake_accept_layout(call: Call<'_>) {
     superusers_only("snowflake_accept_layout");
     accepted_layout::accept(call.function()).unwrap_or_else(|error| error.report());
 }
 
 /// Accepts that this server is the only one with its node number.
-#[pg_extern(volatile, parallel_unsafe)]
+#[pg_extern(sql = false)]
 fn snowflake_accept_node_id(ignored_id: default!(Option<i64>, "NULL"), call: Call<'_>) {
     superusers_only("snowflake_accept_node_id");
     node_conflict::accept(call.function(), ignored_id).unwrap_or_else(|error| error.report());
 }
 
-#[pg_extern(volatile, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_stat_reset() {
     stats::flush();
     if let Some(shared) = shared::get() {
@@ -59,7 +59,7 @@ fn snowflake_stat_reset() {
 /// Raises an error unless the current user is a superuser. The uniqueness of IDs
 /// depends on these functions, so a grant is not enough.
 fn superusers_only(function: &'static str) {
-    if !pg::is_superuser() {
+    if !pg::session::is_superuser() {
         Error::NotSuperuser(function).report();
     }
 }

@@ -7,47 +7,47 @@ use snowflake_id::{Layout, SnowflakeId};
 use crate::error::{Error, or_report};
 use crate::pg::{Call, Text};
 use crate::sql::read::by_this_server;
-use crate::sql::values::{Instant, layout_named};
+use crate::sql::values::{TimestampBound, layout_named};
 
 /// The number below all IDs.
 const BEFORE_ALL: i64 = -1;
 
-#[pg_extern(stable, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_min_id(at: TimestampWithTimeZone) -> i64 {
     by_this_server(|layout| min_id(at.into(), layout))
 }
 
-#[pg_extern(name = "snowflake_min_id", immutable, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_min_id_by(at: TimestampWithTimeZone, layout: Text<'_>, call: Call<'_>) -> i64 {
     or_report(min_id(at.into(), &layout_named(layout, call)))
 }
 
-#[pg_extern(stable, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_max_id(at: TimestampWithTimeZone) -> i64 {
     by_this_server(|layout| Ok(max_id(at.into(), layout)))
 }
 
-#[pg_extern(name = "snowflake_max_id", immutable, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_max_id_by(at: TimestampWithTimeZone, layout: Text<'_>, call: Call<'_>) -> i64 {
     max_id(at.into(), &layout_named(layout, call))
 }
 
-#[pg_extern(stable, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_max_id_before(at: TimestampWithTimeZone) -> i64 {
     by_this_server(|layout| Ok(max_id_before(at.into(), layout)))
 }
 
-#[pg_extern(name = "snowflake_max_id_before", immutable, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_max_id_before_by(at: TimestampWithTimeZone, layout: Text<'_>, call: Call<'_>) -> i64 {
     max_id_before(at.into(), &layout_named(layout, call))
 }
 
 /// The smallest ID whose time is at or after `at`.
-fn min_id(at: Instant, layout: &Layout) -> Result<i64, Error> {
+fn min_id(at: TimestampBound, layout: &Layout) -> Result<i64, Error> {
     let found = match at {
-        Instant::NegativeInfinity => Some(SnowflakeId::ZERO),
-        Instant::Finite(time) => layout.min_id(time).ok(),
-        Instant::Infinity => None,
+        TimestampBound::NegativeInfinity => Some(SnowflakeId::ZERO),
+        TimestampBound::Finite(time) => layout.min_id(time).ok(),
+        TimestampBound::Infinity => None,
     };
     match found {
         Some(id) => Ok(id.get()),
@@ -59,11 +59,11 @@ fn min_id(at: Instant, layout: &Layout) -> Result<i64, Error> {
 }
 
 /// The largest ID whose time is at or before `at`.
-fn max_id(at: Instant, layout: &Layout) -> i64 {
+fn max_id(at: TimestampBound, layout: &Layout) -> i64 {
     let found = match at {
-        Instant::NegativeInfinity => None,
-        Instant::Finite(time) => layout.max_id(time),
-        Instant::Infinity => Some(layout.last_id()),
+        TimestampBound::NegativeInfinity => None,
+        TimestampBound::Finite(time) => layout.max_id(time),
+        TimestampBound::Infinity => Some(layout.last_id()),
     };
     found.map_or(BEFORE_ALL, SnowflakeId::get)
 }
@@ -71,12 +71,12 @@ fn max_id(at: Instant, layout: &Layout) -> i64 {
 /// The largest ID whose time is before `at`: the upper end of a half-open range.
 /// It never fails, so a range may reach past the layout's end. With `infinity` it
 /// is the largest bigint, so that numbers which are no IDs of this layout count.
-fn max_id_before(at: Instant, layout: &Layout) -> i64 {
+fn max_id_before(at: TimestampBound, layout: &Layout) -> i64 {
     match at {
-        Instant::NegativeInfinity => BEFORE_ALL,
-        Instant::Finite(time) => layout
+        TimestampBound::NegativeInfinity => BEFORE_ALL,
+        TimestampBound::Finite(time) => layout
             .last_id_before(time)
             .map_or(BEFORE_ALL, SnowflakeId::get),
-        Instant::Infinity => i64::MAX,
+        TimestampBound::Infinity => i64::MAX,
     }
 }

@@ -5,7 +5,8 @@ use snowflake_id::{Layout, Time};
 
 use crate::error::{Error, or_report};
 use crate::generator::accepted_layout;
-use crate::pg::{self, Call, Text};
+use crate::pg::time::printed;
+use crate::pg::{Call, Text};
 use crate::sql::read::{by_this_server, parts};
 use crate::sql::values::{layout_named, timestamptz};
 
@@ -14,13 +15,13 @@ const ID_BITS: u32 = 63;
 
 // STABLE with a layout too: the time is printed in the session's time zone.
 
-#[pg_extern(stable, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_explain(id: i64, call: Call<'_>) -> String {
     accepted_layout::hint(call);
     by_this_server(|layout| explain(id, layout))
 }
 
-#[pg_extern(name = "snowflake_explain", stable, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_explain_by(id: i64, layout: Text<'_>, call: Call<'_>) -> String {
     or_report(explain(id, &layout_named(layout, call)))
 }
@@ -72,7 +73,7 @@ fn columns(id: i64, layout: &Layout, time: Time) -> Vec<Column> {
                 format!("{value:0width$b}"),
                 value.to_string(),
                 if is_timestamp {
-                    printed(time)
+                    printed(timestamptz(time))
                 } else {
                     String::new()
                 },
@@ -80,10 +81,4 @@ fn columns(id: i64, layout: &Layout, time: Time) -> Vec<Column> {
         }
     });
     unused.into_iter().chain(fields).collect()
-}
-
-/// A time as Postgres prints it in this session; in ISO 8601 if a timestamptz
-/// cannot hold it.
-fn printed(time: Time) -> String {
-    timestamptz(time).map_or_else(|| time.to_string(), pg::printed)
 }

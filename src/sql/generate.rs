@@ -9,14 +9,14 @@ use crate::error::Error;
 use crate::generator::{self, Batch};
 use crate::pg::Call;
 
-#[pg_extern(volatile, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_nextval(call: Call<'_>) -> i64 {
     next(call)
 }
 
 /// The same function. Some frameworks take every default whose text contains
 /// "nextval" for a sequence's.
-#[pg_extern(volatile, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_id(call: Call<'_>) -> i64 {
     next(call)
 }
@@ -29,7 +29,7 @@ fn next(call: Call<'_>) -> i64 {
     }
 }
 
-#[pg_extern(volatile, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_nextvals(count: i32, call: Call<'_>) -> SetOfIterator<'static, i64> {
     let Ok(count) = u32::try_from(count) else {
         Error::NegativeCount(count).report()
@@ -100,7 +100,7 @@ impl Iterator for Batches {
     }
 }
 
-#[pg_extern(volatile, parallel_restricted)]
+#[pg_extern(sql = false)]
 fn snowflake_currval() -> i64 {
     match generator::last_id() {
         Some(id) => id.get(),

@@ -1,5 +1,5 @@
 //! SQL: what layouts hold. The view over the presets is in
-//! `sql/public/layouts.sql`.
+//! `sql/snowflake/layouts.sql`.
 
 use pgrx::prelude::*;
 use snowflake_id::{Layout, presets};
@@ -10,7 +10,7 @@ use crate::pg::{Call, Text};
 use crate::sql::values::{layout_named, timestamptz};
 
 /// How long a layout lasts, the IDs per second of a server, servers, backends.
-type Capacity = (Option<TimestampWithTimeZone>, i64, i64, i64);
+type Capacity = (TimestampWithTimeZone, i64, i64, i64);
 
 fn capacity(layout: &Layout) -> Capacity {
     let backends = i64::from(layout.max_backend()) + 1;
@@ -29,23 +29,17 @@ fn preset_name(layout: &Layout) -> Option<&'static str> {
 }
 
 #[allow(clippy::type_complexity)] // the columns of a view
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.get_layouts() RETURNS TABLE (
-    name text, layout text, expires_at timestamp with time zone,
-    ids_per_second bigint, nodes bigint, backends bigint
-) IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.get_layouts() IS
-    'Used by the view snowflake_layouts';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_get_layouts() -> TableIterator<
     'static,
     (
         name!(name, &'static str),
         name!(layout, &'static str),
-        name!(expires_at, Option<TimestampWithTimeZone>),
+        name!(expires_at, TimestampWithTimeZone),
         name!(ids_per_second, i64),
         name!(nodes, i64),
         name!(backends, i64),
+        name!(about, &'static str),
     ),
 > {
     TableIterator::new(presets().iter().map(|preset| {
@@ -57,17 +51,13 @@ fn snowflake_get_layouts() -> TableIterator<
             ids_per_second,
             nodes,
             backends,
+            preset.about,
         )
     }))
 }
 
 #[allow(clippy::type_complexity)] // the columns of a table
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_layout_capacity(layout text) RETURNS TABLE (
-    name text, canonical text, expires_at timestamp with time zone,
-    ids_per_second bigint, nodes bigint, backends bigint
-) IMMUTABLE STRICT PARALLEL SAFE ROWS 1 LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_layout_capacity(
     layout: Text<'_>,
     call: Call<'_>,
@@ -76,7 +66,7 @@ fn snowflake_layout_capacity(
     (
         name!(name, Option<&'static str>),
         name!(canonical, String),
-        name!(expires_at, Option<TimestampWithTimeZone>),
+        name!(expires_at, TimestampWithTimeZone),
         name!(ids_per_second, i64),
         name!(nodes, i64),
         name!(backends, i64),
@@ -95,12 +85,7 @@ fn snowflake_layout_capacity(
 }
 
 #[allow(clippy::type_complexity)] // the columns of a table
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_layouts_for(servers integer) RETURNS TABLE (
-    recommended boolean, name text, layout text, expires_at timestamp with time zone,
-    ids_per_second bigint, nodes bigint, backends bigint
-) STABLE STRICT PARALLEL SAFE ROWS 8 LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_layouts_for(
     servers: i32,
 ) -> TableIterator<
@@ -109,7 +94,7 @@ fn snowflake_layouts_for(
         name!(recommended, bool),
         name!(name, Option<&'static str>),
         name!(layout, String),
-        name!(expires_at, Option<TimestampWithTimeZone>),
+        name!(expires_at, TimestampWithTimeZone),
         name!(ids_per_second, i64),
         name!(nodes, i64),
         name!(backends, i64),

@@ -1,4 +1,4 @@
-//! SQL: monitoring. The views over these functions are in `sql/public/monitor.sql`.
+//! SQL: monitoring. The views over these functions are in `sql/snowflake/monitor.sql`.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -15,19 +15,11 @@ use crate::sql::values::timestamptz;
 
 fn last_id_at(layout: &Layout, counters: &Counters) -> Option<TimestampWithTimeZone> {
     let id = SnowflakeId::new(counters.last_id.load(Relaxed)).filter(|id| id.get() > 0)?;
-    timestamptz(layout.time_of(layout.tick_of(id)))
+    Some(timestamptz(layout.time_of(layout.tick_of(id))))
 }
 
 #[allow(clippy::type_complexity)] // the columns of a view
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.get_status() RETURNS TABLE (
-    version text, preloaded boolean, layout text, node_id integer,
-    last_id_at timestamp with time zone, reserved_until timestamp with time zone,
-    clock_behind double precision, ids bigint, waits bigint, expires_at timestamp with time zone
-) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.get_status() IS
-    'Used by the view snowflake_status';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_get_status(
     call: Call<'_>,
 ) -> TableIterator<
@@ -63,7 +55,8 @@ fn snowflake_get_status(
         }),
         shared.zip(layout).and_then(|(shared, layout)| {
             let sequence = mark::locate(call.function()).ok()?;
-            timestamptz(layout.time_of(shared.bound_of(MarkKey::here(sequence))?))
+            let bound = shared.bound_of(MarkKey::here(sequence))?;
+            Some(timestamptz(layout.time_of(bound)))
         }),
         shared.map(|shared| {
             let reached = shared.slewed_clock().reached();
@@ -71,20 +64,13 @@ fn snowflake_get_status(
         }),
         sum(|counters| counters.ids.load(Relaxed)),
         sum(|counters| counters.waits.load(Relaxed)),
-        layout.and_then(|layout| timestamptz(layout.expires_at())),
+        layout.map(|layout| timestamptz(layout.expires_at())),
     );
     TableIterator::once(row)
 }
 
 #[allow(clippy::type_complexity)] // the columns of a view
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.get_stat_slots() RETURNS TABLE (
-    backend_id integer, slots integer, ids bigint, last_id_at timestamp with time zone,
-    borrowed_ticks bigint, waits bigint, wait_time double precision, clock_steps bigint, bound bigint
-) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.get_stat_slots() IS
-    'Used by the view snowflake_stat_slots';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_get_stat_slots() -> TableIterator<
     'static,
     (
@@ -167,12 +153,7 @@ fn bound_at_start(shared: Shared) -> Option<i64> {
 }
 
 /// The layout that this database's IDs were made with, as far as it is known.
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.get_database_layout() RETURNS text
-    STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.get_database_layout() IS
-    'Used by the view snowflake_status: the layout that this database''s IDs were made with';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_get_database_layout(call: Call<'_>) -> Option<String> {
     accepted_layout::of_database(call.function())
 }
@@ -180,13 +161,7 @@ fn snowflake_get_database_layout(call: Call<'_>) -> Option<String> {
 /// What is known of this server's node number. Where its directory may come from is
 /// for those who may see where the directory is.
 #[allow(clippy::type_complexity)] // the columns of a view
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.get_node_status() RETURNS TABLE (
-    node_id_source text, node_conflicts bigint, conflict_id bigint, stopped boolean, is_copy boolean, copied_from text
-) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.get_node_status() IS
-    'Used by the view snowflake_status: what is known of this server''s node number';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_get_node_status() -> TableIterator<
     'static,
     (
@@ -200,7 +175,7 @@ fn snowflake_get_node_status() -> TableIterator<
 > {
     let shared = shared::get();
     let copied_from = shared.filter(|shared| shared.is_copy()).map(|_| {
-        if pg::may_see_settings() {
+        if pg::privileges::may_see_settings() {
             server_file::copied_from().unwrap_or_default()
         } else {
             "<insufficient privilege>".into()

@@ -9,93 +9,69 @@ use snowflake_id::{ComposeError, FieldError, Layout, Parts, SnowflakeId};
 
 use crate::error::{Error, or_report};
 use crate::generator::accepted_layout;
-use crate::pg::{Call, Record, RecordType, Scalar, Text};
+use crate::pg::record::{Record, RecordType, Scalar};
+use crate::pg::{Call, Text};
 use crate::settings;
-use crate::sql::values::{Instant, layout_named, timestamptz};
+use crate::sql::values::{TimestampBound, layout_named, timestamptz};
 
-#[pg_extern(
-    stable,
-    parallel_safe,
-    sql = r#"
-CREATE FUNCTION snowflake_decode(
-    id bigint,
-    OUT created_at timestamp with time zone,
-    OUT node_id integer,
-    OUT backend_id integer,
-    OUT sequence integer
-) STABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-"#
-)]
+#[pg_extern(sql = false)]
 fn snowflake_decode(id: i64, call: Call<'_>) -> Record<4> {
     accepted_layout::hint(call);
     by_this_server(|layout| decode(id, layout))
 }
 
-#[pg_extern(
-    immutable,
-    parallel_safe,
-    sql = r#"
-CREATE FUNCTION snowflake_decode(
-    id bigint,
-    layout text,
-    OUT created_at timestamp with time zone,
-    OUT node_id integer,
-    OUT backend_id integer,
-    OUT sequence integer
-) IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-"#
-)]
+#[pg_extern(sql = false)]
 fn snowflake_decode_by(id: i64, layout: Text<'_>, call: Call<'_>) -> Record<4> {
     or_report(decode(id, &layout_named(layout, call)))
 }
 
-#[pg_extern(stable, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_timestamp(id: i64, call: Call<'_>) -> TimestampWithTimeZone {
     accepted_layout::hint(call);
     by_this_server(|layout| created_at(id, layout))
 }
 
-#[pg_extern(name = "snowflake_timestamp", immutable, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_timestamp_by(id: i64, layout: Text<'_>, call: Call<'_>) -> TimestampWithTimeZone {
     or_report(created_at(id, &layout_named(layout, call)))
 }
 
 // Fields have at most 31 bits, so they fit an integer.
 
-#[pg_extern(stable, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_node_id(id: i64, call: Call<'_>) -> i32 {
     accepted_layout::hint(call);
     by_this_server(|layout| parts(id, layout)).node as i32
 }
 
-#[pg_extern(name = "snowflake_node_id", immutable, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_node_id_by(id: i64, layout: Text<'_>, call: Call<'_>) -> i32 {
     or_report(parts(id, &layout_named(layout, call))).node as i32
 }
 
-#[pg_extern(stable, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_backend_id(id: i64, call: Call<'_>) -> i32 {
     accepted_layout::hint(call);
     by_this_server(|layout| parts(id, layout)).backend as i32
 }
 
-#[pg_extern(name = "snowflake_backend_id", immutable, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_backend_id_by(id: i64, layout: Text<'_>, call: Call<'_>) -> i32 {
     or_report(parts(id, &layout_named(layout, call))).backend as i32
 }
 
-#[pg_extern(stable, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_sequence(id: i64, call: Call<'_>) -> i32 {
     accepted_layout::hint(call);
     by_this_server(|layout| parts(id, layout)).sequence as i32
 }
 
-#[pg_extern(name = "snowflake_sequence", immutable, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_sequence_by(id: i64, layout: Text<'_>, call: Call<'_>) -> i32 {
     or_report(parts(id, &layout_named(layout, call))).sequence as i32
 }
 
-#[pg_extern(stable, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_compose(
     created_at: TimestampWithTimeZone,
     node_id: i32,
@@ -105,7 +81,7 @@ fn snowflake_compose(
     by_this_server(|layout| compose(created_at, [node_id, backend_id, sequence], layout))
 }
 
-#[pg_extern(name = "snowflake_compose", immutable, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_compose_by(
     created_at: TimestampWithTimeZone,
     node_id: i32,
@@ -149,13 +125,13 @@ pub fn parts(id: i64, layout: &Layout) -> Result<Parts, Error> {
 }
 
 fn created_at(id: i64, layout: &Layout) -> Result<TimestampWithTimeZone, Error> {
-    time_of(id, parts(id, layout)?)
+    Ok(timestamptz(parts(id, layout)?.time))
 }
 
 fn decode(id: i64, layout: &Layout) -> Result<Record<4>, Error> {
     let parts = parts(id, layout)?;
     let values = [
-        i64::from(time_of(id, parts)?),
+        i64::from(timestamptz(parts.time)),
         parts.node.into(),
         parts.backend.into(),
         parts.sequence.into(),
@@ -163,25 +139,17 @@ fn decode(id: i64, layout: &Layout) -> Result<Record<4>, Error> {
     Ok(Record::new(&DECODED, values))
 }
 
-#[inline]
-fn time_of(id: i64, parts: Parts) -> Result<TimestampWithTimeZone, Error> {
-    match timestamptz(parts.time) {
-        Some(at) => Ok(at),
-        None => Err(Error::TimeOutOfRange(id)),
-    }
-}
-
 fn compose(
     created_at: TimestampWithTimeZone,
     [node, backend, sequence]: [i32; 3],
     layout: &Layout,
 ) -> Result<i64, Error> {
-    let at = Instant::from(created_at);
+    let at = TimestampBound::from(created_at);
     let outside = || Error::TimeOutsideLayout {
         at: at.to_string(),
         layout: *layout,
     };
-    let Instant::Finite(time) = at else {
+    let TimestampBound::Finite(time) = at else {
         return Err(outside());
     };
     let unsigned = |name, value: i32, max| {

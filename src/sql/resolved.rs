@@ -1,4 +1,4 @@
-//! SQL: reading new rows by key. The views are in `sql/public/resolved.sql`.
+//! SQL: reading new rows by key. The views are in `sql/snowflake/resolved.sql`.
 
 use pgrx::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::settings;
 use crate::shared;
 use crate::sql::values::timestamptz;
 
-#[pg_extern(stable, parallel_restricted)]
+#[pg_extern(sql = false)]
 fn snowflake_resolved_id(call: Call<'_>) -> Option<i64> {
     match resolved::resolved_id(call.function()) {
         Ok(id) => id.map(i64::from),
@@ -17,7 +17,7 @@ fn snowflake_resolved_id(call: Call<'_>) -> Option<i64> {
 }
 
 /// The same after the mark was moved, as the first ID of this moment would move it.
-#[pg_extern(volatile, parallel_unsafe)]
+#[pg_extern(sql = false)]
 fn snowflake_advance_resolved_id(call: Call<'_>) -> Option<i64> {
     match resolved::advance(call.function()) {
         Ok(id) => id.map(i64::from),
@@ -28,13 +28,7 @@ fn snowflake_advance_resolved_id(call: Call<'_>) -> Option<i64> {
 /// When another role's transaction began is for those that may see it in
 /// `pg_stat_activity`, too.
 #[allow(clippy::type_complexity)] // the columns of a view
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.get_unresolved() RETURNS TABLE (
-    pid integer, prepared_xid xid, first_id bigint, first_id_at timestamp with time zone
-) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.get_unresolved() IS
-    'Used by the view snowflake_unresolved';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_get_unresolved() -> TableIterator<
     'static,
     (
@@ -47,25 +41,21 @@ fn snowflake_get_unresolved() -> TableIterator<
     let open = shared::get().map(resolved::unresolved).unwrap_or_default();
     let rows = open.into_iter().map(|(holder, first)| {
         let (pid, xid, is_visible) = match holder {
-            Holder::Backend { pid, user } => (Some(pid), None, pg::may_see_activity_of(user)),
+            Holder::Backend { pid, user } => {
+                (Some(pid), None, pg::privileges::may_see_activity_of(user))
+            }
             Holder::Prepared { xid } => (None, Some(xid.into()), true),
         };
         let first = first.filter(|_| is_visible);
         let at = first
             .zip(settings::layout())
-            .and_then(|(id, layout)| timestamptz(layout.time_of(layout.tick_of(id))));
+            .map(|(id, layout)| timestamptz(layout.time_of(layout.tick_of(id))));
         (pid, xid, first.map(i64::from), at)
     });
     TableIterator::new(rows.collect::<Vec<_>>())
 }
 
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.get_resolved() RETURNS TABLE (
-    resolved_id bigint, resolved_age double precision, unknown_prepared bigint
-) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.get_resolved() IS
-    'Used by the view snowflake_status: up to where rows can be read by key';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_get_resolved(
     call: Call<'_>,
 ) -> TableIterator<

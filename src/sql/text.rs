@@ -5,16 +5,16 @@ use snowflake_id::{Encoding, SnowflakeId};
 
 use crate::encoding::{readable, shown};
 use crate::error::{Error, or_report};
-use crate::pg::{AsciiText, Text};
+use crate::pg::{Text, TextResult};
 
-#[pg_extern(immutable, parallel_safe)]
-fn snowflake_to_text(id: i64, encoding: default!(Text<'_>, "'base32'")) -> AsciiText {
+#[pg_extern(sql = false)]
+fn snowflake_to_text(id: i64, encoding: default!(Text<'_>, "'base32'")) -> TextResult {
     let encoding = or_report(encoding_named(encoding));
     let id = or_report(SnowflakeId::new(id).ok_or(Error::NegativeId(id)));
-    AsciiText::new(encoding.encode(id).as_bytes())
+    TextResult::new(encoding.encode(id).as_bytes())
 }
 
-#[pg_extern(immutable, parallel_safe)]
+#[pg_extern(sql = false)]
 fn snowflake_from_text(text: Text<'_>, encoding: default!(Text<'_>, "'base32'")) -> i64 {
     let encoding = or_report(encoding_named(encoding));
     match encoding.decode_bytes(text.bytes()) {

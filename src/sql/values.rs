@@ -6,30 +6,22 @@ use snowflake_id::{Layout, Time};
 
 use crate::encoding;
 use crate::error::Error;
-use crate::pg::{Call, POSTGRES_EPOCH_MICROS, Text};
+use crate::pg::{Call, Text};
 
-/// Postgres' epoch, in microseconds since 1970.
-const POSTGRES_EPOCH: i128 = POSTGRES_EPOCH_MICROS as i128;
-
-/// A time as a timestamptz; `None` outside of its range, 4713 BC to 294276 AD.
-pub fn timestamptz(time: Time) -> Option<TimestampWithTimeZone> {
-    let micros = i64::try_from(time.unix_micros() - POSTGRES_EPOCH).ok()?;
-    // The two ends stand for the infinities.
-    let is_finite = micros != i64::MIN && micros != i64::MAX;
-    TimestampWithTimeZone::try_from(micros)
-        .ok()
-        .filter(|_| is_finite)
+/// A time as a timestamptz, whose finite values are the times.
+pub fn timestamptz(time: Time) -> TimestampWithTimeZone {
+    TimestampWithTimeZone::try_from(time.postgres_micros()).expect("a Time is a finite timestamptz")
 }
 
 /// A timestamptz in microseconds since 1970. The infinities are times that no
 /// clock reaches.
 pub fn unix_micros(at: TimestampWithTimeZone) -> i64 {
-    i64::from(at).saturating_add(POSTGRES_EPOCH_MICROS)
+    Time::from_postgres_micros(i64::from(at)).unix_micros()
 }
 
 /// A timestamptz, two of whose values are no time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Instant {
+pub enum TimestampBound {
     /// `-infinity`, before every time.
     NegativeInfinity,
     /// A time.
@@ -38,17 +30,17 @@ pub enum Instant {
     Infinity,
 }
 
-impl From<TimestampWithTimeZone> for Instant {
+impl From<TimestampWithTimeZone> for TimestampBound {
     fn from(at: TimestampWithTimeZone) -> Self {
         match i64::from(at) {
             i64::MIN => Self::NegativeInfinity,
             i64::MAX => Self::Infinity,
-            micros => Self::Finite(Time::from_unix_micros(i128::from(micros) + POSTGRES_EPOCH)),
+            micros => Self::Finite(Time::from_postgres_micros(micros)),
         }
     }
 }
 
-impl std::fmt::Display for Instant {
+impl std::fmt::Display for TimestampBound {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NegativeInfinity => f.write_str("-infinity"),

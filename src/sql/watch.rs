@@ -1,5 +1,5 @@
 //! SQL: noticing a second server with this server's node number. The procedure that
-//! creates the triggers is in `sql/public/watch.sql`.
+//! creates the triggers is in `sql/snowflake/watch.sql`.
 
 use pgrx::prelude::*;
 
@@ -10,12 +10,7 @@ use crate::pg::{self, Call, TriggerResult};
 
 /// The condition of the trigger. It is evaluated for each row that replication
 /// brings, before the trigger is queued: almost no row has this server's number.
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.has_this_node(id bigint) RETURNS boolean
-    STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.has_this_node(id bigint) IS
-    'Used by the triggers of snowflake_watch: whether an ID has the node number of this server';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_has_this_node(id: i64) -> bool {
     node_conflict::has_this_node(id)
 }
@@ -24,11 +19,7 @@ fn snowflake_has_this_node(id: i64) -> bool {
 /// feign that: `session_replication_role` needs a privilege, which the role that writes
 /// the row must have. Its session may have been set by another one, which runs code of
 /// that role.
-#[pg_extern(sql = r#"
-CREATE FUNCTION snowflake_internal.watch() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', '@FUNCTION_NAME@';
-COMMENT ON FUNCTION snowflake_internal.watch() IS
-    'The trigger of snowflake_watch: checks a replicated row that has the node number of this server';
-"#)]
+#[pg_extern(sql = false)]
 fn snowflake_watch(call: Call<'_>) -> TriggerResult {
     let Some((trigger, row)) = call
         .trigger()
@@ -50,6 +41,7 @@ fn snowflake_watch(call: Call<'_>) -> TriggerResult {
 /// Whether the row comes from another server: by a worker of logical replication, or
 /// by a role that may say so.
 fn is_replicated() -> bool {
-    pg::is_replica_session()
-        && (pg::is_logical_worker() || pg::may_set_replication_role(pg::current_user()))
+    pg::session::is_replica_session()
+        && (pg::session::is_logical_worker()
+            || pg::privileges::may_set_replication_role(pg::session::current_user()))
 }

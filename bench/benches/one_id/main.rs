@@ -14,7 +14,7 @@
 //! | `clock_1us` | 1 | the system's clock, read for every ID, in ticks of 1 µs. |
 //! | `clock_1us_2_threads`, `clock_1us_4_threads` | 2, 4, sharing one generator | the same |
 //! | `coarse_clock_1ms` | 1 | `ferroid`'s own clock: a thread that writes down the millisecond. |
-//! | `own_clock_1ms` | 1 | each crate's own reading of the system's clock, in ticks of 1 ms (`sonyflake`: 10 ms). |
+//! | `own_clock_1ms` | 1 | each crate's own reading of the system's clock, in ticks of 1 ms. |
 //! | `own_clock_1ms_2_threads` | 2, sharing one generator | the same |
 //!
 //! The first three lines have the peers that can be given a time source, which get the same one as ours. The fourth is
@@ -42,7 +42,7 @@
 //! With ticks of a millisecond and 4,096 IDs in each, a generator that is always busy uses its ticks up and then waits, in
 //! a loop or asleep: 244 ns an ID, whatever the code. Ours would first borrow ticks and look fast. So where ticks are of
 //! a millisecond, every thread makes 1,000 IDs in one go and then waits for the next tick; only the making is timed.
-//! `sonyflake`, which has 256 IDs in 10 ms, makes 100. No generator uses a tick up, none waits, none borrows. Where ticks
+//! No generator uses a tick up, none waits, none borrows. Where ticks
 //! are shorter, bursts are of 10,000 IDs. A sample is the burst in the middle, so that other work on the machine, which
 //! makes some bursts much longer, changes little.
 //!
@@ -84,55 +84,51 @@ const OF_1_MS: Bursts = Bursts {
     tick_micros: 1_000,
 };
 
-/// For `sonyflake`.
-const OF_10_MS: Bursts = Bursts {
-    ids: 100,
-    tick_micros: 10_000,
-};
-
 /// An epoch a millisecond ago, for ticks of a microsecond: no tick is 0, and the 25 days of 41 bits are ahead.
 fn recent_epoch() -> u64 {
     clock::unix_micros() - 1_000
 }
 
-type Group<'a> = BenchmarkGroup<'a, WallTime>;
-
-fn group<'a>(criterion: &'a mut Criterion, name: &str) -> Group<'a> {
-    let mut group = criterion.benchmark_group(name);
-    group.sampling_mode(SamplingMode::Flat);
-    group
-}
-
-/// Measures a generator that `threads` threads share.
-fn measure(
-    group: &mut Group,
-    name: &str,
+/// Generators that are compared, with as many threads as share each.
+struct Group<'a> {
+    group: BenchmarkGroup<'a, WallTime>,
     threads: u64,
     bursts: Bursts,
-    next: impl Fn() -> u64 + Sync,
-) {
-    // A generator is in memory; without this the compiler might see that nothing else uses it.
-    let next = black_box(next);
-    group.bench_function(name, |bencher| {
-        bencher.iter_custom(|ids| threads::time(threads, ids, bursts, |_thread| &next));
-    });
+}
+
+impl<'a> Group<'a> {
+    fn new(criterion: &'a mut Criterion, name: &str, threads: u64, bursts: Bursts) -> Self {
+        let mut group = criterion.benchmark_group(name);
+        group.sampling_mode(SamplingMode::Flat);
+        Self {
+            group,
+            threads,
+            bursts,
+        }
+    }
+
+    fn add(&mut self, name: &str, next: impl Fn() -> u64 + Sync) {
+        // A generator is in memory; without this the compiler might see that nothing else uses it.
+        let next = black_box(next);
+        let (threads, bursts) = (self.threads, self.bursts);
+        self.group.bench_function(name, |bencher| {
+            bencher.iter_custom(|ids| threads::time(threads, ids, bursts, |_thread| &next));
+        });
+    }
+
+    /// Those that can be given a time source; each gets one of its own.
+    fn add_given<F: Fn() -> u64 + Send + Sync + 'static>(&mut self, tick: impl Fn() -> F) {
+        let (ours, time) = (Ours::new(), tick());
+        self.add(OURS, move || ours.next(&time));
+        self.add("ferroid_atomic", peers::ferroid_atomic(tick()));
+        self.add("ferroid_lock", peers::ferroid_lock(tick()));
+        self.add("snowflake_me", peers::snowflake_me(tick()));
+        self.add("snowflake-ng", peers::snowflake_ng(tick()));
+    }
 }
 
 fn given_time(criterion: &mut Criterion) {
-    let steps = clock::steps;
-    let group = &mut group(criterion, "given_time");
-    let (ours, tick) = (Ours::new(), steps());
-    measure(group, OURS, 1, LONG, move || ours.next(&tick));
-    measure(
-        group,
-        "ferroid_atomic",
-        1,
-        LONG,
-        peers::ferroid_atomic(steps()),
-    );
-    measure(group, "ferroid_lock", 1, LONG, peers::ferroid_lock(steps()));
-    measure(group, "snowflake_me", 1, LONG, peers::snowflake_me(steps()));
-    measure(group, "snowflake-ng", 1, LONG, peers::snowflake_ng(steps()));
+    Group::new(criterion, "given_time", 1, LONG).add_given(clock::steps);
 }
 
 fn clock_1us(criterion: &mut Criterion) {
@@ -142,43 +138,13 @@ fn clock_1us(criterion: &mut Criterion) {
         ("clock_1us_2_threads", 2),
         ("clock_1us_4_threads", 4),
     ] {
-        let group = &mut group(criterion, name);
-        let ours = Ours::new();
-        measure(group, OURS, threads, LONG, move || ours.next(tick));
-        measure(
-            group,
-            "ferroid_atomic",
-            threads,
-            LONG,
-            peers::ferroid_atomic(tick),
-        );
-        measure(
-            group,
-            "ferroid_lock",
-            threads,
-            LONG,
-            peers::ferroid_lock(tick),
-        );
-        measure(
-            group,
-            "snowflake_me",
-            threads,
-            LONG,
-            peers::snowflake_me(tick),
-        );
-        measure(
-            group,
-            "snowflake-ng",
-            threads,
-            LONG,
-            peers::snowflake_ng(tick),
-        );
+        Group::new(criterion, name, threads, LONG).add_given(|| tick);
     }
 }
 
 fn own_slots(criterion: &mut Criterion) {
     let tick = clock::micros_since(recent_epoch());
-    let mut group = group(criterion, "own_slots");
+    let mut group = Group::new(criterion, "own_slots", 1, LONG).group;
     for threads in [1, 2, 4] {
         let slots: Vec<Ours> = (0..threads).map(|_| Ours::new()).collect();
         let slots = black_box(slots.as_slice());
@@ -195,116 +161,57 @@ fn own_slots(criterion: &mut Criterion) {
 
 fn coarse_clock(criterion: &mut Criterion) {
     let clock = MonotonicClock::<1>::with_epoch(Duration::ZERO);
-    let group = &mut group(criterion, "coarse_clock_1ms");
+    let mut group = Group::new(criterion, "coarse_clock_1ms", 1, OF_1_MS);
     let (ours, time) = (Ours::new(), clock.clone());
-    measure(group, OURS, 1, OF_1_MS, move || {
-        ours.next(|| time.current_millis())
-    });
-    measure(
-        group,
-        "ferroid_atomic",
-        1,
-        OF_1_MS,
-        peers::ferroid_atomic_of(clock.clone()),
-    );
-    measure(
-        group,
-        "ferroid_lock",
-        1,
-        OF_1_MS,
-        peers::ferroid_lock_of(clock),
-    );
+    group.add(OURS, move || ours.next(|| time.current_millis()));
+    group.add("ferroid_atomic", peers::ferroid_atomic_of(clock.clone()));
+    group.add("ferroid_lock", peers::ferroid_lock_of(clock));
 }
 
 fn own_clock(criterion: &mut Criterion) {
     let millis = clock::unix_millis;
     for (name, threads) in [("own_clock_1ms", 1), ("own_clock_1ms_2_threads", 2)] {
-        let group = &mut group(criterion, name);
+        let mut group = Group::new(criterion, name, threads, OF_1_MS);
         let ours = Ours::new();
-        measure(group, OURS, threads, OF_1_MS, move || ours.next(millis));
+        group.add(OURS, move || ours.next(millis));
         let ours = Ours::new();
-        measure(group, "snowflake-id_tick_at", threads, OF_1_MS, move || {
-            ours.next(|| ours.tick())
-        });
-        measure(
-            group,
-            "ferroid_atomic",
-            threads,
-            OF_1_MS,
-            peers::ferroid_atomic(millis),
-        );
-        measure(
-            group,
-            "ferroid_lock",
-            threads,
-            OF_1_MS,
-            peers::ferroid_lock(millis),
-        );
-        measure(
-            group,
-            "snowflake_me",
-            threads,
-            OF_1_MS,
-            peers::snowflake_me_system(),
-        );
-        measure(
-            group,
-            "snowflake-ng",
-            threads,
-            OF_1_MS,
-            peers::snowflake_ng_system(),
-        );
-        measure(group, "snowflaked", threads, OF_1_MS, peers::snowflaked());
-        measure(group, "idgen_rs", threads, OF_1_MS, peers::idgen_rs());
-        measure(
-            group,
-            "snowdon_lock_free",
-            threads,
-            OF_1_MS,
-            peers::snowdon_lock_free(),
-        );
-        measure(
-            group,
-            "snowdon_blocking",
-            threads,
-            OF_1_MS,
-            peers::snowdon_blocking(),
-        );
-        measure(group, "snowcloud", threads, OF_1_MS, peers::snowcloud());
-        measure(group, "scru64", threads, OF_1_MS, peers::scru64());
-        measure(group, "sonyflake", threads, OF_10_MS, peers::sonyflake());
+        group.add("snowflake-id_tick_at", move || ours.next(|| ours.tick()));
+        group.add("ferroid_atomic", peers::ferroid_atomic(millis));
+        group.add("ferroid_lock", peers::ferroid_lock(millis));
+        group.add("snowflake_me", peers::snowflake_me_system());
+        group.add("snowflake-ng", peers::snowflake_ng_system());
+        group.add("snowflaked", peers::snowflaked());
+        group.add("idgen_rs", peers::idgen_rs());
+        group.add("snowdon_lock_free", peers::snowdon_lock_free());
     }
 }
 
 fn clock_alone(criterion: &mut Criterion) {
-    let mut group = group(criterion, "clock_alone");
-    measure(&mut group, "unix_micros", 1, LONG, clock::unix_micros);
-    measure(&mut group, "unix_millis", 1, LONG, clock::unix_millis);
+    let mut group = Group::new(criterion, "clock_alone", 1, LONG);
+    group.add("unix_micros", clock::unix_micros);
+    group.add("unix_millis", clock::unix_millis);
 }
 
 /// Four threads share each generator and get no ID twice, or the comparison is of something else.
 fn check(_: &mut Criterion) {
     let tick = clock::micros_since(recent_epoch());
     let ours = Ours::new();
-    unique(OURS, 5_000, move || ours.next(tick));
-    unique("ferroid_atomic", 5_000, peers::ferroid_atomic(tick));
-    unique("ferroid_lock", 5_000, peers::ferroid_lock(tick));
-    unique("snowflake_me", 5_000, peers::snowflake_me(tick));
-    unique("snowflake_me", 5_000, peers::snowflake_me_system());
-    unique("snowflake-ng", 5_000, peers::snowflake_ng(tick));
-    unique("snowflaked", 5_000, peers::snowflaked());
-    unique("idgen_rs", 5_000, peers::idgen_rs());
-    unique("snowdon_lock_free", 5_000, peers::snowdon_lock_free());
-    unique("snowdon_blocking", 5_000, peers::snowdon_blocking());
-    unique("snowcloud", 5_000, peers::snowcloud());
-    unique("scru64", 5_000, peers::scru64());
-    unique("sonyflake", 500, peers::sonyflake());
+    unique(OURS, move || ours.next(tick));
+    unique("ferroid_atomic", peers::ferroid_atomic(tick));
+    unique("ferroid_lock", peers::ferroid_lock(tick));
+    unique("snowflake_me", peers::snowflake_me(tick));
+    unique("snowflake_me", peers::snowflake_me_system());
+    unique("snowflake-ng", peers::snowflake_ng(tick));
+    unique("snowflaked", peers::snowflaked());
+    unique("idgen_rs", peers::idgen_rs());
+    unique("snowdon_lock_free", peers::snowdon_lock_free());
 }
 
-fn unique(name: &str, ids_per_thread: usize, next: impl Fn() -> u64 + Sync) {
+fn unique(name: &str, next: impl Fn() -> u64 + Sync) {
     const THREADS: usize = 4;
+    const IDS: usize = 5_000;
     let ids: Vec<u64> = std::thread::scope(|scope| {
-        let make = || scope.spawn(|| (0..ids_per_thread).map(|_| next()).collect::<Vec<_>>());
+        let make = || scope.spawn(|| (0..IDS).map(|_| next()).collect::<Vec<_>>());
         let threads: Vec<_> = (0..THREADS).map(|_| make()).collect();
         let joined = threads.into_iter().map(|thread| thread.join());
         joined
@@ -314,7 +221,7 @@ fn unique(name: &str, ids_per_thread: usize, next: impl Fn() -> u64 + Sync) {
     let distinct: HashSet<_> = ids.iter().collect();
     assert_eq!(
         distinct.len(),
-        THREADS * ids_per_thread,
+        THREADS * IDS,
         "{name} keeps IDs unique across threads"
     );
 }

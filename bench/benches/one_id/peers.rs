@@ -14,21 +14,17 @@
 //! | `snowflaked` | one word, compare-and-swap | its own | spins |
 //! | `idgen_rs` | one word, compare-and-swap | its own | spins |
 //! | `snowdon`, lock-free | one word, compare-and-swap | its own | an error |
-//! | `snowdon`, blocking | `std::sync::Mutex` | its own, read under the lock | an error |
-//! | `snowcloud` | `std::sync::Mutex` | its own, read under the lock | an error |
-//! | `scru64` | `std::sync::Mutex`, one for the process | its own, read under the lock | goes ahead of time, at most 10 s |
-//! | `sonyflake` | `std::sync::Mutex` | its own, read under the lock | sleeps, holding the lock |
 //!
 //! `ferroid` is built with its feature `cache-padded`, which gives its state a cache line of its own as ours has one.
 //! `snowflake-ng` has a function that isn't async too, which enters an executor for every ID; here its future is polled
 //! directly, which is faster.
 //!
-//! Left out: crates whose generator takes `&mut self`, so that the mutex would be the benchmark's (`snowgen`,
+//! Left out: `snowcloud`, `scru64`, `sonyflake` and the blocking function of `snowdon`, which never were the fastest;
+//! crates whose generator takes `&mut self`, so that the mutex would be the benchmark's (`snowgen`,
 //! `snowflake-rs`, `rsnowflake`); `snowflake-id-generator`, which takes an async mutex for every ID; and
 //! `snowflake-rs-impl`, which takes criterion 0.3 and clap 2 with it as ordinary dependencies.
 
 use std::pin::pin;
-use std::sync::Once;
 use std::task::{Context, Poll, Waker};
 
 use ferroid::generator::{AtomicSnowflakeGenerator, LockSnowflakeGenerator};
@@ -38,7 +34,7 @@ use snowflake_id::{Allowance, Answer, Identity, Layout, Slot, Tick, Time};
 
 use crate::clock;
 
-/// Every generator is this node, but that of `scru64`.
+/// Every generator is this node.
 pub const NODE: u16 = 33;
 
 /// What a backend of ours has at hand.
@@ -93,7 +89,7 @@ impl Ours {
     /// The tick of the system's clock, by [`Layout::tick_at`].
     #[inline(always)]
     pub fn tick(&self) -> u64 {
-        let now = Time::from_unix_micros(clock::unix_micros().into());
+        let now = Time::from_unix_micros(clock::unix_micros() as i64);
         let tick = self.identity.layout().tick_at(now);
         tick.expect("41 bits of milliseconds end in 2039").get()
     }
@@ -221,50 +217,4 @@ pub fn snowdon_lock_free() -> impl Fn() -> u64 + Sync {
             }
         }
     }
-}
-
-pub fn snowdon_blocking() -> impl Fn() -> u64 + Sync {
-    let generator = SnowdonGenerator::default();
-    move || {
-        loop {
-            match generator.generate_blocking() {
-                Ok(id) => return id.into_inner(),
-                Err(_) => std::hint::spin_loop(),
-            }
-        }
-    }
-}
-
-pub fn snowcloud() -> impl Fn() -> u64 + Sync {
-    type Flake = snowcloud::i64::SingleIdFlake<41, 10, 12>;
-    let generator = snowcloud::sync::MutexGenerator::<Flake>::new(0, i64::from(NODE))
-        .expect("10 bits hold the node");
-    move || {
-        loop {
-            match generator.next_id() {
-                Ok(id) => return id.id() as u64,
-                Err(_) => std::hint::spin_loop(),
-            }
-        }
-    }
-}
-
-/// There is one in a process. It has one bit of node and 23 of counter, so that no benchmark makes it go ahead of time.
-pub fn scru64() -> impl Fn() -> u64 + Sync {
-    static FIRST: Once = Once::new();
-    FIRST.call_once(|| {
-        let node = scru64::generator::NodeSpec::with_node_id(1, 1).expect("one bit holds it");
-        let generator = scru64::generator::GlobalGenerator;
-        generator.initialize(node).expect("the first call");
-    });
-    || scru64::new_sync().to_u64()
-}
-
-/// Ticks of 10 ms with 256 sequence numbers.
-pub fn sonyflake() -> impl Fn() -> u64 + Sync {
-    let generator = sonyflake::Sonyflake::builder()
-        .machine_id(&|| Ok(NODE))
-        .finalize()
-        .expect("it has a node");
-    move || generator.next_id().expect("the clock is right").to_u64()
 }

@@ -1,5 +1,6 @@
-//! Reads an ID from each line of its input, and writes the ID, its time, and its node, backend and sequence number,
-//! with tabs between them. The argument is the name of a preset or a layout; without it, the default layout is meant.
+//! Reads an ID from each line of its input, and writes the ID, its time, and its node, backend and
+//! sequence number, with tabs between them. The argument is the name of a preset or a layout;
+//! without it, the default layout is meant.
 
 use std::error::Error;
 use std::io::{self, BufWriter, Write};

@@ -1,7 +1,9 @@
-//! The bounds of the IDs that a server may have issued: one for each layout and node number that it has had.
+//! The bounds of the IDs that a server may have issued: one for each layout and node number that it
+//! has had.
 //!
-//! After a start, a server issues IDs above those that it issued before, in any database and with any layout. Earlier
-//! node numbers matter only with another layout: IDs of the same layout and another node number are different numbers.
+//! After a start, a server issues IDs above those that it issued before, in any database and with
+//! any layout. Earlier node numbers matter only with another layout: IDs of the same layout and
+//! another node number are different numbers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,7 +37,7 @@ const TITLE: &str = "snowflake floor 1";
 
 impl Bounds {
     /// How many are kept. Their text has at most 4 kB.
-    pub const MOST: usize = 24;
+    pub const MAX_COUNT: usize = 24;
 
     /// The bound above which this server has to issue IDs; 0 if there is none.
     #[must_use]
@@ -48,8 +50,8 @@ impl Bounds {
             .unwrap_or(SnowflakeId::ZERO)
     }
 
-    /// Raises the bound of one layout and node number. It is never lowered. If there are too many bounds, the lowest of
-    /// the others is dropped: it is the furthest behind the clock.
+    /// Raises the bound of one layout and node number. It is never lowered. If there are too many
+    /// bounds, the lowest of the others is dropped: it is the furthest behind the clock.
     pub fn raise(&mut self, new: Bound) {
         let is_same = |it: &Bound| it.layout == new.layout && it.node == new.node;
         match self.0.iter_mut().find(|it| is_same(it)) {
@@ -57,7 +59,7 @@ impl Bounds {
             None => self.0.push(new),
         }
         self.0.sort_by_key(|it| std::cmp::Reverse(it.bound_id));
-        if self.0.len() > Self::MOST
+        if self.0.len() > Self::MAX_COUNT
             && let Some(lowest) = self.0.iter().rposition(|it| !is_same(it))
         {
             self.0.remove(lowest);
@@ -152,7 +154,7 @@ mod tests {
         let others = (0..100).map(|node| bound("default", node % 50 + 1, 5_000 + i64::from(node)));
         let mut bounds: Bounds = others.collect();
         bounds.raise(bound("default", 0, 1));
-        assert_eq!(bounds.0.len(), Bounds::MOST);
+        assert_eq!(bounds.0.len(), Bounds::MAX_COUNT);
         assert_eq!(highest(&bounds, "default", 0), 1);
         assert_eq!(highest(&bounds, "default", 50), 5_099);
         assert_eq!(
@@ -162,7 +164,7 @@ mod tests {
         );
         for round in 2..200 {
             bounds.raise(bound("default", 0, round));
-            assert_eq!(bounds.0.len(), Bounds::MOST);
+            assert_eq!(bounds.0.len(), Bounds::MAX_COUNT);
             assert_eq!(highest(&bounds, "default", 0), round);
         }
     }
@@ -171,14 +173,14 @@ mod tests {
     fn the_text_is_read_as_it_was_written_and_short_enough() {
         let presets = presets().iter().cycle();
         let all: Bounds = presets
-            .zip(0..Bounds::MOST)
+            .zip(0..Bounds::MAX_COUNT)
             .map(|(preset, number)| {
                 let mut bound = bound(preset.name, number as u32, i64::MAX);
                 bound.node = u32::MAX - number as u32;
                 bound
             })
             .collect();
-        assert_eq!(all.0.len(), Bounds::MOST);
+        assert_eq!(all.0.len(), Bounds::MAX_COUNT);
         let text = all.to_string();
         assert_eq!(text.parse(), Ok(all));
         assert!(text.len() <= 4_096, "{}", text.len());

@@ -45,9 +45,10 @@ impl Identity {
     ///
     /// # Panics
     ///
-    /// If the layout does not hold the numbers. A slot does not issue such numbers if it was given the layout's
-    /// `sequence_bits` and a reserved time of at most one past its last tick. They are checked all the same: a number
-    /// that spills into another field makes an ID of another server, slot or tick.
+    /// If the layout does not hold the numbers. A slot does not issue such numbers if it was given
+    /// the layout's `sequence_bits` and a reserved time of at most one past its last tick. They are
+    /// checked all the same: a number that spills into another field makes an ID of another server,
+    /// slot or tick.
     #[inline]
     pub fn id(&self, backend: u32, tick: Tick, sequence: u32) -> SnowflakeId {
         if backend > self.layout.max_backend() {
@@ -75,8 +76,9 @@ impl Identity {
     }
 }
 
-/// This is a function of its own, with the numbers by value. A message at the place of the check would keep the numbers
-/// in memory there, and stores before the next ID's compare-and-swap delay it.
+/// This is a function of its own, with the numbers by value. A message at the place of the check
+/// would keep the numbers in memory there, and stores before the next ID's compare-and-swap delay
+/// it.
 #[cold]
 #[inline(never)]
 fn outside_the_layout(tick: Tick, number: u32) -> ! {

@@ -20,7 +20,8 @@ use tick::TickLength;
 /// An ID is a `bigint` that is never negative.
 const MAX_TOTAL_BITS: u32 = 63;
 
-/// One field: `bits` bits, the lowest of which is bit `shift` of the ID. Both are 0 for a field that the layout lacks.
+/// One field: `bits` bits, the lowest of which is bit `shift` of the ID. Both are 0 for a field
+/// that the layout lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Field {
     bits: u8,
@@ -49,9 +50,10 @@ impl Field {
 /// A list of fields, the length of a tick and an epoch: what is needed to read an ID.
 ///
 /// Its text form goes from the most significant bit down:
-/// `timestamp:41 node:6 backend:4 sequence:12 tick:1ms epoch:2025-01-01T00:00:00Z`.
-/// [`FromStr`] takes that, or the name of a [preset](presets()). Tick, epoch, node and backend may be left out.
-/// [`Display`](fmt::Display) writes it in full. Two layouts are equal if they give every ID the same meaning.
+/// `timestamp:41 node:6 backend:4 sequence:12 tick:1ms epoch:2025-01-01T00:00:00Z`. [`FromStr`]
+/// takes that, or the name of a [preset](presets()). Tick, epoch, node and backend may be left out.
+/// [`Display`](fmt::Display) writes it in full. Two layouts are equal if they give every ID the
+/// same meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Layout {
     timestamp: Field,
@@ -59,19 +61,19 @@ pub struct Layout {
     backend: Field,
     sequence: Field,
     tick: TickLength,
-    epoch_micros: i64,
+    epoch: Time,
 }
 
 impl Layout {
-    /// The preset `default`: 64 nodes with 16 backend numbers each, 4096 IDs a millisecond and backend number, until
-    /// 2094.
+    /// The preset `default`: 64 nodes with 16 backend numbers each, 4096 IDs a millisecond and
+    /// backend number, until 2094.
     pub const DEFAULT: Self = Self {
         timestamp: Field::new(41, 22),
         node: Field::new(6, 16),
         backend: Field::new(4, 12),
         sequence: Field::new(12, 0),
         tick: TickLength::from_micros(parse::DEFAULT_TICK_MICROS),
-        epoch_micros: parse::DEFAULT_EPOCH_MICROS,
+        epoch: parse::DEFAULT_EPOCH,
     };
 
     /// The longest text of a layout, without the space around it.
@@ -112,8 +114,8 @@ impl Layout {
         self.backend.max() as u32
     }
 
-    /// Whether a greater backend number makes a greater ID within one tick and node. It does not if the sequence is
-    /// above the backend number, or if the layout has no backend number.
+    /// Whether a greater backend number makes a greater ID within one tick and node. It does not if
+    /// the sequence is above the backend number, or if the layout has no backend number.
     pub const fn backend_is_above_sequence(&self) -> bool {
         self.backend.bits > 0 && self.backend.shift > self.sequence.shift
     }
@@ -140,8 +142,8 @@ impl Layout {
         )
     }
 
-    /// The fields that the layout has, from the most significant bit down. The timestamp is the first, no bits lie
-    /// between two fields, and the lowest bit of the last one is bit 0.
+    /// The fields that the layout has, from the most significant bit down. The timestamp is the
+    /// first, no bits lie between two fields, and the lowest bit of the last one is bit 0.
     pub fn fields(&self) -> impl Iterator<Item = FieldBits> + use<> {
         let mut fields = [
             ("timestamp", self.timestamp),
@@ -167,7 +169,7 @@ impl Layout {
 
     /// The beginning of tick 0.
     pub const fn epoch(&self) -> Time {
-        Time::from_unix_micros(self.epoch_micros as i128)
+        self.epoch
     }
 
     /// The first time that can't be represented: the end of the last tick.
@@ -175,56 +177,39 @@ impl Layout {
         self.time_of(self.end_tick())
     }
 
-    /// How many IDs a second one backend number of one node can issue in the long run, rounded down.
+    /// How many IDs a second one backend number of one node can issue in the long run, rounded
+    /// down.
     pub const fn ids_per_second(&self) -> u64 {
         (self.sequence.max() + 1) * 1_000_000 / self.tick_micros() as u64
     }
 
     /// The tick in which `time` falls.
+    ///
+    /// # Errors
+    ///
+    /// If `time` is before the epoch or past the end.
     #[inline]
     pub fn tick_at(&self, time: Time) -> Result<Tick, TimeError> {
-        let since_epoch = time
-            .unix_micros()
-            .saturating_sub(i128::from(self.epoch_micros));
-        // A division of 128 bits takes as long as an ID.
-        let tick = u64::try_from(since_epoch)
-            .ok()
-            .and_then(|micros| self.tick_after(micros));
-        tick.map_or_else(|| self.tick_at_slow(time), Ok)
+        match time.micros_since(self.epoch) {
+            Some(micros) => self.tick_after(micros).ok_or_else(|| self.after_end(time)),
+            None => Err(TimeError::BeforeEpoch {
+                time,
+                epoch: self.epoch,
+            }),
+        }
     }
 
-    /// The tick that many microseconds after the epoch, for a caller that keeps time in 64 bits. `None` past the last
-    /// tick and past 146,000 years: then [`tick_at`](Self::tick_at) has the answer.
+    /// The tick that many microseconds after the epoch; `None` past the last tick.
     #[inline]
     pub fn tick_after(&self, micros: u64) -> Option<Tick> {
-        if micros >= TickLength::END {
-            return None;
-        }
         let tick = self.tick.ticks_in(micros);
         (tick <= self.timestamp.max()).then_some(Tick::new(tick))
     }
 
-    #[cold]
-    fn tick_at_slow(&self, time: Time) -> Result<Tick, TimeError> {
-        if time < self.epoch() {
-            return Err(TimeError::BeforeEpoch {
-                time,
-                epoch: self.epoch(),
-            });
-        }
-        if time >= self.expires_at() {
-            return Err(self.after_end(time));
-        }
-        let since_epoch = time.unix_micros() - self.epoch().unix_micros();
-        let tick = since_epoch / i128::from(self.tick_micros());
-        Ok(Tick::new(tick as u64))
-    }
-
-    /// When `tick` begins. Ticks past the last one have a time too.
+    /// When `tick` begins. Ticks past the last one have a time too, up to [`Time::MAX`].
     pub const fn time_of(&self, tick: Tick) -> Time {
-        Time::from_unix_micros(
-            self.epoch_micros as i128 + tick.get() as i128 * self.tick_micros() as i128,
-        )
+        let micros = tick.get().saturating_mul(self.tick_micros() as u64);
+        self.epoch.plus_micros(micros)
     }
 
     /// The fields of an ID.
@@ -247,7 +232,8 @@ impl Layout {
         })
     }
 
-    /// The ID with these fields; the inverse of [`decode`](Self::decode). A time within a tick counts as its beginning.
+    /// The ID with these fields; the inverse of [`decode`](Self::decode). A time within a tick
+    /// counts as its beginning.
     ///
     /// # Errors
     ///
@@ -265,7 +251,8 @@ impl Layout {
         ))
     }
 
-    /// The smallest ID whose time (its tick's beginning) is at or after `time`; 0 for a time before the epoch.
+    /// The smallest ID whose time (its tick's beginning) is at or after `time`; 0 for a time before
+    /// the epoch.
     ///
     /// # Errors
     ///
@@ -286,8 +273,8 @@ impl Layout {
         Ok(self.first_id_of(tick))
     }
 
-    /// The largest ID whose time (its tick's beginning) is at or before `time`: the layout's last ID for a time past
-    /// its end. `None` for a time before the epoch: there is no such ID.
+    /// The largest ID whose time (its tick's beginning) is at or before `time`: the layout's last
+    /// ID for a time past its end. `None` for a time before the epoch: there is no such ID.
     pub fn max_id(&self, time: Time) -> Option<SnowflakeId> {
         match self.tick_at(time) {
             Ok(tick) => Some(SnowflakeId::from_bits(
@@ -298,17 +285,19 @@ impl Layout {
         }
     }
 
-    /// The largest ID whose time (its tick's beginning) is strictly before `time`: the layout's last ID for a time past
-    /// its end. `None` for a time at or before the epoch: there is no such ID.
+    /// The largest ID whose time (its tick's beginning) is strictly before `time`: the layout's
+    /// last ID for a time past its end. `None` for a time at or before the epoch: there is no such
+    /// ID.
     ///
     /// Together with [`min_id`](Self::min_id) of its beginning it bounds a half-open range of time.
     pub fn last_id_before(&self, time: Time) -> Option<SnowflakeId> {
+        let micros = time.micros_since(self.epoch)?.checked_sub(1)?;
         // Ticks begin at whole microseconds.
-        self.max_id(Time::from_unix_micros(time.unix_micros().saturating_sub(1)))
+        self.max_id(self.epoch.plus_micros(micros))
     }
 
-    /// The smallest ID of `tick`, all other fields 0. [`SnowflakeId::MAX`] for a tick past the last one whose smallest
-    /// ID would be greater than that.
+    /// The smallest ID of `tick`, all other fields 0. [`SnowflakeId::MAX`] for a tick past the last
+    /// one whose smallest ID would be greater than that.
     pub fn first_id_of(&self, tick: Tick) -> SnowflakeId {
         if tick.get() > SnowflakeId::MAX.bits() >> self.timestamp.shift {
             return SnowflakeId::MAX;
@@ -321,7 +310,8 @@ impl Layout {
         Tick::new(id.bits() >> self.timestamp.shift)
     }
 
-    /// The first tick whose IDs, and those of all later ticks, are at or above `bound_id`. It may be past the last one.
+    /// The first tick whose IDs, and those of all later ticks, are at or above `bound_id`. It may
+    /// be past the last one.
     pub const fn tick_above(&self, bound_id: SnowflakeId) -> Tick {
         Tick::new((bound_id.bits() + self.below_timestamp()) >> self.timestamp.shift)
     }
@@ -398,7 +388,8 @@ impl FromStr for Layout {
     }
 }
 
-/// The canonical text: every field that the layout has, the tick in its largest unit, the epoch in UTC.
+/// The canonical text: every field that the layout has, the tick in its largest unit, the epoch in
+/// UTC.
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for field in self.fields() {
@@ -443,7 +434,8 @@ pub struct Parts {
 pub struct FieldError {
     /// `node`, `backend` or `sequence`.
     pub name: &'static str,
-    /// The number. Wider than the field so that a caller with signed numbers can report one that is negative.
+    /// The number. Wider than the field so that a caller with signed numbers can report one that is
+    /// negative.
     pub value: i64,
     /// The largest number that fits.
     pub max: u32,
@@ -504,7 +496,7 @@ mod tests {
 
     fn time(text: &str) -> Time {
         let timestamp: jiff::Timestamp = text.parse().unwrap();
-        Time::from_unix_micros(timestamp.as_microsecond().into())
+        Time::from_unix_micros(timestamp.as_microsecond())
     }
 
     fn id(bits: i64) -> SnowflakeId {
@@ -656,7 +648,8 @@ mod tests {
         assert_eq!(layout.min_id(layout.epoch()), Ok(SnowflakeId::ZERO));
         assert_eq!(layout.max_id(layout.epoch()), Some(id((1 << 22) - 1)));
 
-        // Within a tick: its own IDs are earlier than that, so the smallest ID is one of the next tick.
+        // Within a tick: its own IDs are earlier than that, so the smallest ID is one of the next
+        // tick.
         let within = time("2025-01-01T00:00:00.001001Z");
         assert_eq!(layout.min_id(within), Ok(id(2 << 22)));
         assert_eq!(layout.max_id(within), Some(id((2 << 22) - 1)));
@@ -764,17 +757,28 @@ mod tests {
     fn times_far_outside_are_errors_not_overflows() {
         for text in [
             "default",
-            "timestamp:62 sequence:1 tick:1s epoch:-009999-01-03",
+            "timestamp:62 sequence:1 tick:2us epoch:1970-01-01",
             "timestamp:1 sequence:1 tick:1us",
         ] {
             let layout = layout(text);
-            for micros in [i128::MIN, i128::MAX] {
-                let time = Time::from_unix_micros(micros);
+            for time in [Time::MIN, Time::MAX] {
+                let is_late = time == Time::MAX;
                 assert!(layout.tick_at(time).is_err());
-                assert_eq!(layout.min_id(time).is_ok(), micros < 0);
-                assert_eq!(layout.max_id(time).is_some(), micros > 0);
-                assert_eq!(layout.last_id_before(time).is_some(), micros > 0);
+                assert_eq!(layout.min_id(time).is_ok(), !is_late);
+                assert_eq!(layout.max_id(time).is_some(), is_late);
+                assert_eq!(layout.last_id_before(time).is_some(), is_late);
             }
+            assert_eq!(layout.time_of(Tick::new(u64::MAX)), Time::MAX);
         }
+    }
+
+    #[test]
+    fn a_layout_may_have_every_time_of_timestamptz() {
+        let layout = layout("timestamp:43 sequence:1 tick:1s epoch:-004713-11-24");
+        assert_eq!(layout.epoch(), Time::MIN);
+        assert_eq!(layout.tick_at(Time::MIN), Ok(Tick::new(0)));
+        assert_eq!(layout.last_id_before(Time::MIN), None);
+        assert_eq!(layout.max_id(Time::MIN).map(SnowflakeId::get), Some(1));
+        assert!(layout.expires_at() <= Time::MAX);
     }
 }

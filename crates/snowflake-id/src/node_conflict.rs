@@ -1,9 +1,10 @@
 //! Whether an ID with this server's node number was issued by another server.
 //!
-//! IDs do not say who issued them beyond the node number. What a server can tell is what it has *not* issued: all that is
-//! above the last ID of a slot. A second server with the same number is found by this as soon as one of its IDs arrives
-//! before the slot here has passed it. An ID that this server has issued is never taken for another server's. There is no
-//! such certainty about IDs from before the start, so those are not judged.
+//! IDs do not say who issued them beyond the node number. What a server can tell is what it has
+//! *not* issued: all that is above the last ID of a slot. A second server with the same number is
+//! found by this as soon as one of its IDs arrives before the slot here has passed it. An ID that
+//! this server has issued is never taken for another server's. There is no such certainty about IDs
+//! from before the start, so those are not judged.
 
 use crate::{Identity, Slot, SnowflakeId};
 
@@ -21,10 +22,11 @@ pub fn has_node(identity: &Identity, id: SnowflakeId) -> bool {
     word_of(identity, id).is_some()
 }
 
-/// Whether an ID that has arrived from elsewhere has this server's node number, and this server has certainly not issued
-/// it.
+/// Whether an ID that has arrived from elsewhere has this server's node number, and this server has
+/// certainly not issued it.
 ///
-/// All IDs that this server has issued at or above `first_judged` are of these slots, since their memory was created.
+/// All IDs that this server has issued at or above `first_judged` are of these slots, since their
+/// memory was created.
 #[must_use]
 pub fn is_conflict(
     identity: &Identity,

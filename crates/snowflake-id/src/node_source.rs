@@ -1,6 +1,7 @@
 //! Where a server's node number comes from: a setting, its host name, its environment, its address.
 //!
-//! Only what can be computed is here. The caller reads the host name, the variable and the addresses.
+//! Only what can be computed is here. The caller reads the host name, the variable and the
+//! addresses.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -93,8 +94,8 @@ impl fmt::Display for NodeSource {
     }
 }
 
-/// The last digits of a host name before its first dot: 12 of `orders-12.db4.example.com`. The domain is the same for
-/// many hosts.
+/// The last digits of a host name before its first dot: 12 of `orders-12.db4.example.com`. The
+/// domain is the same for many hosts.
 ///
 /// # Errors
 /// [`NodeSourceError::NoDigits`], [`NodeSourceError::TooLarge`].
@@ -140,7 +141,8 @@ pub fn parse_network(text: &str) -> Result<IpNet, NodeSourceError> {
 /// The host part of the one address that is in the network: 17 of 10.0.3.17 in 10.0.3.0/24.
 ///
 /// # Errors
-/// [`NodeSourceError::NoAddress`], [`NodeSourceError::SeveralAddresses`], [`NodeSourceError::TooLarge`].
+/// [`NodeSourceError::NoAddress`], [`NodeSourceError::SeveralAddresses`],
+/// [`NodeSourceError::TooLarge`].
 pub fn number_in_addresses(
     network: IpNet,
     addresses: impl IntoIterator<Item = IpAddr>,

@@ -1,27 +1,32 @@
 //! Which IDs are resolved: below the resolved ID no transaction will add a row.
 //!
-//! An ID is drawn before its transaction commits, so a transaction with a lower ID may commit later than one with a
-//! higher ID. A reader of "all rows above the last ID that I have seen" loses the later one. The maker of the IDs
-//! knows which transactions have drawn and are open. So it can tell up to where nothing is missing.
+//! An ID is drawn before its transaction commits, so a transaction with a lower ID may commit later
+//! than one with a higher ID. A reader of "all rows above the last ID that I have seen" loses the
+//! later one. The maker of the IDs knows which transactions have drawn and are open. So it knows
+//! below which ID nothing is missing.
 //!
-//! - [`OpenTransaction`]: one word for each backend, a lower bound of the IDs that its open transaction has drawn.
+//! - [`OpenTransaction`]: one word for each backend, a lower bound of the IDs that its open
+//!   transaction has drawn.
 //! - [`Promise`]: no transaction that begins to draw from now on draws below it.
-//! - [`resolve`]: the reader makes a promise and then looks at every word. The least of them is the answer.
+//! - [`resolve`]: the reader makes a promise and then looks at every word. The least of them is the
+//!   answer.
 //! - [`Samples`]: earlier answers, for a reader whose snapshot is older than its question.
 //!
 //! # Why it holds
 //!
-//! A transaction publishes its bound *before* it reads the promise for the last time; a reader makes its promise
-//! *before* it looks at the words; and each has a sequentially consistent fence between the two. So at least one of them
-//! sees the other: the reader sees the word, and answers no more than that, or the transaction sees the promise, and
-//! draws nothing below it. The word is cleared after the transaction has ended for all others. So a reader that finds
-//! it cleared sees the transaction's rows in every snapshot that it takes later.
+//! A transaction publishes its bound *before* it reads the promise for the last time; a reader
+//! makes its promise *before* it looks at the words; and each has a sequentially consistent fence
+//! between the two. So at least one of them sees the other: the reader sees the word, and answers
+//! no more than that, or the transaction sees the promise, and draws nothing below it. The word is
+//! cleared after the transaction has ended for all others. So a reader that finds it cleared sees
+//! the transaction's rows in every snapshot that it takes later.
 //!
-//! The words say nothing about snapshots that were taken *before* the reader looked. [`Moment`] orders snapshots, and an
-//! answer counts for those that are not older than the one taken right after it ([`Samples`]).
+//! The words say nothing about snapshots that were taken *before* the reader looked. [`Moment`]
+//! orders snapshots, and an answer counts for those that are not older than the one taken right
+//! after it ([`Samples`]).
 //!
-//! The loom model (`tests/loom_resolved.rs`) explores every interleaving of transactions and readers with these types, and finds
-//! a loss as soon as one of the protections is taken away.
+//! The loom model (`tests/loom_resolved.rs`) explores every interleaving of transactions and
+//! readers with these types, and finds a loss as soon as one of the protections is taken away.
 
 mod samples;
 
@@ -53,7 +58,6 @@ pub struct Promise {
 }
 
 impl Promise {
-    /// The promise as it is.
     fn id(&self) -> SnowflakeId {
         SnowflakeId::from_bits(self.id.load(Acquire))
     }
@@ -64,16 +68,17 @@ impl Promise {
     }
 }
 
-/// A lower bound of the IDs that one open transaction has drawn, in memory that all processes share.
+/// A lower bound of the IDs that one open transaction has drawn, in memory that all processes
+/// share.
 ///
-/// Its owner writes it, and the parallel workers of its owner. All bytes zero is a valid one, of a transaction that has
-/// drawn nothing. It should have a cache line of its own: its owner writes it in each transaction with IDs.
+/// Its owner writes it, and the parallel workers of its owner. All bytes zero is a valid one, of a
+/// transaction that has drawn nothing. It should have a cache line of its own: its owner writes it
+/// in each transaction with IDs.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct OpenTransaction {
     /// The bound; 0 for none.
     first: AtomicU64,
-    /// The database of the transaction.
     database: AtomicU32,
 }
 
@@ -88,11 +93,12 @@ pub struct Opening {
 }
 
 impl OpenTransaction {
-    /// Called before a transaction draws its first ID. It has to draw at or above [`Opening::least`].
+    /// Called before a transaction draws its first ID. It has to draw at or above
+    /// [`Opening::least`].
     ///
-    /// `present` is an ID that is at most the one to be drawn: the first one of the clock's tick, or of a later one.
-    /// `is_parallel` tells that other processes may draw for the same transaction at the same time; they call this too,
-    /// for the same word.
+    /// `present` is an ID that is at most the one to be drawn: the first one of the clock's tick,
+    /// or of a later one. `is_parallel` tells that other processes may draw for the same
+    /// transaction at the same time; they call this too, for the same word.
     #[inline]
     pub fn begin(
         &self,
@@ -127,7 +133,8 @@ impl OpenTransaction {
         }
     }
 
-    /// Called with the first ID that was drawn. It becomes the bound, unless other processes may have drawn too.
+    /// Called with the first ID that was drawn. It becomes the bound, unless other processes may
+    /// have drawn too.
     #[inline]
     pub fn drew(&self, opening: Opening, id: SnowflakeId) {
         if opening.is_alone {
@@ -135,15 +142,15 @@ impl OpenTransaction {
         }
     }
 
-    /// Takes the bound of a transaction that is being prepared. The word that it leaves comes before this one in the order
-    /// in which [`resolve`] looks at them, and is cleared later.
+    /// Takes the bound of a transaction that is being prepared. The word that it leaves comes
+    /// before this one in the order in which [`resolve`] looks at them, and is cleared later.
     pub fn take(&self, database: u32, bound: SnowflakeId) {
         self.database.store(database, Relaxed);
         self.first.store(bound.bits().max(1), Release);
     }
 
-    /// Called when the transaction has ended for all others: its rows are visible to every snapshot that is taken from
-    /// now on, or never will be.
+    /// Called when the transaction has ended for all others: its rows are visible to every snapshot
+    /// that is taken from now on, or never will be.
     #[inline]
     pub fn end(&self) {
         if self.first.load(Relaxed) != 0 {
@@ -159,12 +166,14 @@ impl OpenTransaction {
     }
 }
 
-/// The least ID that a transaction of this database has drawn or may yet draw: below it, all have ended.
+/// The least ID that a transaction of this database has drawn or may yet draw: below it, all have
+/// ended.
 ///
-/// `present` is the first ID of the present tick, or less. A higher one would make those that draw wait for it.
+/// `present` is the first ID of the present tick, or less. A higher one would make those that draw
+/// wait for it.
 ///
-/// The transactions have to be in the order in which they may hand on their bounds: a bound goes to a later one before
-/// it leaves an earlier one.
+/// The transactions have to be in the order in which they may hand on their bounds: a bound goes to
+/// a later one before it leaves an earlier one.
 pub fn resolve<'a>(
     promise: &Promise,
     transactions: impl IntoIterator<Item = &'a OpenTransaction>,

@@ -1,13 +1,14 @@
 //! The time that IDs are generated with when the wall clock cannot be trusted.
 //!
-//! After a restart, IDs begin above a bound that may lie a little ahead of the clock. After a clock step back, the
-//! clock stays behind the issued IDs for as long as the step was. [`SlewedClock`] holds the highest time known to have
-//! been reached. While the wall clock is below it, time continues from there half as fast as a clock that cannot step,
-//! as `adjtime` slews a clock, until the wall clock has caught up. So no rate of IDs runs dry during a long step, and
-//! no ID's time is off by more than the step.
+//! After a restart, IDs begin above a bound that may lie a little ahead of the clock. After a clock
+//! step back, the clock stays behind the issued IDs for as long as the step was. [`SlewedClock`]
+//! holds the highest time known to have been reached. While the wall clock is below it, time
+//! continues from there half as fast as a clock that cannot step, as `adjtime` slews a clock, until
+//! the wall clock has caught up. So no rate of IDs runs dry during a long step, and no ID's time is
+//! off by more than the step.
 //!
-//! A clock that jumps ahead would take the IDs with it, for good: it is trusted up to a limit only, measured against
-//! the clock that cannot step.
+//! A clock that jumps ahead would take the IDs with it, for good: it is trusted up to a limit only,
+//! measured against the clock that cannot step.
 //!
 //! Like everything in this crate it reads no clock: both clocks are arguments.
 
@@ -15,11 +16,12 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::time::{BootTime, ClockOffset, WallTime};
 
-/// The highest time reached and the offset of the wall clock that is trusted, shared by all processes that generate
-/// IDs.
+/// The highest time reached and the offset of the wall clock that is trusted, shared by all
+/// processes that generate IDs.
 ///
-/// All-zero bytes are a valid value; [`SlewedClock::trust`] gives it a clock to trust. The first two words only grow,
-/// each by an atomic maximum, so they need no lock; the third is whatever was trusted last:
+/// All-zero bytes are a valid value; [`SlewedClock::trust`] gives it a clock to trust. The first
+/// two words only grow, each by an atomic maximum, so they need no lock; the third is whatever was
+/// trusted last:
 ///
 /// | word      | holds                                                                 |
 /// |-----------|-----------------------------------------------------------------------|
@@ -60,11 +62,11 @@ pub enum Now {
 pub struct Limits {
     /// The largest clock step, backward or forward, in microseconds; `None` for no limit.
     pub max_step: Option<i64>,
-    /// A clock step forward up to this many microseconds is trusted even if `max_step` is less: up to there time is
-    /// reserved, and no process compares the clocks.
+    /// A clock step forward up to this many microseconds is trusted even if `max_step` is less: up
+    /// to there time is reserved, and no process compares the clocks.
     pub unseen: i64,
-    /// No time before this can be right: a clock that showed such a time before it jumped ahead was wrong then, not
-    /// now.
+    /// No time before this can be right: a clock that showed such a time before it jumped ahead was
+    /// wrong then, not now.
     pub earliest: WallTime,
 }
 
@@ -81,8 +83,8 @@ impl SlewedClock {
         }
     }
 
-    /// Trusts the wall clock, whatever it shows: at the start, and when an administrator accepts it. Returns the offset
-    /// that was trusted before.
+    /// Trusts the wall clock, whatever it shows: at the start, and when an administrator accepts
+    /// it. Returns the offset that was trusted before.
     pub fn trust(&self, offset: ClockOffset) -> ClockOffset {
         ClockOffset::from_micros(self.offset.swap(offset.micros(), Ordering::AcqRel))
     }
@@ -108,15 +110,18 @@ impl SlewedClock {
         ClockOffset::from_micros(self.offset.load(Ordering::Acquire))
     }
 
-    /// By how many microseconds the wall clock has stepped since it was last trusted: forward, or, negative, back.
+    /// By how many microseconds the wall clock has stepped since it was last trusted: forward, or,
+    /// negative, back.
     pub fn clock_step(&self, wall: WallTime, boot: BootTime) -> i64 {
         ClockOffset::between(wall, boot).step_since(self.offset())
     }
 
-    /// Accepts a clock step that [`SlewedClock::now`] did not refuse. `true` for the first of several callers.
+    /// Accepts a clock step that [`SlewedClock::now`] did not refuse. `true` for the first of
+    /// several callers.
     ///
-    /// `before` is an [`offset`](SlewedClock::offset) that was read before the clocks were. So a late caller, with
-    /// clocks that were read before the step, finds that the offset has changed, and does not revert it.
+    /// `before` is an [`offset`](SlewedClock::offset) that was read before the clocks were. So a
+    /// late caller, with clocks that were read before the step, finds that the offset has changed,
+    /// and does not revert it.
     pub fn accept_step(&self, before: ClockOffset, after: ClockOffset) -> bool {
         self.offset
             .compare_exchange(
@@ -141,8 +146,8 @@ impl SlewedClock {
                 let limit = max.max(unseen);
                 let step = self.clock_step(wall, boot);
                 let expected = wall.minus_micros(step);
-                // It is no jump if the time before it cannot have been right, or if the time after it had been reached
-                // before.
+                // It is no jump if the time before it cannot have been right, or if the time after
+                // it had been reached before.
                 if step > limit
                     && wall.micros_since(reached) > max
                     && expected >= earliest.max(reached.minus_micros(limit))
@@ -282,7 +287,8 @@ mod tests {
         }
     }
 
-    /// A clock that was trusted when it showed 1,000,000 s, 500 s after the machine's start, and has been used since.
+    /// A clock that was trusted when it showed 1,000,000 s, 500 s after the machine's start, and
+    /// has been used since.
     fn trusted() -> SlewedClock {
         let clock = SlewedClock::new();
         clock.trust(offset(999_500));

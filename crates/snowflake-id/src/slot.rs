@@ -11,14 +11,17 @@ use std::num::NonZeroU32;
 
 use crate::time::Tick;
 
-/// The issuer of one backend number's sequence numbers: the last tick and sequence number that were issued.
+/// The issuer of one backend number's sequence numbers: the last tick and sequence number that were
+/// issued.
 ///
-/// Any number of processes may use a slot at the same time; sharing makes it slower, never wrong. All bytes zero is a
-/// valid slot that was never used, so it may live in zeroed shared memory. It has a cache line of its own: other
-/// backends write to its neighbours, and would otherwise take the line away all the time.
+/// Any number of processes may use a slot at the same time; sharing makes it slower, never wrong.
+/// All bytes zero is a valid slot that was never used, so it may live in zeroed shared memory. It
+/// has a cache line of its own: other backends write to its neighbours, and would otherwise take
+/// the line away all the time.
 ///
-/// The word is `tick << sequence_bits | sequence`, the last one issued. `sequence_bits` is an argument of every method
-/// (it is fixed while a server runs); all callers of a slot must pass the same one.
+/// The word is `tick << sequence_bits | sequence`, the last one issued. `sequence_bits` is an
+/// argument of every method (it is fixed while a server runs); all callers of a slot must pass the
+/// same one.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Slot {
@@ -31,43 +34,47 @@ pub struct Slot {
     /// | now ≤ tick ≤ limit, sequence not used up | tick, sequence + 1 | `Issued` |
     /// | now ≤ tick < limit, sequence used up | tick + 1, 0 (which is start) | `Issued` |
     /// | tick = limit, sequence used up | the same | `Wait` |
-    /// | now ≤ tick, sequence used up, call that stays `within` the tick | the same | `Wait` for the next tick |
+    /// | now ≤ tick, sequence used up, `Borrow::No` | the same | `Wait` for the next tick |
     /// | any whose next tick is not reserved | the same | `Reserve` |
     /// | closed | the same | `Closed` |
     /// | any, `raise_to(t)` | max of it and (t - 1, sequence used up), as closed as before | |
     ///
-    /// `start` continues from the last sequence number within the lowest sixteenth of the range. If it were always 0,
-    /// IDs issued at a low rate would all end in the same bits, and `id % n` would not spread them. It is 0 if the
-    /// sequence has fewer than 4 bits.
+    /// `start` continues from the last sequence number within the lowest sixteenth of the range. If
+    /// it were always 0, IDs issued at a low rate would all end in the same bits, and `id % n`
+    /// would not spread them. It is 0 if the sequence has fewer than 4 bits.
     ///
-    /// In the rows without `tick < now`, the word after is `word + 1`: if the sequence is used up, that carries into
-    /// the tick and leaves a sequence of 0. So the word only ever grows, whatever `now` does.
+    /// In the rows without `tick < now`, the word after is `word + 1`: if the sequence is used up,
+    /// that carries into the tick and leaves a sequence of 0. So the word only ever grows, whatever
+    /// `now` does.
     ///
-    /// The top bit is set while the slot is closed. No layout uses it, because its fields take 63 bits. So one atomic
-    /// operation ends the issuing in all processes. The way to an ID finds it with the comparison that finds the last
-    /// word: neither has a valid one after it.
+    /// The top bit is set while the slot is closed. No layout uses it, because its fields take 63
+    /// bits. So one atomic operation ends the issuing in all processes. The way to an ID finds it
+    /// with the comparison that finds the last word: neither has a valid one after it.
     ///
     /// # Memory ordering
     ///
-    /// `Relaxed` throughout. No word may be issued twice, nor after a higher one. Both follow from the one modification
-    /// order that every atomic has by itself: a compare-and-swap succeeds only against the newest word and only
-    /// replaces it by a greater one, `fetch_max` never lowers it, and a stale first load merely makes the swap fail.
-    /// Stronger orderings order *other* memory relative to the word, and no other memory is published through it: `now`
-    /// and `reserved` are arguments, and using an older `reserved` is safe because that bound only grows. A caller that
-    /// announces raised slots uses a flag of its own, written with `Release` after [`Slot::raise_to`] and read with
-    /// `Acquire`. What happened before then stays before in this word's order too (coherence).
+    /// `Relaxed` throughout. No word may be issued twice, nor after a higher one. Both follow from
+    /// the one modification order that every atomic has by itself: a compare-and-swap succeeds only
+    /// against the newest word and only replaces it by a greater one, `fetch_max` never lowers it,
+    /// and a stale first load merely makes the swap fail. Stronger orderings order *other* memory
+    /// relative to the word, and no other memory is published through it: `now` and `reserved` are
+    /// arguments, and using an older `reserved` is safe because that bound only grows. A caller
+    /// that announces raised slots uses a flag of its own, written with `Release` after
+    /// [`Slot::raise_to`] and read with `Acquire`. What happened before then stays before in this
+    /// word's order too (coherence).
     state: AtomicU64,
 }
 
-/// What a slot may use at a moment: the clock's tick, how far it may borrow, how far time is reserved.
+/// What a slot may use at a moment: the clock's tick, how far it may borrow, how far time is
+/// reserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
     /// The clock's tick.
     pub now: Tick,
     /// How many ticks ahead of `now` a slot may borrow.
     pub max_borrow: u64,
-    /// The first tick that is not reserved: no ID of it or of a later tick is issued. At most one past the layout's
-    /// last tick, so that no ID is later than that.
+    /// The first tick that is not reserved: no ID of it or of a later tick is issued. At most one
+    /// past the layout's last tick, so that no ID is later than that.
     pub reserved: Tick,
 }
 
@@ -82,6 +89,16 @@ impl Allowance {
             ..self
         })
     }
+}
+
+/// Whether a slot may borrow a further tick when its sequence is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Borrow {
+    /// It may, within its [`Allowance`].
+    Yes,
+    /// The answer is to wait for the following tick. A session with other slots tries those first
+    /// ([`SlotWalk`](crate::SlotWalk)).
+    No,
 }
 
 /// Consecutive sequence numbers of one tick: `count` of them from `first` on, at least one.
@@ -115,10 +132,10 @@ pub enum Answer {
 }
 
 /// The bit of a closed slot's word.
-const CLOSED: u64 = 1 << 63;
+const CLOSED_BIT: u64 = 1 << 63;
 
 /// The greatest word of a slot that is not closed.
-const LAST: u64 = CLOSED - 1;
+const MAX_WORD: u64 = CLOSED_BIT - 1;
 
 impl Slot {
     /// A slot that was never used: the same as all bytes zero.
@@ -137,57 +154,34 @@ impl Slot {
         }
     }
 
-    /// Issues one sequence number.
+    /// Issues one sequence number; it may borrow a further tick.
+    #[inline]
+    pub fn next(&self, sequence_bits: u32, allowance: Allowance) -> Answer {
+        self.next_run(sequence_bits, allowance, NonZeroU32::MIN, Borrow::Yes)
+    }
+
+    /// Issues up to `count` sequence numbers of one tick. There are fewer if the tick has fewer
+    /// left; the caller calls again for the rest.
     ///
     /// One load and one compare-and-swap, repeated only if another caller came first.
     ///
     /// # Cost
     ///
-    /// Inlined on x86-64, 35 instructions within a tick, 47 with [`Identity::id`](crate::Identity::id) (callgrind over
-    /// the group `given_time` of bench/benches/one_id). Most of the time goes into one of them, the locked compare-and-swap:
-    /// it waits for everything before it, stores too, and what follows waits for it. So what can be wrong with a tick
-    /// is found by branches that are predicted, before the swap, and nothing is stored there. A caller that reads the
-    /// system's clock for every ID pays about ten times as much for that as for all of the rest (the groups
-    /// `clock_alone` and `clock_1us`).
-    #[inline]
-    pub fn next(&self, sequence_bits: u32, allowance: Allowance) -> Answer {
-        self.advance(sequence_bits, allowance, true, |_left| 1)
-    }
-
-    /// The same without borrowing a further tick: if the sequence is used up, the answer is to wait for the following
-    /// tick. A session with other slots tries those first ([`SlotWalk`](crate::SlotWalk)).
-    #[inline]
-    pub fn next_within(&self, sequence_bits: u32, allowance: Allowance) -> Answer {
-        self.advance(sequence_bits, allowance, false, |_left| 1)
-    }
-
-    /// Issues up to `count` sequence numbers of one tick, with one compare-and-swap.
-    ///
-    /// There are fewer if the tick has fewer left; the caller calls again for the rest.
-    pub fn next_run(&self, sequence_bits: u32, allowance: Allowance, count: NonZeroU32) -> Answer {
-        self.advance(sequence_bits, allowance, true, |left| left.min(count.get()))
-    }
-
-    /// The same without borrowing a further tick, as [`Slot::next_within`].
-    pub fn next_run_within(
+    /// With a `count` of 1 on x86-64, 35 instructions within a tick, 47 with
+    /// [`Identity::id`](crate::Identity::id) (callgrind over the group `given_time` of
+    /// bench/benches/one_id). Most of the time goes into one of them, the locked compare-and-swap:
+    /// it waits for everything before it, stores too, and what follows waits for it. So what can be
+    /// wrong with a tick is found by branches that are predicted, before the swap, and nothing is
+    /// stored there. A caller that reads the system's clock for every ID pays about ten times as
+    /// much for that as for all of the rest (the groups `clock_alone` and `clock_1us`).
+    // Always inlined: `count` and `borrow` are constants on the way to an ID.
+    #[inline(always)]
+    pub fn next_run(
         &self,
         sequence_bits: u32,
         allowance: Allowance,
         count: NonZeroU32,
-    ) -> Answer {
-        self.advance(sequence_bits, allowance, false, |left| {
-            left.min(count.get())
-        })
-    }
-
-    /// The transition. `take` returns how many of the sequence numbers left in the tick are wanted, at least one.
-    #[inline(always)]
-    fn advance(
-        &self,
-        sequence_bits: u32,
-        allowance: Allowance,
-        may_borrow: bool,
-        take: impl Fn(u32) -> u32,
+        borrow: Borrow,
     ) -> Answer {
         let max_sequence = max_sequence(sequence_bits);
         // What remains of `following` is `(sequence + 1) mod (range / 16)`, and 0 below 4 bits.
@@ -204,16 +198,18 @@ impl Slot {
             let mut first = following;
             let mut tick = following >> sequence_bits;
             if tick < now {
-                // Not rare, but a branch that is predicted well. The compiler prefers conditional moves: then every
-                // swap waits for all of this, and an ID takes a quarter more time (bench/benches/one_id).
+                // Not rare, but a branch that is predicted well. The compiler prefers conditional
+                // moves: then every swap waits for all of this, and an ID takes a quarter more time
+                // (bench/benches/one_id).
                 cold_path();
                 let start = now << sequence_bits;
                 if (start as i64) >> sequence_bits != now as i64 {
-                    return refusal(now, allowance); // the shift has lost bits, or reached the top one
+                    // The shift has lost bits, or reached the top one.
+                    return refusal(now, allowance);
                 }
                 tick = now;
                 first = start | following & start_mask;
-            } else if !may_borrow && following & max_sequence == 0 && tick > now {
+            } else if borrow == Borrow::No && following & max_sequence == 0 && tick > now {
                 return Answer::Wait {
                     until: Tick::new(tick),
                 };
@@ -222,7 +218,11 @@ impl Slot {
                 return refusal(tick, allowance);
             }
             let sequence = (first & max_sequence) as u32;
-            let count = take(max_sequence as u32 - sequence + 1);
+            let count = match count.get() {
+                // Without the minimum: one is always left.
+                1 => 1,
+                wanted => wanted.min(max_sequence as u32 - sequence + 1),
+            };
             let last = first + u64::from(count - 1);
             match self
                 .state
@@ -240,36 +240,39 @@ impl Slot {
         }
     }
 
-    /// From now on every sequence number of this slot belongs to `tick` or a later one. The slot is never lowered.
+    /// From now on every sequence number of this slot belongs to `tick` or a later one. The slot is
+    /// never lowered.
     pub fn raise_to(&self, sequence_bits: u32, tick: Tick) {
-        let tick = tick.get().min(LAST >> sequence_bits);
+        let tick = tick.get().min(MAX_WORD >> sequence_bits);
         // The word before the tick's first one. There is none before tick 0.
         let word = (tick << sequence_bits).saturating_sub(1);
-        let raised = |state: u64| Some((state & LAST).max(word) | state & CLOSED);
+        let raised = |state: u64| Some((state & MAX_WORD).max(word) | state & CLOSED_BIT);
         // Never refused.
         let _ = self.state.fetch_update(Relaxed, Relaxed, raised);
     }
 
-    /// Ends the issuing in all processes: once this returns, nothing is issued until [`Slot::open`].
+    /// Ends the issuing in all processes: once this returns, nothing is issued until
+    /// [`Slot::open`].
     pub fn close(&self) {
-        self.state.fetch_or(CLOSED, Relaxed);
+        self.state.fetch_or(CLOSED_BIT, Relaxed);
     }
 
-    /// Continues where [`Slot::close`] has ended the issuing, or above what the slot was raised to since.
+    /// Continues where [`Slot::close`] has ended the issuing, or above what the slot was raised to
+    /// since.
     pub fn open(&self) {
-        self.state.fetch_and(LAST, Relaxed);
+        self.state.fetch_and(MAX_WORD, Relaxed);
     }
 
-    /// Whether the slot has issued this word, or an earlier state of it may have: whether the word is not above the
-    /// last one.
+    /// Whether the slot has issued this word, or an earlier state of it may have: whether the word
+    /// is not above the last one.
     pub(crate) fn has_passed(&self, word: u64) -> bool {
-        word <= self.state.load(Relaxed) & LAST
+        word <= self.state.load(Relaxed) & MAX_WORD
     }
 
-    /// The last tick and sequence number that were issued, or what [`Slot::raise_to`] left; (0, 0) if the slot was
-    /// never used.
+    /// The last tick and sequence number that were issued, or what [`Slot::raise_to`] left; (0, 0)
+    /// if the slot was never used.
     pub fn last(&self, sequence_bits: u32) -> (Tick, u32) {
-        let state = self.state.load(Relaxed) & LAST;
+        let state = self.state.load(Relaxed) & MAX_WORD;
         (
             Tick::new(state >> sequence_bits),
             (state & max_sequence(sequence_bits)) as u32,
@@ -292,15 +295,16 @@ fn max_sequence(sequence_bits: u32) -> u64 {
 /// What is answered for a word without a valid one after it.
 #[cold]
 fn without_following(state: u64, sequence_bits: u32, allowance: Allowance) -> Answer {
-    if state & CLOSED != 0 {
+    if state & CLOSED_BIT != 0 {
         Answer::Closed
     } else {
         // No layout comes near the last word.
-        refusal((LAST >> sequence_bits) + 1, allowance)
+        refusal((MAX_WORD >> sequence_bits) + 1, allowance)
     }
 }
 
-/// Why `tick` can't be used. Waiting comes first: there is no use in reserving time that may not be used yet.
+/// Why `tick` can't be used. Waiting comes first: there is no use in reserving time that may not be
+/// used yet.
 #[cold]
 fn refusal(tick: u64, allowance: Allowance) -> Answer {
     if tick.saturating_sub(allowance.now.get()) > allowance.max_borrow {
@@ -343,7 +347,8 @@ mod tests {
     }
 
     fn run(slot: &Slot, allowance: Allowance, count: u32) -> Answer {
-        slot.next_run(BITS, allowance, NonZeroU32::new(count).unwrap())
+        let count = NonZeroU32::new(count).unwrap();
+        slot.next_run(BITS, allowance, count, Borrow::Yes)
     }
 
     /// Each row of the table above the word, at its limits. `range / 16` is 16 here.
@@ -497,7 +502,8 @@ mod tests {
         assert_eq!(slot.next(BITS, allowance(100, 9)), issued(103, 0, 1));
     }
 
-    /// At one ID in each tick, `id % 16` takes its 16 values equally often, also right after a raise.
+    /// At one ID in each tick, `id % 16` takes its 16 values equally often, also right after a
+    /// raise.
     #[test]
     fn ids_of_a_low_rate_spread_over_the_lowest_sixteenth() {
         let slot = Slot::new();
@@ -525,10 +531,11 @@ mod tests {
         assert_eq!(slot.next(5, allowance(2, 0)), issued(2, 0, 1));
     }
 
-    /// Arguments that no layout leads to: the word still never goes down, and nothing is issued twice.
+    /// Arguments that no layout leads to: the word still never goes down, and nothing is issued
+    /// twice.
     #[test]
     fn nothing_repeats_at_the_ends_of_63_bits() {
-        let end = LAST >> BITS;
+        let end = MAX_WORD >> BITS;
         let at = |now| Allowance {
             now: Tick::new(now),
             max_borrow: u64::MAX,

@@ -3,43 +3,45 @@
 use std::num::NonZeroU32;
 
 use crate::layout::Layout;
-use crate::slot::{Allowance, Answer, Run, Slot};
+use crate::slot::{Allowance, Answer, Borrow, Run, Slot};
 use crate::time::Tick;
 
-/// The shared slot. Within a tick, IDs of all other slots are greater, so a session that comes from one of them starts
-/// here in the following tick.
-const SHARED: u32 = 0;
+/// The number of the shared slot. Within a tick, IDs of all other slots are greater, so a session
+/// that comes from one of them starts here in the following tick.
+const SHARED_SLOT: u32 = 0;
 
 /// The number, within a tick, of the ID with which a session starts to generate in bulk.
-const BULK: u32 = 4;
+const BULK_FROM_NTH_ID: u32 = 4;
 
 /// The number of ticks without an ID after which a session in bulk returns to its own slot.
-const QUIET: u64 = 10;
+const QUIET_TICKS: u64 = 10;
 
-/// Sessions that found the shared slot used up try it again after this number of ticks, a power of two.
-const AGAIN: u64 = 16;
+/// Sessions that found the shared slot used up try it again after this number of ticks, a power of
+/// two.
+const RETRY_SHARED_TICKS: u64 = 16;
 
 /// The rule by which a session moves between its own slot, the shared slot and the others.
 ///
-/// A session generates single IDs in its own slot. With its fourth ID within a tick it starts to generate **in bulk**,
-/// and moves to slot 0, the shared slot of all such sessions. There they get their numbers in the order in which they
-/// call, as from a sequence, so that the rows of several writers enter an index at its end. In slots of their own, each
-/// writer's rows of a tick would enter below those of writers with a greater backend number, and split full pages.
+/// A session generates single IDs in its own slot. With its fourth ID within a tick it starts to
+/// generate **in bulk**, and moves to slot 0, the shared slot of all such sessions. There they get
+/// their numbers in the order in which they call, as from a sequence, so that the rows of several
+/// writers enter an index at its end. In slots of their own, each writer's rows of a tick would
+/// enter below those of writers with a greater backend number, and split full pages.
 ///
-/// The backend number is above the sequence, so an ID of slot 0 is greater than those of other slots from the following
-/// tick on. If that tick has not come yet, it is borrowed. When a tick of the shared slot is used up, a session
-/// continues in its own slot **in the same tick**, and tries the shared one again a little later. So many writers on
-/// many processors share one slot only for the numbers of one slot. From its own slot it continues in those above it,
-/// and when none of them has anything left, in the following tick. Only when nothing more may be borrowed does it wait.
+/// The backend number is above the sequence, so an ID of slot 0 is greater than those of other
+/// slots from the following tick on. If that tick has not come yet, it is borrowed. When a tick of
+/// the shared slot is used up, a session continues in its own slot **in the same tick**, and tries
+/// the shared one again a little later. So many writers on many processors share one slot only for
+/// the numbers of one slot. From its own slot it continues in those above it, and when none of them
+/// has anything left, in the following tick. Only when nothing more may be borrowed does it wait.
 /// After ten ticks without an ID it returns to its own slot.
 ///
-/// If the layout has no backend numbers, or has them below the sequence (where a greater number is no greater ID), a
-/// session stays in its slot.
+/// If the layout has no backend numbers, or has them below the sequence (where a greater number is
+/// no greater ID), a session stays in its slot.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotWalk<'a> {
     slots: &'a [Slot],
     sequence_bits: u32,
-    /// The session's own slot.
     home: u32,
     moves: bool,
 }
@@ -89,9 +91,9 @@ impl Position {
     pub const fn may_stay(&self, now: Tick) -> bool {
         let (now, tick) = (now.get(), self.tick.get());
         match self.stay {
-            Stay::Single(already) => already + 1 < BULK || now > tick,
-            Stay::Bulk => now <= tick + QUIET,
-            Stay::Beside => now / AGAIN <= tick / AGAIN,
+            Stay::Single(already) => already + 1 < BULK_FROM_NTH_ID || now > tick,
+            Stay::Bulk => now <= tick + QUIET_TICKS,
+            Stay::Beside => now / RETRY_SHARED_TICKS <= tick / RETRY_SHARED_TICKS,
             Stay::Waiting => now <= tick,
             Stay::Always => true,
         }
@@ -119,10 +121,10 @@ impl Position {
     pub const fn words(self) -> [u64; 2] {
         let stay = match self.stay {
             Stay::Single(already) => already,
-            Stay::Bulk => Self::IN_BULK,
-            Stay::Beside => Self::IN_BULK + 1,
-            Stay::Waiting => Self::IN_BULK + 2,
-            Stay::Always => Self::IN_BULK + 3,
+            Stay::Bulk => Self::FIRST_BULK_CODE,
+            Stay::Beside => Self::FIRST_BULK_CODE + 1,
+            Stay::Waiting => Self::FIRST_BULK_CODE + 2,
+            Stay::Always => Self::FIRST_BULK_CODE + 3,
         };
         [self.tick.get(), (self.slot as u64) << 32 | stay as u64]
     }
@@ -131,10 +133,10 @@ impl Position {
     #[inline]
     pub const fn from_words([tick, rest]: [u64; 2]) -> Self {
         let stay = match rest as u32 {
-            already if already < Self::IN_BULK => Stay::Single(already),
-            Self::IN_BULK => Stay::Bulk,
-            stay if stay == Self::IN_BULK + 1 => Stay::Beside,
-            stay if stay == Self::IN_BULK + 2 => Stay::Waiting,
+            already if already < Self::FIRST_BULK_CODE => Stay::Single(already),
+            Self::FIRST_BULK_CODE => Stay::Bulk,
+            stay if stay == Self::FIRST_BULK_CODE + 1 => Stay::Beside,
+            stay if stay == Self::FIRST_BULK_CODE + 2 => Stay::Waiting,
             _ => Stay::Always,
         };
         Self {
@@ -144,11 +146,13 @@ impl Position {
         }
     }
 
-    const IN_BULK: u32 = 1 << 31;
+    /// The first code of a [`Stay`] in bulk; smaller ones are numbers of single IDs.
+    const FIRST_BULK_CODE: u32 = 1 << 31;
 }
 
 impl<'a> SlotWalk<'a> {
-    /// The walk of a session whose own slot is number `home`. `slots` has one for each backend number of the layout.
+    /// The walk of a session whose own slot is number `home`. `slots` has one for each backend
+    /// number of the layout.
     ///
     /// # Panics
     ///
@@ -180,8 +184,9 @@ impl<'a> SlotWalk<'a> {
         }
     }
 
-    /// Issues up to `count` sequence numbers of one tick, and returns the session's new position, to be passed the next
-    /// time: the numbers are of its slot. The IDs are greater than any that the session got before.
+    /// Issues up to `count` sequence numbers of one tick, and returns the session's new position,
+    /// to be passed the next time: the numbers are of its slot. The IDs are greater than any that
+    /// the session got before.
     ///
     /// # Panics
     ///
@@ -206,18 +211,20 @@ impl<'a> SlotWalk<'a> {
                 .after(run),
                 answer,
             ),
-            // A slot that issued nothing may be behind the session's last ID: the session must not continue there.
+            // A slot that issued nothing may be behind the session's last ID: the session must not
+            // continue there.
             Answer::Wait { .. } | Answer::Reserve { .. } | Answer::Closed => (position, answer),
         }
     }
 
-    /// In the session's own slot; `None` if it generates in bulk, or if others have used the tick up.
+    /// In the session's own slot; `None` if it generates in bulk, or if others have used the tick
+    /// up.
     fn in_own_slot(
         &self,
         position: Position,
         allowance: Allowance,
         count: NonZeroU32,
-    ) -> Option<Found> {
+    ) -> Option<SlotAnswer> {
         let already = match position.stay {
             Stay::Always => {
                 let answer = self.borrow_in(position.slot, allowance, count);
@@ -225,39 +232,40 @@ impl<'a> SlotWalk<'a> {
             }
             Stay::Single(already) if allowance.now <= position.tick => already,
             Stay::Single(_) => 0,
-            _ if allowance.now.get() > position.tick.get() + QUIET => 0,
+            _ if allowance.now.get() > position.tick.get() + QUIET_TICKS => 0,
             _ => return None,
         };
-        if count.get() >= BULK - already.min(BULK) {
+        if count.get() >= BULK_FROM_NTH_ID - already.min(BULK_FROM_NTH_ID) {
             return None;
         }
         let answer = self.try_slot(self.home, allowance, count)?;
         Some((self.home, Stay::Single(already), answer))
     }
 
-    /// In the shared slot, or in another in the same tick or the following one; `None` if none has anything left.
+    /// In the shared slot, or in another in the same tick or the following one; `None` if none has
+    /// anything left.
     fn in_bulk(
         &self,
         position: Position,
         allowance: Allowance,
         count: NonZeroU32,
-    ) -> Option<Found> {
+    ) -> Option<SlotAnswer> {
         let stays = match position.stay {
             Stay::Bulk => true,
             Stay::Beside => position.may_stay(allowance.now),
-            _ => position.slot == SHARED,
+            _ => position.slot == SHARED_SLOT,
         };
         let (start, from, beside) = if stays {
             (position.slot, allowance, Stay::Beside)
         } else if allowance.now > position.tick {
-            (SHARED, allowance, Stay::Beside)
+            (SHARED_SLOT, allowance, Stay::Beside)
         } else if let Some(following) = allowance.from(position.tick.following()) {
-            (SHARED, following, Stay::Beside)
+            (SHARED_SLOT, following, Stay::Beside)
         } else {
             (position.slot, allowance, Stay::Waiting)
         };
         let stay = |slot: u32| match slot {
-            SHARED => Stay::Bulk,
+            SHARED_SLOT => Stay::Bulk,
             _ => beside,
         };
         if let Some(answer) = self.try_slot(start, from, count) {
@@ -267,21 +275,22 @@ impl<'a> SlotWalk<'a> {
         let tick = last.max(from.now);
         let same = self.beyond(start, self.near(tick, allowance));
         let following = tick.following();
-        let next = [SHARED]
+        let next = [SHARED_SLOT]
             .into_iter()
-            .chain(self.beyond(SHARED, self.near(following, allowance)));
+            .chain(self.beyond(SHARED_SLOT, self.near(following, allowance)));
         let (slot, answer) = self
             .first_of(same, allowance.from(tick), count)
             .or_else(|| self.first_of(next, allowance.from(following), count))?;
         Some((slot, stay(slot), answer))
     }
 
-    /// The first slot to try for numbers of this tick: the session's own, so that sessions spread. Further ahead of the
-    /// clock it is the lowest, because a session with one of the topmost slots would leave most of each tick unused.
+    /// The first slot to try for numbers of this tick: the session's own, so that sessions spread.
+    /// Further ahead of the clock it is the lowest, because a session with one of the topmost slots
+    /// would leave most of each tick unused.
     fn near(&self, tick: Tick, allowance: Allowance) -> u32 {
-        const AHEAD: u64 = 1;
-        if tick.get() > allowance.now.get() + AHEAD {
-            SHARED
+        const NEAR_TICKS: u64 = 1;
+        if tick.get() > allowance.now.get() + NEAR_TICKS {
+            SHARED_SLOT
         } else {
             self.home
         }
@@ -306,14 +315,14 @@ impl<'a> SlotWalk<'a> {
     }
 
     /// If all slots are used up: as far ahead as is allowed, else the answer is to wait.
-    fn borrow(&self, position: Position, allowance: Allowance, count: NonZeroU32) -> Found {
+    fn borrow(&self, position: Position, allowance: Allowance, count: NonZeroU32) -> SlotAnswer {
         let slot = if allowance.now > position.tick {
             self.home
         } else {
             position.slot
         };
         let stay = match slot {
-            SHARED => Stay::Bulk,
+            SHARED_SLOT => Stay::Bulk,
             _ => Stay::Beside,
         };
         (slot, stay, self.borrow_in(slot, allowance, count))
@@ -321,14 +330,14 @@ impl<'a> SlotWalk<'a> {
 
     fn borrow_in(&self, slot: u32, allowance: Allowance, count: NonZeroU32) -> Answer {
         self.slot(slot)
-            .next_run(self.sequence_bits, allowance, count)
+            .next_run(self.sequence_bits, allowance, count, Borrow::Yes)
     }
 
     /// Numbers of the slot's tick; `None` if it is used up or too far ahead.
     fn try_slot(&self, slot: u32, allowance: Allowance, count: NonZeroU32) -> Option<Answer> {
         let answer = self
             .slot(slot)
-            .next_run_within(self.sequence_bits, allowance, count);
+            .next_run(self.sequence_bits, allowance, count, Borrow::No);
         (!matches!(answer, Answer::Wait { .. })).then_some(answer)
     }
 
@@ -338,7 +347,7 @@ impl<'a> SlotWalk<'a> {
 }
 
 /// A slot, what the session does there, and the slot's answer.
-type Found = (u32, Stay, Answer);
+type SlotAnswer = (u32, Stay, Answer);
 
 impl Tick {
     const fn following(self) -> Self {
@@ -386,7 +395,8 @@ mod tests {
         fn next(&mut self, allowance: Allowance) -> Option<(u32, u64)> {
             if self.position.may_stay(allowance.now) {
                 let slot = self.walk.slot(self.position.slot);
-                let answer = slot.next_within(self.walk.sequence_bits, allowance);
+                let bits = self.walk.sequence_bits;
+                let answer = slot.next_run(bits, allowance, ONE, Borrow::No);
                 if let Answer::Issued(run) = answer {
                     self.position = self.position.after(run);
                     return Some((self.position.slot, run.tick.get()));
@@ -482,7 +492,8 @@ mod tests {
             let each = slots.iter().map(|&slot| times(2, slot, tick));
             each.collect::<Vec<_>>().concat()
         };
-        // The shared slot, its own, those above it; only then the following tick, further ahead from the lowest on.
+        // The shared slot, its own, those above it; only then the following tick, further ahead
+        // from the lowest on.
         assert_eq!(
             walk(2, 99, 2),
             [tick(&[0, 2, 3], 100), tick(&[0, 1, 2, 3], 101)].concat()
@@ -563,8 +574,8 @@ mod tests {
         assert_eq!(session.take(100, allowance(100, 0)).len(), 2);
     }
 
-    /// Slot 0 would be the one in the next tick. It has issued nothing, and may be behind the session's last ID, so the
-    /// session stays in slot 1.
+    /// Slot 0 would be the one in the next tick. It has issued nothing, and may be behind the
+    /// session's last ID, so the session stays in slot 1.
     #[test]
     fn a_session_stays_while_the_next_tick_is_not_reserved() {
         let layout = layout("timestamp:41 backend:1 sequence:1");

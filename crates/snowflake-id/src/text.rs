@@ -1,19 +1,19 @@
 //! IDs as text.
 
 use std::fmt;
-use std::str::FromStr;
 
 use thiserror::Error;
 
 use crate::id::SnowflakeId;
 
-/// How an ID is written as text: one width for all IDs, and the order of the texts, byte by byte (the collation `C`),
-/// is the order of the IDs.
+/// How an ID is written as text: one width for all IDs, and the order of the texts, byte by byte
+/// (the collation `C`), is the order of the IDs.
 ///
-/// `Base32` is Douglas Crockford's (<https://www.crockford.com/base32.html>) without hyphens and check symbol: no
-/// letter looks like a digit, and upper and lower case are read alike. It also sorts right in collations that have
-/// digits before letters and the letters in alphabetical order. `Base62` is shorter by two characters; upper and lower
-/// case differ, and it sorts right in `C` only.
+/// `Base32` is Douglas Crockford's (<https://www.crockford.com/base32.html>) without hyphens and
+/// check symbol: no letter looks like a digit, and upper and lower case are read alike. It also
+/// sorts right in collations that have digits before letters and the letters in alphabetical order.
+/// `Base62` is shorter by two characters; upper and lower case differ, and it sorts right in `C`
+/// only.
 ///
 /// ```
 /// use snowflake_id::{Encoding, SnowflakeId};
@@ -26,8 +26,8 @@ use crate::id::SnowflakeId;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Encoding {
-    /// 13 characters of `0123456789ABCDEFGHJKMNPQRSTVWXYZ`. Read as well: lower case, `I`, `i`, `L` and `l` as 1, `O`
-    /// and `o` as 0. `U` is no digit.
+    /// 13 characters of `0123456789ABCDEFGHJKMNPQRSTVWXYZ`. Read as well: lower case, `I`, `i`, `L`
+    /// and `l` as 1, `O` and `o` as 0. `U` is no digit.
     #[default]
     Base32,
     /// 11 characters of `0-9`, `A-Z` and `a-z`, in this order, which is ASCII's.
@@ -79,7 +79,7 @@ impl Encoding {
     /// All encodings, the default first.
     pub const ALL: [Self; 2] = [Self::Base32, Self::Base62];
 
-    /// `base32` or `base62`: what [`FromStr`] takes.
+    /// `base32` or `base62`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Base32 => "base32",
@@ -104,19 +104,21 @@ impl Encoding {
         }
     }
 
-    /// The ID of a text; the inverse of [`encode`](Self::encode). Space around the text is an error.
+    /// The ID of a text; the inverse of [`encode`](Self::encode). Space around the text is an
+    /// error.
     ///
     /// # Errors
     ///
-    /// If a character is no digit, else if the length is wrong, else if the number is above [`SnowflakeId::MAX`].
+    /// If a character is no digit, else if the length is wrong, else if the number is above
+    /// [`SnowflakeId::MAX`].
     #[inline]
     pub fn decode(self, text: &str) -> Result<SnowflakeId, TextError> {
         self.decode_bytes(text.as_bytes())
             .ok_or_else(|| self.error_in(text))
     }
 
-    /// The same for a text in any encoding in which bytes below 128 are ASCII; `None` if [`decode`](Self::decode) would
-    /// return an error.
+    /// The same for a text in any encoding in which bytes below 128 are ASCII; `None` if
+    /// [`decode`](Self::decode) would return an error.
     #[inline]
     pub fn decode_bytes(self, text: &[u8]) -> Option<SnowflakeId> {
         let number = match self {
@@ -126,8 +128,8 @@ impl Encoding {
         SnowflakeId::new(i64::try_from(number?).ok()?)
     }
 
-    /// What is wrong with a text. The character comes before the length: a text with a hyphen too many also has a wrong
-    /// length, and the hyphen is the cause.
+    /// What is wrong with a text. The character comes before the length: a text with a hyphen too
+    /// many also has a wrong length, and the hyphen is the cause.
     #[cold]
     fn error_in(self, text: &str) -> TextError {
         let mut found = 0;
@@ -207,18 +209,6 @@ fn number<const BASE: u64, const WIDTH: usize>(text: &[u8], values: &Values) -> 
 impl fmt::Display for Encoding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
-    }
-}
-
-impl FromStr for Encoding {
-    type Err = UnknownEncoding;
-
-    /// Takes the [name](Encoding::name), exactly.
-    fn from_str(name: &str) -> Result<Self, UnknownEncoding> {
-        Self::ALL
-            .into_iter()
-            .find(|encoding| encoding.name() == name)
-            .ok_or_else(|| UnknownEncoding(name.to_owned()))
     }
 }
 
@@ -308,11 +298,6 @@ pub enum TextError {
         encoding: Encoding,
     },
 }
-
-/// A name that no encoding has.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("\"{0}\" is not an encoding; the encodings are base32 and base62")]
-pub struct UnknownEncoding(pub String);
 
 #[cfg(all(test, not(loom)))]
 mod tests {
@@ -436,7 +421,8 @@ mod tests {
             (Encoding::Base32, "06XH8ZWT42G00*", "\"*\"", 14),
             (Encoding::Base32, " 06XH8ZWT42G00", "\" \"", 1),
             (Encoding::Base32, "06XH8ZWT42G0\n", "\"\\n\"", 13),
-            // Of the right number of bytes, of the right number of characters, and past one that has two bytes.
+            // Of the right number of bytes, of the right number of characters, and past one that
+            // has two bytes.
             (Encoding::Base32, "06XH8ZWT42Gé", "\"é\"", 12),
             (Encoding::Base32, "06XH8ZWT42G0é", "\"é\"", 13),
             (Encoding::Base32, "é*", "\"é\"", 1),
@@ -484,22 +470,15 @@ mod tests {
     }
 
     #[test]
-    fn names() {
+    fn names_and_widths() {
         assert_eq!(Encoding::default(), Encoding::Base32);
         for (encoding, name, width) in [
             (Encoding::Base32, "base32", 13),
             (Encoding::Base62, "base62", 11),
         ] {
             assert_eq!(encoding.to_string(), name);
-            assert_eq!(name.parse(), Ok(encoding));
             assert_eq!(encoding.width(), width);
             assert_eq!(encoding.encode(SnowflakeId::MAX).as_bytes().len(), width);
-        }
-        for name in ["", "Base32", "BASE62", "base64", " base32", "base32 "] {
-            assert_eq!(
-                name.parse::<Encoding>().unwrap_err().to_string(),
-                format!("\"{name}\" is not an encoding; the encodings are base32 and base62")
-            );
         }
     }
 

@@ -2,36 +2,86 @@
 
 use std::fmt;
 
-const MICROS_PER_SECOND: i128 = 1_000_000;
-const MICROS_PER_DAY: i128 = 86_400 * MICROS_PER_SECOND;
+use jiff::Timestamp;
+use jiff::tz::Offset;
 
-/// A time: microseconds since 1970-01-01T00:00:00Z without leap seconds, as in PostgreSQL and Unix.
-///
-/// It has 128 bits because a layout may have 62 bits of one-second ticks: more microseconds than 64 bits hold.
+/// The calendar repeats after 400 years.
+const YEARS_PER_ERA: i64 = 400;
+const MICROS_PER_ERA: i64 = 146_097 * 86_400 * 1_000_000;
+
+/// 2000-01-01T00:00:00Z, from which PostgreSQL counts, in microseconds since 1970.
+const POSTGRES_EPOCH_MICROS: i64 = 946_684_800_000_000;
+
+/// A time that PostgreSQL's `timestamptz` can show: from 4713 BC to 294276 AD, in microseconds
+/// without leap seconds. What is outside becomes the nearest of the two ends.
+// Microseconds since 2000, as in PostgreSQL: counted from 1970, 64 bits end in the year 294247.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Time(i128);
+pub struct Time(i64);
 
 impl Time {
+    /// -004713-11-24T00:00:00Z.
+    pub const MIN: Self = Self(-211_813_488_000_000_000);
+
+    /// +294276-12-31T23:59:59.999999Z.
+    pub const MAX: Self = Self(9_223_371_331_199_999_999);
+
     /// The time `micros` microseconds after (negative: before) 1970-01-01T00:00:00Z.
-    pub const fn from_unix_micros(micros: i128) -> Self {
-        Self(micros)
+    pub const fn from_unix_micros(micros: i64) -> Self {
+        Self::from_postgres_micros(micros.saturating_sub(POSTGRES_EPOCH_MICROS))
     }
 
-    /// Microseconds since 1970-01-01T00:00:00Z.
-    pub const fn unix_micros(self) -> i128 {
+    /// Microseconds since 1970-01-01T00:00:00Z; [`i64::MAX`] in the years that 64 bits do not
+    /// reach.
+    pub const fn unix_micros(self) -> i64 {
+        self.0.saturating_add(POSTGRES_EPOCH_MICROS)
+    }
+
+    /// The time `micros` microseconds after (negative: before) 2000-01-01T00:00:00Z: a finite
+    /// `timestamptz`.
+    pub const fn from_postgres_micros(micros: i64) -> Self {
+        if micros < Self::MIN.0 {
+            Self::MIN
+        } else if micros > Self::MAX.0 {
+            Self::MAX
+        } else {
+            Self(micros)
+        }
+    }
+
+    /// Microseconds since 2000-01-01T00:00:00Z: the value of a `timestamptz`.
+    #[inline]
+    pub const fn postgres_micros(self) -> i64 {
         self.0
+    }
+
+    /// How many microseconds this is after `earlier`; `None` if it is before.
+    #[inline]
+    pub(crate) const fn micros_since(self, earlier: Self) -> Option<u64> {
+        if self.0 < earlier.0 {
+            return None;
+        }
+        Some(self.0.abs_diff(earlier.0))
+    }
+
+    #[inline]
+    pub(crate) const fn plus_micros(self, micros: u64) -> Self {
+        Self::from_postgres_micros(self.0.saturating_add_unsigned(micros))
     }
 }
 
-/// ISO 8601 in UTC, without trailing zeros in the fraction: `2025-01-01T00:00:00Z`, `2010-11-04T01:42:54.657Z`.
+/// ISO 8601 in UTC, without trailing zeros in the fraction: `2025-01-01T00:00:00Z`,
+/// `2010-11-04T01:42:54.657Z`.
 ///
-/// Years outside 0000 to 9999 have a sign and at least six digits, the standard's expanded form. The calendar is the
-/// proleptic Gregorian one.
+/// Years outside 0000 to 9999 have a sign and at least six digits, the standard's expanded form.
+/// The calendar is the proleptic Gregorian one.
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = civil_from_days(self.0.div_euclid(MICROS_PER_DAY));
-        let micros = self.0.rem_euclid(MICROS_PER_DAY);
-        let (seconds, fraction) = (micros / MICROS_PER_SECOND, micros % MICROS_PER_SECOND);
+        // jiff's calendar ends in the year 9999: it gets a time of the 400 years from 2000 on.
+        let era = self.0.div_euclid(MICROS_PER_ERA);
+        let within_era = POSTGRES_EPOCH_MICROS + self.0.rem_euclid(MICROS_PER_ERA);
+        let timestamp = Timestamp::from_microsecond(within_era).map_err(|_| fmt::Error)?;
+        let at = Offset::UTC.to_datetime(timestamp);
+        let year = i64::from(at.year()) + era * YEARS_PER_ERA;
         if (0..=9999).contains(&year) {
             write!(f, "{year:04}")?;
         } else {
@@ -39,11 +89,14 @@ impl fmt::Display for Time {
         }
         write!(
             f,
-            "-{month:02}-{day:02}T{:02}:{:02}:{:02}",
-            seconds / 3600,
-            seconds / 60 % 60,
-            seconds % 60
+            "-{:02}-{:02}T{:02}:{:02}:{:02}",
+            at.month(),
+            at.day(),
+            at.hour(),
+            at.minute(),
+            at.second()
         )?;
+        let fraction = at.subsec_nanosecond() / 1_000;
         if fraction != 0 {
             let digits = format!("{fraction:06}");
             write!(f, ".{}", digits.trim_end_matches('0'))?;
@@ -60,7 +113,8 @@ impl fmt::Debug for Time {
 
 /// What a wall clock shows: microseconds since 1970-01-01T00:00:00Z. It can be set, so it may jump.
 ///
-/// Sums and differences of this and of the two types below are limited to what 64 bits hold: 292,000 years.
+/// Sums and differences of this and of the two types below are limited to what 64 bits hold:
+/// 292,000 years.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct WallTime(i64);
@@ -102,14 +156,14 @@ impl WallTime {
 
 impl From<WallTime> for Time {
     fn from(wall: WallTime) -> Self {
-        Self::from_unix_micros(wall.0.into())
+        Self::from_unix_micros(wall.0)
     }
 }
 
 /// A time after the last [`WallTime`] becomes that.
 impl From<Time> for WallTime {
     fn from(time: Time) -> Self {
-        Self(i64::try_from(time.unix_micros()).unwrap_or(i64::MAX))
+        Self(time.unix_micros())
     }
 }
 
@@ -119,7 +173,8 @@ impl fmt::Display for WallTime {
     }
 }
 
-/// What a clock that cannot be set shows: microseconds since a fixed time, usually the machine's boot.
+/// What a clock that cannot be set shows: microseconds since a fixed time, usually the machine's
+/// boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(transparent)]
 pub struct BootTime(i64);
@@ -144,8 +199,8 @@ impl BootTime {
     }
 }
 
-/// By how many microseconds a wall clock is ahead of a clock that cannot be set. It changes only when the wall clock
-/// steps.
+/// By how many microseconds a wall clock is ahead of a clock that cannot be set. It changes only
+/// when the wall clock steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct ClockOffset(i64);
@@ -169,35 +224,12 @@ impl ClockOffset {
         self.0
     }
 
-    /// By how many microseconds the wall clock has stepped since it had the offset `earlier`: forward, or, negative,
-    /// back.
+    /// By how many microseconds the wall clock has stepped since it had the offset `earlier`:
+    /// forward, or, negative, back.
     #[inline]
     pub const fn step_since(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0)
     }
-}
-
-/// Year, month and day of a day counted from 1970-01-01, for any year.
-///
-/// This is `civil_from_days` of Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms": years that begin on
-/// 1 March, in eras of 400 years. Calendar libraries end at the year 9999; a layout with many timestamp bits does not.
-fn civil_from_days(days: i128) -> (i128, i128, i128) {
-    const DAYS_PER_ERA: i128 = 146_097;
-    let days = days + 719_468; // from 1970-01-01 to 0000-03-01
-    let era = days.div_euclid(DAYS_PER_ERA);
-    let day_of_era = days.rem_euclid(DAYS_PER_ERA);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
-    let year = era * 400 + year_of_era + i128::from(month <= 2);
-    (year, month, day)
 }
 
 /// The unit of a layout's timestamp, as counted since the layout's epoch.
@@ -226,7 +258,7 @@ impl fmt::Display for Tick {
 mod tests {
     use super::*;
 
-    fn text(micros: i128) -> String {
+    fn text(micros: i64) -> String {
         Time::from_unix_micros(micros).to_string()
     }
 
@@ -251,18 +283,24 @@ mod tests {
             text(-62_167_219_200_000_001),
             "-000001-12-31T23:59:59.999999Z"
         );
-        // 62 bits of one-second ticks
-        assert_eq!(
-            text((1 << 62) * MICROS_PER_SECOND),
-            "+146138514283-06-19T07:45:04Z"
-        );
+        assert_eq!(text(i64::MAX), "+294247-01-10T04:00:54.775807Z");
+        assert_eq!(Time::MIN.to_string(), "-004713-11-24T00:00:00Z");
+        assert_eq!(Time::MAX.to_string(), "+294276-12-31T23:59:59.999999Z");
     }
 
     #[test]
-    fn the_ends_of_128_bits_do_not_overflow() {
-        assert!(text(i128::MAX).starts_with('+'));
-        assert!(text(i128::MIN).starts_with('-'));
+    fn times_that_timestamptz_cannot_show_become_its_ends() {
+        assert_eq!(Time::from_unix_micros(i64::MIN), Time::MIN);
+        assert_eq!(Time::from_postgres_micros(i64::MIN), Time::MIN);
+        assert_eq!(Time::from_postgres_micros(i64::MAX), Time::MAX);
+        assert_eq!(Time::MIN.plus_micros(u64::MAX), Time::MAX);
+        assert_eq!(Time::MIN.micros_since(Time::MAX), None);
+        let all = Time::MAX.micros_since(Time::MIN).unwrap();
+        assert_eq!(Time::MIN.plus_micros(all), Time::MAX);
+        assert_eq!(Time::MIN.unix_micros(), -210_866_803_200_000_000);
+        assert_eq!(Time::MAX.unix_micros(), i64::MAX);
     }
+
     #[test]
     fn clock_readings_do_not_overflow() {
         let (wall, boot) = (WallTime::from_unix_micros, BootTime::from_micros);
@@ -271,10 +309,7 @@ mod tests {
         assert_eq!(wall(i64::MAX - 1).plus_micros(9), wall(i64::MAX));
         assert_eq!(WallTime::MIN.minus_micros(1), WallTime::MIN);
         assert_eq!(wall(0).to_string(), "1970-01-01T00:00:00Z");
-        assert_eq!(
-            WallTime::from(Time::from_unix_micros(i128::MAX)),
-            wall(i64::MAX)
-        );
+        assert_eq!(WallTime::from(Time::MAX), wall(i64::MAX));
         let before = ClockOffset::between(wall(100), boot(40));
         assert_eq!(before.micros(), 60);
         let after = ClockOffset::between(wall(95), boot(45));

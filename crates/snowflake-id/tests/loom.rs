@@ -1,4 +1,5 @@
-//! Every interleaving of two and three callers on one slot, with every value a relaxed load may return.
+//! Every interleaving of two and three callers on one slot, with every value a relaxed load may
+//! return.
 //!
 //! `RUSTFLAGS='--cfg loom' cargo test -p pg-snowflake-id --release --test loom`
 
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use loom::sync::atomic::AtomicU64;
 use loom::thread;
-use snowflake_id::{Allowance, Answer, Layout, Run, Slot, SlotWalk, Tick};
+use snowflake_id::{Allowance, Answer, Borrow, Layout, Run, Slot, SlotWalk, Tick};
 
 /// Four sequence numbers a tick, so that callers also meet where a tick is used up.
 const BITS: u32 = 2;
@@ -46,7 +47,7 @@ fn call(slot: &Slot, calls: Calls) -> Vec<u64> {
             Next(now) => (now, slot.next(BITS, allowance(now))),
             Take(now, count) => {
                 let count = NonZeroU32::new(count).unwrap();
-                (now, slot.next_run(BITS, allowance(now), count))
+                (now, slot.next_run(BITS, allowance(now), count, Borrow::Yes))
             }
             Raise(tick) => {
                 slot.raise_to(BITS, Tick::new(tick));
@@ -69,14 +70,15 @@ fn call(slot: &Slot, calls: Calls) -> Vec<u64> {
     words
 }
 
-/// Runs the callers in every interleaving; each gets `calls` of its own, the last one on the model's main thread.
+/// Runs the callers in every interleaving; each gets `calls` of its own, the last one on the
+/// model's main thread.
 fn explore(name: &str, callers: &'static [Calls]) {
     let executions = explore_with(loom::model::Builder::new(), callers);
     println!("{name}: {executions} interleavings");
 }
 
-/// More calls than can be tried in full: every interleaving in which a thread is interrupted at most `preemptions`
-/// times in all (waiting for another thread to end doesn't count).
+/// More calls than can be tried in full: every interleaving in which a thread is interrupted at
+/// most `preemptions` times in all (waiting for another thread to end doesn't count).
 fn explore_bounded(name: &str, preemptions: usize, callers: &'static [Calls]) {
     let mut model = loom::model::Builder::new();
     model.preemption_bound = Some(preemptions);
@@ -201,8 +203,9 @@ fn the_reserved_time_at_the_same_time() {
 /// What a session asks for: at this time, so many.
 type Asks = &'static [(u64, u32)];
 
-/// Sessions in every interleaving that interrupts one at most three times: each asks as the extension does, in the slot in
-/// which it is as long as it may stay there, and goes from one slot to another.
+/// Sessions in every interleaving that interrupts one at most three times: each asks as the
+/// extension does, in the slot in which it is as long as it may stay there, and goes from one slot
+/// to another.
 fn explore_sessions(
     name: &str,
     backend_bits: u32,
@@ -232,7 +235,8 @@ fn explore_sessions(
                     .filter(|position| count == 1 && position.may_stay(allowance.now))
                     .and_then(|position| {
                         let slot = &slots[position.slot() as usize];
-                        match slot.next_within(layout.sequence_bits(), allowance) {
+                        let bits = layout.sequence_bits();
+                        match slot.next_run(bits, allowance, NonZeroU32::MIN, Borrow::No) {
                             answer @ Answer::Issued(run) => Some((position.after(run), answer)),
                             _ => None,
                         }
@@ -319,8 +323,8 @@ fn sessions_at_the_same_time() {
     );
 }
 
-/// What a raise is for: a caller that sees the flag set after it gets nothing below it, although the slot's own orderings
-/// are relaxed.
+/// What a raise is for: a caller that sees the flag set after it gets nothing below it, although
+/// the slot's own orderings are relaxed.
 #[test]
 fn a_raise_that_is_announced_by_a_flag() {
     use loom::sync::atomic::AtomicBool;
@@ -348,8 +352,8 @@ fn a_raise_that_is_announced_by_a_flag() {
     assert!(seen > 0);
 }
 
-/// A slot without its protection: a load and a store in place of the compare-and-swap. Loom must find its duplicates,
-/// or the tests above show nothing.
+/// A slot without its protection: a load and a store in place of the compare-and-swap. Loom must
+/// find its duplicates, or the tests above show nothing.
 #[test]
 fn without_the_swap_loom_finds_duplicates() {
     fn next(word: &AtomicU64) -> u64 {
@@ -373,7 +377,8 @@ fn without_the_swap_loom_finds_duplicates() {
     assert!(duplicates > 0);
 }
 
-/// Once a slot was closed, nothing is issued, whatever callers were doing; opened, it continues where it was.
+/// Once a slot was closed, nothing is issued, whatever callers were doing; opened, it continues
+/// where it was.
 #[test]
 fn nothing_is_issued_between_close_and_open() {
     let mut model = loom::model::Builder::new();
@@ -387,7 +392,7 @@ fn nothing_is_issued_between_close_and_open() {
                 thread::spawn(move || {
                     let count = NonZeroU32::new(count).unwrap();
                     slot.raise_to(BITS, Tick::new(now));
-                    match slot.next_run(BITS, allowance(now), count) {
+                    match slot.next_run(BITS, allowance(now), count, Borrow::Yes) {
                         Answer::Issued(run) => {
                             run.tick.get() << BITS | u64::from(run.first + run.count - 1)
                         }

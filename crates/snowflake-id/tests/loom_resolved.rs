@@ -1,7 +1,8 @@
-//! Every interleaving of transactions that draw IDs and of a reader that asks up to where nothing is missing.
+//! Every interleaving of transactions that draw IDs and of a reader that asks up to where nothing
+//! is missing.
 //!
-//! A row that is below the answer and that the reader does not see has been lost. Each protection is taken away once, and
-//! the model has to find a loss then.
+//! A row that is below the answer and that the reader does not see has been lost. Each protection
+//! is taken away once, and the model has to find a loss then.
 //!
 //! `RUSTFLAGS='--cfg loom' cargo test -p pg-snowflake-id --release --test loom_resolved`
 

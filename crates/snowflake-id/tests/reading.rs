@@ -1,5 +1,6 @@
-//! IDs, their fields and the bounds of a time against arithmetic that shares nothing with the crate's: fields are read
-//! from a layout's text by hand, and its epoch is given as a number beside the text.
+//! IDs, their fields and the bounds of a time against arithmetic that shares nothing with the
+//! crate's: fields are read from a layout's text by hand, and its epoch is given as a number beside
+//! the text.
 
 #![cfg(not(loom))]
 
@@ -36,13 +37,24 @@ const FAR: [(&str, i64); 13] = [
     ("timestamp:33 node:10 sequence:20 tick:500ms epoch:1969-07-20T20:17:40", -14_182_940_000_000),
     ("timestamp:41 node:10 sequence:12 epoch:2025-01-01T01:00:00+01:00", 1_735_689_600_000_000),
     ("timestamp:50 sequence:4 tick:1us epoch:1970-01-01T00:00:00Z", 0),
-    ("timestamp:60 sequence:3 tick:1us epoch:-004713-11-24T00:00:00Z", -210_866_803_200_000_000),
-    ("timestamp:50 sequence:13 tick:1ms epoch:-009999-01-03T00:00:00Z", -377_704_944_000_000_000),
+    ("timestamp:60 sequence:3 tick:1us epoch:-004713-11-25T00:00:00Z", -210_866_716_800_000_000),
+    ("timestamp:50 sequence:13 tick:1ms epoch:-000753-04-21T00:00:00Z", -85_920_048_000_000_000),
     ("timestamp:62 sequence:1 tick:1us epoch:2025-01-01T00:00:00Z", 1_735_689_600_000_000),
     ("timestamp:62 sequence:1 tick:2us epoch:1970-01-01T00:00:00Z", 0),
-    ("timestamp:60 sequence:3 tick:1ms epoch:1970-01-01T00:00:00Z", 0),
-    ("timestamp:62 sequence:1 tick:1s epoch:2025-01-01T00:00:00Z", 1_735_689_600_000_000),
+    ("timestamp:53 sequence:10 tick:1ms epoch:1970-01-01T00:00:00Z", 0),
+    ("timestamp:43 sequence:20 tick:1s epoch:2025-01-01T00:00:00Z", 1_735_689_600_000_000),
 ];
+
+/// 2000-01-01, from which PostgreSQL counts, and the last time of its `timestamptz`, in
+/// microseconds since 1970.
+const POSTGRES_EPOCH: i128 = 946_684_800_000_000;
+const LAST_TIME: i128 = 9_224_318_015_999_999_999;
+
+/// The crate's time; the nearest one that it has.
+fn time(micros: i128) -> Time {
+    let micros = (micros - POSTGRES_EPOCH).clamp(i64::MIN.into(), i64::MAX.into());
+    Time::from_postgres_micros(micros as i64)
+}
 
 /// A time in microseconds since 1970; node, backend and sequence number.
 type Fields = (i128, [u32; 3]);
@@ -61,15 +73,14 @@ impl Crate {
     fn decode(&self, id: i64) -> Option<Fields> {
         let parts = self.0.decode(SnowflakeId::new(id)?).ok()?;
         Some((
-            parts.time.unix_micros(),
+            i128::from(parts.time.postgres_micros()) + POSTGRES_EPOCH,
             [parts.node, parts.backend, parts.sequence],
         ))
     }
 
     fn compose(&self, (micros, [node, backend, sequence]): Fields) -> Option<i64> {
-        let time = Time::from_unix_micros(micros);
         let parts = Parts {
-            time,
+            time: time(micros),
             node,
             backend,
             sequence,
@@ -78,20 +89,18 @@ impl Crate {
     }
 
     fn min_id(&self, micros: i128) -> Option<i64> {
-        Some(self.0.min_id(Time::from_unix_micros(micros)).ok()?.get())
+        Some(self.0.min_id(time(micros)).ok()?.get())
     }
 
     /// -1 where no ID is that early.
     fn max_id(&self, micros: i128) -> i64 {
-        self.0
-            .max_id(Time::from_unix_micros(micros))
-            .map_or(-1, SnowflakeId::get)
+        self.0.max_id(time(micros)).map_or(-1, SnowflakeId::get)
     }
 
     /// -1 where no ID is that early.
     fn max_id_before(&self, micros: i128) -> i64 {
         self.0
-            .last_id_before(Time::from_unix_micros(micros))
+            .last_id_before(time(micros))
             .map_or(-1, SnowflakeId::get)
     }
 }
@@ -196,14 +205,14 @@ impl Model {
     }
 }
 
-/// The text of a layout with all that can be chosen, and its epoch. Epochs are written as `to_char` of PostgreSQL does,
-/// with an offset, and as jiff does.
+/// The text of a layout with all that can be chosen, and its epoch. Epochs are written as `to_char`
+/// of PostgreSQL does, with an offset, and as jiff does.
 fn random_layout() -> impl Strategy<Value = (String, Model)> {
     let bits = (0..4_u32, 1..=62_u32, 0..=31_u32, 0..=12_u32, 1..=31_u32);
     let order = Just([0_usize, 1, 2]).prop_shuffle();
     let tick = prop_oneof![
         prop::sample::select(vec![1, 10, 1_000, 10_000, 1_000_000]),
-        1..=1_000_000
+        1..=1_000_000_i64
     ];
     // The years 1000 to 2100.
     let epoch = prop_oneof![
@@ -215,7 +224,9 @@ fn random_layout() -> impl Strategy<Value = (String, Model)> {
         |((full, timestamp, node, backend, sequence), order, tick, epoch, notation)| {
             let node = node.min(62 - sequence);
             let backend = backend.min(62 - sequence - node);
-            let most = 63 - sequence - node - backend;
+            // A layout ends at or before the last time.
+            let ticks = (LAST_TIME - i128::from(epoch)) / i128::from(tick);
+            let most = (63 - sequence - node - backend).min(ticks.ilog2());
             let timestamp = if full == 0 { most } else { timestamp.min(most) };
             let mut text = format!("timestamp:{timestamp}");
             for (name, bits) in
@@ -266,7 +277,8 @@ fn id_of(model: &Model) -> impl Strategy<Value = i64> + use<> {
     ]
 }
 
-/// A time in microseconds since 1970: near that of an ID, near the beginning or the end of the layout, or any.
+/// A time in microseconds since 1970: near that of an ID, near the beginning or the end of the
+/// layout, or any.
 fn time_near(model: &Model, id: i64) -> impl Strategy<Value = i128> + use<> {
     let (epoch, end, own) = (
         model.epoch,

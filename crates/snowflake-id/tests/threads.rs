@@ -1,5 +1,5 @@
-//! Real threads on one slot. Loom tries every interleaving of a few calls; this tries a few interleavings of millions,
-//! on the machine's own memory model.
+//! Real threads on one slot. Loom tries every interleaving of a few calls; this tries a few
+//! interleavings of millions, on the machine's own memory model.
 
 #![cfg(not(loom))]
 
@@ -8,7 +8,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use snowflake_id::{Allowance, Answer, Identity, Layout, Run, Slot, SnowflakeId, Tick};
+use snowflake_id::{Allowance, Answer, Borrow, Identity, Layout, Run, Slot, SnowflakeId, Tick};
 
 const THREADS: u32 = 8;
 const IDS_PER_THREAD: usize = 500_000;
@@ -24,8 +24,8 @@ fn hammer(next: impl Fn(Allowance, NonZeroU32) -> Answer + Sync) -> Vec<Vec<Snow
                 let (next, together) = (&next, &together);
                 scope.spawn(move || {
                     let mut ids = Vec::with_capacity(IDS_PER_THREAD);
-                    // Each thread's clock is a little off, as backends see the clock at different moments; and half
-                    // of the threads take runs.
+                    // Each thread's clock is a little off, as backends see the clock at different
+                    // moments; and half of the threads take runs.
                     let ahead = u64::from(thread) % 3;
                     let count = if thread % 2 == 0 { 1 } else { 1 + thread };
                     together.wait();
@@ -68,7 +68,7 @@ fn one_slot_eight_threads() {
     let bits = Layout::DEFAULT.sequence_bits();
     let ids = hammer(|allowance, count| match count.get() {
         1 => slot.next(bits, allowance),
-        _ => slot.next_run(bits, allowance, count),
+        _ => slot.next_run(bits, allowance, count, Borrow::Yes),
     });
     for of_one_thread in &ids {
         assert!(
@@ -82,8 +82,9 @@ fn one_slot_eight_threads() {
     assert_eq!(duplicates, 0);
 }
 
-/// The same with the compare-and-swap replaced by a load and a store must fail, or the test above shows nothing. Where only
-/// one processor is free a thread is seldom interrupted between the two, so now and then it lets the others go first.
+/// The same with the compare-and-swap replaced by a load and a store must fail, or the test above
+/// shows nothing. Where only one processor is free a thread is seldom interrupted between the two,
+/// so now and then it lets the others go first.
 #[test]
 fn without_the_swap_there_are_duplicates() {
     let word = AtomicU64::new(0);

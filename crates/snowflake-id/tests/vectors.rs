@@ -1,4 +1,5 @@
-//! IDs that others have published together with their fields, and where. `data/vectors.tsv` has the sources.
+//! IDs that others have published together with their fields, and where. `data/vectors.tsv` has the
+//! sources.
 
 #![cfg(not(loom))]
 
@@ -28,7 +29,7 @@ fn vectors() -> Vec<Vector> {
                 id: SnowflakeId::new(id.parse().expect(line)).expect(line),
                 layout: layout.parse().expect(line),
                 parts: Parts {
-                    time: Time::from_unix_micros(created_at.as_microsecond().into()),
+                    time: Time::from_unix_micros(created_at.as_microsecond()),
                     node: node.parse().expect(line),
                     backend: 0,
                     sequence: sequence.parse().expect(line),

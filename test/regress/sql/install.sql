@@ -1,27 +1,29 @@
--- What CREATE EXTENSION puts into its schema for people to use.
+-- What CREATE EXTENSION creates: for people to use, and for itself. No routine runs
+-- with the privileges of its owner.
 CREATE EXTENSION snowflake;
-SELECT p.proname AS name, p.prokind AS kind, a.arguments
-FROM pg_depend AS d
-JOIN pg_extension AS e ON e.oid = d.refobjid
-JOIN pg_proc AS p ON p.oid = d.objid AND p.pronamespace = e.extnamespace
-CROSS JOIN LATERAL pg_get_function_identity_arguments(p.oid) AS a (arguments)
-WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
-  AND e.extname = 'snowflake'
-ORDER BY p.proname COLLATE "C", a.arguments COLLATE "C";
-SELECT c.relname AS name, c.relkind AS kind
-FROM pg_depend AS d
-JOIN pg_extension AS e ON e.oid = d.refobjid
-JOIN pg_class AS c ON c.oid = d.objid AND c.relnamespace = e.extnamespace
-WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
-  AND e.extname = 'snowflake'
-ORDER BY c.relname COLLATE "C";
--- No routine runs with the rights of its owner, and every one has a comment.
-SELECT count(*) FILTER (WHERE p.prosecdef) AS security_definer,
-       count(*) FILTER (WHERE obj_description(p.oid, 'pg_proc') IS NULL) AS without_comment
+CREATE VIEW routines AS
+SELECT n.nspname = 'snowflake_internal' AS internal, p.proname AS name, p.prokind AS kind,
+       CASE p.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END AS volatility,
+       CASE p.proparallel WHEN 's' THEN 'safe' WHEN 'r' THEN 'restricted' ELSE 'unsafe' END AS parallel,
+       p.proisstrict AS strict, p.prosecdef AS definer, pg_get_function_identity_arguments(p.oid) AS arguments
 FROM pg_depend AS d
 JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname = 'snowflake'
 JOIN pg_proc AS p ON p.oid = d.objid
-WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e';
+JOIN pg_namespace AS n ON n.oid = p.pronamespace
+WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+ORDER BY p.proname COLLATE "C", pg_get_function_identity_arguments(p.oid) COLLATE "C";
+CREATE VIEW relations AS
+SELECT n.nspname AS schema, c.relname AS name, c.relkind AS kind
+FROM pg_depend AS d
+JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname = 'snowflake'
+JOIN pg_class AS c ON c.oid = d.objid
+JOIN pg_namespace AS n ON n.oid = c.relnamespace
+WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
+ORDER BY n.nspname COLLATE "C", c.relname COLLATE "C";
+SELECT name, kind, volatility, parallel, strict, definer, arguments FROM routines WHERE NOT internal;
+SELECT * FROM relations;
+SELECT name, kind, volatility, parallel, strict, definer, arguments FROM routines WHERE internal;
+DROP VIEW routines, relations;
 -- Once a database.
 CREATE EXTENSION snowflake;
 CREATE EXTENSION IF NOT EXISTS snowflake;

@@ -3,25 +3,28 @@
 use super::tick::TickLength;
 use super::{Field, Layout, MAX_TOTAL_BITS, parse};
 
-/// Lengths of a tick in microseconds, each with the timestamp bits that last 68 years or longer. The 41 bits of
-/// milliseconds last 69 years. A longer tick needs fewer bits, and leaves more for the other fields.
-const TICKS: [(u32, u32); 4] = [(1_000, 41), (10_000, 38), (100_000, 35), (1_000_000, 31)];
+/// Lengths of a tick in microseconds, each with the timestamp bits that last 68 years or longer.
+/// The 41 bits of milliseconds last 69 years. A longer tick needs fewer bits, and leaves more for
+/// the other fields.
+const TICK_MICROS_AND_TIMESTAMP_BITS: [(u32, u32); 4] =
+    [(1_000, 41), (10_000, 38), (100_000, 35), (1_000_000, 31)];
 
-/// The backend number gets one of so many bits below the node number, rounded down, as in the default layout. The
-/// sequence gets most of them, because sessions that need many IDs take them from one slot.
-const BACKEND_SHARE: u32 = 4;
+/// The backend number gets one of so many bits below the node number, rounded down, as in the
+/// default layout. The sequence gets most of them, because sessions that need many IDs take them
+/// from one slot.
+const BITS_PER_BACKEND_BIT: u32 = 4;
 
-/// The fewest bits below the node number: 4 slots with 64 IDs a tick each. With fewer, a longer tick is better: it
-/// generates as many IDs a second, and issues more of them at once.
-const LEAST_BITS_OF_A_SERVER: u32 = 8;
+/// The fewest bits below the node number: 4 slots with 64 IDs a tick each. With fewer, a longer
+/// tick is better: it generates as many IDs a second, and issues more of them at once.
+const MIN_SERVER_BITS: u32 = 8;
 
 impl Layout {
-    /// A layout with a node number for each of so many servers: the [default](Self::DEFAULT) for up to 64, and then one
-    /// with as many node numbers as the next power of 2.
+    /// A layout with a node number for each of so many servers: the [default](Self::DEFAULT) for up
+    /// to 64, and then one with as many node numbers as the next power of 2.
     ///
-    /// It lasts until 2093 or longer, has the default epoch and 63 bits. Its tick is 1 ms for up to 16,384 servers,
-    /// 10 ms for up to 131,072, 100 ms for up to 1,048,576, and 1 s for up to 16,777,216. `None` for more: IDs of 63
-    /// bits have no sensible layout for them.
+    /// It lasts until 2093 or longer, has the default epoch and 63 bits. Its tick is 1 ms for up to
+    /// 16,384 servers, 10 ms for up to 131,072, 100 ms for up to 1,048,576, and 1 s for up to
+    /// 16,777,216. `None` for more: IDs of 63 bits have no sensible layout for them.
     ///
     /// Replacements of servers need numbers too: count them in.
     ///
@@ -42,10 +45,10 @@ impl Layout {
         }
         let node = (servers - 1).ilog2() + 1;
         let mut longer = 0;
-        while longer < TICKS.len() {
-            let (tick_micros, timestamp) = TICKS[longer];
+        while longer < TICK_MICROS_AND_TIMESTAMP_BITS.len() {
+            let (tick_micros, timestamp) = TICK_MICROS_AND_TIMESTAMP_BITS[longer];
             let below_timestamp = MAX_TOTAL_BITS - timestamp;
-            if node + LEAST_BITS_OF_A_SERVER <= below_timestamp {
+            if node + MIN_SERVER_BITS <= below_timestamp {
                 return Some(Self::of_a_fleet(tick_micros, timestamp, node));
             }
             longer += 1;
@@ -55,7 +58,7 @@ impl Layout {
 
     const fn of_a_fleet(tick_micros: u32, timestamp: u32, node: u32) -> Self {
         let rest = MAX_TOTAL_BITS - timestamp - node;
-        let backend = rest / BACKEND_SHARE;
+        let backend = rest / BITS_PER_BACKEND_BIT;
         let sequence = rest - backend;
         Self {
             timestamp: Field::new(timestamp as u8, (node + rest) as u8),
@@ -63,7 +66,7 @@ impl Layout {
             backend: Field::new(backend as u8, sequence as u8),
             sequence: Field::new(sequence as u8, 0),
             tick: TickLength::from_micros(tick_micros),
-            epoch_micros: parse::DEFAULT_EPOCH_MICROS,
+            epoch: parse::DEFAULT_EPOCH,
         }
     }
 }
@@ -126,7 +129,7 @@ mod tests {
     #[test]
     fn every_tick_lasts_68_years_with_the_fewest_bits() {
         const YEAR: u64 = 31_556_952_000_000;
-        for (tick_micros, bits) in TICKS {
+        for (tick_micros, bits) in TICK_MICROS_AND_TIMESTAMP_BITS {
             let micros = u64::from(tick_micros) << bits;
             assert!((68 * YEAR..2 * 68 * YEAR).contains(&micros), "{bits} bits");
         }

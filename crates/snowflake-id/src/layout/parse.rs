@@ -6,13 +6,14 @@ use thiserror::Error;
 
 use super::tick::TickLength;
 use super::{Field, Layout, MAX_TOTAL_BITS};
+use crate::time::Time;
 
 pub(super) const DEFAULT_TICK_MICROS: u32 = 1_000;
 /// 2025-01-01T00:00:00Z
-pub(super) const DEFAULT_EPOCH_MICROS: i64 = 1_735_689_600_000_000;
+pub(super) const DEFAULT_EPOCH: Time = Time::from_unix_micros(1_735_689_600_000_000);
 
-/// The fields, in the order of [`Field`] names below, and the most bits each may have. The timestamp is limited by
-/// the total only.
+/// The fields, in the order of [`Field`] names below, and the most bits each may have. The
+/// timestamp is limited by the total only.
 const FIELDS: [(&str, u32); 4] = [
     ("timestamp", MAX_TOTAL_BITS),
     ("node", 31),
@@ -24,7 +25,8 @@ const NODE: usize = 1;
 const BACKEND: usize = 2;
 const SEQUENCE: usize = 3;
 
-/// What is wrong with the text of a layout. The message is for the user, and does not repeat the whole text.
+/// What is wrong with the text of a layout. The message is for the user, and does not repeat the
+/// whole text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum LayoutError {
     /// The text has nothing but space.
@@ -33,7 +35,8 @@ pub enum LayoutError {
     /// The text is longer than any layout.
     #[error("the text has more than {} bytes", Layout::LONGEST_TEXT_BYTES)]
     TooLong,
-    /// The text is no preset's name and has no `name:value`. A hint with the names of the presets helps here.
+    /// The text is no preset's name and has no `name:value`. A hint with the names of the presets
+    /// helps here.
     #[error(
         "\"{0}\" is neither the name of a preset nor a list of fields such as timestamp:41 node:10 sequence:12"
     )]
@@ -94,6 +97,21 @@ pub enum LayoutError {
     /// The epoch has digits below the microsecond.
     #[error("the epoch \"{0}\" is more precise than a microsecond")]
     EpochTooPrecise(String),
+    /// The epoch is before the first time of PostgreSQL's `timestamptz`.
+    #[error("the epoch \"{0}\" is before {min}, the first time of timestamptz", min = Time::MIN)]
+    EpochTooEarly(String),
+    /// The ticks last longer than PostgreSQL's `timestamptz`.
+    #[error(
+        "the field \"timestamp\" has {bits} bits; it may have at most {max} with this tick and \
+         epoch, because the layout must end by {end}, the last time of timestamptz",
+        end = Time::MAX
+    )]
+    EndsTooLate {
+        /// The bits of the timestamp.
+        bits: u32,
+        /// The most that it may have with this tick and epoch.
+        max: u32,
+    },
 }
 
 /// Parses the text form. The names of presets are not known here.
@@ -143,7 +161,8 @@ pub(super) fn parse(text: &str) -> Result<Layout, LayoutError> {
     if fields[0].0 != TIMESTAMP {
         return Err(LayoutError::TimestampNotFirst);
     }
-    // Before the limit of a single field: the message for `timestamp:64 …` shows how many bits an ID has.
+    // Before the limit of a single field: the message for `timestamp:64 …` shows how many bits an
+    // ID has.
     let total: u64 = fields.iter().map(|&(_, bits)| u64::from(bits)).sum();
     if total > MAX_TOTAL_BITS.into() {
         return Err(LayoutError::TooManyBits(total));
@@ -163,14 +182,28 @@ pub(super) fn parse(text: &str) -> Result<Layout, LayoutError> {
         placed[field] = Field::new(bits as u8, shift);
         shift += bits as u8;
     }
+    let tick_micros = tick.unwrap_or(DEFAULT_TICK_MICROS);
+    let epoch = epoch.unwrap_or(DEFAULT_EPOCH);
+    let bits = u32::from(placed[TIMESTAMP].bits);
+    let max = max_timestamp_bits(tick_micros, epoch);
+    if bits > max {
+        return Err(LayoutError::EndsTooLate { bits, max });
+    }
     Ok(Layout {
         timestamp: placed[TIMESTAMP],
         node: placed[NODE],
         backend: placed[BACKEND],
         sequence: placed[SEQUENCE],
-        tick: TickLength::from_micros(tick.unwrap_or(DEFAULT_TICK_MICROS)),
-        epoch_micros: epoch.unwrap_or(DEFAULT_EPOCH_MICROS),
+        tick: TickLength::from_micros(tick_micros),
+        epoch,
     })
+}
+
+/// The most bits with which the last tick ends at or before [`Time::MAX`].
+fn max_timestamp_bits(tick_micros: u32, epoch: Time) -> u32 {
+    let micros = Time::MAX.micros_since(epoch).unwrap_or(0);
+    // jiff's last epoch, in the year 9999, leaves far more than one tick.
+    (micros / u64::from(tick_micros)).ilog2()
 }
 
 fn parse_bits(field: &'static str, value: &str) -> Result<u32, LayoutError> {
@@ -214,10 +247,11 @@ fn parse_digits(value: &str) -> Option<u64> {
     }
 }
 
-/// Microseconds since 1970. A date without a time is its midnight; without a zone, UTC.
-fn parse_epoch(value: &str) -> Result<i64, LayoutError> {
+/// A date without a time is its midnight; without a zone, UTC.
+fn parse_epoch(value: &str) -> Result<Time, LayoutError> {
     let not_an_epoch = || LayoutError::NotAnEpoch(value.to_owned());
-    // A leap second: jiff takes it for the second before, which would silently move every ID by a second.
+    // A leap second: jiff takes it for the second before, which would silently move every ID by a
+    // second.
     if value.contains(":60") {
         return Err(not_an_epoch());
     }
@@ -234,10 +268,14 @@ fn parse_epoch(value: &str) -> Result<i64, LayoutError> {
     if time.subsec_nanosecond() % 1_000 != 0 {
         return Err(LayoutError::EpochTooPrecise(value.to_owned()));
     }
-    offset
+    let micros = offset
         .to_timestamp(pieces.date().to_datetime(time))
-        .map(|timestamp| timestamp.as_microsecond())
-        .map_err(|_| not_an_epoch())
+        .map_err(|_| not_an_epoch())?
+        .as_microsecond();
+    if micros < Time::MIN.unix_micros() {
+        return Err(LayoutError::EpochTooEarly(value.to_owned()));
+    }
+    Ok(Time::from_unix_micros(micros))
 }
 
 #[cfg(all(test, not(loom)))]
@@ -343,6 +381,7 @@ mod tests {
             ("1601-01-01", "1601-01-01T00:00:00Z"),
             ("1969-12-31T23:59:59.999999", "1969-12-31T23:59:59.999999Z"),
             ("-000753-04-21", "-000753-04-21T00:00:00Z"),
+            ("-004713-11-24", "-004713-11-24T00:00:00Z"),
         ] {
             assert_eq!(
                 canonical(&format!("timestamp:41 sequence:12 epoch:{text}")),
@@ -378,6 +417,39 @@ mod tests {
             refused("timestamp:41 sequence:12 epoch:2025-01-01T00:00:00.0000001Z"),
             "the epoch \"2025-01-01T00:00:00.0000001Z\" is more precise than a microsecond"
         );
+        assert_eq!(
+            refused("timestamp:41 sequence:12 epoch:-004713-11-23T23:59:59.999999Z"),
+            "the epoch \"-004713-11-23T23:59:59.999999Z\" is before -004713-11-24T00:00:00Z, the \
+             first time of timestamptz"
+        );
+    }
+
+    #[test]
+    fn a_layout_ends_by_the_last_time_of_timestamptz() {
+        for (max, other_fields, tick_and_epoch) in [
+            (53, "sequence:9", "tick:1ms epoch:2025-01-01"),
+            (43, "sequence:19", "tick:1s epoch:1970-01-01"),
+            (43, "sequence:19", "tick:1s epoch:-004713-11-24"),
+            (43, "sequence:19", "tick:1s epoch:9999-12-30"),
+            (61, "sequence:1", "tick:2us epoch:2025-01-01"),
+            // 2^63 microseconds end in the year 294247.
+            (62, "sequence:1", "tick:2us epoch:1970-01-01"),
+        ] {
+            let text = |bits: u32| format!("timestamp:{bits} {other_fields} {tick_and_epoch}");
+            let layout: Layout = text(max).parse().unwrap();
+            assert!(layout.expires_at() <= Time::MAX, "{layout}");
+            if max < 62 {
+                assert_eq!(
+                    refused(&text(max + 1)),
+                    format!(
+                        "the field \"timestamp\" has {} bits; it may have at most {max} with this \
+                         tick and epoch, because the layout must end by \
+                         +294276-12-31T23:59:59.999999Z, the last time of timestamptz",
+                        max + 1
+                    )
+                );
+            }
+        }
     }
 
     #[test]
@@ -504,7 +576,7 @@ mod tests {
     #[test]
     fn the_widest_layouts() {
         for text in [
-            "timestamp:62 sequence:1",
+            "timestamp:53 sequence:10",
             "timestamp:1 node:31 sequence:31",
             "timestamp:8 node:31 backend:12 sequence:12",
             "timestamp:1 sequence:1",

@@ -9,7 +9,7 @@ pub struct Preset {
     pub name: &'static str,
     /// The layout in its canonical form.
     pub text: &'static str,
-    /// Which system has it and what it is for, in a line.
+    /// Which system uses it, and what its fields mean there, in a line.
     pub about: &'static str,
 }
 
@@ -34,7 +34,8 @@ static PRESETS: [Preset; 13] = [
     Preset {
         name: "twitter",
         text: "timestamp:41 node:5 backend:5 sequence:12 tick:1ms epoch:2010-11-04T01:42:54.657Z",
-        about: "Twitter (X): node is the data centre, backend the worker; also Leaf, MyBatis-Plus and Hutool by default",
+        about: "Twitter (X): node is the data centre, backend the worker; also Leaf, MyBatis-Plus \
+                and Hutool by default",
     },
     Preset {
         name: "discord",
@@ -54,7 +55,7 @@ static PRESETS: [Preset; 13] = [
     Preset {
         name: "uid-generator",
         text: "timestamp:28 node:22 sequence:13 tick:1s epoch:2016-05-19T16:00:00Z",
-        about: "Baidu UidGenerator's default, used up since November 2024",
+        about: "Baidu UidGenerator's default, exhausted since November 2024",
     },
     Preset {
         name: "tsid",

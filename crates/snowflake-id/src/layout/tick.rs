@@ -1,12 +1,15 @@
 //! The length of a tick.
 
-/// The length of a tick in microseconds, with the reciprocal for dividing by it. Every ID needs that division, between
-/// the clock and the compare-and-swap, and a multiplication takes a fraction of its time.
+use std::hint::cold_path;
+
+/// The length of a tick in microseconds, with the reciprocal for dividing by it. Every ID needs
+/// that division, between the clock and the compare-and-swap, and a multiplication takes a fraction
+/// of its time.
 ///
 /// With `d` microseconds and `s = floor(log2 d)`, the reciprocal is `m = ceil(2^(63+s) / d)`, and
-/// `floor(n / d) = floor(2n × m / 2^(64+s))` for all `n` below 2^62. The reason: `m` is too large by less than 1, so
-/// `n × m / 2^(63+s)` is too large by less than `n / 2^(63+s)`. That is less than `1/d`, because `d` is less than
-/// `2^(s+1)`.
+/// `floor(n / d) = floor(2n × m / 2^(64+s))` for all `n` below 2^62. The reason: `m` is too large
+/// by less than 1, so `n × m / 2^(63+s)` is too large by less than `n / 2^(63+s)`. That is less
+/// than `1/d`, because `d` is less than `2^(s+1)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct TickLength {
     /// At most 2^63.
@@ -17,8 +20,8 @@ pub(super) struct TickLength {
 }
 
 impl TickLength {
-    /// Only times below this can be divided: 146,000 years.
-    pub(super) const END: u64 = 1 << 62;
+    /// Only times below this can be divided by the reciprocal: 146,000 years.
+    const RECIPROCAL_END_MICROS: u64 = 1 << 62;
 
     /// # Panics
     ///
@@ -37,10 +40,13 @@ impl TickLength {
         self.micros
     }
 
-    /// Whole ticks in `micros` microseconds, which are less than [`TickLength::END`].
+    /// Whole ticks in `micros` microseconds.
     #[inline]
-    pub(super) const fn ticks_in(self, micros: u64) -> u64 {
-        debug_assert!(micros < Self::END);
+    pub(super) fn ticks_in(self, micros: u64) -> u64 {
+        if micros >= Self::RECIPROCAL_END_MICROS {
+            cold_path();
+            return micros / self.micros as u64;
+        }
         let product = (2 * micros) as u128 * self.reciprocal as u128;
         (product >> 64) as u64 >> self.shift
     }
@@ -61,11 +67,11 @@ mod tests {
         for micros in around.chain(usual).filter(|&micros| micros > 0) {
             let (length, divisor) = (TickLength::from_micros(micros), u64::from(micros));
             assert_eq!(length.micros(), micros);
-            let largest = (TickLength::END - 1) / divisor;
+            let largest = (TickLength::RECIPROCAL_END_MICROS - 1) / divisor;
             for multiple in [0, 1, 2, largest / 3, largest / 2, largest - 1, largest] {
                 let first = multiple * divisor;
                 for time in [first.saturating_sub(1), first, first + divisor - 1] {
-                    let time = time.min(TickLength::END - 1);
+                    let time = time.min(TickLength::RECIPROCAL_END_MICROS - 1);
                     assert_eq!(length.ticks_in(time), time / divisor, "{time} / {micros}");
                 }
             }
@@ -74,7 +80,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn divides_exactly(micros in 1..=u32::MAX, time in 0..TickLength::END) {
+        fn divides_exactly(micros in 1..=u32::MAX, time in any::<u64>()) {
             let length = TickLength::from_micros(micros);
             prop_assert_eq!(length.ticks_in(time), time / u64::from(micros));
         }

@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64};
 use crate::id::SnowflakeId;
 use crate::time::BootTime;
 
-/// Which transactions a snapshot takes for ended. Of two moments the later one sees all that the earlier one sees.
+/// Which transactions a snapshot takes for ended. Of two moments the later one sees all that the
+/// earlier one sees.
 ///
-/// A snapshot takes those transactions for ended whose ID is below `xmax` and not in a list of running ones. `xmax` is
-/// one more than the greatest ID of a transaction that has ended, so it only grows. While it stays, transactions can leave
-/// the list and none can join it: a transaction that begins has a greater ID than all before. So the pair of `xmax` and the
-/// length of the list is in the order of time.
+/// A snapshot takes those transactions for ended whose ID is below `xmax` and not in a list of
+/// running ones. `xmax` is one more than the greatest ID of a transaction that has ended, so it
+/// only grows. While it stays, transactions can leave the list and none can join it: a transaction
+/// that begins has a greater ID than all before. So the pair of `xmax` and the length of the list
+/// is in the order of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// 64 bits: with the epoch, so that it does not wrap around.
@@ -36,19 +38,20 @@ impl PartialOrd for Moment {
 }
 
 /// How many samples each level keeps.
-const LENGTH: usize = 32;
+const SAMPLES_PER_LEVEL: usize = 32;
 
-/// The least time between two samples of a level, microseconds. The answers of readers that ask all the time would
-/// otherwise replace those that a reader with an older snapshot needs.
-const SPACING: [i64; 3] = [0, 10_000, 1_000_000];
+/// The least time between two samples of a level. The answers of readers that ask all
+/// the time would otherwise replace those that a reader with an older snapshot needs.
+const SPACING_MICROS: [i64; 3] = [0, 10_000, 1_000_000];
 
 /// Answers and the moments for which they hold, of readers in any database.
 ///
-/// All bytes zero is a valid value, without samples. The caller holds a lock: shared to find, exclusive to add.
+/// All bytes zero is a valid value, without samples. The caller holds a lock: shared to find,
+/// exclusive to add.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Samples {
-    levels: [Level; SPACING.len()],
+    levels: [Level; SPACING_MICROS.len()],
 }
 
 #[derive(Debug, Default)]
@@ -58,7 +61,7 @@ struct Level {
     count: AtomicU64,
     /// When the last one was added, microseconds since boot.
     last_at: AtomicI64,
-    samples: [Sample; LENGTH],
+    samples: [Sample; SAMPLES_PER_LEVEL],
 }
 
 #[derive(Debug, Default)]
@@ -96,22 +99,25 @@ impl Samples {
         Self::default()
     }
 
-    /// Keeps an answer. `moment` is that of a snapshot that was taken after the reader had looked at the words.
+    /// Keeps an answer. `moment` is that of a snapshot that was taken after the reader had looked
+    /// at the words.
     pub fn add(&self, database: u32, moment: Moment, id: SnowflakeId, at: BootTime) {
-        for (level, spacing) in self.levels.iter().zip(SPACING) {
+        for (level, spacing) in self.levels.iter().zip(SPACING_MICROS) {
             let count = level.count.load(Relaxed);
             let since = at.micros().saturating_sub(level.last_at.load(Relaxed));
             if count > 0 && since < spacing {
                 continue;
             }
-            let newest = &level.samples[(count.wrapping_sub(1) % LENGTH as u64) as usize];
+            let newest =
+                &level.samples[(count.wrapping_sub(1) % SAMPLES_PER_LEVEL as u64) as usize];
             match newest.of(database) {
                 // For the same moment the greater one is the better one.
                 Some((before, known)) if before == moment => {
                     newest.set(database, moment, known.max(id))
                 }
                 _ => {
-                    level.samples[(count % LENGTH as u64) as usize].set(database, moment, id);
+                    level.samples[(count % SAMPLES_PER_LEVEL as u64) as usize]
+                        .set(database, moment, id);
                     level.count.store(count + 1, Relaxed);
                     level.last_at.store(at.micros(), Relaxed);
                 }
@@ -119,8 +125,8 @@ impl Samples {
         }
     }
 
-    /// The greatest answer that holds for a snapshot of this moment: one for the same moment or an earlier one. `None` if
-    /// none is known.
+    /// The greatest answer that holds for a snapshot of this moment: one for the same moment or an
+    /// earlier one. `None` if none is known.
     #[must_use]
     pub fn find(&self, database: u32, moment: Moment) -> Option<SnowflakeId> {
         self.levels

@@ -3,6 +3,7 @@
 
 mod catalog;
 mod generating;
+mod library;
 mod reading;
 mod shadow;
 

@@ -1,0 +1,1 @@
+INSERT INTO t (v) SELECT generate_series(1, {items})

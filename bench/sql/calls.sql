@@ -1,0 +1,1 @@
+SELECT count({call}) FROM generate_series(1, {items})

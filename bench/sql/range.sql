@@ -1,0 +1,1 @@
+SELECT count(v) FROM {from} WHERE {call}

@@ -1,0 +1,1 @@
+SELECT count({call}) FROM {from}

@@ -1,0 +1,88 @@
+-- The tables with snowflake IDs, and the columns that have them. A partition is
+-- left out, because its parent stands for it.
+--
+-- Named columns are taken as they are. Otherwise those whose default generates
+-- IDs; of a table that is named, else the bigint column of a primary key with one
+-- column, as in tables that only receive rows.
+CREATE FUNCTION snowflake_internal.tables_with_ids(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
+RETURNS TABLE (table_oid regclass, column_names name[])
+LANGUAGE sql STABLE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT c.oid::regclass, n.column_names
+    FROM pg_class AS c
+    CROSS JOIN LATERAL (
+        SELECT coalesce(
+            array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE a.attname = tables_with_ids.column_name),
+            array_agg(a.attname ORDER BY a.attnum)
+                FILTER (WHERE tables_with_ids.column_name IS NULL AND a.atthasdef
+                          AND snowflake_internal.migration_is_switched(c.oid, a.attname)),
+            array_agg(a.attname ORDER BY a.attnum)
+                FILTER (WHERE tables_with_ids.column_name IS NULL AND tables_with_ids.target IS NOT NULL
+                          AND EXISTS (SELECT FROM pg_index AS i
+                                      WHERE i.indrelid = c.oid AND i.indisprimary AND i.indnkeyatts = 1
+                                        AND i.indkey[0] = a.attnum)))
+        FROM pg_attribute AS a
+        WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypid = 'bigint'::regtype) AS n (column_names)
+    WHERE c.relkind IN ('r', 'p')
+      AND CASE WHEN tables_with_ids.target IS NULL THEN
+                   NOT c.relispartition AND c.relpersistence <> 't'
+                   -- Few tables have such a default, and most have none.
+                   AND EXISTS (SELECT FROM pg_depend AS d JOIN pg_attrdef AS f ON f.oid = d.objid
+                               WHERE d.classid = 'pg_attrdef'::regclass AND f.adrelid = c.oid
+                                 AND d.refclassid = 'pg_proc'::regclass)
+               ELSE c.oid = tables_with_ids.target END
+      AND n.column_names IS NOT NULL
+    ORDER BY c.oid::regclass::text
+$function$;
+
+-- The column of a table that has IDs, if none is named: the one whose default
+-- generates them, otherwise the one that takes or took its values from a sequence.
+-- In a table without either, as those that only receive rows, it is the bigint
+-- column of a primary key with one column.
+CREATE FUNCTION snowflake_internal.ids_column(target regclass, column_name name)
+RETURNS name LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    candidates name[];
+    key_column name;
+BEGIN
+    IF column_name IS NOT NULL THEN
+        RETURN snowflake_internal.migration_column(target, column_name);
+    END IF;
+    candidates := ARRAY(
+        SELECT a.attname FROM pg_attribute AS a
+        WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasdef
+          AND snowflake_internal.migration_is_switched(target, a.attname));
+    SELECT a.attname INTO key_column
+    FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+    WHERE i.indrelid = target AND i.indisprimary AND i.indnkeyatts = 1
+      AND (a.attname = ANY (candidates) OR cardinality(candidates) = 0 AND a.atttypid = 'bigint'::regtype);
+    IF cardinality(candidates) > 1 AND key_column IS NULL THEN
+        RAISE EXCEPTION 'several columns of "%" have snowflake IDs', (SELECT c.relname FROM pg_class AS c WHERE c.oid = target)
+            USING ERRCODE = 'invalid_parameter_value',
+                  DETAIL = format('They are %s.', array_to_string(candidates, ', ')),
+                  HINT = 'Specify the column.';
+    ELSIF cardinality(candidates) > 1 THEN
+        RETURN key_column;
+    ELSIF cardinality(candidates) = 1 THEN
+        RETURN snowflake_internal.migration_column(target, candidates[1]);
+    ELSIF key_column IS NOT NULL
+          AND NOT EXISTS (
+              SELECT FROM pg_attribute AS a
+              WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped
+                AND (a.attidentity <> ''
+                     OR EXISTS (SELECT FROM pg_attrdef AS f
+                                JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                                                   AND d.refclassid = 'pg_class'::regclass
+                                JOIN pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
+                                WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum)
+                     OR a.attname <> key_column
+                        AND (snowflake_internal.migration_origin(target, a.attname)).target IS NOT NULL))
+    THEN
+        RETURN snowflake_internal.migration_column(target, key_column);
+    END IF;
+    RETURN snowflake_internal.migration_column(target, NULL);
+END
+$function$;

@@ -1,0 +1,59 @@
+-- Whether an ID has the node number of this server.
+CREATE FUNCTION snowflake_internal.has_this_node(id bigint) RETURNS boolean
+    STRICT STABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_has_this_node_wrapper';
+
+-- The trigger of snowflake_watch: checks a replicated row that has the node number
+-- of this server.
+CREATE FUNCTION snowflake_internal.watch() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_watch_wrapper';
+
+-- The triggers that notice a second server with this server's node number.
+--
+-- ENABLE REPLICA: they fire for rows that replication brings, and for sessions
+-- with session_replication_role = replica. Other sessions never evaluate the
+-- condition. AFTER, because COPY inserts in batches unless a table has a BEFORE
+-- trigger. The condition keeps rows of other servers out of the queue of triggers.
+--
+-- The statements run with the privileges of the table's owner, also if a superuser
+-- calls the procedure.
+CREATE PROCEDURE snowflake_watch(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $procedure$
+DECLARE
+    watched record;
+BEGIN
+    IF target IS NULL AND column_name IS NOT NULL THEN
+        RAISE EXCEPTION 'column_name needs a target'
+            USING ERRCODE = 'invalid_parameter_value', HINT = 'Pass the table as the first argument.';
+    END IF;
+    FOR watched IN
+        SELECT t.table_oid, t.column_names FROM snowflake_internal.tables_with_ids(target, column_name) AS t
+    LOOP
+        IF EXISTS (SELECT FROM pg_trigger AS t
+                   WHERE t.tgrelid = watched.table_oid AND t.tgname = 'snowflake_watch'
+                     AND t.tgfoid <> 'snowflake_internal.watch()'::regprocedure)
+        THEN
+            RAISE EXCEPTION 'trigger "snowflake_watch" of % is not of the extension', watched.table_oid
+                USING ERRCODE = 'duplicate_object', HINT = 'Rename the trigger.';
+        END IF;
+        -- With the privileges of the table's owner, which the caller must have.
+        PERFORM snowflake_internal.migration_run(watched.table_oid, format(
+            'CREATE OR REPLACE TRIGGER snowflake_watch AFTER INSERT ON %s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION snowflake_internal.watch()',
+            watched.table_oid,
+            (SELECT string_agg(format('snowflake_internal.has_this_node(NEW.%I)', c.name), ' OR ' ORDER BY c.position)
+             FROM unnest(watched.column_names) WITH ORDINALITY AS c (name, position))));
+        PERFORM snowflake_internal.migration_run(watched.table_oid,
+                                                 format('ALTER TABLE %s ENABLE REPLICA TRIGGER snowflake_watch', watched.table_oid));
+    END LOOP;
+    IF NOT FOUND THEN
+        IF target IS NULL THEN
+            RAISE NOTICE 'no table has a column whose default is a snowflake ID';
+        ELSE
+            RAISE EXCEPTION 'no column of % is known to have snowflake IDs', target
+                USING ERRCODE = 'invalid_parameter_value', HINT = 'Pass a column of type bigint as the second argument.';
+        END IF;
+    END IF;
+END
+$procedure$;
+COMMENT ON PROCEDURE snowflake_watch(target regclass, column_name name) IS
+    'Creates a trigger that notices replicated rows whose IDs another server issued with this server''s node number; without arguments for all tables that get snowflake IDs by default';

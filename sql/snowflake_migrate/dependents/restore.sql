@@ -1,0 +1,183 @@
+-- Dropping the objects, creating them again, and comparing them with what there
+-- was. The caller holds the locks.
+
+-- Runs the saved statements of a phase, each with the rights of its role. A
+-- failure is reported with the object's name. Errors of locks are not: the swap
+-- of an online migration tries again.
+CREATE FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    entry record;
+    message text;
+    detail text;
+BEGIN
+    FOR entry IN
+        SELECT (s.entry ->> 'role')::oid AS role, s.entry ->> 'statement' AS statement, s.entry ->> 'identity' AS identity
+        FROM jsonb_array_elements(saved -> 'statements') WITH ORDINALITY AS s (entry, place)
+        WHERE (s.entry ->> 'phase')::integer = migration_run_saved.phase
+        ORDER BY s.place
+    LOOP
+        BEGIN
+            PERFORM snowflake_internal.migration_run_as(entry.role, entry.statement, path);
+        EXCEPTION
+            WHEN lock_not_available OR deadlock_detected OR serialization_failure THEN
+                RAISE;
+            WHEN OTHERS THEN
+                GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
+                RAISE EXCEPTION '% cannot be %', entry.identity,
+                    CASE migration_run_saved.phase WHEN 1 THEN 'dropped' WHEN 2 THEN 'created again with the wider columns'
+                                                   ELSE 'filled again' END
+                    USING ERRCODE = 'object_not_in_prerequisite_state',
+                          DETAIL = format('%s (SQLSTATE %s)%s', message, SQLSTATE, coalesce(E'\n' || nullif(detail, ''), '')),
+                          HINT = 'Nothing was changed by this statement. Change the object so that it accepts bigint, or drop it and create it again afterwards.';
+        END;
+    END LOOP;
+END
+$function$;
+
+-- Drops the objects.
+CREATE FUNCTION snowflake_internal.migration_drop_dependents(saved jsonb)
+RETURNS void LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_internal.migration_run_saved(saved, 1, NULL)
+$function$;
+
+-- Constants are read as migration_dependent_statements() has written them. Bodies
+-- of functions are not checked, because they may use other search paths.
+CREATE FUNCTION snowflake_internal.migration_create_dependents(saved jsonb)
+RETURNS void LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET check_function_bodies = off
+SET default_tablespace = ''
+AS $function$
+    SELECT snowflake_internal.migration_run_saved(saved, 2, NULL)
+$function$;
+
+-- The first difference between two descriptions, if there is one. After a column
+-- has another type, an expression can mean another function or operator of the
+-- same name. It must not be one of a role whose code did not run there before.
+CREATE FUNCTION snowflake_internal.migration_dependent_difference(before jsonb, after jsonb)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN f.before IS NULL THEN format('%s did not depend on the columns before.', f.identity)
+                WHEN f.after IS NULL THEN format('%s does not exist any more, or does not depend on the columns.', f.identity)
+                WHEN p.property = 'code' THEN format('%s would call functions or operators of %s.', f.identity,
+                    (SELECT string_agg(quote_ident(o.owner), ', ') FROM jsonb_array_elements_text(p.after -> 0) AS o (owner) WHERE NOT p.before -> 0 ? o.owner))
+                ELSE format('%s: %s was %s, but would be %s.', f.identity, p.property, p.before -> 0, p.after -> 0) END
+    FROM (SELECT coalesce(b.key, a.key) AS identity, b.value AS before, a.value AS after
+          FROM jsonb_each(migration_dependent_difference.before) AS b
+          FULL JOIN jsonb_each(migration_dependent_difference.after) AS a ON a.key = b.key) AS f
+    LEFT JOIN LATERAL (
+        -- In arrays, because format() writes a null of JSON differently from NULL.
+        SELECT k.property, jsonb_build_array(f.before -> k.property) AS before, jsonb_build_array(f.after -> k.property) AS after
+        FROM jsonb_object_keys(f.before) AS k (property)
+        WHERE CASE WHEN k.property = 'code' THEN EXISTS (
+                       SELECT FROM jsonb_array_elements_text(f.after -> k.property) AS o (owner)
+                       WHERE NOT f.before -> k.property ? o.owner AND o.owner <> f.before ->> 'owner'
+                         AND NOT EXISTS (SELECT FROM pg_roles AS r WHERE r.rolname = o.owner AND r.rolsuper))
+                   ELSE f.before -> k.property IS DISTINCT FROM f.after -> k.property END) AS p ON true
+    WHERE f.before IS NULL OR f.after IS NULL OR p.property IS NOT NULL
+    ORDER BY f.identity, p.property
+    LIMIT 1
+$function$;
+
+-- Fails unless the objects are as they were.
+CREATE FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb, relations regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    difference CONSTANT text := snowflake_internal.migration_dependent_difference(
+        saved -> 'description', snowflake_internal.migration_describe_dependents(relations, column_names));
+BEGIN
+    IF difference IS NOT NULL THEN
+        RAISE EXCEPTION 'objects that depend on the columns would not be as they were'
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = difference,
+                  HINT = 'Nothing was changed by this statement. Drop the object, and create it again afterwards.';
+    END IF;
+END
+$function$;
+
+-- Widens columns together with what depends on them. The tables may be several,
+-- because a view of two of them is then created again only once.
+CREATE FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    dependents regclass[];
+    tables regclass[];
+    relation regclass;
+    saved jsonb;
+    obstacles text;
+    code text;
+    altered record;
+    states jsonb;
+    analyzed regclass[];
+    targets_again text[];
+BEGIN
+    IF cardinality(relations) IS DISTINCT FROM cardinality(column_names) OR array_position(relations, NULL) IS NOT NULL
+       OR array_position(column_names, NULL) IS NOT NULL THEN
+        RAISE EXCEPTION 'tables and columns must be arrays of the same length without NULL'
+            USING ERRCODE = 'invalid_parameter_value';
+    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        -- The catalog is read again under the locks.
+        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
+                  HINT = 'SET default_transaction_isolation = ''read committed''.';
+    END IF;
+    FOREACH relation IN ARRAY relations LOOP
+        PERFORM snowflake_internal.migration_require_owner(relation);
+    END LOOP;
+    -- Locked as sessions that use the views do: those first, then the tables.
+    dependents := snowflake_internal.migration_dependent_relations(relations, column_names);
+    tables := ARRAY(SELECT DISTINCT f.relation
+                    FROM unnest(relations, column_names) AS given (relation, column_name)
+                    CROSS JOIN LATERAL snowflake_internal.migration_table_tree(given.relation, given.column_name) AS f
+                    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
+                    ORDER BY f.relation);
+    FOR attempt IN 1 .. 2 LOOP
+        SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
+        FROM snowflake_internal.migration_dependent_obstacles(relations, column_names) AS o;
+        IF obstacles IS NOT NULL THEN
+            RAISE EXCEPTION 'cannot create again what depends on columns of %', array_to_string(relations, ', ')
+                USING ERRCODE = code, DETAIL = obstacles,
+                      HINT = 'Nothing was changed by this statement. Remove the obstacles, then run it again.';
+        END IF;
+        EXIT WHEN attempt = 2;
+        FOREACH relation IN ARRAY dependents || tables LOOP
+            PERFORM snowflake_internal.migration_lock_table(relation, text 'ACCESS EXCLUSIVE');
+        END LOOP;
+    END LOOP;
+    IF NOT snowflake_internal.migration_dependent_relations(relations, column_names) <@ (dependents || tables) THEN
+        RAISE EXCEPTION 'the views of % have changed in the meantime', array_to_string(relations, ', ')
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Nothing was changed by this statement. Run it again.';
+    END IF;
+    states := snowflake_internal.migration_trigger_states(tables);
+    SELECT array_agg(t.relation ORDER BY t.statement), array_agg(t.statement ORDER BY t.statement) INTO analyzed, targets_again
+    FROM snowflake_internal.migration_statistics_targets(tables) AS t;
+    PERFORM snowflake_internal.migration_pin_dependents(relations, column_names);
+    saved := snowflake_internal.migration_save_dependents(relations, column_names);
+    PERFORM snowflake_internal.migration_drop_dependents(saved);
+    FOR altered IN
+        SELECT given.relation, format('ALTER TABLE %s %s', snowflake_internal.migration_name(given.relation),
+                                  string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum)) AS statement
+        FROM unnest(relations, column_names) AS given (relation, column_name)
+        JOIN pg_attribute AS a ON a.attrelid = given.relation AND a.attname = given.column_name AND a.atttypid <> 'int8'::regtype
+        GROUP BY given.relation
+        ORDER BY given.relation
+    LOOP
+        PERFORM snowflake_internal.migration_run(altered.relation, altered.statement, path);
+    END LOOP;
+    PERFORM snowflake_internal.migration_run_all(analyzed, targets_again);
+    PERFORM snowflake_internal.migration_restore_trigger_states(states) WHERE states IS NOT NULL;
+    PERFORM snowflake_internal.migration_create_dependents(saved);
+    PERFORM snowflake_internal.migration_run_saved(saved, 3, path);
+    PERFORM snowflake_internal.migration_compare_dependents(saved, relations, column_names);
+END
+$function$;

@@ -1,0 +1,237 @@
+-- Obstacles to a migration, reported before anything is changed. Each obstacle
+-- has a remedy.
+
+-- Obstacles in the server's configuration.
+CREATE FUNCTION snowflake_internal.migration_server_obstacles()
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT 'this server does not issue IDs: snowflake is not in shared_preload_libraries',
+           'Add it to shared_preload_libraries and restart the server.', '55000'
+    FROM @extschema@.snowflake_status AS s WHERE NOT s.preloaded
+  UNION ALL
+    SELECT 'this server does not issue IDs: snowflake.node_id is not set',
+           'Set it in postgresql.conf and restart the server.', '55000'
+    FROM @extschema@.snowflake_status AS s WHERE s.preloaded AND s.node_id IS NULL
+  UNION ALL
+    SELECT 'permission denied for function snowflake_nextval',
+           format('GRANT EXECUTE ON FUNCTION %s to the roles that insert rows.', p.oid::regprocedure), '42501'
+    FROM pg_proc AS p
+    WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND NOT has_function_privilege(p.oid, 'EXECUTE')
+$function$;
+
+-- Obstacles of table ownership. ALTER TABLE requires the ownership of a table and
+-- of its partitions. A superuser alters them with the rights of their owners.
+CREATE FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[])
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH root (relation, attname) AS (
+        SELECT key.target, key.column_name FROM unnest(targets, column_names) AS key (target, column_name)
+      UNION
+        SELECT r.relation, a.attname
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        WHERE r.is_narrow
+    ), altered AS MATERIALIZED (
+        SELECT DISTINCT c.oid::regclass AS relation, c.relowner, c.relnamespace
+        FROM root
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(root.relation, root.attname) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+    )
+    SELECT format('must be owner of table %s', a.relation),
+           format('Run it as a member of %I, or as a superuser.', pg_get_userbyid(a.relowner)), '42501'
+    FROM altered AS a WHERE NOT pg_has_role(a.relowner, 'USAGE')
+  UNION ALL
+    SELECT DISTINCT format('permission denied for schema %I', n.nspname),
+           format('GRANT USAGE ON SCHEMA %I to the owner of the tables in it.', n.nspname), '42501'
+    FROM altered AS a JOIN pg_namespace AS n ON n.oid = a.relnamespace
+    WHERE NOT (has_schema_privilege(n.oid, 'USAGE') AND has_schema_privilege(a.relowner, n.oid, 'USAGE'))
+  UNION ALL
+    -- The new default is set with the owner's rights.
+    SELECT format('permission denied for schema %I, which contains the extension', n.nspname),
+           format('GRANT USAGE ON SCHEMA %I TO %I.', n.nspname, pg_get_userbyid(a.relowner)), '42501'
+    FROM altered AS a JOIN pg_namespace AS n ON n.oid = '@extschema@'::regnamespace
+    WHERE a.relation = ANY (targets) AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
+$function$;
+
+-- Obstacles in the column itself.
+CREATE FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH target_column AS MATERIALIZED (
+        SELECT c.oid::regclass AS relation, c.relforcerowsecurity, a.attname, a.attnum, a.attinhcount, a.attgenerated,
+               a.atttypid, snowflake_internal.migration_base_type(a.atttypid) AS base_type,
+               format_type(a.atttypid, a.atttypmod) AS type_name
+        FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
+        WHERE c.oid = target
+    )
+    SELECT format('column %I of %s is inherited', m.attname, m.relation),
+           'Migrate the table it is inherited from; its partitions and child tables follow.', '55000'
+    FROM target_column AS m WHERE m.attinhcount > 0
+  UNION ALL
+    SELECT format('column %I of %s is generated from other columns', m.attname, m.relation),
+           'A generated column cannot have a default.', '55000'
+    FROM target_column AS m WHERE m.attgenerated <> ''
+  UNION ALL
+    SELECT format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
+           format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
+    FROM target_column AS m WHERE m.relforcerowsecurity
+  UNION ALL
+    SELECT format('column %I of %s is of type %s', m.attname, m.relation, m.type_name),
+           'Snowflake IDs are bigint: only smallint, integer and bigint columns can be migrated.', '55000'
+    FROM target_column AS m WHERE m.base_type NOT IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype)
+  UNION ALL
+    SELECT format('column %I of %s is an identity column with its own sequence', a.attname, f.relation),
+           format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY; it will get the default of its parent.', f.relation, a.attname), '55000'
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute AND a.attidentity <> ''
+    WHERE f.relation <> target
+      AND EXISTS (SELECT FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation
+                    AND d.refobjsubid = f.attribute AND d.classid = 'pg_class'::regclass AND d.deptype = 'i')
+  UNION ALL
+    SELECT format('%s depends on sequence %s', pg_describe_object(d.classid, d.objid, d.objsubid), s.oid::regclass),
+           'Give it a sequence of its own, because DROP IDENTITY drops this one.', '55000'
+    FROM target_column AS m
+    JOIN pg_depend AS own ON own.refclassid = 'pg_class'::regclass AND own.refobjid = m.relation AND own.refobjsubid = m.attnum
+                         AND own.classid = 'pg_class'::regclass AND own.deptype = 'i'
+    JOIN pg_class AS s ON s.oid = own.objid AND s.relkind = 'S'
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.oid AND d.deptype = 'n'
+$function$;
+
+-- Obstacles to changing a column's type. ALTER TABLE also changes partitions and
+-- child tables, so objects that depend on their columns are obstacles too.
+CREATE FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH tree AS MATERIALIZED (
+        SELECT f.relation, f.attribute, c.relkind, c.reloftype, a.atttypid, a.attinhcount,
+               format_type(a.atttypid, a.atttypmod) AS type_name
+        FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+        JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
+    ), dependent AS MATERIALIZED (
+        SELECT f.relation, d.classid, d.objid, d.objsubid
+        FROM tree AS f
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
+    ), found (rank, obstacle, remedy) AS (
+        SELECT 1, format('column %I of %s is of the domain %s, which cannot hold a bigint', column_name, f.relation, f.type_name),
+               'First give the column its base type (ALTER COLUMN ... TYPE), and add the domain''s checks as table constraints.'
+        FROM tree AS f JOIN pg_type AS t ON t.oid = f.atttypid WHERE t.typtype = 'd'
+      UNION ALL
+        SELECT 2, format('%s is a typed table', f.relation),
+               format('Make it an ordinary table first: ALTER TABLE %s NOT OF.', f.relation)
+        FROM tree AS f WHERE f.reloftype <> 0
+      UNION ALL
+        SELECT 3, format('column %I of %s is part of its partition key', column_name, f.relation),
+               'The type of a partition key cannot be changed: copy the rows to a new table that is partitioned by a bigint.'
+        FROM tree AS f JOIN pg_partitioned_table AS p ON p.partrelid = f.relation
+        -- The table as a whole depends on the columns of its key, also on those in expressions.
+        WHERE EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = f.relation AND d.objsubid = f.attribute
+                        AND d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = 0 AND d.deptype = 'i')
+      UNION ALL
+        SELECT 4, format('%s is a foreign table', f.relation),
+               'Its rows are on another server. Detach the table, and change the column on both servers.'
+        FROM tree AS f WHERE f.relkind = 'f'
+      UNION ALL
+        SELECT 5, format('column %I of %s is inherited from several tables', column_name, f.relation),
+               format('The types of its parents can only change together: ALTER TABLE %s NO INHERIT for all but one, and INHERIT again afterwards.', f.relation)
+        FROM tree AS f
+        -- Most have one parent, which is in the tree.
+        WHERE f.relation <> target AND f.attinhcount > 1
+          AND f.attinhcount > (SELECT count(*) FROM pg_inherits AS i JOIN tree AS p ON p.relation = i.inhparent
+                               WHERE i.inhrelid = f.relation)
+      UNION ALL
+        SELECT DISTINCT 9, format('column %I of %s is generated from column %I', g.attname, g.attrelid::regclass, column_name),
+               'Drop it, and add it again after the column is widened.'
+        FROM dependent AS d
+        JOIN pg_attribute AS g ON g.attrelid = d.relation AND g.attgenerated <> ''
+        JOIN pg_attrdef AS e ON e.adrelid = g.attrelid AND e.adnum = g.attnum
+        WHERE d.classid = 'pg_attrdef'::regclass AND d.objid = e.oid
+           OR d.classid = 'pg_class'::regclass AND d.objid = g.attrelid AND d.objsubid = g.attnum
+      UNION ALL
+        SELECT DISTINCT 11, format('publication %I has %s that uses column %I of %s', p.pubname,
+                   CASE WHEN r.prqual IS NULL THEN 'a column list' WHEN r.prattrs IS NULL THEN 'a WHERE clause' ELSE 'a WHERE clause or a column list' END,
+                   column_name, d.relation),
+               'Remove it (ALTER PUBLICATION ... SET TABLE), and add it again after the column is widened.'
+        FROM dependent AS d
+        JOIN pg_publication_rel AS r ON d.classid = 'pg_publication_rel'::regclass AND r.oid = d.objid
+        JOIN pg_publication AS p ON p.oid = r.prpubid
+      UNION ALL
+        SELECT DISTINCT 12, format('index %s uses operator class %I, which does not support bigint', i.indexrelid::regclass, o.opcname),
+               'Drop it, and create it with an operator class for bigint after the column is widened.'
+        FROM tree AS f
+        JOIN pg_index AS i ON i.indrelid = f.relation
+        CROSS JOIN LATERAL unnest(i.indkey::smallint[], i.indclass::oid[]) AS k (attribute, opclass)
+        JOIN pg_opclass AS o ON o.oid = k.opclass AND NOT o.opcdefault AND o.opcintype IN ('int2'::regtype, 'int4'::regtype)
+        WHERE k.attribute = f.attribute
+          AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+      UNION ALL
+        -- PostgreSQL restores the replica identity of an index that it rebuilds,
+        -- but not of one that belongs to a partitioned table's index.
+        SELECT DISTINCT 13, format('the replica identity of partition %s is index %s with column %I, which loses that role when it is rebuilt',
+                                   f.relation, i.indexrelid::regclass, column_name),
+               format('ALTER TABLE %s REPLICA IDENTITY FULL, and USING INDEX after the column is widened.', f.relation)
+        FROM tree AS f
+        JOIN pg_index AS i ON i.indrelid = f.relation AND i.indisreplident
+        JOIN pg_inherits AS h ON h.inhrelid = i.indexrelid
+        WHERE f.attribute = ANY (i.indkey::smallint[])
+      UNION ALL
+        -- Tables have such constraints since PostgreSQL 18. When it rebuilds them,
+        -- it does not find those that have another name.
+        SELECT 14, format('not-null constraint %I of %s has another name in the parent %s', k.conname, f.relation, i.inhparent::regclass),
+               format('Detach the table from its parent (NO INHERIT, or DETACH), ALTER TABLE %s RENAME CONSTRAINT %I TO %I, and attach it again.',
+                      f.relation, k.conname, above.conname)
+        FROM tree AS f
+        JOIN pg_inherits AS i ON i.inhrelid = f.relation
+        JOIN tree AS parent ON parent.relation = i.inhparent
+        JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.contype = 'n' AND k.conkey = ARRAY[f.attribute] AND k.conislocal AND k.coninhcount > 0
+        JOIN pg_constraint AS above ON above.conrelid = parent.relation AND above.contype = 'n' AND above.conkey = ARRAY[parent.attribute]
+        WHERE k.conname <> above.conname
+    )
+    SELECT f.obstacle, f.remedy, '55000' FROM found AS f ORDER BY f.rank, f.obstacle
+$function$;
+
+-- All obstacles that both kinds of plan have.
+CREATE FUNCTION snowflake_internal.migration_obstacles(
+    targets regclass[], column_names name[], search_path text DEFAULT NULL
+) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_server_obstacles() AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_owner_obstacles(targets, column_names) AS o;
+    -- The other checks require the owner's privileges, because they read rows.
+    IF FOUND THEN
+        RETURN;
+    END IF;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_role_obstacles(targets, column_names) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_foreign_key_obstacles(targets, column_names, search_path) AS o;
+    RETURN QUERY
+        SELECT o.*
+        FROM unnest(targets, column_names) AS key (target, column_name)
+        CROSS JOIN LATERAL snowflake_internal.migration_column_obstacles(key.target, key.column_name) AS o;
+    IF NOT FOUND THEN
+        RETURN QUERY
+            SELECT o.*
+            FROM unnest(targets, column_names) AS key (target, column_name)
+            CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name, search_path) AS o;
+    END IF;
+    RETURN QUERY
+        SELECT o.*
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_type_obstacles(r.relation, a.attname) AS o
+        WHERE r.is_narrow;
+    RETURN QUERY
+        SELECT o.*
+        FROM (SELECT array_agg(r.relation) AS relations, array_agg(a.attname) AS column_names
+              FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+              WHERE r.is_narrow) AS narrow
+        CROSS JOIN LATERAL snowflake_internal.migration_dependent_obstacles(narrow.relations, narrow.column_names) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_rebuild_obstacles(targets, column_names) AS o;
+END
+$function$;

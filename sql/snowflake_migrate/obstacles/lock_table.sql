@@ -1,0 +1,81 @@
+-- How many locks a rewrite needs. PostgreSQL keeps all locks of all sessions in a
+-- table of a fixed size, and a statement that finds it full fails (53200). Changing
+-- the type of a column of a partitioned table locks each partition and all that
+-- belongs to it.
+
+-- Counted in pg_locks on PostgreSQL 15 and 18: a rewritten table takes 5 locks (on
+-- itself, its copy, and what the copy is dropped with), one with a TOAST table 4
+-- more, each index 1, each index that is built again 2 more, and each foreign key 3.
+-- The minor releases from 15.20, 16.16, 17.12 and 18.7 on, which have the setting
+-- composite_type_mismatch, lock 3 types more for each rewritten table.
+CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
+RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH part AS (
+        SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
+        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        JOIN pg_class AS c ON c.oid = f.relation
+        WHERE r.is_narrow
+        GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
+    )
+    SELECT p.relation, sum(CASE WHEN p.relkind = 'p' THEN 1 WHEN current_setting('composite_type_mismatch', true) IS NULL THEN 5 ELSE 8 END + CASE WHEN p.reltoastrelid <> 0 THEN 4 ELSE 0 END
+               + (SELECT count(*) + 2 * count(*) FILTER (WHERE i.indkey::smallint[] && p.attributes)
+                  FROM pg_index AS i WHERE i.indrelid = p.part)
+               + (SELECT 3 * count(*) FROM pg_constraint AS k
+                  WHERE k.contype = 'f' AND (k.conrelid = p.part AND k.conkey && p.attributes
+                                             OR k.confrelid = p.part AND k.confkey && p.attributes))
+               -- Tables have such constraints since PostgreSQL 18.
+               + (SELECT count(*) FROM pg_constraint AS k WHERE k.contype = 'n' AND k.conrelid = p.part AND k.conkey && p.attributes))::bigint
+    FROM part AS p
+    GROUP BY p.relation
+$function$;
+
+-- The sessions and prepared transactions for which the table has room, with
+-- max_locks_per_transaction locks each.
+CREATE FUNCTION snowflake_internal.migration_lock_slots()
+RETURNS bigint LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    -- From PostgreSQL 18 on, autovacuum_worker_slots; and 2 more processes.
+    SELECT current_setting('max_connections')::bigint + current_setting('max_worker_processes')::bigint
+           + current_setting('max_wal_senders')::bigint + current_setting('max_prepared_transactions')::bigint
+           + coalesce(current_setting('autovacuum_worker_slots', true)::bigint + 1, current_setting('autovacuum_max_workers')::bigint) + 1
+$function$;
+
+-- Locks that certainly do not fit. The table takes more than the nominal number,
+-- because it can use memory that was reserved for other purposes: servers of 420 to
+-- 11,000 nominal locks took 1.5 to 1.75 times as many, and small ones a few hundred
+-- more. So what might fit is not refused.
+CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
+           format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
+                  ceil(needed::numeric / s.slots)), '55000'
+    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
+                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
+    WHERE needed > 1.7 * s.slots * s.per_transaction + 520
+$function$;
+
+-- snowflake_migrate keeps the locks of all statements until the end.
+CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    too_many record;
+BEGIN
+    SELECT o.* INTO too_many
+    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
+    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
+    IF FOUND THEN
+        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
+            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
+                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
+    END IF;
+END
+$function$;

@@ -1,0 +1,319 @@
+-- Copying the narrow columns to their shadows, batch by batch.
+--
+-- A batch is a range of blocks, and one transaction. It updates the rows whose
+-- shadow value is wrong, and skips rows that other transactions have locked. It
+-- never waits for a row lock, so other sessions wait for it only while it writes.
+-- Skipped rows are tried again later.
+
+-- The user's triggers that an UPDATE of a shadow column would fire.
+CREATE FUNCTION snowflake_internal.migration_update_triggers(relation regclass)
+RETURNS TABLE (trigger_name name, enabled text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT t.tgname, t.tgenabled::text
+    FROM pg_trigger AS t
+    WHERE t.tgrelid = relation AND NOT t.tgisinternal AND t.tgenabled <> 'D'
+      AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
+      -- UPDATE of any column.
+      AND t.tgtype & 16 <> 0 AND cardinality(t.tgattr::smallint[]) = 0
+$function$;
+
+-- Copies the missing values of one range of blocks, and records the progress.
+-- is_done is true when no rows remain.
+CREATE FUNCTION snowflake_internal.migration_backfill_batch(
+    targets regclass[], column_names name[], relation regclass, batch_size integer, search_path text DEFAULT NULL,
+    OUT is_done boolean, OUT is_waiting boolean, OUT report text
+) LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- Batches are smaller if rows are large or disks are slow.
+    target_seconds CONSTANT double precision := 0.5;
+    most_blocks CONSTANT bigint := 8192;
+    quoted_name CONSTANT text := snowflake_internal.migration_name(relation);
+    found text[];
+    started_at CONSTANT timestamptz := clock_timestamp();
+    step snowflake_internal.progress;
+    assignments text;
+    is_missing text;
+    in_blocks text;
+    is_retry boolean;
+    first bigint;
+    last bigint;
+    seen bigint;  -- Rows processed, by estimate: rows that move are not counted twice.
+    missing bigint;
+    written bigint := 0;
+    locked_blocks int8multirange;
+    elapsed double precision;
+    former_role text;
+    former_timeout text;
+    has_deferrable boolean;
+    rate double precision;
+BEGIN
+    is_waiting := false;
+    step := snowflake_internal.migration_progress(targets[1], column_names[1], relation);
+    SELECT string_agg(format('%I = source.%I', s.shadow_name, s.narrow), ', '),
+           '(' || string_agg(format('source.%I IS DISTINCT FROM source.%I', s.shadow_name, s.narrow), ' OR ') || ')'
+    INTO assignments, is_missing
+    FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    WHERE s.relation = migration_backfill_batch.relation AND s.is_kept;
+    IF step.target IS NULL OR assignments IS NULL THEN
+        RAISE EXCEPTION 'the migration of % was ended by another session', snowflake_internal.migration_key_names(targets, column_names)
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    ELSIF step.filenode IS DISTINCT FROM pg_relation_filenode(relation) THEN
+        -- Rewritten by VACUUM FULL or a similar command.
+        PERFORM snowflake_internal.migration_record_backfill(targets, column_names, relation);
+        is_done := false;
+        report := format('%s was rewritten: its rows are checked again', relation);
+        RETURN;
+    END IF;
+
+    is_retry := step.blocks_done >= step.blocks_total;
+    is_done := is_retry AND step.skipped = '{}';
+    IF is_done THEN
+        RETURN;
+    ELSIF is_retry THEN
+        -- A random range, so that rows that stay locked do not delay the other ranges.
+        SELECT lower(r), upper(r) INTO first, last FROM unnest(step.skipped) AS r ORDER BY random() LIMIT 1;
+    ELSE
+        first := step.blocks_done;
+        -- The size of the first batch follows from the estimated number of rows.
+        last := least(first + coalesce(step.batch_blocks, greatest(1, batch_size * step.blocks_total / greatest(step.rows_total, 1))),
+                      step.blocks_total);
+    END IF;
+
+    -- The statements run by the caller's search path, because planning them may
+    -- already inline functions of the table's indexes, and triggers run with them.
+    -- The types of both columns have an operator = in pg_catalog, which is first.
+    LOOP
+        in_blocks := format('source.ctid OPERATOR(pg_catalog.>=) %L::pg_catalog.tid AND source.ctid OPERATOR(pg_catalog.<) %L::pg_catalog.tid',
+                            format('(%s,0)', first), format('(%s,0)', last));
+        found := snowflake_internal.migration_run(relation, format(
+            'SELECT pg_catalog.count(*) FROM ONLY %s AS source WHERE %s AND %s',
+            quoted_name, in_blocks, is_missing), search_path);
+        missing := found[1]::bigint;
+        EXIT WHEN missing <= batch_size OR last - first <= 1;
+        last := first + greatest(1, (last - first) * batch_size / missing);
+    END LOOP;
+
+    IF missing > 0 THEN
+        IF EXISTS (SELECT FROM snowflake_internal.migration_update_triggers(relation) AS t WHERE t.enabled = 'O') THEN
+            -- The setting is also that of the owner's code, which the UPDATE runs: it
+            -- disables foreign keys of other roles, and marks rows as replicated. So the
+            -- caller lends it to no owner who may not set it. A trigger may be newer than
+            -- the check for obstacles.
+            IF NOT EXISTS (SELECT FROM pg_class AS c
+                           WHERE c.oid = relation AND has_parameter_privilege(c.relowner, 'session_replication_role', 'SET')) THEN
+                RAISE EXCEPTION 'cannot copy %', snowflake_internal.migration_key_names(targets, column_names)
+                    USING ERRCODE = 'insufficient_privilege',
+                          DETAIL = (SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n')
+                                    FROM snowflake_internal.migration_update_obstacles(relation) AS o),
+                          HINT = 'Remove the obstacles, then run it again.';
+            END IF;
+            former_role := current_setting('session_replication_role');
+            PERFORM set_config('session_replication_role', 'replica', true);
+        END IF;
+        -- The check of a DEFERRABLE constraint waits for other transactions, at the end
+        -- of the statement here. They may wait for the rows written above.
+        has_deferrable := EXISTS (SELECT FROM pg_constraint AS k
+                                  WHERE k.conrelid = relation AND k.contype IN ('p', 'u', 'x', 'f', 't') AND k.condeferrable);
+        IF has_deferrable THEN
+            SET CONSTRAINTS ALL IMMEDIATE;
+            former_timeout := current_setting('lock_timeout');
+            PERFORM set_config('lock_timeout', snowflake_internal.migration_short_wait()::text, true);
+        END IF;
+        BEGIN
+            found := snowflake_internal.migration_run(relation, format(
+                'WITH written AS (
+                     UPDATE ONLY %2$s AS source SET %3$s
+                     WHERE source.ctid OPERATOR(pg_catalog.=) ANY (ARRAY(
+                         SELECT source.ctid FROM ONLY %2$s AS source WHERE %4$s AND %1$s
+                         LIMIT %5$L::pg_catalog.int8 FOR NO KEY UPDATE SKIP LOCKED))
+                     RETURNING 1)
+                 SELECT pg_catalog.count(*) FROM written',
+                is_missing, quoted_name, assignments, in_blocks,
+                -- Of different size each time, until one succeeds.
+                CASE WHEN has_deferrable AND is_retry THEN ceil(batch_size * random() ^ 3) ELSE batch_size END), search_path);
+            written := found[1]::bigint;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            IF NOT has_deferrable THEN
+                RAISE;
+            END IF;
+            -- All rows are tried again.
+            written := 0;
+        END;
+        IF has_deferrable THEN
+            PERFORM set_config('lock_timeout', former_timeout, true);
+        END IF;
+        IF former_role IS NOT NULL THEN
+            PERFORM set_config('session_replication_role', former_role, true);
+        END IF;
+        found := snowflake_internal.migration_run(relation, format(
+            'SELECT pg_catalog.count(*), pg_catalog.range_agg(pg_catalog.int8range(m.block, m.block OPERATOR(pg_catalog.+) 1))
+             FROM (SELECT (source.ctid::pg_catalog.text::pg_catalog.point)[0]::pg_catalog.int8 AS block
+                   FROM ONLY %s AS source WHERE %s AND %s) AS m',
+            quoted_name, in_blocks, is_missing), search_path);
+        missing := found[1]::bigint;
+        locked_blocks := found[2]::int8multirange;
+    END IF;
+
+    elapsed := extract(epoch FROM clock_timestamp() - started_at);
+    IF missing > 0 AND written >= batch_size THEN
+        NULL;  -- One block with more rows than a batch: the next batch continues.
+    ELSIF is_retry THEN
+        step.skipped := step.skipped - int8range(first, last)::int8multirange + coalesce(locked_blocks, '{}');
+        is_waiting := written = 0 AND missing > 0;
+    ELSE
+        step.blocks_done := last;
+        step.skipped := step.skipped + coalesce(locked_blocks, '{}');
+        seen := round(step.rows_total * (last::double precision / step.blocks_total)) - step.rows_done;
+        step.rows_done := step.rows_done + seen;
+        step.run_rows := step.run_rows + seen;
+        step.batch_blocks := least(most_blocks, greatest(1, (last - first)
+            * least(2, batch_size / greatest(written, 1)::double precision, target_seconds / greatest(elapsed, 0.001))));
+    END IF;
+    -- The time since the last record, including the pauses.
+    step.run_seconds := step.run_seconds + extract(epoch FROM clock_timestamp() - (
+        SELECT max(p.updated_at) FROM snowflake_internal.progress AS p
+        WHERE p.target = targets[1]
+          AND p.column_name = column_names[1]));
+    PERFORM snowflake_internal.migration_record_progress(step);
+
+    SELECT m.rows_per_second INTO rate FROM (
+        SELECT sum(p.run_rows) / nullif(sum(p.run_seconds), 0) AS rows_per_second
+        FROM snowflake_internal.progress AS p
+        WHERE p.target = targets[1]
+          AND p.column_name = column_names[1]) AS m;
+    report := CASE WHEN is_waiting
+        THEN format('%s: rows are locked by other transactions, and will be tried again', step.relation)
+        ELSE (SELECT format('%s: %s of %s rows, %s rows/s, %s left', step.relation, sum(p.rows_done), sum(p.rows_total), round(rate),
+                            coalesce(make_interval(secs => round((sum(p.rows_total) - sum(p.rows_done)) / nullif(rate, 0)))::text, 'unknown time'))
+              FROM snowflake_internal.progress AS p
+              WHERE p.target = targets[1]
+                AND p.column_name = column_names[1]) END;
+END
+$function$;
+
+-- The standbys and subscribers that are behind by more than max_replay_lag. Their
+-- replay_lag is the age of the last change that they replayed, and does not grow
+-- while replay is stuck. So they also have to pass a watermark, a position of the
+-- write-ahead log, within that time.
+CREATE FUNCTION snowflake_internal.migration_replay_lag(max_replay_lag interval, INOUT mark pg_lsn, INOUT marked_at timestamptz, OUT lagging text)
+LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    IF mark IS NULL OR NOT EXISTS (SELECT FROM pg_stat_replication AS r WHERE r.state <> 'backup' AND coalesce(r.replay_lsn < mark, true)) THEN
+        mark := pg_current_wal_lsn();
+        marked_at := clock_timestamp();
+    END IF;
+    SELECT string_agg(DISTINCT coalesce(nullif(r.application_name, ''), r.pid::text), ', ') INTO lagging
+    FROM pg_stat_replication AS r
+    WHERE r.state <> 'backup'
+      AND (r.replay_lag > max_replay_lag
+           OR coalesce(r.replay_lsn < mark, true) AND clock_timestamp() - marked_at > max_replay_lag);
+END
+$function$;
+
+-- Checks the arguments of the backfill, starts it, and returns the tables whose
+-- rows have to be copied.
+CREATE FUNCTION snowflake_internal.migration_backfill_begin(
+    targets regclass[], column_names name[], batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer
+) RETURNS regclass[] LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    relations regclass[];
+    missing text;
+    obstacles text;
+    code text;
+    relation regclass;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(key.target) FROM unnest(targets) AS key (target);
+    SELECT array_agg(DISTINCT s.relation) FILTER (WHERE s.is_kept),
+           string_agg(format('%s.%I', s.relation, s.narrow), ', ') FILTER (WHERE NOT s.is_kept)
+    INTO relations, missing
+    FROM snowflake_internal.migration_shadows(targets, column_names) AS s;
+    IF missing IS NOT NULL THEN
+        RAISE EXCEPTION 'columns have no shadow column yet: %', missing
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Run the statements of snowflake_migration_plan() with online => true in order.';
+    END IF;
+    SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
+    FROM unnest(relations) AS r (relation)
+    CROSS JOIN LATERAL snowflake_internal.migration_update_obstacles(r.relation) AS o;
+    IF obstacles IS NOT NULL THEN
+        RAISE EXCEPTION 'cannot copy %', snowflake_internal.migration_key_names(targets, column_names)
+            USING ERRCODE = code, DETAIL = obstacles, HINT = 'Nothing was changed. Remove the obstacles, then run it again.';
+    END IF;
+    PERFORM snowflake_internal.migration_set_pace(targets, column_names, batch_size, pause, max_replay_lag, max_active_sessions, NULL);
+    -- Another role may have set the limits.
+    PERFORM snowflake_internal.migration_require_statistics(s.max_replay_lag, s.max_active_sessions)
+    FROM snowflake_internal.migration_pace_settings(targets[1], column_names[1]) AS s;
+    relations := ARRAY(SELECT r.relation FROM unnest(relations) AS r (relation) ORDER BY r.relation = ANY (targets) DESC, r.relation::text);
+    FOREACH relation IN ARRAY relations LOOP
+        PERFORM snowflake_internal.migration_record_backfill(targets, column_names, relation);
+    END LOOP;
+    RETURN relations;
+END
+$function$;
+
+-- The statement that copies the rows, and those that check each row afterwards.
+CREATE FUNCTION snowflake_internal.migration_backfill_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    extension_schema CONSTANT text := '@extschema@';
+    tables text;
+    bytes numeric;
+    wal numeric;
+    rows numeric;
+BEGIN
+    -- WAL of an updated row: a record of its lock, one of the new row, and an entry
+    -- in each index unless the row's page has room (HOT). In addition, each page
+    -- is logged in full once after a checkpoint.
+    SELECT string_agg(t.relation::text, ', ' ORDER BY t.relation::text), sum(t.rows), sum(t.bytes),
+           sum(t.rows * (140 + 72 * t.indexes) + t.heap + t.bytes)
+    INTO tables, rows, bytes, wal
+    FROM (SELECT DISTINCT s.relation, snowflake_internal.migration_row_estimate(s.relation) AS rows,
+                 pg_relation_size(s.relation) AS heap, pg_relation_size(s.relation) + pg_indexes_size(s.relation) AS bytes,
+                 (SELECT count(*) FROM pg_index AS i WHERE i.indrelid = s.relation) AS indexes
+          FROM snowflake_internal.migration_shadows(targets, column_names) AS s WHERE NOT s.is_filled) AS t;
+    IF tables IS NULL THEN
+        RETURN;
+    END IF;
+    -- Not needed if all tables are copied. The validation that follows would show
+    -- any missing rows.
+    IF EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+               LEFT JOIN snowflake_internal.progress AS p
+                   ON p.target = targets[1]
+                  AND p.column_name = column_names[1] AND p.relation = s.relation
+               WHERE NOT s.is_filled
+                 AND (s.is_kept AND p.blocks_done >= p.blocks_total AND p.skipped = '{}' AND p.filenode = pg_relation_filenode(s.relation)) IS NOT TRUE)
+    THEN
+        statement := CASE WHEN cardinality(targets) = 1
+            THEN format('CALL %s.snowflake_migrate_backfill(%L::pg_catalog.regclass, %L::pg_catalog.name)',
+                        extension_schema, snowflake_internal.migration_name(targets[1]), column_names[1])
+            ELSE format('CALL %s.snowflake_migrate_backfill_tables(%s)',
+                        extension_schema, snowflake_internal.migration_key_arguments(targets, column_names)) END;
+        lock_level := 'ROW EXCLUSIVE';
+        in_transaction := false;
+        note := format('copies the columns of about %s rows of %s in batches, one transaction each. Each row is written again: up to %s more disk space until it is vacuumed, and about %s of WAL',
+                       rows, tables, pg_size_pretty(bytes), pg_size_pretty(wal));
+        RETURN NEXT;
+    END IF;
+    FOR statement, note IN
+        SELECT 'SELECT ' || snowflake_internal.migration_altering(
+                   format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(s.relation), s.check_name)),
+               format('checks that each row has its shadow of %I, which later steps rely on. If it fails (23514), CALL snowflake_migrate_backfill() again', s.narrow)
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        WHERE NOT s.is_filled
+        ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.attribute
+    LOOP
+        lock_level := 'SHARE UPDATE EXCLUSIVE';
+        in_transaction := true;
+        RETURN NEXT;
+    END LOOP;
+END
+$function$;

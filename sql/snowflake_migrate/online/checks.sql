@@ -1,0 +1,37 @@
+-- The statements that add and validate the CHECK constraints of shadow columns. Most
+-- of them are added with the columns: see shadows.sql.
+
+-- The statements that add and validate the CHECK constraints of shadow columns.
+CREATE FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH found AS MATERIALIZED (
+        SELECT k.*, snowflake_internal.migration_name(k.relation) AS quoted_name,
+               EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+                       WHERE s.relation = k.relation AND s.shadow IS NULL) AS is_to_come
+        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+        WHERE NOT k.is_ready
+    ), step (relation, place, statement, lock_level, note) AS (
+        SELECT f.relation, 1,
+               snowflake_internal.migration_do_block(
+                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
+                   || snowflake_internal.migration_altering_line(
+                          format(E'ALTER TABLE %s\n        %s', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name)))),
+               'ACCESS EXCLUSIVE',
+               format('adds the counterparts of the check constraints %s; holds the lock for a moment, after short attempts to acquire it',
+                      string_agg(quote_ident(f.name), ', ' ORDER BY f.name))
+        FROM found AS f WHERE f.shadow IS NULL AND NOT f.is_to_come
+        GROUP BY f.relation, f.quoted_name
+      UNION ALL
+        SELECT f.relation, 2,
+               'SELECT ' || snowflake_internal.migration_altering(
+                   format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name))),
+               'SHARE UPDATE EXCLUSIVE', 'checks the existing rows'
+        FROM found AS f WHERE f.is_to_be_valid
+        GROUP BY f.relation, f.quoted_name
+    )
+    SELECT s.statement, s.lock_level, true, s.note
+    FROM step AS s
+    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place
+$function$;

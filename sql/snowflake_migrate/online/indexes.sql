@@ -1,0 +1,114 @@
+-- The indexes of the shadow columns: one for each index that uses a narrow column, as
+-- a key, in an expression or in its WHERE clause. The definition is NULL if an
+-- expression cannot be mapped to the shadows, because it uses whole rows.
+
+-- The indexes of the narrow columns, and those of their shadows.
+CREATE FUNCTION snowflake_internal.migration_shadow_indexes(targets regclass[], column_names name[])
+RETURNS TABLE (
+    index regclass, relation regclass, shadow_name name, shadow regclass, is_ready boolean, definition text
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH shadow AS MATERIALIZED (
+        SELECT s.relation, s.attribute, s.narrow, s.shadow_name, s.shadow
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    ), renamed AS MATERIALIZED (
+        SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
+        FROM shadow AS s GROUP BY s.relation
+    ), narrow_index AS MATERIALIZED (
+        SELECT i.*, c.relname, c.relnamespace, c.relam, c.reltablespace, c.reloptions, r.former, r.present,
+               -- Expressions are part of it, so that no counterpart survives another index of the same name.
+               snowflake_internal.migration_shadow_name(
+                   concat_ws(' ', 'index', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)), c.relname) AS shadow_name
+        FROM renamed AS r
+        JOIN pg_index AS i ON i.indrelid = r.relation
+        JOIN pg_class AS c ON c.oid = i.indexrelid
+        -- Invalid indexes, left by CREATE INDEX CONCURRENTLY, are not used and not copied.
+        -- An index cannot become an exclusion constraint.
+        WHERE i.indisvalid AND i.indislive AND NOT i.indisexclusion
+          AND (r.attributes && i.indkey::smallint[]
+               OR i.indexprs::text ~ ':varattno 0 ' OR i.indpred::text ~ ':varattno 0 '
+               OR (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)
+                  AND EXISTS (SELECT FROM pg_depend AS d
+                              WHERE d.classid = 'pg_class'::regclass AND d.objid = i.indexrelid
+                                AND d.refclassid = 'pg_class'::regclass AND d.refobjid = i.indrelid AND d.refobjsubid = ANY (r.attributes)))
+    ), part AS (
+        SELECT m.indexrelid, k.place, coalesce(s.shadow, k.attribute) AS attribute,
+               CASE WHEN s.attribute IS NOT NULL THEN quote_ident(s.shadow_name)
+                    WHEN k.attribute = 0
+                    THEN snowflake_internal.migration_rename_columns(pg_get_indexdef(m.indexrelid, k.place::integer, false), m.former, m.present)
+                    ELSE pg_get_indexdef(m.indexrelid, k.place::integer, true) END
+               || CASE WHEN k.place > m.indnkeyatts THEN '' ELSE
+                   coalesce((SELECT format(' COLLATE %I.%I', n.nspname, l.collname)
+                             FROM pg_collation AS l JOIN pg_namespace AS n ON n.oid = l.collnamespace
+                             WHERE l.oid = o.collation_oid AND l.oid IS DISTINCT FROM t.attcollation), '')
+                   -- A shadow column gets bigint's default operator class of the access method.
+                   || CASE WHEN s.attribute IS NOT NULL THEN '' ELSE
+                       coalesce((SELECT format(' %I.%I', n.nspname, c.opcname)
+                                 FROM pg_opclass AS c JOIN pg_namespace AS n ON n.oid = c.opcnamespace
+                                 WHERE c.oid = o.opclass AND (NOT c.opcdefault OR a.attoptions IS NOT NULL)), '')
+                       || coalesce(' (' || (SELECT string_agg(format('%I = %L', v.option_name, v.option_value), ', ')
+                                            FROM pg_options_to_table(a.attoptions) AS v) || ')', '') END
+                   || CASE WHEN pg_indexam_has_property(m.relam, 'can_order')
+                       THEN CASE WHEN o.option & 1 <> 0 THEN ' DESC' ELSE '' END
+                            || CASE WHEN o.option & 3 = 2 THEN ' NULLS FIRST' WHEN o.option & 3 = 1 THEN ' NULLS LAST' ELSE '' END
+                       ELSE '' END END AS text
+        FROM narrow_index AS m
+        CROSS JOIN LATERAL unnest(m.indkey::smallint[]) WITH ORDINALITY AS k (attribute, place)
+        LEFT JOIN LATERAL ROWS FROM (unnest(m.indclass::oid[]), unnest(m.indcollation::oid[]), unnest(m.indoption::smallint[]))
+            WITH ORDINALITY AS o (opclass, collation_oid, option, place) ON o.place = k.place
+        LEFT JOIN pg_attribute AS a ON a.attrelid = m.indexrelid AND a.attnum = k.place
+        LEFT JOIN pg_attribute AS t ON t.attrelid = m.indrelid AND t.attnum = k.attribute
+        LEFT JOIN shadow AS s ON s.relation = m.indrelid AND s.attribute = k.attribute
+    ), definition AS MATERIALIZED (
+        SELECT p.indexrelid, bool_and(p.text IS NOT NULL) AS is_mapped, array_agg(p.attribute ORDER BY p.place) AS attributes,
+               string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place <= i.indnkeyatts) AS keys,
+               string_agg(p.text, ', ' ORDER BY p.place) FILTER (WHERE p.place > i.indnkeyatts) AS included
+        FROM part AS p JOIN pg_index AS i ON i.indexrelid = p.indexrelid
+        GROUP BY p.indexrelid
+    ), mapped AS (
+        SELECT m.*, p.keys, p.included, p.attributes, w.predicate,
+               p.is_mapped AND (m.indpred IS NULL OR w.predicate IS NOT NULL) AS is_mapped
+        FROM narrow_index AS m
+        CROSS JOIN LATERAL (
+            SELECT snowflake_internal.migration_rename_columns(pg_get_expr(m.indpred, m.indrelid), m.former, m.present) AS predicate) AS w
+        JOIN definition AS p ON p.indexrelid = m.indexrelid
+    )
+    SELECT m.indexrelid::regclass, m.indrelid::regclass, m.shadow_name, j.indexrelid::regclass,
+           coalesce(j.indisvalid AND j.indisready AND j.indislive AND j.indisunique = m.indisunique
+                    AND (j.indexprs IS NULL) = (m.indexprs IS NULL) AND (j.indpred IS NULL) = (m.indpred IS NULL)
+                    AND NOT snowflake_internal.migration_uses_other_code('pg_class', m.indexrelid, j.indexrelid)
+                    AND j.indnkeyatts = m.indnkeyatts AND ARRAY(SELECT unnest(j.indkey::smallint[])) = m.attributes, false),
+           CASE WHEN m.is_mapped THEN concat('CREATE ', CASE WHEN m.indisunique THEN 'UNIQUE ' END, 'INDEX CONCURRENTLY ', quote_ident(m.shadow_name),
+                  ' ON ', snowflake_internal.migration_name(m.indrelid::regclass),
+                  ' USING ', (SELECT quote_ident(am.amname) FROM pg_am AS am WHERE am.oid = m.relam),
+                  ' (', m.keys, ')', ' INCLUDE (' || m.included || ')',
+                  CASE WHEN m.indnullsnotdistinct THEN ' NULLS NOT DISTINCT' END,
+                  ' WITH (' || (SELECT string_agg(format('%I = %L', v.option_name, v.option_value), ', ')
+                                FROM pg_options_to_table(m.reloptions) AS v) || ')',
+                  ' TABLESPACE ' || (SELECT quote_ident(t.spcname) FROM pg_tablespace AS t WHERE t.oid = m.reltablespace),
+                  ' WHERE ' || m.predicate) END
+    FROM mapped AS m
+    LEFT JOIN (pg_index AS j JOIN pg_class AS jc ON jc.oid = j.indexrelid)
+        ON j.indrelid = m.indrelid AND jc.relname = m.shadow_name AND jc.relnamespace = m.relnamespace
+$function$;
+
+-- The statements that build the indexes. An interrupted build leaves an invalid
+-- index, which has to be dropped first.
+CREATE FUNCTION snowflake_internal.migration_index_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT step.statement, 'SHARE UPDATE EXCLUSIVE', false, step.note
+    FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
+    CROSS JOIN LATERAL (
+        SELECT 1 AS place, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(i.shadow)) AS statement,
+               'removes the invalid index of an interrupted build' AS note
+        WHERE i.shadow IS NOT NULL
+      UNION ALL
+        SELECT 2, i.definition,
+               format('builds the counterpart of index %s; needs as much disk space as that index (%s now), and as much WAL', i.index, pg_size_pretty(pg_relation_size(i.index)))
+    ) AS step
+    WHERE NOT i.is_ready
+    ORDER BY i.relation = ANY (targets) DESC, i.relation::text, i.index::text, step.place
+$function$;

@@ -1,0 +1,123 @@
+-- Widening a key while its table is in use. Shadow columns are added beside the
+-- narrow ones and kept up to date by a trigger. They are filled batch by batch,
+-- and get indexes and foreign keys. One statement replaces the narrow columns.
+--
+-- The state of a migration is what the catalog shows; nothing else is recorded.
+-- The names of added objects follow from those of existing ones. So the whole
+-- plan can be generated before its first step.
+--
+-- This file: acquiring a lock without blocking other sessions for long.
+
+-- How long a step tries to acquire its locks before it fails.
+CREATE FUNCTION snowflake_internal.migration_lock_time_limit()
+RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT interval '10 minutes'
+$function$;
+
+-- The longest wait for a lock that other sessions are not to notice, in
+-- milliseconds. It is shorter than deadlock_timeout, because resolving a deadlock
+-- could cancel another session's transaction.
+CREATE FUNCTION snowflake_internal.migration_short_wait()
+RETURNS integer LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT greatest(1, least(100, min(CASE s.name WHEN 'deadlock_timeout' THEN s.setting::integer / 2
+                                                  ELSE nullif(s.setting::integer, 0) END)))
+    FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout')
+$function$;
+
+-- Called when a lock on one of these tables was not acquired in time. It reports
+-- the holders at intervals, and fails after the time limit. It returns the time
+-- of the last report.
+CREATE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz)
+RETURNS timestamptz LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    time_limit CONSTANT interval := snowflake_internal.migration_lock_time_limit();
+    wanted text;
+    holders text;
+BEGIN
+    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
+        RETURN told;
+    END IF;
+    SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
+    FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
+    -- A prepared transaction has no process, but a lock on its transaction ID.
+    SELECT concat_ws(' and ', 'processes ' || string_agg(DISTINCT l.pid::text, ', '),
+                     'prepared transactions ' || string_agg(DISTINCT quote_literal(p.gid), ', '))
+    INTO holders
+    FROM pg_locks AS l
+    LEFT JOIN pg_locks AS x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.granted
+                           AND x.virtualtransaction = l.virtualtransaction
+    LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid
+    WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
+      AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+      AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
+    holders := nullif(holders, '');
+    IF clock_timestamp() - begun > time_limit THEN
+        RAISE EXCEPTION 'could not lock % within %', wanted, time_limit
+            USING ERRCODE = 'lock_not_available',
+                  DETAIL = coalesce('Held by ' || holders || '.', 'Other transactions kept locking it.'),
+                  HINT = 'See pg_stat_activity for what they are doing'
+                         || CASE WHEN holders LIKE '%prepared transactions %'
+                                 THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
+                         || '. Run it again when they have ended.';
+    END IF;
+    RAISE NOTICE 'waiting for a lock on %', wanted
+        USING DETAIL = coalesce('Held by ' || holders || '.', 'No process holds it at this moment.');
+    RETURN clock_timestamp();
+END
+$function$;
+
+-- Locks tables, all or none. A session that waits for a strong lock blocks all
+-- sessions queued behind it. So each attempt is short, and is repeated after a
+-- pause in which the others continue. The short lock_timeout also holds for the
+-- statements that follow, until the caller restores it.
+CREATE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- The longest time of one attempt for all tables together.
+    longest_wait CONSTANT integer := snowflake_internal.migration_short_wait();
+    wanted CONSTANT regclass[] := ARRAY(
+        SELECT r.relation
+        FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
+        ORDER BY r.relation::oid);
+    started_at CONSTANT timestamptz := clock_timestamp();
+    last_notice_at timestamptz := started_at;
+    attempt_started_at timestamptz;
+    pause double precision := 0.25;
+    table_to_lock regclass;
+BEGIN
+    IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
+        RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
+    ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
+        -- The checks under the lock have to see the present state.
+        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
+                  HINT = 'SET default_transaction_isolation = ''read committed''.';
+    END IF;
+    LOOP
+        BEGIN
+            attempt_started_at := clock_timestamp();
+            FOREACH table_to_lock IN ARRAY wanted LOOP
+                PERFORM set_config('lock_timeout', greatest(1,
+                    longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - attempt_started_at)))::integer::text, true);
+                PERFORM snowflake_internal.migration_lock_table(table_to_lock, mode);
+            END LOOP;
+            PERFORM set_config('lock_timeout', longest_wait::text, true);
+            RETURN;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            NULL;
+        END;
+        last_notice_at := snowflake_internal.migration_lock_missed(relations, mode, started_at, last_notice_at);
+        PERFORM pg_sleep(pause * (0.5 + random()));
+        pause := least(pause * 1.5, 2);
+    END LOOP;
+END
+$function$;

@@ -1,0 +1,143 @@
+-- The progress of copying rows, and the next step.
+
+-- Records that a table's rows are to be copied. An interrupted copy resumes. A
+-- finished one starts again, because the caller requested another pass.
+CREATE FUNCTION snowflake_internal.migration_record_backfill(targets regclass[], column_names name[], relation regclass)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- Waits for a session that copies the same table.
+    step snowflake_internal.progress := snowflake_internal.migration_progress(targets[1], column_names[1], relation);
+    file CONSTANT oid := pg_relation_filenode(relation);
+    is_unfinished CONSTANT boolean := step.filenode = file AND (step.blocks_done < step.blocks_total OR step.skipped <> '{}');
+BEGIN
+    IF is_unfinished IS NOT TRUE THEN
+        step.target := targets[1];
+        step.column_name := column_names[1];
+        step.relation := relation;
+        step.filenode := file;
+        step.blocks_done := 0;
+        step.blocks_total := ceil(pg_relation_size(relation, 'main')::numeric / current_setting('block_size')::bigint);
+        step.skipped := '{}';
+        step.rows_done := 0;
+        -- A former estimate is kept, because the first pass has enlarged the table.
+        step.rows_total := coalesce(step.rows_total, snowflake_internal.migration_row_estimate(relation));
+    END IF;
+    -- Owners may have changed, and with them the set.
+    step.key_targets := targets;
+    step.key_column_names := column_names;
+    step.batch_blocks := NULL;
+    step.run_rows := 0;
+    step.run_seconds := 0;
+    step.updated_at := clock_timestamp();
+    PERFORM snowflake_internal.migration_keep_progress(step);
+END
+$function$;
+
+-- The keys of the unfinished online migration that includes one of these keys, or
+-- these keys.
+--
+-- The role that writes a row has the privileges of the owners of all its keys, but
+-- owners change afterwards. So a row counts only if two roles could write it now: the
+-- caller, who otherwise could neither continue nor cancel a migration of the caller's
+-- own table; and the owner of the row's table, so that a superuser who does what that
+-- owner requests changes no table of a third role. A set of tables of several owners
+-- is found only if all of its tables are specified.
+CREATE FUNCTION snowflake_internal.migration_unfinished(INOUT targets regclass[], INOUT column_names name[])
+LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    found record;
+    common bigint;
+BEGIN
+    FOR found IN
+        SELECT s.key_targets, s.key_column_names
+        -- Once for each owner, because each table of a set has a row.
+        FROM (SELECT DISTINCT p.key_targets, p.key_column_names, o.relowner
+              FROM snowflake_internal.progress AS p
+              JOIN pg_class AS o ON o.oid = p.relation
+              WHERE p.key_targets && targets) AS s
+        WHERE NOT EXISTS (SELECT FROM unnest(s.key_targets) AS t (target)
+                          LEFT JOIN pg_class AS c ON c.oid = t.target
+                          -- Not what a table that was dropped has left.
+                          WHERE c.oid IS NULL
+                             OR NOT pg_has_role(c.relowner, 'USAGE')
+                             OR NOT pg_has_role(s.relowner, c.relowner, 'USAGE'))
+    LOOP
+        SELECT count(*) INTO common
+        FROM unnest(targets, column_names) AS mine (target, column_name)
+        JOIN unnest(found.key_targets, found.key_column_names) AS theirs (target, column_name)
+          ON theirs.target = mine.target AND theirs.column_name = mine.column_name;
+        CONTINUE WHEN common = 0
+            -- What is left of a migration whose columns were dropped by hand.
+            OR NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(found.key_targets, found.key_column_names) AS s
+                           WHERE s.trigger_oid IS NOT NULL);
+        IF common < cardinality(targets) THEN
+            RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
+                USING ERRCODE = 'object_not_in_prerequisite_state',
+                      DETAIL = format('An online migration of %s has begun.',
+                                      snowflake_internal.migration_key_names(found.key_targets, found.key_column_names)),
+                      HINT = 'Finish that migration first, or cancel it with snowflake_migrate_revert().';
+        END IF;
+        targets := found.key_targets;
+        column_names := found.key_column_names;
+        RETURN;
+    END LOOP;
+END
+$function$;
+
+-- Records the progress of a batch, in the transaction of the batch.
+CREATE FUNCTION snowflake_internal.migration_record_progress(step snowflake_internal.progress)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    step.updated_at := clock_timestamp();
+    PERFORM snowflake_internal.migration_keep_progress(step);
+END
+$function$;
+
+-- The planner's estimate of the number of rows, from the table's present size.
+CREATE FUNCTION snowflake_internal.migration_row_estimate(relation regclass)
+RETURNS bigint LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN c.reltuples >= 0 AND c.relpages > 0
+                THEN round(c.reltuples / c.relpages * size.blocks)
+                -- Not analyzed yet: estimated from the width of a row, as the planner does.
+                ELSE round(size.blocks * ((size.block - 24) / (28 + size.width)::double precision)) END::bigint
+    FROM pg_class AS c
+    CROSS JOIN LATERAL (
+        SELECT pg_relation_size(c.oid, 'main')::numeric / b.block AS blocks, b.block,
+               (SELECT sum(CASE WHEN a.attlen > 0 THEN a.attlen ELSE 32 END) FROM pg_attribute AS a
+                WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped) AS width
+        FROM (SELECT current_setting('block_size')::bigint AS block) AS b
+    ) AS size
+    WHERE c.oid = relation
+$function$;
+
+-- The next step.
+CREATE FUNCTION snowflake_internal.migration_online_step(targets regclass[], column_names name[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE
+        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+                     WHERE s.shadow IS NULL) THEN 'adding shadow columns'
+        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+                     WHERE NOT s.is_filled)
+            THEN CASE WHEN EXISTS (SELECT FROM snowflake_internal.progress AS p
+                                   WHERE p.target = targets[1]
+                                     AND p.column_name = column_names[1]
+                                     AND (p.blocks_done < p.blocks_total OR p.skipped <> '{}'))
+                      THEN 'backfill' ELSE 'validating rows' END
+        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+                     WHERE NOT k.is_ready) THEN 'validating rows'
+        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
+                     WHERE NOT i.is_ready) THEN 'building indexes'
+        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
+                     WHERE NOT f.is_ready) THEN 'adding foreign keys'
+        ELSE 'ready to swap' END
+$function$;

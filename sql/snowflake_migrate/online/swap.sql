@@ -1,0 +1,574 @@
+-- Replacing all narrow columns by their shadow columns, in one statement that
+-- only changes the catalog.
+
+-- The columns that are replaced.
+CREATE FUNCTION snowflake_internal.migration_swap_columns(targets regclass[], column_names name[])
+RETURNS TABLE (relations regclass[], names name[]) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT array_agg(s.relation), array_agg(s.narrow) FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+$function$;
+
+-- The tables that are changed, those at the other end of foreign keys, and the
+-- views and tables of the objects that are dropped and created again.
+CREATE FUNCTION snowflake_internal.migration_swap_relations(targets regclass[], column_names name[])
+RETURNS regclass[] LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT ARRAY(
+        SELECT unnest(targets)
+      UNION
+        SELECT s.relation FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+      UNION
+        SELECT other.relation
+        FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
+        CROSS JOIN LATERAL (VALUES (f.relation), (f.referenced)) AS other (relation)
+      UNION
+        SELECT unnest(snowflake_internal.migration_dependent_relations(n.relations, n.names))
+        FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n)
+$function$;
+
+-- The sequences that the columns own, or use as identity columns.
+CREATE FUNCTION snowflake_internal.migration_swap_sequences(targets regclass[], column_names name[])
+RETURNS regclass[] LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT ARRAY(
+        SELECT d.objid::regclass
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+                           AND d.refobjid = s.relation AND d.refobjsubid = s.attribute AND d.deptype IN ('a', 'i')
+        JOIN pg_class AS q ON q.oid = d.objid AND q.relkind = 'S')
+$function$;
+
+-- Obstacles to the swap: missing or invalid shadow objects, and all others.
+CREATE FUNCTION snowflake_internal.migration_swap_obstacles(targets regclass[], column_names name[], search_path text DEFAULT NULL)
+RETURNS TABLE (obstacle text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('column %I of %s has no shadow column that is kept up to date', s.narrow, s.relation)
+    FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    WHERE NOT s.is_kept
+  UNION ALL
+    SELECT format('not all rows of %s are known to have the shadow value of column %I', s.relation, s.narrow)
+    FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    WHERE s.is_kept AND NOT s.is_filled
+  UNION ALL
+    SELECT format(CASE WHEN i.shadow IS NULL THEN 'index %s has no counterpart on the shadow columns'
+                       ELSE 'the counterpart of index %s is not valid' END, i.index)
+    FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
+    WHERE NOT i.is_ready
+  UNION ALL
+    SELECT format(CASE WHEN f.shadow IS NULL THEN 'foreign key %I of %s has no counterpart on the shadow columns'
+                       ELSE 'the counterpart of foreign key %I of %s is not validated' END, f.name, f.relation)
+    FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
+    WHERE NOT f.is_ready
+  UNION ALL
+    SELECT format(CASE WHEN k.shadow IS NULL THEN 'check constraint %I of %s has no counterpart on the shadow columns'
+                       ELSE 'the counterpart of check constraint %I of %s is not validated' END, k.name, k.relation)
+    FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+    WHERE NOT k.is_ready
+  UNION ALL
+    SELECT format('statistics object %I.%I has no counterpart on the shadow columns', x.schema, x.name)
+    FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+    WHERE x.shadow IS NULL
+  UNION ALL
+    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_obstacles(targets, column_names, search_path) AS o
+  UNION ALL
+    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, true) AS o
+$function$;
+
+-- The privileges on a column, in an order in which they can be granted again, each
+-- with the role that grants it: NULL is the table's owner, who also replaces a role
+-- that the caller cannot act for.
+CREATE FUNCTION snowflake_internal.migration_column_grants(relation regclass, attribute smallint)
+RETURNS TABLE (depth integer, role oid, grantee oid, privilege_type text, is_grantable boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE entry AS MATERIALIZED (
+        SELECT g.*, c.relowner, c.relnamespace
+        FROM pg_class AS c
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = attribute
+        CROSS JOIN LATERAL aclexplode(a.attacl) AS g
+        WHERE c.oid = relation
+    ), chain (depth, grantor, grantee, privilege_type, is_grantable) AS (
+        SELECT 0, e.grantor, e.grantee, e.privilege_type, e.is_grantable FROM entry AS e WHERE e.grantor = e.relowner
+      UNION ALL
+        -- PostgreSQL refuses circular grants.
+        SELECT c.depth + 1, e.grantor, e.grantee, e.privilege_type, e.is_grantable
+        FROM chain AS c
+        JOIN entry AS e ON e.grantor = c.grantee AND e.privilege_type = c.privilege_type AND c.is_grantable AND e.grantor <> e.relowner
+        WHERE c.depth < 100
+    )
+    SELECT coalesce((SELECT min(c.depth) FROM chain AS c
+                     WHERE c.grantor = e.grantor AND c.grantee = e.grantee AND c.privilege_type = e.privilege_type),
+                    -- The grant option is one for the whole table.
+                    1),
+           CASE WHEN e.grantor <> e.relowner AND snowflake_internal.migration_may_become(to_regrole(quote_ident(current_user)), e.grantor)
+                     AND has_schema_privilege(e.grantor, e.relnamespace, 'USAGE') THEN e.grantor END,
+           e.grantee, e.privilege_type, e.is_grantable
+    FROM entry AS e
+$function$;
+
+-- The statements of the swap in order, each with the table that it alters.
+CREATE FUNCTION snowflake_internal.migration_swap_commands(
+    targets regclass[], column_names name[], OUT relations regclass[], OUT statements text[], OUT roles oid[]
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH shadow AS MATERIALIZED (
+        SELECT s.*, snowflake_internal.migration_name(s.relation) AS quoted_name,
+               EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, column_name)
+                      WHERE key.target = s.relation AND key.column_name = s.narrow) AS is_target
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    ), indexed AS MATERIALIZED (
+        SELECT x.index, x.shadow, x.shadow_name, x.relation, snowflake_internal.migration_name(x.relation) AS quoted_name,
+               c.relname AS name, n.nspname AS schema, k.oid AS constraint_oid, k.contype,
+               i.indisreplident, i.indisclustered
+        FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS x
+        JOIN pg_index AS i ON i.indexrelid = x.index
+        JOIN pg_class AS c ON c.oid = x.index
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        LEFT JOIN pg_constraint AS k ON k.conindid = x.index AND k.conrelid = x.relation AND k.contype IN ('p', 'u')
+    ), referencing AS MATERIALIZED (
+        SELECT f.*, snowflake_internal.migration_name(f.relation) AS quoted_name
+        FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
+    ), checked AS MATERIALIZED (
+        SELECT k.*, snowflake_internal.migration_name(k.relation) AS quoted_name
+        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+    ), measured AS MATERIALIZED (
+        SELECT x.*, c.relowner
+        FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+        JOIN pg_class AS c ON c.oid = x.relation
+    ), owned AS MATERIALIZED (
+        -- Sequences that the columns own would be dropped with the columns.
+        SELECT s.relation, s.quoted_name, s.narrow, snowflake_internal.migration_name(d.objid::regclass) AS sequence
+        FROM shadow AS s
+        JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
+                           AND d.refobjid = s.relation AND d.refobjsubid = s.attribute AND d.deptype = 'a'
+        JOIN pg_class AS q ON q.oid = d.objid AND q.relkind = 'S'
+    ), statement (place, relation, text) AS (
+        SELECT 1, f.relation, format('ALTER TABLE %s DROP CONSTRAINT %I', f.quoted_name, f.name) FROM referencing AS f
+      UNION ALL
+        SELECT 2, o.relation, format('ALTER SEQUENCE %s OWNED BY NONE', o.sequence) FROM owned AS o
+      UNION ALL
+        SELECT 3, s.relation, format('DROP TRIGGER %I ON %s', s.trigger_name, s.quoted_name) FROM shadow AS s
+      UNION ALL
+        -- The validated constraint makes a scan unnecessary.
+        SELECT 4, s.relation, format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', s.quoted_name, s.shadow_name) FROM shadow AS s WHERE s.is_required
+      UNION ALL
+        SELECT 5, s.relation, format('ALTER TABLE %s DROP CONSTRAINT %I', s.quoted_name, s.check_name) FROM shadow AS s
+      UNION ALL
+        SELECT 5, k.relation, format('ALTER TABLE %s DROP CONSTRAINT %I', k.quoted_name, k.name) FROM checked AS k
+      UNION ALL
+        -- This drops its indexes, constraints and statistics objects too.
+        SELECT 6, s.relation, format('ALTER TABLE %s DROP COLUMN %I', s.quoted_name, s.narrow) FROM shadow AS s
+      UNION ALL
+        SELECT 7, s.relation, format('ALTER TABLE %s RENAME COLUMN %I TO %I', s.quoted_name, s.shadow_name, s.narrow) FROM shadow AS s
+      UNION ALL
+        SELECT 8, i.relation, format('ALTER INDEX %I.%I RENAME TO %I', i.schema, i.shadow_name, i.name) FROM indexed AS i
+      UNION ALL
+        -- An index's columns have their own names, which do not follow the table's.
+        SELECT 9, i.relation, format('ALTER TABLE %I.%I RENAME COLUMN %I TO %I', i.schema, i.name, b.attname, a.attname)
+        FROM indexed AS i
+        JOIN pg_attribute AS a ON a.attrelid = i.index AND a.attnum > 0
+        JOIN pg_attribute AS b ON b.attrelid = i.shadow AND b.attnum = a.attnum AND b.attname <> a.attname
+      UNION ALL
+        SELECT 10, i.relation, format('ALTER TABLE %s ADD CONSTRAINT %I %s USING INDEX %I', i.quoted_name, i.name,
+                         CASE i.contype WHEN 'p' THEN 'PRIMARY KEY' ELSE 'UNIQUE' END, i.name)
+        FROM indexed AS i WHERE i.constraint_oid IS NOT NULL
+      UNION ALL
+        SELECT 11, f.relation, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', f.quoted_name, f.shadow_name, f.name) FROM referencing AS f
+      UNION ALL
+        SELECT 11, k.relation, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', k.quoted_name, k.shadow_name, k.name) FROM checked AS k
+      UNION ALL
+        SELECT 11, x.relation, format('ALTER STATISTICS %I.%I RENAME TO %I', x.schema, x.shadow_name, x.name) FROM measured AS x
+      UNION ALL
+        -- The column's statistics settings, if they were changed in the meantime.
+        SELECT c.place, s.relation, format('ALTER TABLE %s ALTER COLUMN %I %s', s.quoted_name, s.narrow, c.action)
+        FROM shadow AS s
+        JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
+        JOIN pg_attribute AS b ON b.attrelid = s.relation AND b.attnum = s.shadow
+        CROSS JOIN LATERAL (
+            SELECT snowflake_internal.migration_column_options(a.attoptions) AS narrow,
+                   snowflake_internal.migration_column_options(b.attoptions) AS shadow) AS options
+        CROSS JOIN LATERAL (
+            SELECT 12 AS place, format('SET STATISTICS %s', coalesce(a.attstattarget, -1)) AS action
+            WHERE a.attstattarget IS DISTINCT FROM b.attstattarget
+          UNION ALL
+            SELECT 12, format('RESET (%s)', (SELECT string_agg(quote_ident(o.option_name), ', ') FROM pg_options_to_table(options.shadow) AS o))
+            WHERE options.shadow IS NOT NULL AND options.narrow IS DISTINCT FROM options.shadow
+          UNION ALL
+            SELECT 13, format('SET (%s)', array_to_string(options.narrow, ', '))
+            WHERE options.narrow IS NOT NULL AND options.narrow IS DISTINCT FROM options.shadow
+        ) AS c
+      UNION ALL
+        SELECT 12, s.relation, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', s.quoted_name, s.narrow, pg_get_expr(d.adbin, d.adrelid))
+        FROM shadow AS s JOIN pg_attrdef AS d ON d.adrelid = s.relation AND d.adnum = s.attribute
+        WHERE NOT s.is_target
+      UNION ALL
+        SELECT 12, key.target, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()',
+                          snowflake_internal.migration_name(key.target), key.column_name, '@extschema@')
+        FROM unnest(targets, column_names) AS key (target, column_name)
+      UNION ALL
+        SELECT 13, o.relation, format('ALTER SEQUENCE %s OWNED BY %s.%I', o.sequence, o.quoted_name, o.narrow) FROM owned AS o
+      UNION ALL
+        SELECT 14, i.relation, format('ALTER TABLE %s REPLICA IDENTITY USING INDEX %I', i.quoted_name, i.name) FROM indexed AS i
+        -- By default, the primary key is the replica identity.
+        WHERE i.indisreplident
+      UNION ALL
+        SELECT 14, i.relation, format('ALTER TABLE %s CLUSTER ON %I', i.quoted_name, i.name) FROM indexed AS i WHERE i.indisclustered
+      UNION ALL
+        SELECT 14, i.relation, format('ALTER INDEX %I.%I ALTER COLUMN %s SET STATISTICS %s', i.schema, i.name, a.attnum, a.attstattarget)
+        FROM indexed AS i JOIN pg_attribute AS a ON a.attrelid = i.index AND a.attnum > 0 AND a.attstattarget >= 0
+      UNION ALL
+        SELECT 14, x.relation, format('ALTER STATISTICS %I.%I SET STATISTICS %s', x.schema, x.name, x.target)
+        FROM measured AS x JOIN pg_statistic_ext AS o ON o.oid = x.shadow AND coalesce(o.stxstattarget, -1) <> x.target
+      UNION ALL
+        SELECT 16, s.relation, format('COMMENT ON COLUMN %s.%I IS %L', s.quoted_name, s.narrow, col_description(s.relation, s.attribute))
+        FROM shadow AS s WHERE col_description(s.relation, s.attribute) IS NOT NULL
+      UNION ALL
+        SELECT 16, i.relation, format('COMMENT ON INDEX %I.%I IS %L', i.schema, i.name, obj_description(i.index, 'pg_class'))
+        FROM indexed AS i WHERE obj_description(i.index, 'pg_class') IS NOT NULL
+      UNION ALL
+        SELECT 16, i.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', i.name, i.quoted_name, obj_description(i.constraint_oid, 'pg_constraint'))
+        FROM indexed AS i WHERE obj_description(i.constraint_oid, 'pg_constraint') IS NOT NULL
+      UNION ALL
+        SELECT 16, f.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', f.name, f.quoted_name, obj_description(f.foreign_key, 'pg_constraint'))
+        FROM referencing AS f WHERE obj_description(f.foreign_key, 'pg_constraint') IS NOT NULL
+      UNION ALL
+        SELECT 16, k.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', k.name, k.quoted_name, obj_description(k.check_constraint, 'pg_constraint'))
+        FROM checked AS k WHERE obj_description(k.check_constraint, 'pg_constraint') IS NOT NULL
+      UNION ALL
+        SELECT 16, x.relation, format('COMMENT ON STATISTICS %I.%I IS %L', x.schema, x.name, obj_description(x.statistics, 'pg_statistic_ext'))
+        FROM measured AS x WHERE obj_description(x.statistics, 'pg_statistic_ext') IS NOT NULL
+      UNION ALL
+        SELECT 17, x.relation, format('ALTER STATISTICS %I.%I OWNER TO %I', x.schema, x.name, pg_get_userbyid(x.owner))
+        FROM measured AS x WHERE x.owner <> x.relowner
+      UNION ALL
+        SELECT 16, s.relation, format('SECURITY LABEL FOR %I ON COLUMN %s.%I IS %L', l.provider, s.quoted_name, s.narrow, l.label)
+        FROM shadow AS s JOIN pg_seclabel AS l ON l.classoid = 'pg_class'::regclass AND l.objoid = s.relation AND l.objsubid = s.attribute
+    ), ordered (place, depth, relation, text, role) AS (
+        SELECT s.place, 0, s.relation, s.text, NULL::oid FROM statement AS s
+      UNION ALL
+        SELECT 15, g.depth, s.relation,
+               format('GRANT %s (%I) ON %s TO %s%s', g.privilege_type, s.narrow, s.quoted_name,
+                      CASE g.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(g.grantee)) END,
+                      CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END),
+               g.role
+        FROM shadow AS s
+        CROSS JOIN LATERAL snowflake_internal.migration_column_grants(s.relation, s.attribute) AS g
+    )
+    SELECT array_agg(s.relation ORDER BY s.place, s.depth, s.text), array_agg(s.text ORDER BY s.place, s.depth, s.text),
+           array_agg(s.role ORDER BY s.place, s.depth, s.text)
+    FROM ordered AS s
+$function$;
+
+-- The not-null constraints that tables have since PostgreSQL 18. Their names and
+-- comments are restored after the swap.
+CREATE FUNCTION snowflake_internal.migration_not_null_names(targets regclass[], column_names name[])
+RETURNS jsonb LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT coalesce(jsonb_agg(jsonb_build_object('relation', s.relation::oid, 'column', s.narrow, 'name', k.conname,
+                                                 'comment', obj_description(k.oid, 'pg_constraint'),
+                                                 'is_inherited', NOT k.connoinherit)), '[]')
+    FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    JOIN pg_constraint AS k ON k.conrelid = s.relation AND k.contype = 'n' AND k.conkey = ARRAY[s.attribute]
+$function$;
+
+-- The places of the catalog's rows on some tables, and the transactions that
+-- wrote them. While these are unchanged, so is the content.
+CREATE FUNCTION snowflake_internal.migration_fingerprint(relations regclass[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT concat(string_agg(format('%s %s %s', r.tableoid::oid, r.ctid, r.xmin), ', ' ORDER BY r.tableoid, r.ctid),
+                  -- And the records of migrations, as far as the caller may see them.
+                  (SELECT string_agg(o::text, ', ' ORDER BY a.attrelid, a.attnum)
+                   FROM pg_attribute AS a
+                   CROSS JOIN LATERAL snowflake_internal.migration_origin(a.attrelid::regclass, a.attname) AS o
+                   WHERE a.attrelid = ANY (relations) AND a.attnum > 0 AND NOT a.attisdropped AND o.target IS NOT NULL))
+    FROM (SELECT c.tableoid, c.ctid, c.xmin FROM pg_class AS c
+          WHERE c.oid = ANY (relations) OR c.oid IN (SELECT i.indexrelid FROM pg_index AS i WHERE i.indrelid = ANY (relations))
+        UNION ALL SELECT a.tableoid, a.ctid, a.xmin FROM pg_attribute AS a WHERE a.attrelid = ANY (relations)
+        UNION ALL SELECT d.tableoid, d.ctid, d.xmin FROM pg_attrdef AS d WHERE d.adrelid = ANY (relations)
+        UNION ALL SELECT i.tableoid, i.ctid, i.xmin FROM pg_index AS i WHERE i.indrelid = ANY (relations)
+        UNION ALL SELECT k.tableoid, k.ctid, k.xmin FROM pg_constraint AS k WHERE k.conrelid = ANY (relations)
+        UNION ALL SELECT t.tableoid, t.ctid, t.xmin FROM pg_trigger AS t WHERE t.tgrelid = ANY (relations)
+        UNION ALL SELECT w.tableoid, w.ctid, w.xmin FROM pg_rewrite AS w WHERE w.ev_class = ANY (relations)
+        UNION ALL SELECT h.tableoid, h.ctid, h.xmin FROM pg_inherits AS h WHERE h.inhparent = ANY (relations)
+        -- Views, policies, publications, foreign keys of other tables, ...
+        UNION ALL SELECT d.tableoid, d.ctid, d.xmin FROM pg_depend AS d
+                  WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = ANY (relations)
+        UNION ALL SELECT e.tableoid, e.ctid, e.xmin FROM pg_description AS e
+                  WHERE e.classoid = 'pg_class'::regclass AND e.objoid = ANY (relations)) AS r
+$function$;
+
+-- Fails unless everything is ready for the swap.
+CREATE FUNCTION snowflake_internal.migration_require_ready(targets regclass[], column_names name[], search_path text DEFAULT NULL)
+RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    missing text;
+BEGIN
+    IF NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names)) THEN
+        missing := 'No column is too narrow.';
+    ELSIF EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, column_name)
+                  WHERE NOT snowflake_internal.migration_is_switched(key.target, key.column_name)
+                    AND NOT snowflake_internal.migration_is_recorded(key.target, key.column_name)) THEN
+        missing := 'The sequence of the column is not recorded yet.';
+    ELSE
+        SELECT string_agg(o.obstacle, E'\n') INTO missing
+        FROM snowflake_internal.migration_swap_obstacles(targets, column_names, search_path) AS o;
+    END IF;
+    IF missing IS NOT NULL THEN
+        RAISE EXCEPTION '% not ready to be swapped', snowflake_internal.migration_key_names(targets, column_names)
+                || CASE WHEN cardinality(targets) = 1 THEN ' is' ELSE ' are' END
+            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = missing,
+                  HINT = 'Nothing was changed by this statement. Request the plan again, and run its statements in order.';
+    END IF;
+END
+$function$;
+
+-- Transactions whose snapshot may be older than the proof that all rows have
+-- shadow values. After the swap they would read old versions of rows, with NULL
+-- in the key. The age of the proof is that of the constraint's catalog row, which
+-- VALIDATE CONSTRAINT has written. Transactions on a standby are known only if it
+-- sends hot_standby_feedback.
+CREATE FUNCTION snowflake_internal.migration_old_snapshots(targets regclass[], column_names name[])
+RETURNS TABLE (holder text, virtual_transaction text) LANGUAGE sql VOLATILE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH proof AS MATERIALIZED (
+        SELECT min(age(k.xmin)) AS age
+        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        JOIN pg_constraint AS k ON k.oid = s.check_oid
+        WHERE age(k.xmin) >= 0
+    )
+    SELECT format('process %s', a.pid), l.virtualxid
+    FROM proof
+    JOIN pg_stat_activity AS a ON age(a.backend_xmin) >= proof.age
+    LEFT JOIN pg_locks AS l ON l.locktype = 'virtualxid' AND l.pid = a.pid AND l.granted AND l.virtualxid = l.virtualtransaction
+    WHERE a.pid <> pg_backend_pid()
+      -- Not autovacuum, which returns rows to no session.
+      AND a.usesysid IS NOT NULL AND (a.datname = current_database() OR a.datname IS NULL)
+  UNION ALL
+    SELECT format('replication slot %s', r.slot_name), NULL
+    FROM proof JOIN pg_replication_slots AS r ON age(r.xmin) >= proof.age
+$function$;
+
+-- Waits until no session has such a snapshot.
+CREATE FUNCTION snowflake_internal.migration_await_snapshots(targets regclass[], column_names name[])
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    time_limit CONSTANT interval := snowflake_internal.migration_lock_time_limit();
+    started_at CONSTANT timestamptz := clock_timestamp();
+    last_notice_at timestamptz := started_at;
+    -- Only the present transactions matter. Later ones have new snapshots, even
+    -- if an old transaction still running makes them look older.
+    initial_holders CONSTANT text[] := ARRAY(SELECT o.virtual_transaction FROM snowflake_internal.migration_old_snapshots(targets, column_names) AS o);
+    holders text;
+BEGIN
+    LOOP
+        PERFORM pg_stat_clear_snapshot();
+        SELECT string_agg(o.holder, ', ') INTO holders
+        FROM snowflake_internal.migration_old_snapshots(targets, column_names) AS o
+        WHERE o.virtual_transaction IS NULL OR o.virtual_transaction = ANY (initial_holders);
+        IF holders IS NULL THEN
+            RETURN;
+        ELSIF clock_timestamp() - started_at > time_limit THEN
+            RAISE EXCEPTION 'transactions that started before all rows of % were copied have not ended within %',
+                snowflake_internal.migration_key_names(targets, column_names), time_limit
+                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = format('They belong to: %s.', holders),
+                      HINT = 'They would read rows without a key. Nothing was changed by this statement. Run it again when they have ended.';
+        ELSIF clock_timestamp() - last_notice_at > interval '5 seconds' THEN
+            last_notice_at := clock_timestamp();
+            RAISE NOTICE 'waiting for transactions that started before all rows were copied'
+                USING DETAIL = format('They belong to: %s.', holders);
+        END IF;
+        PERFORM pg_sleep(0.2);
+    END LOOP;
+END
+$function$;
+
+-- Locks the tables and swaps. The arguments were read before the lock. If nothing
+-- has changed when the lock is acquired, nothing has to be checked again.
+CREATE FUNCTION snowflake_internal.migration_swap_locked(
+    targets regclass[], column_names name[], relations regclass[], before text, altered regclass[], statements text[], roles oid[], not_nulls jsonb,
+    dependents jsonb, dependents_before text, search_path text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    missing text;
+    not_null record;
+    narrow regclass[];
+    narrow_names name[];
+BEGIN
+    PERFORM snowflake_internal.migration_lock(relations, text 'ACCESS EXCLUSIVE');
+    SELECT n.relations, n.names INTO narrow, narrow_names FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n;
+    IF snowflake_internal.migration_fingerprint(relations) IS DISTINCT FROM before
+       OR snowflake_internal.migration_dependents_fingerprint(narrow, narrow_names) IS DISTINCT FROM dependents_before THEN
+        IF NOT snowflake_internal.migration_swap_relations(targets, column_names) <@ relations THEN
+            RAISE EXCEPTION '% not ready to be swapped', snowflake_internal.migration_key_names(targets, column_names)
+                || CASE WHEN cardinality(targets) = 1 THEN ' is' ELSE ' are' END
+                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'A foreign key or a view was added in the meantime.',
+                      HINT = 'Nothing was changed by this statement. Request the plan again, and run its statements in order.';
+        END IF;
+        PERFORM snowflake_internal.migration_require_ready(targets, column_names, search_path);
+        SELECT s.relations, s.statements, s.roles INTO altered, statements, roles
+        FROM snowflake_internal.migration_swap_commands(targets, column_names) AS s;
+        not_nulls := snowflake_internal.migration_not_null_names(targets, column_names);
+        PERFORM snowflake_internal.migration_pin_dependents(narrow, narrow_names);
+        dependents := snowflake_internal.migration_save_dependents(narrow, narrow_names);
+    END IF;
+    -- The sequence has advanced since it was recorded.
+    PERFORM snowflake_internal.migration_record_origin(key.target, key.column_name)
+    FROM unnest(targets, column_names) AS key (target, column_name);
+    PERFORM snowflake_internal.migration_drop_dependents(dependents);
+    PERFORM snowflake_internal.migration_run_all(altered, statements, roles, search_path);
+    FOR not_null IN
+        SELECT e ->> 'name' AS former, e ->> 'comment' AS comment, (e ->> 'is_inherited')::boolean AS is_inherited, k.conname AS present,
+               k.conrelid::regclass AS relation, snowflake_internal.migration_name(k.conrelid::regclass) AS quoted_name
+        FROM jsonb_array_elements(not_nulls) AS e
+        JOIN pg_attribute AS a ON a.attrelid = (e ->> 'relation')::oid AND a.attname = e ->> 'column'
+        JOIN pg_constraint AS k ON k.conrelid = a.attrelid AND k.contype = 'n' AND k.conkey = ARRAY[a.attnum]
+    LOOP
+        IF not_null.present <> not_null.former THEN
+            PERFORM snowflake_internal.migration_run(not_null.relation, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', not_null.quoted_name, not_null.present, not_null.former));
+        END IF;
+        IF NOT not_null.is_inherited THEN
+            PERFORM snowflake_internal.migration_run(not_null.relation, format('ALTER TABLE %s ALTER CONSTRAINT %I NO INHERIT', not_null.quoted_name, not_null.former));
+        END IF;
+        IF not_null.comment IS NOT NULL THEN
+            PERFORM snowflake_internal.migration_run(not_null.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', not_null.former, not_null.quoted_name, not_null.comment));
+        END IF;
+    END LOOP;
+    -- After the constraints, which views with GROUP BY may use.
+    PERFORM snowflake_internal.migration_create_dependents(dependents);
+    PERFORM snowflake_internal.migration_compare_dependents(dependents, narrow, narrow_names);
+    -- Only needed for a layout whose first IDs fit into an integer.
+    IF snowflake_internal.migration_first_id() <= 2147483647 THEN
+        SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO missing
+        FROM unnest(targets, column_names) AS key (target, column_name)
+        CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name, search_path) AS o;
+        IF missing IS NOT NULL THEN
+            RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
+                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = missing,
+                      HINT = 'Nothing was changed by this statement.';
+        END IF;
+    END IF;
+    PERFORM snowflake_internal.migration_end(targets[1], column_names[1]);
+END
+$function$;
+
+-- The swap. As much as possible is checked and prepared before the lock, which is
+-- held only for the changes.
+CREATE FUNCTION snowflake_internal.migration_swap(targets regclass[], column_names name[], search_path text DEFAULT NULL)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+DECLARE
+    relations CONSTANT regclass[] := snowflake_internal.migration_swap_relations(targets, column_names);
+    sequences CONSTANT regclass[] := snowflake_internal.migration_swap_sequences(targets, column_names);
+    former_timeout CONSTANT text := current_setting('lock_timeout');
+    before CONSTANT text := snowflake_internal.migration_fingerprint(relations);
+    altered regclass[];
+    statements text[];
+    roles oid[];
+    not_nulls jsonb;
+    dependents jsonb;
+    dependents_before text;
+    started_at timestamptz;
+    last_notice_at timestamptz;
+    pause double precision := 0.25;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(key.target) FROM unnest(targets) AS key (target);
+    PERFORM snowflake_internal.migration_require_ready(targets, column_names, search_path);
+    PERFORM snowflake_internal.migration_await_snapshots(targets, column_names);
+    PERFORM snowflake_internal.migration_pin(targets, column_names);
+    SELECT s.relations, s.statements, s.roles INTO altered, statements, roles
+    FROM snowflake_internal.migration_swap_commands(targets, column_names) AS s;
+    not_nulls := snowflake_internal.migration_not_null_names(targets, column_names);
+    SELECT snowflake_internal.migration_dependents_fingerprint(n.relations, n.names) INTO dependents_before
+    FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n;
+    PERFORM snowflake_internal.migration_pin_dependents(n.relations, n.names)
+    FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n;
+    SELECT snowflake_internal.migration_save_dependents(n.relations, n.names) INTO dependents
+    FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n;
+    started_at := clock_timestamp();
+    last_notice_at := started_at;
+    LOOP
+        BEGIN
+            PERFORM snowflake_internal.migration_swap_locked(targets, column_names, relations, before, altered, statements, roles, not_nulls,
+                                                              dependents, dependents_before, search_path);
+            PERFORM snowflake_internal.migration_recompile(targets, column_names);
+            PERFORM set_config('lock_timeout', former_timeout, true);
+            RAISE NOTICE 'old rows keep their IDs: %', snowflake_internal.migration_retention_note(targets, column_names);
+            RETURN;
+        EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
+            -- A transaction that called nextval() holds a lock on the sequence until
+            -- it ends, and may write to the table before that. So the locks on the
+            -- tables are released. A sequence cannot be locked in advance: only
+            -- statements that alter it lock it, not LOCK TABLE.
+            last_notice_at := snowflake_internal.migration_lock_missed(relations || sequences, text 'ACCESS EXCLUSIVE', started_at, last_notice_at);
+        END;
+        PERFORM pg_sleep(pause * (0.5 + random()));
+        pause := least(pause * 1.5, 2);
+    END LOOP;
+END
+$function$;
+
+-- The remaining statements before the swap, and the swap.
+CREATE FUNCTION snowflake_internal.migration_online_steps(targets regclass[], column_names name[])
+RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_shadow_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_backfill_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_leftover_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_check_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_statistics_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_index_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_foreign_key_steps(targets, column_names) AS s;
+    -- Wide columns without statistics are included, because the check after a
+    -- migration includes them.
+    RETURN QUERY
+        -- The statistics of statistics objects and of expressions in indexes take an
+        -- ANALYZE of the whole table.
+        SELECT concat('ANALYZE ', snowflake_internal.migration_name(c.relation),
+                      CASE WHEN w.relation IS NULL THEN format(' (%s)', string_agg(quote_ident(c.name), ', ' ORDER BY c.attribute)) END),
+               'SHARE UPDATE EXCLUSIVE', true, 'collects statistics for the planner'
+        FROM (SELECT s.relation, s.attribute, s.shadow_name AS name
+              FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+              WHERE NOT s.is_kept OR NOT s.is_filled OR snowflake_internal.migration_lacks_statistics(s.relation, s.shadow_name)
+            UNION ALL
+              SELECT r.relation, r.attribute, a.attname
+              FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+              JOIN pg_class AS o ON o.oid = r.relation AND pg_has_role(o.relowner, 'USAGE')
+              WHERE NOT r.is_narrow AND snowflake_internal.migration_lacks_statistics(r.relation, a.attname)
+            UNION ALL
+              SELECT w.relation, NULL, NULL
+              FROM snowflake_internal.migration_analyzed_whole(targets, column_names) AS w WHERE w.is_lacking) AS c
+        LEFT JOIN snowflake_internal.migration_analyzed_whole(targets, column_names) AS w ON w.relation = c.relation
+        GROUP BY c.relation, w.relation
+        ORDER BY c.relation = ANY (targets) DESC, c.relation::text;
+    RETURN QUERY
+        SELECT snowflake_internal.migration_do_block(
+                   format(E'    PERFORM snowflake_internal.migration_swap(%s, %s);\n',
+                          snowflake_internal.migration_key_arguments(targets, column_names), snowflake_internal.migration_path_argument())),
+               'ACCESS EXCLUSIVE', true,
+               format('checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. They become the last columns of their tables. New rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch: %s',
+                      (SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.attribute)
+                       FROM snowflake_internal.migration_shadows(targets, column_names) AS s),
+                      snowflake_internal.migration_first_id(), snowflake_internal.migration_retention_note(targets, column_names))
+               || coalesce((SELECT format('. It %s in the same transaction', snowflake_internal.migration_dependents_note(n.relations, n.names))
+                            FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n), '');
+END
+$function$;

@@ -1,0 +1,167 @@
+-- The source of a column's values, and recording it for reverting.
+
+-- Fails unless the caller owns the table.
+CREATE FUNCTION snowflake_internal.migration_require_owner(target regclass)
+RETURNS void LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    relation pg_class;
+BEGIN
+    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
+    IF NOT FOUND OR NOT pg_has_role(current_user, relation.relowner, 'USAGE') THEN
+        RAISE EXCEPTION 'must be owner of table %', coalesce(relation.relname, target::oid::text)
+            USING ERRCODE = 'insufficient_privilege';
+    END IF;
+END
+$function$;
+
+-- The present source of a column's values. The switch calls this while it holds the
+-- table's lock, so it reads nothing about other tables.
+CREATE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
+RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT coalesce(k.kind, 'none'), format_type(a.atttypid, a.atttypmod), pg_get_expr(f.adbin, f.adrelid), k.sequence::regclass
+    FROM pg_attribute AS a
+    LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
+    LEFT JOIN LATERAL (
+        SELECT s.kind, s.sequence FROM snowflake_internal.sequence_columns AS s
+        WHERE s.relation = a.attrelid AND s.attribute = a.attnum
+        ORDER BY s.sequence
+        LIMIT 1
+    ) AS k ON true
+    WHERE a.attrelid = target AND a.attname = migration_source.column_name
+$function$;
+
+-- The sequence of an identity column, or the one that a column owns.
+CREATE FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name)
+RETURNS regclass LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT s.oid::regclass
+    FROM pg_attribute AS a
+    JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
+                       AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
+    JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
+    WHERE a.attrelid = target AND a.attname = migration_owned_sequence.column_name
+    ORDER BY s.oid
+    LIMIT 1
+$function$;
+
+-- Whether the recorded source of a column is its present one.
+CREATE FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM snowflake_internal.migration_origin(target, column_name) AS o
+        CROSS JOIN LATERAL snowflake_internal.migration_source(o.target, o.column_name) AS s
+        LEFT JOIN pg_class AS c ON c.oid = s.sequence
+        LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        WHERE o.target IS NOT NULL AND o.reverted_at IS NULL
+          AND (o.kind, o.default_expression, o.sequence_schema, o.sequence_name)
+              IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
+$function$;
+
+-- Records the present source of a column. An existing record is brought up to
+-- date, because the sequence has advanced since. The value of another role's
+-- sequence is not recorded, because that sequence keeps it.
+CREATE FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    key_column CONSTANT name := snowflake_internal.migration_column(target, column_name);
+    first CONSTANT bigint := snowflake_internal.migration_first_id();
+    -- No ID is older than this extension. Rows replicated from other servers have
+    -- snowflake IDs too. 0 if the layout's epoch is later.
+    oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
+    origin snowflake_internal.origins;
+    first_ever bigint;
+    source record;
+    -- Whether the table's owner owns the sequence.
+    is_own boolean;
+    last_taken bigint;
+    recorded_value bigint;
+    next_value bigint;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    -- One session at a time; rows can still be written. Child tables are not
+    -- locked, because only their defaults are read.
+    PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
+    IF snowflake_internal.migration_is_switched(target, key_column) THEN
+        RETURN;
+    END IF;
+    SELECT s.* INTO source FROM snowflake_internal.migration_source(target, key_column) AS s;
+    is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
+                      WHERE c.oid = source.sequence AND t.oid = target);
+    IF source.sequence IS NOT NULL THEN
+        -- An unused sequence may have been set to the first value that it is to return.
+        SELECT CASE WHEN s.is_called THEN s.last_value END,
+               CASE WHEN s.is_called AND is_own THEN s.last_value END,
+               CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
+        INTO last_taken, recorded_value, next_value
+        FROM snowflake_internal.migration_sequence_state(source.sequence, target) AS s;
+    END IF;
+
+    origin := snowflake_internal.migration_origin(target, key_column);
+    IF snowflake_internal.migration_is_recorded(target, key_column) THEN
+        origin.first_id := first;
+        origin.sequence_last_value := recorded_value;
+        origin.sequence_options := origin.sequence_options || jsonb_build_object('next', next_value);
+        PERFORM snowflake_internal.migration_keep_origin(origin);
+        RETURN;
+    END IF;
+
+    first_ever := origin.first_id_ever;
+    SELECT target, key_column, source.kind, source.data_type, source.expression, n.nspname, c.relname,
+           CASE WHEN s.seqrelid IS NOT NULL THEN
+               jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
+                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', next_value) END,
+           recorded_value,
+           (SELECT jsonb_agg(jsonb_build_object('grantee', CASE a.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(a.grantee) END,
+                                                'privilege', a.privilege_type, 'grantable', a.is_grantable))
+            FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
+           obj_description(c.oid, 'pg_class'),
+           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
+            FROM snowflake_internal.migration_table_tree(target, key_column) AS f
+            JOIN pg_class AS fc ON fc.oid = f.relation
+            JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
+            LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
+            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM source.expression),
+           coalesce(first_ever, CASE WHEN oldest > coalesce(last_taken, 0) THEN least(oldest, first) ELSE first END), first,
+           now(), NULL::timestamptz
+    INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
+         origin.sequence_schema, origin.sequence_name, origin.sequence_options, origin.sequence_last_value,
+         origin.sequence_privileges, origin.sequence_comment, origin.child_defaults,
+         origin.first_id_ever, origin.first_id, origin.remembered_at, origin.reverted_at
+    FROM (SELECT) AS one_row
+    LEFT JOIN pg_class AS c ON c.oid = source.sequence
+    LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
+    PERFORM snowflake_internal.migration_keep_origin(origin);
+END
+$function$;
+
+-- Records the revert, once the column's default no longer generates IDs.
+CREATE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    origin snowflake_internal.origins;
+BEGIN
+    PERFORM snowflake_internal.migration_require_owner(target);
+    IF snowflake_internal.migration_is_switched(target, column_name) THEN
+        RAISE EXCEPTION 'column "%" still has a default that generates snowflake IDs', column_name
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
+    END IF;
+    origin := snowflake_internal.migration_origin(target, column_name);
+    IF origin.target IS NOT NULL THEN
+        origin.reverted_at := now();
+        PERFORM snowflake_internal.migration_keep_origin(origin);
+    END IF;
+END
+$function$;

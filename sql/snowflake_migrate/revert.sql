@@ -1,0 +1,382 @@
+-- Reverting a column to its sequence.
+--
+-- The recorded texts may have been written by the table's owner. So they are run
+-- with the owner's rights, whichever role reverts: see src/migration/owner.rs.
+
+-- The options of a sequence in the syntax of CREATE SEQUENCE. Bounds that equal
+-- those of a small type were defaults, and a widened column allows wider ones.
+CREATE FUNCTION snowflake_internal.migration_sequence_options(options jsonb)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    -- Converted to numbers, because any other text would become part of the statement.
+    SELECT format('START WITH %s INCREMENT BY %s %s %s CACHE %s %s', (options ->> 'start')::bigint, (options ->> 'increment')::bigint,
+        CASE WHEN (options ->> 'type', options ->> 'minimum') IN (('smallint', '-32768'), ('integer', '-2147483648'))
+             THEN 'NO MINVALUE' ELSE 'MINVALUE ' || (options ->> 'minimum')::bigint END,
+        CASE WHEN (options ->> 'type', options ->> 'maximum') IN (('smallint', '32767'), ('integer', '2147483647'))
+             THEN 'NO MAXVALUE' ELSE 'MAXVALUE ' || (options ->> 'maximum')::bigint END,
+        (options ->> 'cache')::bigint, CASE WHEN (options ->> 'cycle')::boolean THEN 'CYCLE' ELSE 'NO CYCLE' END)
+$function$;
+
+-- Gives a new sequence the privileges and the comment of the old one. They
+-- replace privileges that come from ALTER DEFAULT PRIVILEGES.
+CREATE FUNCTION snowflake_internal.migration_restore_sequence_properties(sequence regclass, origin snowflake_internal.origins)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    quoted_name CONSTANT text := snowflake_internal.migration_name(sequence);
+    acl_entry record;
+BEGIN
+    FOR acl_entry IN
+        SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END AS grantee
+        FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
+        WHERE c.oid = sequence AND a.grantee <> c.relowner
+    LOOP
+        PERFORM snowflake_internal.migration_run(origin.target, format('REVOKE ALL ON SEQUENCE %s FROM %s', quoted_name, acl_entry.grantee));
+    END LOOP;
+    FOR acl_entry IN
+        SELECT p ->> 'grantee' AS grantee, p ->> 'privilege' AS privilege, (p ->> 'grantable')::boolean AS grantable
+        FROM jsonb_array_elements(origin.sequence_privileges) AS p
+        -- A role may have been dropped, or may not exist on this server.
+        WHERE p ->> 'grantee' IS NULL OR to_regrole(quote_ident(p ->> 'grantee')) IS NOT NULL
+    LOOP
+        IF acl_entry.privilege IS NULL OR acl_entry.privilege NOT IN ('SELECT', 'UPDATE', 'USAGE') THEN
+            RAISE EXCEPTION 'invalid privilege of a sequence: "%"', acl_entry.privilege USING ERRCODE = 'invalid_parameter_value';
+        END IF;
+        PERFORM snowflake_internal.migration_run(origin.target, format('GRANT %s ON SEQUENCE %s TO %s%s', acl_entry.privilege, quoted_name,
+            coalesce(quote_ident(acl_entry.grantee), 'PUBLIC'), CASE WHEN acl_entry.grantable THEN ' WITH GRANT OPTION' ELSE '' END));
+    END LOOP;
+    IF origin.sequence_comment IS NOT NULL THEN
+        PERFORM snowflake_internal.migration_run(origin.target, format('COMMENT ON SEQUENCE %s IS %L', quoted_name, origin.sequence_comment));
+    END IF;
+END
+$function$;
+
+-- Makes the column an identity column again. Its sequence must be in the schema
+-- that the table is in now.
+CREATE FUNCTION snowflake_internal.migration_restore_identity(origin snowflake_internal.origins)
+RETURNS regclass LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    quoted_name CONSTANT text := snowflake_internal.migration_name(origin.target);
+    sequence regclass;
+BEGIN
+    PERFORM snowflake_internal.migration_run(origin.target, format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', quoted_name, origin.column_name));
+    PERFORM snowflake_internal.migration_run(origin.target,
+        format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %I.%I %s)',
+            quoted_name, origin.column_name,
+            CASE origin.kind WHEN 'identity always' THEN 'ALWAYS' ELSE 'BY DEFAULT' END,
+            (SELECT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = origin.target),
+            origin.sequence_name, snowflake_internal.migration_sequence_options(origin.sequence_options)));
+    sequence := snowflake_internal.migration_owned_sequence(origin.target, origin.column_name);
+    PERFORM snowflake_internal.migration_restore_sequence_properties(sequence, origin);
+    RETURN sequence;
+END
+$function$;
+
+-- Finds a sequence by its recorded name.
+CREATE FUNCTION snowflake_internal.migration_sequence_by_name(sequence_schema name, sequence_name name)
+RETURNS regclass LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT c.oid::regclass
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    WHERE n.nspname = sequence_schema AND c.relname = sequence_name AND c.relkind = 'S'
+$function$;
+
+-- Creates the sequence of a serial column again if it has been dropped.
+CREATE FUNCTION snowflake_internal.migration_restore_sequence(origin snowflake_internal.origins)
+RETURNS regclass LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    quoted_name CONSTANT text := format('%I.%I', origin.sequence_schema, origin.sequence_name);
+    type CONSTANT text := origin.sequence_options ->> 'type';
+    sequence regclass;
+BEGIN
+    IF type IS NULL OR type NOT IN ('smallint', 'integer', 'bigint') THEN
+        RAISE EXCEPTION 'invalid type of a sequence: "%"', type USING ERRCODE = 'invalid_parameter_value';
+    END IF;
+    PERFORM snowflake_internal.migration_run(origin.target, format('CREATE SEQUENCE %s AS %s %s', quoted_name, type,
+        snowflake_internal.migration_sequence_options(origin.sequence_options)));
+    IF origin.kind = 'serial' THEN
+        PERFORM snowflake_internal.migration_run(origin.target, format('ALTER SEQUENCE %s OWNED BY %s.%I', quoted_name,
+            snowflake_internal.migration_name(origin.target), origin.column_name));
+    END IF;
+    sequence := snowflake_internal.migration_sequence_by_name(origin.sequence_schema, origin.sequence_name);
+    PERFORM snowflake_internal.migration_restore_sequence_properties(sequence, origin);
+    RETURN sequence;
+END
+$function$;
+
+-- Restores the default of the column. The sequence of a serial column may have
+-- been renamed.
+CREATE FUNCTION snowflake_internal.migration_restore_default(origin snowflake_internal.origins, sequence regclass)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    quoted_name CONSTANT text := snowflake_internal.migration_name(origin.target);
+    original_nextval CONSTANT text := CASE WHEN origin.sequence_name IS NOT NULL
+        THEN format('nextval(%L::regclass)', format('%I.%I', origin.sequence_schema, origin.sequence_name)) END;
+BEGIN
+    PERFORM snowflake_internal.migration_run(origin.target, format('ALTER TABLE %s ALTER COLUMN %I %s', quoted_name, origin.column_name,
+        CASE WHEN origin.default_expression IS NULL THEN 'DROP DEFAULT'
+             WHEN origin.default_expression = original_nextval AND sequence IS NOT NULL
+             THEN format('SET DEFAULT nextval(%L::regclass)', snowflake_internal.migration_name(sequence))
+             ELSE 'SET DEFAULT ' || origin.default_expression END));
+END
+$function$;
+
+-- Restores the defaults of partitions and child tables that differed from their
+-- parent's. They are set with the rights of the parent's owner, who recorded
+-- them, not with those of a child's owner.
+CREATE FUNCTION snowflake_internal.migration_restore_children(origin snowflake_internal.origins)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    child record;
+BEGIN
+    FOR child IN
+        SELECT f.relation, d ->> 'default' AS expression
+        FROM jsonb_array_elements(origin.child_defaults) AS d
+        JOIN snowflake_internal.migration_table_tree(origin.target, origin.column_name) AS f ON true
+        JOIN pg_class AS c ON c.oid = f.relation AND c.relname = d ->> 'name'
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace AND n.nspname = d ->> 'schema'
+    LOOP
+        PERFORM snowflake_internal.migration_run(origin.target,
+            format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', snowflake_internal.migration_name(child.relation),
+                   origin.column_name, coalesce('SET DEFAULT ' || child.expression, 'DROP DEFAULT')));
+    END LOOP;
+END
+$function$;
+
+-- The last of the old IDs that a sequence could have issued, as the tables without
+-- an index that leads with the column had it before they were locked.
+CREATE TYPE snowflake_internal.scanned_ids AS (
+    first_id_ever bigint, is_ascending boolean, minimum bigint, maximum bigint, last_old_id bigint
+);
+COMMENT ON TYPE snowflake_internal.scanned_ids IS
+    'Used by snowflake_migrate_revert: the last old ID, as it was read before the lock';
+
+-- The condition of the IDs that the sequence could have issued before the migration.
+CREATE FUNCTION snowflake_internal.migration_old_id_condition(column_name name, first_id_ever bigint, minimum bigint, maximum bigint)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('%1$I OPERATOR(pg_catalog.<) %2$L::pg_catalog.int8 AND %1$I OPERATOR(pg_catalog.>=) %3$L::pg_catalog.int8 '
+                  'AND %1$I OPERATOR(pg_catalog.<=) %4$L::pg_catalog.int8', column_name, first_id_ever, minimum, maximum)
+$function$;
+
+-- Reads every row of a table that has no index for it, before it is locked. NULL
+-- where that is not needed, or the migration cannot be reverted.
+CREATE FUNCTION snowflake_internal.migration_scan_old_ids(target regclass, column_name name, search_path text)
+RETURNS snowflake_internal.scanned_ids LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    origin CONSTANT snowflake_internal.origins := snowflake_internal.migration_origin(target, column_name);
+    scanned snowflake_internal.scanned_ids;
+    options jsonb := origin.sequence_options;
+BEGIN
+    IF origin.target IS NULL OR origin.reverted_at IS NOT NULL OR NOT snowflake_internal.migration_is_switched(target, column_name)
+       OR NOT EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(target, column_name) AS i WHERE NOT i.is_indexed)
+    THEN
+        RETURN NULL;
+    END IF;
+    -- The present sequence, unless a new one is created. Its bounds are compared
+    -- again under the lock.
+    SELECT q.seqincrement > 0, q.seqmin, q.seqmax INTO scanned.is_ascending, scanned.minimum, scanned.maximum
+    FROM pg_sequence AS q
+    WHERE origin.kind NOT LIKE 'identity %'
+      AND q.seqrelid = coalesce(snowflake_internal.migration_sequence_by_name(origin.sequence_schema, origin.sequence_name),
+                                snowflake_internal.migration_owned_sequence(target, column_name));
+    IF NOT FOUND AND options IS NULL THEN
+        RETURN NULL;
+    ELSIF NOT FOUND THEN
+        scanned.is_ascending := (options ->> 'increment')::bigint > 0;
+        -- Those of migration_sequence_options().
+        scanned.minimum := CASE WHEN origin.kind NOT LIKE 'identity %' OR (options ->> 'type', options ->> 'minimum') NOT IN (('smallint', '-32768'), ('integer', '-2147483648'))
+                                THEN (options ->> 'minimum')::bigint ELSE -9223372036854775808 END;
+        scanned.maximum := CASE WHEN origin.kind NOT LIKE 'identity %' OR (options ->> 'type', options ->> 'maximum') NOT IN (('smallint', '32767'), ('integer', '2147483647'))
+                                THEN (options ->> 'maximum')::bigint ELSE 9223372036854775807 END;
+    END IF;
+    scanned.first_id_ever := origin.first_id_ever;
+    scanned.last_old_id := snowflake_internal.migration_extreme_id(target, column_name,
+        CASE WHEN scanned.is_ascending THEN 'max' ELSE 'min' END,
+        snowflake_internal.migration_old_id_condition(column_name, origin.first_id_ever, scanned.minimum, scanned.maximum), false, search_path);
+    RETURN scanned;
+END
+$function$;
+
+-- The last old ID, under the lock.
+CREATE FUNCTION snowflake_internal.migration_last_old_id(
+    origin snowflake_internal.origins, is_ascending boolean, minimum bigint, maximum bigint,
+    scanned snowflake_internal.scanned_ids, search_path text
+) RETURNS bigint LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    -- A sequence that was altered since has other bounds: the rows are read again.
+    is_scanned CONSTANT boolean := coalesce((scanned.first_id_ever, scanned.is_ascending, scanned.minimum, scanned.maximum)
+                                            = (origin.first_id_ever, is_ascending, minimum, maximum), false);
+    last_old_id CONSTANT bigint := snowflake_internal.migration_extreme_id(origin.target, origin.column_name,
+        CASE WHEN is_ascending THEN 'max' ELSE 'min' END,
+        snowflake_internal.migration_old_id_condition(origin.column_name, origin.first_id_ever, minimum, maximum), is_scanned, search_path);
+BEGIN
+    IF NOT is_scanned THEN
+        RETURN last_old_id;
+    END IF;
+    RETURN CASE WHEN is_ascending THEN greatest(last_old_id, scanned.last_old_id) ELSE least(last_old_id, scanned.last_old_id) END;
+END
+$function$;
+
+-- The sequence resumes after the old IDs: those below the first snowflake ID,
+-- including IDs inserted since. It keeps its increment, because one server may
+-- issue odd numbers and another one even numbers. A sequence of another role is
+-- only advanced, from its present value.
+CREATE FUNCTION snowflake_internal.migration_resume_sequence(
+    sequence regclass, is_new boolean, origin snowflake_internal.origins, scanned snowflake_internal.scanned_ids, search_path text
+) RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    options pg_sequence;
+    is_own CONSTANT boolean := EXISTS (
+        SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner WHERE c.oid = sequence AND t.oid = origin.target);
+    state record;
+    current_value bigint;
+    last_taken bigint;
+    base bigint;
+    last_old_id bigint;
+    resume_value bigint;
+    is_called boolean := true;
+BEGIN
+    SELECT s.* INTO options FROM pg_sequence AS s WHERE s.seqrelid = sequence;
+    IF NOT EXISTS (SELECT FROM pg_attribute AS a
+                   WHERE a.attrelid = origin.target AND a.attname = origin.column_name
+                     AND snowflake_internal.migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype))
+    THEN
+        RAISE EXCEPTION 'the type of column "%" of % has changed', origin.column_name, origin.target
+            USING ERRCODE = 'object_not_in_prerequisite_state';
+    END IF;
+    SELECT s.last_value, s.is_called INTO state FROM snowflake_internal.migration_sequence_state(sequence, origin.target) AS s;
+    current_value := CASE WHEN state.is_called AND NOT is_new THEN state.last_value END;
+    IF NOT is_own AND (state.last_value IS NULL OR current_value >= origin.first_id_ever) THEN
+        RETURN;
+    END IF;
+    -- A script that sets sequences to max(id) may have set it to a snowflake ID.
+    last_taken := coalesce(CASE WHEN current_value < origin.first_id_ever THEN current_value END, origin.sequence_last_value);
+    base := coalesce(last_taken, (origin.sequence_options ->> 'next')::bigint,
+                     CASE WHEN NOT is_own THEN state.last_value END, options.seqstart);
+    last_old_id := snowflake_internal.migration_last_old_id(
+        origin, options.seqincrement > 0, options.seqmin, options.seqmax, scanned, search_path);
+    IF sign(last_old_id::numeric - base) = sign(options.seqincrement) OR last_old_id = base AND last_taken IS NULL THEN
+        DECLARE
+            aligned CONSTANT numeric := base + ceil((last_old_id::numeric - base) / options.seqincrement) * options.seqincrement;
+        BEGIN
+            resume_value := CASE WHEN aligned BETWEEN options.seqmin AND options.seqmax THEN aligned ELSE last_old_id END;
+        END;
+    ELSIF last_taken IS NOT NULL AND last_taken IS DISTINCT FROM current_value THEN
+        resume_value := last_taken;
+    ELSIF is_own AND last_taken IS NULL AND (current_value IS NOT NULL OR is_new AND base <> options.seqstart) THEN
+        resume_value := base;
+        is_called := false;
+    END IF;
+    IF resume_value IS NOT NULL THEN
+        -- By OID, because another relation could have the name by then.
+        PERFORM snowflake_internal.migration_run(origin.target,
+            format('SELECT setval(%L::regclass, %L::bigint, %L::boolean)', sequence::oid, resume_value, is_called));
+    END IF;
+END
+$function$;
+
+-- Reverts a column. The public procedure has no SET clause, and calls this.
+CREATE FUNCTION snowflake_internal.migration_revert(target regclass, column_name name, search_path text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    key_column name;
+    origin snowflake_internal.origins;
+    sequence regclass;
+    is_new boolean := false;
+    has_shadows boolean;
+    -- The keys of an unfinished online migration, which is cancelled as a whole.
+    targets regclass[];
+    column_names name[];
+    other record;
+    former_timeout text;
+    scanned snowflake_internal.scanned_ids;
+BEGIN
+    -- Checked first: without ownership, migration_column() does not see the record of
+    -- the migration, and would report a misleading error.
+    IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
+        PERFORM snowflake_internal.migration_require_owner(target);
+    END IF;
+    key_column := snowflake_internal.migration_column(target, column_name);
+    SELECT u.targets, u.column_names INTO targets, column_names
+    FROM snowflake_internal.migration_unfinished(ARRAY[target], ARRAY[key_column]) AS u;
+    has_shadows := snowflake_internal.migration_drop_shadows(targets, column_names);
+    FOR other IN
+        SELECT k.target, k.column_name FROM unnest(targets, column_names) AS k (target, column_name)
+        WHERE has_shadows AND (k.target <> migration_revert.target OR k.column_name <> key_column)
+          AND NOT snowflake_internal.migration_is_switched(k.target, k.column_name)
+    LOOP
+        PERFORM snowflake_internal.migration_record_reverted(other.target, other.column_name);
+    END LOOP;
+    scanned := snowflake_internal.migration_scan_old_ids(target, key_column, search_path);
+    former_timeout := snowflake_internal.migration_limit_locks();
+    PERFORM snowflake_internal.migration_lock_table(target, text 'ACCESS EXCLUSIVE');
+    -- Child tables are locked too, because the sequence has to resume after their IDs.
+    PERFORM snowflake_internal.migration_lock_table(c.oid::regclass, text 'ACCESS EXCLUSIVE')
+    FROM snowflake_internal.migration_table_tree(target, key_column) AS f
+    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
+    WHERE f.relation <> target;
+    origin := snowflake_internal.migration_origin(target, key_column);
+    IF (origin.target IS NULL OR origin.reverted_at IS NOT NULL) AND has_shadows THEN
+        PERFORM set_config('lock_timeout', former_timeout, true);
+        RETURN;
+    ELSIF origin.target IS NULL OR origin.reverted_at IS NOT NULL THEN
+        RAISE EXCEPTION 'no migration of column "%" of % is recorded', key_column, target
+            USING ERRCODE = 'object_not_in_prerequisite_state',
+                  HINT = 'Only a migration by snowflake_migrate() or its plan can be reverted. If the column has been renamed since, rename it back first. Otherwise set its default yourself.';
+    END IF;
+
+    IF has_shadows AND NOT snowflake_internal.migration_is_switched(target, key_column) THEN
+        NULL;  -- Cancelled before the swap: only the shadow columns existed.
+    ELSIF NOT snowflake_internal.migration_is_switched(target, key_column) THEN
+        RAISE NOTICE 'the default of column "%" of % is neither snowflake_nextval() nor snowflake_id(): it is kept', key_column, target;
+    ELSE
+        IF origin.kind LIKE 'identity %' THEN
+            sequence := snowflake_internal.migration_restore_identity(origin);
+            is_new := true;
+        ELSE
+            IF origin.sequence_name IS NOT NULL THEN
+                sequence := coalesce(snowflake_internal.migration_sequence_by_name(origin.sequence_schema, origin.sequence_name),
+                    snowflake_internal.migration_owned_sequence(target, key_column));
+                is_new := sequence IS NULL;
+                IF is_new THEN
+                    sequence := snowflake_internal.migration_restore_sequence(origin);
+                ELSIF origin.kind = 'serial'
+                      AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence
+                                        AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a')
+                THEN
+                    PERFORM snowflake_internal.migration_run(target, format('ALTER SEQUENCE %s OWNED BY %s.%I',
+                        snowflake_internal.migration_name(sequence), snowflake_internal.migration_name(target), key_column));
+                END IF;
+            END IF;
+            PERFORM snowflake_internal.migration_restore_default(origin, sequence);
+        END IF;
+        PERFORM snowflake_internal.migration_restore_children(origin);
+        IF sequence IS NOT NULL THEN
+            PERFORM snowflake_internal.migration_resume_sequence(sequence, is_new, origin, scanned, search_path);
+        END IF;
+    END IF;
+    PERFORM snowflake_internal.migration_record_reverted(target, key_column);
+    PERFORM set_config('lock_timeout', former_timeout, true);
+END
+$function$;

@@ -1,0 +1,189 @@
+-- Parts of a plan's statements and of their notes.
+
+-- The search path of the session that runs a statement, as an argument for a
+-- function that sets its own.
+CREATE FUNCTION snowflake_internal.migration_path_argument()
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT 'pg_catalog.current_setting(''search_path''::pg_catalog.text)'
+$function$;
+
+-- A statement that alters a table, as the call that runs it with the privileges of the
+-- table's owner: by name it would run with those of the role that runs the plan, on the table
+-- that has the name by then.
+CREATE FUNCTION snowflake_internal.migration_altering(statement text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('snowflake_internal.migration_alter(%L::pg_catalog.text)', statement)
+$function$;
+
+-- The same as a line of PL/pgSQL.
+CREATE FUNCTION snowflake_internal.migration_altering_line(statement text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format(E'    PERFORM %s;\n', snowflake_internal.migration_altering(statement))
+$function$;
+
+-- Several statements as one DO statement, which runs all of them or none. Its
+-- statements run with the short lock_timeout that migration_lock() leaves; the
+-- rest of the transaction has the former one.
+CREATE FUNCTION snowflake_internal.migration_do_block(body text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN strpos(block.text, '$do$') = 0 THEN format(E'DO $do$%s$do$', block.text)
+                ELSE format('DO %L', block.text) END
+    FROM (SELECT CASE WHEN strpos(body, 'snowflake_internal.migration_lock(') = 0 THEN format(E'\nBEGIN\n%sEND\n', body)
+                      ELSE format(E'\nDECLARE\n    former_timeout CONSTANT pg_catalog.text := pg_catalog.current_setting(''lock_timeout''::pg_catalog.text);\nBEGIN\n%s'
+                                  '    PERFORM pg_catalog.set_config(''lock_timeout''::pg_catalog.text, former_timeout, true);\nEND\n', body) END) AS block (text)
+$function$;
+
+-- The options of a column that its owner has set; NULL if there are none. Minor
+-- releases since November 2026 keep a version of the row type among them, pg_attver.
+CREATE FUNCTION snowflake_internal.migration_column_options(options text[])
+RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT array_agg(o.option ORDER BY o.place)
+    FROM unnest(options) WITH ORDINALITY AS o (option, place)
+    WHERE NOT starts_with(o.option, 'pg_')
+$function$;
+
+-- Whether an object uses a function or an operator that has not the name and the
+-- schema of one that another object uses. The search path of a session that creates
+-- an index can lead to one, even if the statement names schemas: NULLIF, for example,
+-- looks up an operator without naming it.
+CREATE FUNCTION snowflake_internal.migration_uses_other_code(catalog regclass, original oid, counterpart oid)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH used AS MATERIALIZED (
+        SELECT d.objid, d.refclassid, coalesce(p.proname, o.oprname) AS name, coalesce(p.pronamespace, o.oprnamespace) AS schema
+        FROM pg_depend AS d
+        LEFT JOIN pg_proc AS p ON d.refclassid = 'pg_proc'::regclass AND p.oid = d.refobjid
+        LEFT JOIN pg_operator AS o ON d.refclassid = 'pg_operator'::regclass AND o.oid = d.refobjid
+        WHERE d.classid = catalog AND d.objid IN (original, counterpart) AND d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass)
+    )
+    SELECT EXISTS (SELECT FROM used AS u
+                   WHERE u.objid = counterpart
+                     AND NOT EXISTS (SELECT FROM used AS e
+                                     WHERE e.objid = original AND (e.refclassid, e.name, e.schema) = (u.refclassid, u.name, u.schema)))
+$function$;
+
+-- Whether a role has another one's rights, and may SET ROLE to it.
+CREATE FUNCTION snowflake_internal.migration_may_become(role oid, other oid)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT pg_has_role(role, other, 'USAGE')
+       AND pg_has_role(role, other, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END)
+$function$;
+
+-- The tables at the other end of the foreign keys that are rebuilt with a
+-- column. They are locked in the same mode as the table itself.
+CREATE FUNCTION snowflake_internal.migration_other_locked_tables(target regclass, attributes smallint[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT string_agg(DISTINCT other.relation::text, ', ')
+    FROM (SELECT k.conrelid::regclass FROM pg_constraint AS k
+          WHERE k.contype = 'f' AND k.conparentid = 0 AND k.confrelid = target AND k.confkey && attributes
+        UNION
+          SELECT k.confrelid::regclass FROM pg_constraint AS k
+          WHERE k.contype = 'f' AND k.conparentid = 0 AND k.conrelid = target AND k.conkey && attributes) AS other (relation)
+    WHERE other.relation <> target
+$function$;
+
+-- The publications that contain a table.
+CREATE FUNCTION snowflake_internal.migration_publications(target regclass, column_name name)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ')
+    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    JOIN pg_class AS c ON c.oid = f.relation
+    JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    JOIN pg_publication_tables AS p ON p.schemaname = n.nspname AND p.tablename = c.relname
+$function$;
+
+-- Whether a column should have statistics but has none. The table must have rows,
+-- and the caller must be allowed to see the statistics.
+CREATE FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM pg_class AS c
+        JOIN pg_namespace AS n ON n.oid = c.relnamespace
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = migration_lacks_statistics.column_name
+        WHERE c.oid = target AND a.attstattarget IS DISTINCT FROM 0
+          AND has_column_privilege(c.oid, a.attnum, 'SELECT') AND NOT row_security_active(c.oid)
+          AND NOT EXISTS (SELECT FROM pg_stats AS s
+                          WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname)
+          AND EXISTS (SELECT FROM snowflake_internal.migration_table_tree(target, a.attname) AS f
+                      JOIN pg_class AS m ON m.oid = f.relation
+                      -- -1 means unknown, as after some rewrites; 0 was counted.
+                      WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
+$function$;
+
+-- The statements that set the statistics targets of expressions of indexes and of
+-- extended statistics again. PostgreSQL creates both again when it rewrites a
+-- table, and forgets the targets. Indexes of partitions get other names then.
+CREATE FUNCTION snowflake_internal.migration_statistics_targets(tables regclass[])
+RETURNS TABLE (relation regclass, statement text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT i.indrelid::regclass, format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s',
+                                        snowflake_internal.migration_name(i.indexrelid::regclass), a.attnum, a.attstattarget)
+    FROM pg_index AS i
+    JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attstattarget >= 0
+    WHERE i.indrelid = ANY (tables) AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
+  UNION ALL
+    SELECT x.stxrelid::regclass, format('ALTER STATISTICS %I.%I SET STATISTICS %s', n.nspname, x.stxname, x.stxstattarget)
+    FROM pg_statistic_ext AS x JOIN pg_namespace AS n ON n.oid = x.stxnamespace
+    WHERE x.stxrelid = ANY (tables) AND x.stxstattarget >= 0
+$function$;
+
+-- Whether extended statistics, or the expressions of an index, depend on a column of
+-- a table or of its partitions. Their statistics are lost with the column's, and are
+-- not collected by ANALYZE of single columns.
+CREATE FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+        -- Without statistics of the column itself, PostgreSQL has no extended ones either,
+        -- and ANALYZE warns of that.
+        JOIN pg_attribute AS t ON t.attrelid = f.relation AND t.attnum = f.attribute AND t.attstattarget IS DISTINCT FROM 0
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
+        WHERE d.classid = 'pg_statistic_ext'::regclass
+           OR d.classid = 'pg_class'::regclass
+              AND EXISTS (SELECT FROM pg_index AS i WHERE i.indexrelid = d.objid AND i.indrelid = f.relation AND i.indexprs IS NOT NULL))
+$function$;
+
+-- Runs statements in order, each with the rights of the owner of the table that
+-- it alters, or with those of a role. SET NOT NULL and the like look at the table's
+-- checks, whose functions may need the caller's search path. A default was written
+-- for pg_catalog, and runs with it: on a longer path its calls could find better
+-- matches.
+CREATE FUNCTION snowflake_internal.migration_run_all(
+    relations regclass[], statements text[], roles oid[] DEFAULT NULL, search_path text DEFAULT NULL
+)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
+        IF roles[i] IS NULL THEN
+            PERFORM snowflake_internal.migration_run(relations[i], statements[i],
+                CASE WHEN strpos(statements[i], ' SET DEFAULT ') = 0 THEN search_path END);
+        ELSE
+            PERFORM snowflake_internal.migration_run_as(roles[i], statements[i], NULL);
+        END IF;
+    END LOOP;
+END
+$function$;

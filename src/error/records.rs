@@ -1,0 +1,110 @@
+//! The texts for the extension's own tables, and for the rows of a dump that are
+//! restored into them.
+
+use pgrx::PgSqlErrorCode::*;
+use pgrx::pg_sys::panic::ErrorReport;
+
+use super::new_report;
+
+pub(super) fn records_missing(table: &str) -> ErrorReport {
+    new_report(
+        ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        format!("table \"{table}\" is missing or was altered"),
+    )
+    .set_detail("The table must be in schema \"snowflake_internal\", as the extension creates it.")
+    .set_hint("Create the extension again with CREATE EXTENSION snowflake.")
+}
+
+pub(super) fn null_in_record(table: &str, column: &str) -> ErrorReport {
+    new_report(
+        ERRCODE_NOT_NULL_VIOLATION,
+        format!(
+            "null value in column \"{column}\" of relation \"{table}\" violates not-null constraint"
+        ),
+    )
+}
+
+pub(super) fn too_many_keys(keys: usize, most: usize) -> ErrorReport {
+    new_report(
+        ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+        format!("cannot migrate more than {most} keys together online"),
+    )
+    .set_detail(format!("{keys} keys are specified."))
+    .set_hint("Migrate the tables in several sets.")
+}
+
+pub(super) fn keys_differ(targets: usize, columns: usize) -> ErrorReport {
+    new_report(
+        ERRCODE_INVALID_PARAMETER_VALUE,
+        format!("there are {targets} tables, but {columns} columns"),
+    )
+}
+
+pub(super) fn invalid_kind(kind: &str) -> ErrorReport {
+    new_report(
+        ERRCODE_CHECK_VIOLATION,
+        format!("invalid kind of default: \"{kind}\""),
+    )
+    .set_hint(
+        "Use \"serial\", \"identity always\", \"identity by default\", \"default\" or \"none\".",
+    )
+}
+
+pub(super) fn records_guarded(table: &str) -> ErrorReport {
+    new_report(
+        ERRCODE_INSUFFICIENT_PRIVILEGE,
+        format!("permission denied for table {table}"),
+    )
+    .set_detail("The table holds the state of migrations. Privileges to change it have no effect.")
+    .set_hint("Use the extension's functions. Only a superuser can change the table with SQL.")
+}
+
+pub(super) fn triggers_guarded() -> ErrorReport {
+    new_report(
+        ERRCODE_INSUFFICIENT_PRIVILEGE,
+        r#"permission denied for tables of extension "snowflake""#,
+    )
+    .set_detail(
+        "A trigger would run with the privileges of each role that changes the table, or replace \
+         the one that guards it. The privilege TRIGGER has no effect.",
+    )
+    .set_hint("Only a superuser can create triggers on these tables.")
+}
+
+pub(super) fn guard_is_a_trigger() -> ErrorReport {
+    new_report(
+        ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+        r#"function "snowflake_internal.migration_guard" was not called by trigger manager"#,
+    )
+}
+
+pub(super) fn restore_denied() -> ErrorReport {
+    new_report(
+        ERRCODE_INSUFFICIENT_PRIVILEGE,
+        "permission denied for table restore",
+    )
+    .set_detail(
+        "Rows of this table are those of a restored dump. They raise the mark of the database and \
+         record migrations.",
+    )
+    .set_hint(
+        "Restore the dump as the owner of the database or of the extension, or as a superuser.",
+    )
+}
+
+pub(super) fn restore_is_a_trigger() -> ErrorReport {
+    new_report(
+        ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
+        "function \"snowflake_internal.restore_row\" was not called by the trigger of table \
+         \"snowflake_internal.restore\"",
+    )
+}
+
+pub(super) fn invalid_restored_record(record: &str) -> ErrorReport {
+    new_report(
+        ERRCODE_INVALID_PARAMETER_VALUE,
+        format!("unrecognized record in a restored dump: \"{record}\""),
+    )
+    .set_detail("The records are \"mark\", \"layout\" and \"origin\".")
+    .set_hint("Restore a dump of a later version into that version of the extension.")
+}
