@@ -5,6 +5,7 @@
 //! configuration can serve all servers. A number that cannot be found, or does not
 //! fit the layout, stops the start like any invalid setting.
 
+use std::ffi::CStr;
 use std::net::IpAddr;
 
 use nix::ifaddrs::getifaddrs;
@@ -13,7 +14,8 @@ use nix::unistd::gethostname;
 use snowflake_id::node_source::{self, NodeSource, NodeSourceError};
 use snowflake_id::{Identity, Layout};
 
-use crate::error::{log, refuse_to_start, sentence};
+use crate::error::{log, place, refuse_to_start};
+use crate::pg;
 
 /// The settings that decide the number.
 pub struct Settings {
@@ -110,6 +112,10 @@ fn log_number(node: u32, number: u32, offset: u32, of: &str) {
     );
 }
 
+fn place_of(name: &CStr) -> String {
+    place(name, pg::guc::source_of(name).as_ref())
+}
+
 fn refuse_setting(layout: Layout, node: u32) -> ! {
     refuse_to_start(
         format!("invalid value for parameter \"snowflake.node_id\": {node}"),
@@ -117,6 +123,7 @@ fn refuse_setting(layout: Layout, node: u32) -> ! {
             "The node number does not fit the layout \"{layout}\", which allows 0 to {}.",
             layout.max_node()
         ),
+        &place_of(c"snowflake.node_id"),
         "Change snowflake.node_id, or use a layout with more node bits.".into(),
     )
 }
@@ -138,6 +145,7 @@ fn refuse_source(source: &NodeSource, reason: &NodeSourceError) -> ! {
             "could not find the node number of this server: snowflake.node_id_source is \"{source}\""
         ),
         reason.to_string(),
+        &place_of(c"snowflake.node_id_source"),
         hint.into(),
     )
 }
@@ -149,10 +157,11 @@ fn refuse_sum(layout: Layout, sum: u64, number: u32, offset: u32, of: &str) -> !
     };
     refuse_to_start(
         format!("node number {sum} does not fit the layout of this server"),
-        sentence(&format!(
+        format!(
             "The number is {number} of {of}{addition}. The layout \"{layout}\" allows 0 to {}",
             layout.max_node()
-        )),
+        ),
+        &place_of(c"snowflake.node_id_source"),
         "Use a layout with more node bits, or another snowflake.node_id_source.".into(),
     )
 }

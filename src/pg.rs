@@ -20,6 +20,7 @@ pub mod call;
 pub mod callbacks;
 pub mod catalog;
 pub mod composite;
+pub mod guc;
 pub mod lock;
 pub mod meaning;
 pub mod page;

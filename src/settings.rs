@@ -12,6 +12,7 @@
 //! configuration ([`layout_for_reading`]).
 #![allow(unsafe_code)] // Postgres' configuration API
 
+use std::borrow::Cow;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt::Display;
 use std::ptr;
@@ -28,9 +29,10 @@ use snowflake_id::node_source::{self, NodeSource};
 use snowflake_id::{Identity, Layout};
 
 use crate::encoding;
-use crate::error::{Error, layout_hint, refuse_to_start};
+use crate::error::{Error, layout_hint, place, refuse_to_start};
 use crate::node_number;
 use crate::pg;
+use crate::pg::guc::Source;
 
 /// What happens when a row with this server's node number comes from another
 /// server.
@@ -75,6 +77,9 @@ static AT_START: OnceLock<AtStart> = OnceLock::new();
 /// Set when `snowflake.max_borrow` or `snowflake.lease` changes, until
 /// [`take_changed`] is called. So the way to an ID need not read them.
 static CHANGED: AtomicBool = AtomicBool::new(false);
+
+/// The hint for a value that is not valid.
+const CORRECT: &str = "Correct the value or remove the line.";
 
 /// An integer setting, for its definition and its check.
 struct Integer {
@@ -176,27 +181,29 @@ pub fn init() {
     let source = configured(c"snowflake.node_id_source", || {
         "Use setting, hostname, environment:NAME or address.".into()
     });
-    let network = written(c"snowflake.node_network").unwrap_or_default();
+    let network = written(c"snowflake.node_network");
     define_texts();
     define_copy_multi_insert();
     define_on_node_conflict();
     for integer in integers() {
-        let text = written(integer.name);
+        let written = written(integer.name);
         integer.define();
-        if let Some(text) = text {
-            integer.check(&text);
+        if let Some(written) = written {
+            integer.check(&written);
         }
     }
     refuse_unknown_names();
     // SAFETY: a static string; called while libraries are preloaded.
     unsafe { pg_sys::MarkGUCPrefixReserved(c"snowflake".as_ptr()) };
 
+    if let Some(network) = &network {
+        check_network(network);
+    }
     let node = node_number::Settings {
         source: source.unwrap_or(NodeSource::Setting),
-        network: network.to_string_lossy().into_owned(),
+        network: network.map_or_else(String::new, |written| written.shown().into_owned()),
         node_id: NODE_ID.get(),
     };
-    check_network(&node);
     // The layout and the number are checked against each other here and not in
     // check hooks, so that both can be changed together.
     let identity = node_number::resolve(layout, &node);
@@ -209,35 +216,24 @@ pub fn init() {
 
 /// What is configured for a setting whose value is parsed. Ends the start if it is
 /// not valid.
-fn configured<T: FromStr<Err: Display>>(name: &CStr, hint: impl Fn() -> String) -> Option<T> {
-    let text = written(name)?;
-    let text = text.to_string_lossy();
-    let value = text.parse().unwrap_or_else(|reason: T::Err| {
-        refuse_to_start(
-            format!(
-                "invalid value for parameter \"{}\": \"{text}\"",
-                name.to_string_lossy()
-            ),
-            reason.to_string(),
-            hint(),
-        )
-    });
-    Some(value)
+fn configured<T: FromStr<Err: Display>>(
+    name: &'static CStr,
+    hint: impl Fn() -> String,
+) -> Option<T> {
+    let written = written(name)?;
+    match written.shown().parse::<T>() {
+        Ok(value) => Some(value),
+        Err(reason) => written.refuse(reason.to_string(), hint()),
+    }
 }
 
 /// Ends the start if the network is none, also where it is not used.
-fn check_network(node: &node_number::Settings) {
-    if !node.network.is_empty()
-        && let Err(reason) = node_source::parse_network(&node.network)
+fn check_network(written: &Written) {
+    let text = written.shown();
+    if !text.is_empty()
+        && let Err(reason) = node_source::parse_network(&text)
     {
-        refuse_to_start(
-            format!(
-                "invalid value for parameter \"snowflake.node_network\": \"{}\"",
-                node.network
-            ),
-            reason.to_string(),
-            "Correct the value or remove the line.".into(),
-        );
+        written.refuse(reason.to_string(), CORRECT.into());
     }
 }
 
@@ -265,15 +261,15 @@ impl Integer {
         }
     }
 
-    /// Ends the start if the setting does not have the value of `text`, which was
-    /// configured for it.
-    fn check(&self, text: &CStr) {
+    /// Ends the start if the setting does not have the value that was configured for it.
+    fn check(&self, written: &Written) {
         let mut value: c_int = 0;
         let mut hint: *const c_char = ptr::null();
-        // SAFETY: `text` is nul-terminated and both out-pointers are valid; the
+        // SAFETY: the text is nul-terminated and both out-pointers are valid; the
         // hint is null or a static string of Postgres.
         let (parsed, hint) = unsafe {
-            let parsed = pg_sys::parse_int(text.as_ptr(), &mut value, self.flags.bits(), &mut hint);
+            let text = written.text.as_ptr();
+            let parsed = pg_sys::parse_int(text, &mut value, self.flags.bits(), &mut hint);
             let hint = (!hint.is_null()).then(|| CStr::from_ptr(hint).to_string_lossy());
             (parsed, hint)
         };
@@ -285,15 +281,9 @@ impl Integer {
         } else {
             ""
         };
-        refuse_to_start(
-            format!(
-                "invalid value for parameter \"{}\": \"{}\"",
-                self.name.to_string_lossy(),
-                text.to_string_lossy()
-            ),
+        written.refuse(
             format!("The range is {} to {}{unit}.", self.min, self.max),
-            hint.unwrap_or("Correct the value or remove the line.".into())
-                .into_owned(),
+            hint.unwrap_or(CORRECT.into()).into_owned(),
         );
     }
 }
@@ -354,7 +344,7 @@ fn define_texts() {
 }
 
 fn define_copy_multi_insert() {
-    let text = written(c"snowflake.copy_multi_insert");
+    let written = written(c"snowflake.copy_multi_insert");
     GucRegistry::define_bool_guc(
         c"snowflake.copy_multi_insert",
         c"Lets COPY insert rows in batches when a default is snowflake_nextval().",
@@ -363,26 +353,18 @@ fn define_copy_multi_insert() {
         GucContext::Userset,
         GucFlags::empty(),
     );
-    let Some(text) = text else { return };
+    let Some(written) = written else { return };
     let mut value = false;
     // SAFETY: a nul-terminated text and a valid out-pointer.
-    if !unsafe { pg_sys::parse_bool(text.as_ptr(), &mut value) } {
-        refuse_to_start(
-            format!(
-                "invalid value for parameter \"snowflake.copy_multi_insert\": \"{}\"",
-                text.to_string_lossy()
-            ),
-            "The value must be on or off.".into(),
-            "Correct the value or remove the line.".into(),
-        );
+    if !unsafe { pg_sys::parse_bool(written.text.as_ptr(), &mut value) } {
+        written.refuse("The value must be on or off.".into(), CORRECT.into());
     }
 }
 
 fn define_on_node_conflict() {
-    const NAME: &CStr = c"snowflake.on_node_conflict";
-    let text = written(NAME);
+    let written = written(c"snowflake.on_node_conflict");
     GucRegistry::define_enum_guc(
-        NAME,
+        c"snowflake.on_node_conflict",
         c"Sets what happens when a replicated row shows that another server has this node number.",
         c"\"log\" counts and logs it. \"stop\" also ends the issuing of IDs on this server until a \
           superuser calls snowflake_accept_node_id(). Rows are checked in tables that \
@@ -396,16 +378,8 @@ fn define_on_node_conflict() {
             .iter()
             .any(|name| name.to_bytes().eq_ignore_ascii_case(text.to_bytes()))
     };
-    if let Some(text) = text.filter(|text| !is_valid(text)) {
-        refuse_to_start(
-            format!(
-                "invalid value for parameter \"{}\": \"{}\"",
-                NAME.to_string_lossy(),
-                text.to_string_lossy()
-            ),
-            "The value must be log or stop.".into(),
-            "Correct the value or remove the line.".into(),
-        );
+    if let Some(written) = written.filter(|written| !is_valid(&written.text)) {
+        written.refuse("The value must be log or stop.".into(), CORRECT.into());
     }
 }
 
@@ -506,61 +480,67 @@ unsafe extern "C-unwind" fn on_change(_new: c_int, _extra: *mut c_void) {
     CHANGED.store(true, Ordering::Relaxed);
 }
 
-/// The text that is configured for a setting, before it is defined.
-fn written(name: &CStr) -> Option<CString> {
+/// What is configured for a setting.
+struct Written {
+    name: &'static CStr,
+    text: CString,
+    source: Option<Source>,
+}
+
+/// What is configured for a setting, before it is defined: if Postgres refuses the
+/// value, it forgets where that came from.
+fn written(name: &'static CStr) -> Option<Written> {
     // SAFETY: a nul-terminated name; the answer is null or a nul-terminated
     // string that is copied before the next call into Postgres.
-    unsafe {
+    let text = unsafe {
         let text = pg_sys::GetConfigOption(name.as_ptr(), true, false);
         if text.is_null() {
-            None
-        } else {
-            Some(CStr::from_ptr(text).to_owned())
+            return None;
         }
+        CStr::from_ptr(text).to_owned()
+    };
+    Some(Written {
+        name,
+        text,
+        source: pg::guc::source_of(name),
+    })
+}
+
+impl Written {
+    fn shown(&self) -> Cow<'_, str> {
+        self.text.to_string_lossy()
+    }
+
+    /// Ends the start because of this value.
+    #[track_caller]
+    fn refuse(&self, detail: String, hint: String) -> ! {
+        refuse_to_start(
+            format!(
+                "invalid value for parameter \"{}\": \"{}\"",
+                self.name.to_string_lossy(),
+                self.shown()
+            ),
+            detail,
+            &place(self.name, self.source.as_ref()),
+            hint,
+        )
     }
 }
 
 /// A misspelt `snowflake.layuot` would leave the server with another layout than
 /// intended. So it stops the start, as a misspelt core setting does.
 fn refuse_unknown_names() {
-    for name in names_not_defined() {
-        if name.to_ascii_lowercase().starts_with("snowflake.") {
+    for name in pg::guc::placeholders() {
+        let shown = name.to_string_lossy();
+        if shown.to_ascii_lowercase().starts_with("snowflake.") {
             refuse_to_start(
-                format!("unrecognized configuration parameter \"{name}\""),
+                format!("unrecognized configuration parameter \"{shown}\""),
                 "The extension has no setting of this name.".into(),
+                &place(&name, pg::guc::source_of(&name).as_ref()),
                 "Correct the name or remove the line.".into(),
             );
         }
     }
-}
-
-/// The custom settings that are configured but not defined.
-fn names_not_defined() -> Vec<String> {
-    // SAFETY: the array and the records belong to Postgres and stay as they
-    // are while nothing is defined or set; names are nul-terminated.
-    unsafe {
-        let (variables, count) = all_settings();
-        (0..count as usize)
-            .map(|i| *variables.add(i))
-            .filter(|&it| (*it).flags & pg_sys::GUC_CUSTOM_PLACEHOLDER as c_int != 0)
-            .map(|it| CStr::from_ptr((*it).name).to_string_lossy().into_owned())
-            .collect()
-    }
-}
-
-/// Every setting that Postgres knows, placeholders included, and their number.
-#[cfg(feature = "pg15")]
-unsafe fn all_settings() -> (*mut *mut pg_sys::config_generic, c_int) {
-    // SAFETY: reads Postgres' table of settings.
-    unsafe { (pg_sys::get_guc_variables(), pg_sys::GetNumConfigOptions()) }
-}
-
-/// Every setting that Postgres knows, placeholders included, and their number.
-#[cfg(not(feature = "pg15"))]
-unsafe fn all_settings() -> (*mut *mut pg_sys::config_generic, c_int) {
-    let mut count = 0;
-    // SAFETY: the out-pointer is valid.
-    (unsafe { pg_sys::get_guc_variables(&mut count) }, count)
 }
 
 /// This server's layout; `None` if the library is not preloaded.

@@ -12,6 +12,9 @@ use crate::report::Block;
 use crate::run::{Count, Run};
 use crate::servers;
 
+/// Measures a section by code of its own.
+type Own = fn(&Run) -> Result<Vec<Block>>;
+
 /// A part of a run that can be chosen by name.
 pub struct Section {
     pub name: &'static str,
@@ -19,8 +22,7 @@ pub struct Section {
     /// What a reader has to know to read the tables.
     about: &'static str,
     comparisons: &'static [Comparison],
-    /// What is measured by code of its own.
-    own: Option<fn(&Run) -> Result<Vec<Block>>>,
+    own: Option<Own>,
     /// Measured only on request. It has a document of its own.
     pub is_alone: bool,
 }

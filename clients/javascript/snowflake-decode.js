@@ -19,6 +19,10 @@ export const layouts = {
 };
 
 const microseconds = { us: 1n, ms: 1_000n, s: 1_000_000n };
+// The first and the last time of PostgreSQL's timestamptz. The last one, in microseconds since 1970, is later than a Date
+// can hold.
+const firstTime = Date.parse("-004713-11-24T00:00:00Z");
+const lastTime = 9_224_318_015_999_999_999n;
 
 /**
  * Reads an ID: a string or a BigInt. A number that is too large to be exact is refused.
@@ -26,8 +30,9 @@ const microseconds = { us: 1n, ms: 1_000n, s: 1_000_000n };
  * The layout is the name of a preset, or the text that `SELECT layout FROM snowflake_status` returns. The time is the
  * beginning of a tick, to the millisecond. Fields that the layout does not have are 0.
  *
- * Throws a RangeError if the ID is negative or has bits above the layout's fields, or is an inexact number, and a
- * SyntaxError if it is not a number or the layout cannot be read.
+ * Throws a RangeError if the ID is negative or has bits above the layout's fields, is an inexact number, or has a time
+ * that a Date cannot hold. Throws a SyntaxError if it is not a number, or if the layout cannot be read or begins or ends
+ * outside the times of timestamptz, which the server refuses too.
  */
 export function decode(id, layout = "default") {
   if (typeof id === "number" && !Number.isSafeInteger(id)) throw new RangeError(`the number ${id} has lost digits`);
@@ -49,6 +54,11 @@ export function decode(id, layout = "default") {
   if (widths[0]?.[0] !== "timestamp" || !areFields || !unit || Number.isNaN(epoch)) {
     throw new SyntaxError(`"${layout}" is not a layout`);
   }
+  if (epoch < firstTime) throw new SyntaxError(`the layout "${layout}" begins before -004713-11-24T00:00:00Z`);
+  const tick = BigInt(count) * microseconds[unit];
+  if (BigInt(epoch) * 1_000n + (tick << BigInt(widths[0][1])) > lastTime) {
+    throw new SyntaxError(`the layout "${layout}" ends after +294276-12-31T23:59:59.999999Z`);
+  }
   let left = BigInt(id);
   const values = { node: 0n, backend: 0n, sequence: 0n };
   for (const [name, bits] of widths.reverse()) {
@@ -56,9 +66,10 @@ export function decode(id, layout = "default") {
     left >>= BigInt(bits);
   }
   if (left !== 0n) throw new RangeError(`${id} is not an ID of the layout "${layout}"`);
-  const passed = (values.timestamp * BigInt(count) * microseconds[unit]) / 1_000n;
+  const createdAt = new Date(epoch + Number((values.timestamp * tick) / 1_000n));
+  if (Number.isNaN(createdAt.getTime())) throw new RangeError(`the time of ${id} is later than a Date can hold`);
   return {
-    createdAt: new Date(epoch + Number(passed)),
+    createdAt,
     nodeId: Number(values.node),
     backendId: Number(values.backend),
     sequence: Number(values.sequence),

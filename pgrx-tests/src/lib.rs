@@ -23,6 +23,7 @@
 //! - [`soak`]: a random mix of faults against such sessions
 //! - [`new_rows`]: readers of new rows beside writers and faults
 //! - [`attack`]: roles that try to gain privileges
+//! - [`document`]: what the documents print
 //!
 //! Migrations:
 //! - [`migration`]: plans, dumps of the schema, checksums of the rows
@@ -48,6 +49,7 @@ pub mod attack;
 pub mod clock;
 pub mod cluster;
 pub mod corpus;
+pub mod document;
 pub mod ids;
 pub mod installation;
 pub mod migration;

@@ -26,7 +26,7 @@ const CHANGES: &[&str] = &[
     ", NULL«, NULL»\nFROM snowflake_internal.accepted_layout AS l\n",
     "o.remembered_at, o.reverted_at«, o.reverted_by»\nFROM",
     "        origin.reverted_at := now();\n«        origin.reverted_by := session_user;\n»",
-    "ids_per_second, nodes, backends«, nodes OPERATOR(pg_catalog.*) backends AS slots»\n    FROM",
+    "ids_per_second, nodes, backends, about«, nodes OPERATOR(pg_catalog.*) backends AS slots»\n    FROM",
 ];
 
 /// What both scripts end with: a new function, comments and privileges.

@@ -120,7 +120,7 @@ BEGIN
     numbers := format('SELECT audited.%I::bigint AS id FROM %s AS audited WHERE audited.%I', audited_column, target, audited_column);
 
     -- The rows of a migrated column that are older than its snowflake IDs.
-    start := coalesce(first_id, snowflake_internal.migration_first_id_of(target, audited_column), -highest_possible - 1);
+    start := coalesce(first_id, snowflake_internal.first_id_of(target, audited_column), -highest_possible - 1);
     origin := snowflake_internal.migration_origin(target, audited_column);
     IF first_id IS NULL AND origin.reverted_at IS NULL AND coalesce((origin.sequence_options ->> 'increment')::bigint > 0, true) THEN
         last_old_id := CASE WHEN origin.data_type IN ('smallint', 'integer') THEN 2147483647
@@ -171,7 +171,7 @@ BEGIN
     END IF;
 
     -- The highest ID that may exist by now.
-    is_mark_read := coalesce((SELECT s.reserved_until IS NOT NULL FROM @extschema@.snowflake_status AS s), false);
+    is_mark_read := coalesce((SELECT s.database_reserved_until IS NOT NULL FROM @extschema@.snowflake_status AS s), false);
     SELECT greatest(m.last_value - 1, 0) AS bound, m.log_cnt < 0 AND is_mark_read AS is_in_slots INTO mark
     FROM snowflake_internal.mark AS m;
     -- Settings are not defined if the library is not preloaded; their defaults are used then.
@@ -256,7 +256,7 @@ BEGIN
         ORDER BY array_position(ARRAY[is_negative, is_outside, is_of_other_node, is_before_first, is_no_old_id], name.kind);
     -- The former sequence, whose value the table's owner may know. Its values since
     -- the migration are rows only if something other than the default used it for them.
-    IF snowflake_internal.migration_is_switched(target, audited_column) THEN
+    IF snowflake_internal.has_ids(target, audited_column) THEN
         former_sequence := snowflake_internal.migration_sequence_by_name(origin.sequence_schema, origin.sequence_name);
     END IF;
     IF former_sequence IS NOT NULL AND origin.reverted_at IS NULL AND (origin.sequence_options ->> 'increment')::bigint > 0 THEN

@@ -1,7 +1,7 @@
 -- The audit of all tables, for a job that runs every night: it returns no rows
 -- if nothing is wrong. A table that cannot be audited is a finding, too: a job that
 -- skips it would report that all is well.
-CREATE FUNCTION snowflake_audit_tables(expected_nodes integer[] DEFAULT NULL, schema_name name DEFAULT NULL)
+CREATE FUNCTION snowflake_audit_tables(schema_name name DEFAULT NULL, expected_nodes integer[] DEFAULT NULL)
 RETURNS TABLE (table_name regclass, column_name name, finding text, ids bigint, example bigint)
 LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp
@@ -37,10 +37,10 @@ BEGIN
         END;
     END LOOP;
     RETURN QUERY SELECT NULL::regclass, NULL::name, 'rows of another server with this server''s node number', s.node_conflicts, s.conflict_id
-                 FROM snowflake_internal.get_node_status() AS s WHERE s.node_conflicts > 0 OR s.stopped;
+                 FROM snowflake_internal.get_status() AS s WHERE s.node_conflicts > 0 OR s.stopped;
     RETURN QUERY SELECT NULL::regclass, NULL::name, 'the data directory may be a copy of another server''s', NULL::bigint, NULL::bigint
-                 FROM snowflake_internal.get_node_status() AS s WHERE s.is_copy;
+                 FROM snowflake_internal.get_status() AS s WHERE s.copied_from IS NOT NULL;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_audit_tables(expected_nodes integer[], schema_name name) IS
+COMMENT ON FUNCTION snowflake_audit_tables(schema_name name, expected_nodes integer[]) IS
     'Runs snowflake_audit on all columns that get snowflake IDs by default, of a schema or of the database, and adds what is known of this server''s node number; no rows if nothing is wrong';

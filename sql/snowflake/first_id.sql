@@ -1,3 +1,8 @@
+-- The recorded boundary of a migrated column, the highest of the table, its parents
+-- and its children, for roles that may read the column; otherwise NULL.
+CREATE FUNCTION snowflake_internal.first_id_of(target regclass, column_name name) RETURNS bigint
+    STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_first_id_of_wrapper';
+
 -- The boundary between the old rows of a migrated column and its snowflake IDs. Old
 -- numbers decode to the first moments after the epoch, so what deletes rows by time
 -- needs it.
@@ -26,7 +31,7 @@ BEGIN
                   DETAIL = format('The first snowflake ID of column "%s" is shown to roles that may read the column.', ids_column),
                   HINT = format('Grant SELECT on the table or on column "%s".', ids_column);
     END IF;
-    RETURN coalesce(snowflake_internal.migration_first_id_of(target, ids_column), 0);
+    RETURN coalesce(snowflake_internal.first_id_of(target, ids_column), 0);
 END
 $function$;
 COMMENT ON FUNCTION snowflake_first_id(target regclass, column_name name) IS

@@ -21,11 +21,11 @@ COMMENT ON COLUMN snowflake_layouts.about IS 'System that uses the layout, and w
 
 GRANT SELECT ON snowflake_layouts TO PUBLIC;
 
-CREATE FUNCTION snowflake_layout_capacity(layout text) RETURNS TABLE (
-    name text, canonical text, expires_at timestamp with time zone,
+CREATE FUNCTION snowflake_layout_capacity(name_or_layout text) RETURNS TABLE (
+    name text, layout text, expires_at timestamp with time zone,
     ids_per_second bigint, nodes bigint, backends bigint
 ) IMMUTABLE STRICT PARALLEL SAFE ROWS 1 LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_layout_capacity_wrapper';
-COMMENT ON FUNCTION snowflake_layout_capacity(layout text) IS
+COMMENT ON FUNCTION snowflake_layout_capacity(name_or_layout text) IS
     'What a layout holds: node numbers, slots of a node, IDs per second of a node over all its slots, and when it runs out';
 
 CREATE FUNCTION snowflake_layouts_for(servers integer) RETURNS TABLE (

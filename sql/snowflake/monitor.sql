@@ -1,10 +1,13 @@
 -- Monitoring: views over the functions of src/sql/monitor.rs.
 
--- Used by the view snowflake_status.
+-- Used by the view snowflake_status. conflict_id is the highest ID of the rows of
+-- another server with this one's node number.
 CREATE FUNCTION snowflake_internal.get_status() RETURNS TABLE (
     version text, preloaded boolean, layout text, node_id integer,
-    last_id_at timestamp with time zone, reserved_until timestamp with time zone,
-    clock_behind double precision, ids bigint, waits bigint, expires_at timestamp with time zone
+    server_last_id_at timestamp with time zone, database_reserved_until timestamp with time zone,
+    clock_behind double precision, ids bigint, waits bigint, expires_at timestamp with time zone,
+    database_layout text, node_id_source text, node_conflicts bigint, conflict_id bigint, stopped boolean, copied_from text,
+    resolved_id bigint, resolved_age double precision, unknown_prepared bigint
 ) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_get_status_wrapper';
 
 -- Used by the view snowflake_stat_slots.
@@ -13,35 +16,19 @@ CREATE FUNCTION snowflake_internal.get_stat_slots() RETURNS TABLE (
     borrowed_ticks bigint, waits bigint, wait_time double precision, clock_steps bigint, bound bigint
 ) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_get_stat_slots_wrapper';
 
--- The layout that this database's IDs were made with.
-CREATE FUNCTION snowflake_internal.get_database_layout() RETURNS text
-    STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_get_database_layout_wrapper';
-
--- What is known of this server's node number.
-CREATE FUNCTION snowflake_internal.get_node_status() RETURNS TABLE (
-    node_id_source text, node_conflicts bigint, conflict_id bigint, stopped boolean, is_copy boolean, copied_from text
-) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_get_node_status_wrapper';
-
--- Up to where rows can be read by key.
-CREATE FUNCTION snowflake_internal.get_resolved() RETURNS TABLE (
-    resolved_id bigint, resolved_age double precision, unknown_prepared bigint
-) STRICT VOLATILE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_get_resolved_wrapper';
-
 CREATE VIEW snowflake_status AS
-    SELECT version, preloaded, layout, node_id, last_id_at, reserved_until,
+    SELECT version, preloaded, layout, node_id, server_last_id_at, database_reserved_until,
            pg_catalog.make_interval(secs => clock_behind) AS clock_behind,
-           ids, waits, expires_at,
-           snowflake_internal.get_database_layout() AS database_layout,
-           node_id_source, node_conflicts, stopped, copied_from,
+           ids, waits, expires_at, database_layout, node_id_source, node_conflicts, stopped, copied_from,
            resolved_id, pg_catalog.make_interval(secs => resolved_age) AS resolved_age, unknown_prepared
-    FROM snowflake_internal.get_status(), snowflake_internal.get_node_status(), snowflake_internal.get_resolved();
+    FROM snowflake_internal.get_status();
 COMMENT ON VIEW snowflake_status IS 'How this server issues IDs: one row';
 COMMENT ON COLUMN snowflake_status.version IS 'The version of the library';
 COMMENT ON COLUMN snowflake_status.preloaded IS 'Whether the library is in shared_preload_libraries; if not, IDs can only be decoded';
 COMMENT ON COLUMN snowflake_status.layout IS 'The layout of this server''s IDs, in canonical form';
 COMMENT ON COLUMN snowflake_status.node_id IS 'Node number of this server; NULL if not set';
-COMMENT ON COLUMN snowflake_status.last_id_at IS 'Time of the last ID issued since the server started, in any database';
-COMMENT ON COLUMN snowflake_status.reserved_until IS 'Time up to which IDs of this database are reserved in the write-ahead log; NULL before its first ID since the server started';
+COMMENT ON COLUMN snowflake_status.server_last_id_at IS 'Time of the last ID issued since the server started, in any database';
+COMMENT ON COLUMN snowflake_status.database_reserved_until IS 'Time up to which IDs of this database are reserved in the write-ahead log; NULL before its first ID since the server started';
 COMMENT ON COLUMN snowflake_status.clock_behind IS 'How far the clock is behind the highest time reached';
 COMMENT ON COLUMN snowflake_status.ids IS 'IDs issued since the statistics were reset';
 COMMENT ON COLUMN snowflake_status.waits IS 'Calls that waited for time to catch up';

@@ -44,13 +44,13 @@ $do$;
 -- As for the tables of migrations: only superusers write it by SQL, and rows
 -- are not replicated to other servers.
 CREATE TRIGGER accepted_layout_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.accepted_layout
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard();
 ALTER TABLE snowflake_internal.accepted_layout ENABLE ALWAYS TRIGGER accepted_layout_guard;
 CREATE TRIGGER accepted_layout_kept AFTER TRUNCATE ON snowflake_internal.accepted_layout
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard();
 ALTER TABLE snowflake_internal.accepted_layout ENABLE ALWAYS TRIGGER accepted_layout_kept;
 CREATE TRIGGER accepted_layout_stay BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.accepted_layout
-    FOR EACH ROW EXECUTE FUNCTION snowflake_internal.origins_stay();
+    FOR EACH ROW EXECUTE FUNCTION snowflake_internal.stay();
 ALTER TABLE snowflake_internal.accepted_layout ENABLE REPLICA TRIGGER accepted_layout_stay;
 
 GRANT SELECT ON snowflake_internal.mark, snowflake_internal.progress, snowflake_internal.pace,

@@ -16,7 +16,7 @@ AS $function$
             array_agg(a.attname ORDER BY a.attnum) FILTER (WHERE a.attname = tables_with_ids.column_name),
             array_agg(a.attname ORDER BY a.attnum)
                 FILTER (WHERE tables_with_ids.column_name IS NULL AND a.atthasdef
-                          AND snowflake_internal.migration_is_switched(c.oid, a.attname)),
+                          AND snowflake_internal.has_ids(c.oid, a.attname)),
             array_agg(a.attname ORDER BY a.attnum)
                 FILTER (WHERE tables_with_ids.column_name IS NULL AND tables_with_ids.target IS NOT NULL
                           AND EXISTS (SELECT FROM pg_index AS i
@@ -54,7 +54,7 @@ BEGIN
     candidates := ARRAY(
         SELECT a.attname FROM pg_attribute AS a
         WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped AND a.atthasdef
-          AND snowflake_internal.migration_is_switched(target, a.attname));
+          AND snowflake_internal.has_ids(target, a.attname));
     SELECT a.attname INTO key_column
     FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
     WHERE i.indrelid = target AND i.indisprimary AND i.indnkeyatts = 1

@@ -112,7 +112,7 @@ AS $function$
 $function$;
 
 -- Whether a column's default is snowflake_nextval() or snowflake_id().
-CREATE FUNCTION snowflake_internal.migration_is_switched(target regclass, column_name name)
+CREATE FUNCTION snowflake_internal.has_ids(target regclass, column_name name)
 RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -127,7 +127,7 @@ $function$;
 
 -- The smallest ID that can be issued from now on: the first ID of the tick in
 -- which this transaction began. (snowflake_min_id(now()) is of the next tick.)
-CREATE FUNCTION snowflake_internal.migration_first_id()
+CREATE FUNCTION snowflake_internal.first_id_from_now()
 RETURNS bigint LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$

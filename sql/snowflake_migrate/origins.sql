@@ -73,7 +73,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     key_column CONSTANT name := snowflake_internal.migration_column(target, column_name);
-    first CONSTANT bigint := snowflake_internal.migration_first_id();
+    first CONSTANT bigint := snowflake_internal.first_id_from_now();
     -- No ID is older than this extension. Rows replicated from other servers have
     -- snowflake IDs too. 0 if the layout's epoch is later.
     oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
@@ -90,7 +90,7 @@ BEGIN
     -- One session at a time; rows can still be written. Child tables are not
     -- locked, because only their defaults are read.
     PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
-    IF snowflake_internal.migration_is_switched(target, key_column) THEN
+    IF snowflake_internal.has_ids(target, key_column) THEN
         RETURN;
     END IF;
     SELECT s.* INTO source FROM snowflake_internal.migration_source(target, key_column) AS s;
@@ -153,7 +153,7 @@ DECLARE
     origin snowflake_internal.origins;
 BEGIN
     PERFORM snowflake_internal.migration_require_owner(target);
-    IF snowflake_internal.migration_is_switched(target, column_name) THEN
+    IF snowflake_internal.has_ids(target, column_name) THEN
         RAISE EXCEPTION 'column "%" still has a default that generates snowflake IDs', column_name
             USING ERRCODE = 'object_not_in_prerequisite_state',
                   HINT = 'Use snowflake_migrate_revert() to restore its sequence.';

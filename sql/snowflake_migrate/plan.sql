@@ -9,7 +9,7 @@ AS $function$
 DECLARE
     narrow text;
 BEGIN
-    IF snowflake_internal.migration_is_switched(target, column_name) THEN
+    IF snowflake_internal.has_ids(target, column_name) THEN
         RAISE EXCEPTION 'column "%" of % already has snowflake IDs', column_name, target
             USING ERRCODE = 'object_not_in_prerequisite_state',
                   HINT = 'Request the plan again.';
@@ -42,7 +42,7 @@ AS $function$
     SELECT format('new rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch: %s. '
                   'lastval() and currval(), which PDO, DBD::Pg, Doctrine and EclipseLink call, do not return new IDs; Rails needs DEFAULT snowflake_id(); '
                   'TypeORM, drizzle-kit and Doctrine restore the column if its declaration is not changed before: see docs/clients.md',
-                  snowflake_internal.migration_first_id(),
+                  snowflake_internal.first_id_from_now(),
                   snowflake_internal.migration_retention_note(ARRAY[target], ARRAY[migration_default_note.column_name]))
            -- Other columns continue to use the sequence.
            || coalesce((
@@ -108,7 +108,7 @@ DECLARE
         WHERE o.reverted_at IS NULL AND o.data_type IN ('smallint', 'integer'));
     is_switched CONSTANT boolean := NOT EXISTS (
         SELECT FROM unnest(targets, column_names) AS key (target, column_name)
-        WHERE NOT snowflake_internal.migration_is_switched(key.target, key.column_name));
+        WHERE NOT snowflake_internal.has_ids(key.target, key.column_name));
     obstacles text;
     code text;
     states jsonb;
@@ -150,7 +150,7 @@ BEGIN
     FOR key IN
         SELECT k.target, k.column_name
         FROM unnest(targets, column_names) WITH ORDINALITY AS k (target, column_name, place)
-        WHERE NOT snowflake_internal.migration_is_switched(k.target, k.column_name)
+        WHERE NOT snowflake_internal.has_ids(k.target, k.column_name)
           AND NOT snowflake_internal.migration_is_recorded(k.target, k.column_name)
         ORDER BY k.place
     LOOP
@@ -275,7 +275,7 @@ BEGIN
         SELECT k.target, k.column_name, snowflake_internal.migration_name(k.target) AS quoted_name, a.attidentity
         FROM unnest(targets, column_names) WITH ORDINALITY AS k (target, column_name, place)
         JOIN pg_attribute AS a ON a.attrelid = k.target AND a.attname = k.column_name
-        WHERE NOT snowflake_internal.migration_is_switched(k.target, k.column_name)
+        WHERE NOT snowflake_internal.has_ids(k.target, k.column_name)
         ORDER BY k.place
     LOOP
         step := step + 1;

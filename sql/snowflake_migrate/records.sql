@@ -1,7 +1,3 @@
--- The trigger that lets only superusers change the extension's tables by SQL, and
--- keeps their rows where replication truncates them.
-CREATE FUNCTION snowflake_internal.migration_guard() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_guard_wrapper';
-
 -- The records of migrations.
 --
 -- The tables are read and written by the functions of src/migration/records.rs,
@@ -55,28 +51,19 @@ COMMENT ON COLUMN snowflake_internal.origins.reverted_at IS 'Time at which the m
 -- ALTER DEFAULT PRIVILEGES may have granted privileges.
 REVOKE ALL ON snowflake_internal.origins FROM PUBLIC;
 
--- The rows are valid on one server only. A publication FOR ALL TABLES includes
--- the table, so replicated rows are discarded.
-CREATE FUNCTION snowflake_internal.origins_stay()
-RETURNS trigger LANGUAGE plpgsql
-SET search_path = pg_catalog, pg_temp
-AS $function$
-BEGIN
-    RETURN NULL;
-END
-$function$;
+-- The rows are valid on one server only.
 CREATE TRIGGER origins_stay BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.origins
-    FOR EACH ROW EXECUTE FUNCTION snowflake_internal.origins_stay();
+    FOR EACH ROW EXECUTE FUNCTION snowflake_internal.stay();
 ALTER TABLE snowflake_internal.origins ENABLE REPLICA TRIGGER origins_stay;
 
 -- Only superusers may change the table by SQL. Dumps are restored through
 -- snowflake_internal.restore. The trigger also fires in the replica role, because TRUNCATE fires no row trigger.
 CREATE TRIGGER origins_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.origins
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard();
 ALTER TABLE snowflake_internal.origins ENABLE ALWAYS TRIGGER origins_guard;
 -- A replicated TRUNCATE keeps the rows: src/migration/guard.rs.
 CREATE TRIGGER origins_kept AFTER TRUNCATE ON snowflake_internal.origins
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard();
 ALTER TABLE snowflake_internal.origins ENABLE ALWAYS TRIGGER origins_kept;
 
 -- The progress of copying rows, for monitoring and for resuming an interrupted
@@ -129,14 +116,14 @@ GRANT SELECT ON snowflake_internal.progress TO PUBLIC;
 
 -- As for snowflake_internal.origins, the rows are valid on one server only.
 CREATE TRIGGER progress_stay BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.progress
-    FOR EACH ROW EXECUTE FUNCTION snowflake_internal.origins_stay();
+    FOR EACH ROW EXECUTE FUNCTION snowflake_internal.stay();
 ALTER TABLE snowflake_internal.progress ENABLE REPLICA TRIGGER progress_stay;
 
 CREATE TRIGGER progress_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.progress
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard();
 ALTER TABLE snowflake_internal.progress ENABLE ALWAYS TRIGGER progress_guard;
 CREATE TRIGGER progress_kept AFTER TRUNCATE ON snowflake_internal.progress
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard();
 ALTER TABLE snowflake_internal.progress ENABLE ALWAYS TRIGGER progress_kept;
 
 -- How fast an online migration copies rows. It is a table of its own, because
@@ -163,25 +150,20 @@ COMMENT ON COLUMN snowflake_internal.pace.is_paused IS 'Whether the backfill is 
 GRANT SELECT ON snowflake_internal.pace TO PUBLIC;
 
 CREATE TRIGGER pace_stay BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.pace
-    FOR EACH ROW EXECUTE FUNCTION snowflake_internal.origins_stay();
+    FOR EACH ROW EXECUTE FUNCTION snowflake_internal.stay();
 ALTER TABLE snowflake_internal.pace ENABLE REPLICA TRIGGER pace_stay;
 
 CREATE TRIGGER pace_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.pace
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard();
 ALTER TABLE snowflake_internal.pace ENABLE ALWAYS TRIGGER pace_guard;
 CREATE TRIGGER pace_kept AFTER TRUNCATE ON snowflake_internal.pace
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.migration_guard();
+    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard();
 ALTER TABLE snowflake_internal.pace ENABLE ALWAYS TRIGGER pace_kept;
 
 -- The row of snowflake_internal.origins of a column, for the owner of its table;
 -- otherwise NULL.
 CREATE FUNCTION snowflake_internal.migration_origin(target regclass, column_name name) RETURNS snowflake_internal.origins
     STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_origin_wrapper';
-
--- Origins.first_id_ever of a migrated column, the highest of the table, its parents
--- and its children, for roles that may read the column; otherwise NULL.
-CREATE FUNCTION snowflake_internal.migration_first_id_of(target regclass, column_name name) RETURNS bigint
-    STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_first_id_of_wrapper';
 
 -- Writes a row of snowflake_internal.origins, for the owner of its table.
 CREATE FUNCTION snowflake_internal.migration_keep_origin(origin snowflake_internal.origins) RETURNS void

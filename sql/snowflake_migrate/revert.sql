@@ -182,7 +182,7 @@ DECLARE
     scanned snowflake_internal.scanned_ids;
     options jsonb := origin.sequence_options;
 BEGIN
-    IF origin.target IS NULL OR origin.reverted_at IS NOT NULL OR NOT snowflake_internal.migration_is_switched(target, column_name)
+    IF origin.target IS NULL OR origin.reverted_at IS NOT NULL OR NOT snowflake_internal.has_ids(target, column_name)
        OR NOT EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(target, column_name) AS i WHERE NOT i.is_indexed)
     THEN
         RETURN NULL;
@@ -324,7 +324,7 @@ BEGIN
     FOR other IN
         SELECT k.target, k.column_name FROM unnest(targets, column_names) AS k (target, column_name)
         WHERE has_shadows AND (k.target <> migration_revert.target OR k.column_name <> key_column)
-          AND NOT snowflake_internal.migration_is_switched(k.target, k.column_name)
+          AND NOT snowflake_internal.has_ids(k.target, k.column_name)
     LOOP
         PERFORM snowflake_internal.migration_record_reverted(other.target, other.column_name);
     END LOOP;
@@ -346,9 +346,9 @@ BEGIN
                   HINT = 'Only a migration by snowflake_migrate() or its plan can be reverted. If the column has been renamed since, rename it back first. Otherwise set its default yourself.';
     END IF;
 
-    IF has_shadows AND NOT snowflake_internal.migration_is_switched(target, key_column) THEN
+    IF has_shadows AND NOT snowflake_internal.has_ids(target, key_column) THEN
         NULL;  -- Cancelled before the swap: only the shadow columns existed.
-    ELSIF NOT snowflake_internal.migration_is_switched(target, key_column) THEN
+    ELSIF NOT snowflake_internal.has_ids(target, key_column) THEN
         RAISE NOTICE 'the default of column "%" of % is neither snowflake_nextval() nor snowflake_id(): it is kept', key_column, target;
     ELSE
         IF origin.kind LIKE 'identity %' THEN

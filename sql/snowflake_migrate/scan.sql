@@ -73,7 +73,7 @@ CREATE FUNCTION snowflake_internal.migration_row_obstacles(
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    first CONSTANT bigint := snowflake_internal.migration_first_id();
+    first CONSTANT bigint := snowflake_internal.first_id_from_now();
     highest bigint;
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_attribute AS a

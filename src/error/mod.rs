@@ -23,7 +23,7 @@ use pgrx::prelude::*;
 use snowflake_id::{FieldError, Layout, LayoutError, SnowflakeId, TextError, Time, WallTime};
 
 pub use read::layout_hint;
-pub use start::refuse_to_start;
+pub use start::{place, refuse_to_start};
 
 /// Why a call fails. Empty lines separate the areas, as in `into_report`.
 #[derive(Debug)]
@@ -378,7 +378,7 @@ pub fn or_report<T>(result: Result<T, Error>) -> T {
 
 /// A reason of the algorithm crate as a DETAIL: "it has 5 characters" becomes
 /// "It has 5 characters." A sentence stays as it is.
-pub fn sentence(reason: &str) -> String {
+fn sentence(reason: &str) -> String {
     let mut rest = reason.trim_end_matches('.').chars();
     let first = rest.next().map(|first| first.to_ascii_uppercase());
     first.into_iter().chain(rest).chain(['.']).collect()

@@ -2,7 +2,7 @@
 
 use pgrx::PgSqlErrorCode::*;
 use pgrx::pg_sys::panic::ErrorReport;
-use snowflake_id::{FieldError, Layout, LayoutError, TextError, presets};
+use snowflake_id::{Encoding, FieldError, Layout, LayoutError, TextError, presets};
 
 use super::{new_report, sentence};
 
@@ -83,7 +83,31 @@ pub(super) fn invalid_text(text: &str, reason: TextError) -> ErrorReport {
             format!("invalid input syntax for snowflake ID: \"{text}\""),
         ),
     };
-    new_report(code, message).set_detail(sentence(&reason.to_string()))
+    let report = new_report(code, message).set_detail(sentence(&reason.to_string()));
+    match hint_for_text(text, reason) {
+        Some(hint) => report.set_hint(hint),
+        None => report,
+    }
+}
+
+/// What a text that is no ID in this encoding probably is.
+fn hint_for_text(text: &str, reason: TextError) -> Option<String> {
+    let (TextError::Length { encoding, .. } | TextError::Character { encoding, .. }) = reason
+    else {
+        return None;
+    };
+    if text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<i64>().is_ok() {
+        return Some(format!(
+            "If the text is a decimal number, use '{text}'::bigint."
+        ));
+    }
+    let other = Encoding::ALL
+        .into_iter()
+        .find(|&other| other != encoding && other.decode(text).is_ok())?;
+    Some(format!(
+        "A text of {} characters is {other}: pass '{other}'.",
+        other.width()
+    ))
 }
 
 pub(super) fn out_of_memory() -> ErrorReport {

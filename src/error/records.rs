@@ -74,7 +74,7 @@ pub(super) fn triggers_guarded() -> ErrorReport {
 pub(super) fn guard_is_a_trigger() -> ErrorReport {
     new_report(
         ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-        r#"function "snowflake_internal.migration_guard" was not called by trigger manager"#,
+        r#"function "snowflake_internal.guard" was not called by trigger manager"#,
     )
 }
 

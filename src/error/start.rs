@@ -1,5 +1,6 @@
 //! The texts for node numbers and for the start of the server.
 
+use std::ffi::CStr;
 use std::io;
 
 use pgrx::PgSqlErrorCode::*;
@@ -9,6 +10,7 @@ use snowflake_id::{SnowflakeId, Time, WallTime};
 
 use super::{new_report, sentence};
 use crate::clock::time;
+use crate::pg::guc::Source;
 
 pub(super) fn not_preloaded() -> ErrorReport {
     new_report(
@@ -94,13 +96,26 @@ pub(super) fn watch_is_a_trigger() -> ErrorReport {
     .set_hint("Use CALL snowflake_watch(...).")
 }
 
+/// A sentence on where a setting is set; empty if that is unknown.
+pub fn place(name: &CStr, source: Option<&Source>) -> String {
+    let name = name.to_string_lossy();
+    match source {
+        Some(Source::Line { file, number }) => {
+            format!("{name} is set in \"{file}\", line {number}.")
+        }
+        Some(Source::CommandLine) => format!("{name} is set on the command line."),
+        None => String::new(),
+    }
+}
+
 /// Ends the start of the server because of an invalid setting. With a default in
 /// its place, the server would issue other IDs than its configuration demands.
 #[cold]
 #[track_caller]
-pub fn refuse_to_start(message: String, detail: String, hint: String) -> ! {
+pub fn refuse_to_start(message: String, detail: String, place: &str, hint: String) -> ! {
+    let detail = format!("{} {place}", sentence(&detail));
     new_report(ERRCODE_INVALID_PARAMETER_VALUE, message)
-        .set_detail(sentence(&detail))
+        .set_detail(detail.trim_end())
         .set_hint(hint)
         .report(PgLogLevel::FATAL);
     unreachable!("a FATAL does not return");

@@ -42,7 +42,7 @@ const TABLES: [&CStr; 5] = [
 static TRUNCATED: Mutex<Vec<(pg_sys::Oid, CopiedRows)>> = Mutex::new(Vec::new());
 
 #[pg_extern(sql = false)]
-fn snowflake_migration_guard(call: Call<'_>) -> TriggerResult {
+fn snowflake_guard(call: Call<'_>) -> TriggerResult {
     let Some(trigger) = call.trigger() else {
         Error::GuardIsATrigger.report();
     };

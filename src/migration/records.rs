@@ -58,7 +58,7 @@ fn snowflake_migration_origin(
 // The number bounds the column's own IDs, so a role that may read these learns
 // nothing that it could not find out. The rest of the row is for the owner.
 #[pg_extern(sql = false)]
-fn snowflake_migration_first_id_of(
+fn snowflake_first_id_of(
     target: pg_sys::Oid,
     column_name: Name<'_>,
     call: Call<'_>,

@@ -59,20 +59,20 @@ fn snowflake_get_layouts() -> TableIterator<
 #[allow(clippy::type_complexity)] // the columns of a table
 #[pg_extern(sql = false)]
 fn snowflake_layout_capacity(
-    layout: Text<'_>,
+    name_or_layout: Text<'_>,
     call: Call<'_>,
 ) -> TableIterator<
     'static,
     (
         name!(name, Option<&'static str>),
-        name!(canonical, String),
+        name!(layout, String),
         name!(expires_at, TimestampWithTimeZone),
         name!(ids_per_second, i64),
         name!(nodes, i64),
         name!(backends, i64),
     ),
 > {
-    let layout = layout_named(layout, call);
+    let layout = layout_named(name_or_layout, call);
     let (expires_at, ids_per_second, nodes, backends) = capacity(&layout);
     TableIterator::once((
         preset_name(&layout),

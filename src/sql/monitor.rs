@@ -8,6 +8,7 @@ use snowflake_id::{Layout, Slot, SnowflakeId, Tick};
 use crate::clock;
 use crate::generator::{accepted_layout, floor, mark, stats};
 use crate::pg::{self, Call};
+use crate::resolved;
 use crate::server_file;
 use crate::settings;
 use crate::shared::{self, Counters, MarkKey, Shared};
@@ -18,6 +19,8 @@ fn last_id_at(layout: &Layout, counters: &Counters) -> Option<TimestampWithTimeZ
     Some(timestamptz(layout.time_of(layout.tick_of(id))))
 }
 
+/// This server and this database. The directory that this server's may be a copy of is
+/// for those who may see where the directory is.
 #[allow(clippy::type_complexity)] // the columns of a view
 #[pg_extern(sql = false)]
 fn snowflake_get_status(
@@ -29,12 +32,21 @@ fn snowflake_get_status(
         name!(preloaded, bool),
         name!(layout, Option<String>),
         name!(node_id, Option<i32>),
-        name!(last_id_at, Option<TimestampWithTimeZone>),
-        name!(reserved_until, Option<TimestampWithTimeZone>),
+        name!(server_last_id_at, Option<TimestampWithTimeZone>),
+        name!(database_reserved_until, Option<TimestampWithTimeZone>),
         name!(clock_behind, Option<f64>),
         name!(ids, Option<i64>),
         name!(waits, Option<i64>),
         name!(expires_at, Option<TimestampWithTimeZone>),
+        name!(database_layout, Option<String>),
+        name!(node_id_source, Option<String>),
+        name!(node_conflicts, Option<i64>),
+        name!(conflict_id, Option<i64>),
+        name!(stopped, Option<bool>),
+        name!(copied_from, Option<String>),
+        name!(resolved_id, Option<i64>),
+        name!(resolved_age, Option<f64>),
+        name!(unknown_prepared, Option<i64>),
     ),
 > {
     stats::flush();
@@ -44,6 +56,14 @@ fn snowflake_get_status(
     let sum = |of: fn(&Counters) -> u64| {
         shared.map(|shared| shared.counters().iter().map(of).sum::<u64>() as i64)
     };
+    let copied_from = shared.filter(|shared| shared.is_copy()).map(|_| {
+        if pg::privileges::may_see_settings() {
+            server_file::copied_from().unwrap_or_default()
+        } else {
+            "<insufficient privilege>".into()
+        }
+    });
+    let resolved = resolved::status(call.function());
     let row = (
         env!("CARGO_PKG_VERSION"),
         shared.is_some(),
@@ -65,6 +85,21 @@ fn snowflake_get_status(
         sum(|counters| counters.ids.load(Relaxed)),
         sum(|counters| counters.waits.load(Relaxed)),
         layout.map(|layout| timestamptz(layout.expires_at())),
+        accepted_layout::of_database(call.function()),
+        settings::node_source().map(ToString::to_string),
+        shared.map(|shared| shared.conflicts().count.load(Relaxed) as i64),
+        shared
+            .map(|shared| {
+                let conflicts = shared.conflicts();
+                let far_ahead = conflicts.far_ahead.load(Relaxed);
+                conflicts.highest.load(Relaxed).max(far_ahead)
+            })
+            .filter(|&id| id > 0),
+        shared.map(Shared::is_stopped),
+        copied_from,
+        resolved.id.map(i64::from),
+        resolved.age.map(|micros| micros as f64 / 1e6),
+        resolved.unknown_prepared,
     );
     TableIterator::once(row)
 }
@@ -150,49 +185,4 @@ fn bound_of_slot(slot: &Slot, backend_id: u32) -> Option<i64> {
 fn bound_at_start(shared: Shared) -> Option<i64> {
     let floor = floor::at_start(shared, settings::identity()?).ok()?;
     (floor > SnowflakeId::ZERO).then(|| floor.get() - 1)
-}
-
-/// The layout that this database's IDs were made with, as far as it is known.
-#[pg_extern(sql = false)]
-fn snowflake_get_database_layout(call: Call<'_>) -> Option<String> {
-    accepted_layout::of_database(call.function())
-}
-
-/// What is known of this server's node number. Where its directory may come from is
-/// for those who may see where the directory is.
-#[allow(clippy::type_complexity)] // the columns of a view
-#[pg_extern(sql = false)]
-fn snowflake_get_node_status() -> TableIterator<
-    'static,
-    (
-        name!(node_id_source, Option<String>),
-        name!(node_conflicts, Option<i64>),
-        name!(conflict_id, Option<i64>),
-        name!(stopped, Option<bool>),
-        name!(is_copy, Option<bool>),
-        name!(copied_from, Option<String>),
-    ),
-> {
-    let shared = shared::get();
-    let copied_from = shared.filter(|shared| shared.is_copy()).map(|_| {
-        if pg::privileges::may_see_settings() {
-            server_file::copied_from().unwrap_or_default()
-        } else {
-            "<insufficient privilege>".into()
-        }
-    });
-    TableIterator::once((
-        settings::node_source().map(ToString::to_string),
-        shared.map(|shared| shared.conflicts().count.load(Relaxed) as i64),
-        shared
-            .map(|shared| {
-                let conflicts = shared.conflicts();
-                let far_ahead = conflicts.far_ahead.load(Relaxed);
-                conflicts.highest.load(Relaxed).max(far_ahead)
-            })
-            .filter(|&id| id > 0),
-        shared.map(Shared::is_stopped),
-        shared.map(Shared::is_copy),
-        copied_from,
-    ))
 }

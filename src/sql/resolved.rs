@@ -54,22 +54,3 @@ fn snowflake_get_unresolved() -> TableIterator<
     });
     TableIterator::new(rows.collect::<Vec<_>>())
 }
-
-#[pg_extern(sql = false)]
-fn snowflake_get_resolved(
-    call: Call<'_>,
-) -> TableIterator<
-    'static,
-    (
-        name!(resolved_id, Option<i64>),
-        name!(resolved_age, Option<f64>),
-        name!(unknown_prepared, Option<i64>),
-    ),
-> {
-    let status = resolved::status(call.function());
-    TableIterator::once((
-        status.id.map(i64::from),
-        status.age.map(|micros| micros as f64 / 1e6),
-        status.unknown_prepared,
-    ))
-}

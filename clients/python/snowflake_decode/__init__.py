@@ -25,6 +25,9 @@ LAYOUTS = {
 }
 _FIELDS = {"timestamp", "node", "backend", "sequence"}
 _UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000}
+_UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+# The last time of timestamptz, in microseconds since 1970, which is later than a datetime can hold.
+_LAST_TIME, _LAST_TIME_MICROS = "+294276-12-31T23:59:59.999999Z", 9_224_318_015_999_999_999
 
 
 class Decoded(NamedTuple):
@@ -42,9 +45,10 @@ def decode(id: int | str, layout: str = "default") -> Decoded:
     The layout is the name of a preset, or the text that ``SELECT layout FROM snowflake_status`` returns.
     The time is the beginning of a tick, in UTC, to the microsecond.
 
-    Raises ValueError if the layout or the text of the ID cannot be read, if the ID is negative or has bits above the
-    layout's fields, or if its time is later than a datetime can hold. Raises TypeError if the ID is a float, which
-    cannot hold all digits.
+    Raises ValueError if the layout or the text of the ID cannot be read, if the layout ends after the last time of
+    timestamptz, which the server refuses too, if the ID is negative or has bits above the layout's fields, or if its
+    epoch is earlier or its time later than a datetime can hold. Raises TypeError if the ID is a float, which cannot hold
+    all digits.
     """
     words = [word.partition(":")[::2] for word in LAYOUTS.get(layout, layout).split()]
     settings = {"tick": "1ms", "epoch": "2025-01-01T00:00:00Z", **dict(words)}
@@ -59,6 +63,11 @@ def decode(id: int | str, layout: str = "default") -> Decoded:
     )
     if not is_layout:
         raise ValueError(f"{layout!r} is not a layout")
+    tick_micros = int(tick[1]) * _UNITS[tick[2]]
+    epoch = datetime.fromisoformat(settings["epoch"])
+    epoch = epoch.replace(tzinfo=timezone.utc) if epoch.tzinfo is None else epoch.astimezone(timezone.utc)
+    if (epoch - _UNIX_EPOCH) // timedelta(microseconds=1) + (tick_micros << fields[0][1]) > _LAST_TIME_MICROS:
+        raise ValueError(f"the layout {layout!r} ends after {_LAST_TIME}")
     if isinstance(id, str) and not re.fullmatch("-?[0-9]+", id):
         raise ValueError(f"{id!r} is not a number")
     left = int(id) if isinstance(id, str) else operator.index(id)
@@ -68,10 +77,8 @@ def decode(id: int | str, layout: str = "default") -> Decoded:
         left >>= bits
     if left != 0:
         raise ValueError(f"{id} is not an ID of the layout {layout!r}")
-    start = datetime.fromisoformat(settings["epoch"])
-    start = start.replace(tzinfo=timezone.utc) if start.tzinfo is None else start.astimezone(timezone.utc)
     try:
-        created_at = start + timedelta(microseconds=values["timestamp"] * int(tick[1]) * _UNITS[tick[2]])
+        created_at = epoch + timedelta(microseconds=values["timestamp"] * tick_micros)
     except OverflowError:
         raise ValueError(f"the time of {id} is later than a datetime can hold") from None
     return Decoded(created_at, values["node"], values["backend"], values["sequence"])

@@ -6,7 +6,8 @@
 
 The server generates the IDs. ``create_all()`` and Alembic write
 ``BIGINT DEFAULT snowflake_nextval()``, and the ORM inserts rows in pages of
-1,000 with one statement a page.
+1,000 with one statement a page. ``snowflake_column()`` is the same for SQLModel
+and for tables of SQLAlchemy Core.
 """
 
 from typing import Any, Optional
@@ -15,7 +16,7 @@ from sqlalchemy import BigInteger, Column, DefaultClause, Table, event, exc, fun
 from sqlalchemy.orm import MappedColumn, mapped_column
 from sqlalchemy.types import Integer
 
-__all__ = ["SnowflakeDefault", "snowflake_key"]
+__all__ = ["SnowflakeDefault", "snowflake_column", "snowflake_key"]
 
 
 def _has_monotonic_functions() -> bool:
@@ -99,5 +100,20 @@ def snowflake_key(
     """
     kw.setdefault("primary_key", True)
     return mapped_column(
+        *args, type_=BigInteger(), server_default=SnowflakeDefault(function, function_schema), **kw
+    )
+
+
+def snowflake_column(
+    *args: Any, function: str = "snowflake_nextval", function_schema: Optional[str] = None, **kw: Any
+) -> "Column[int]":
+    """A primary key with snowflake IDs, as a ``Column``.
+
+    SQLModel ignores a ``sa_column`` that is a ``mapped_column()``. ``Annotated``
+    types ignore a ``Column``. So there are two functions. Other arguments are
+    those of ``Column()``.
+    """
+    kw.setdefault("primary_key", True)
+    return Column(
         *args, type_=BigInteger(), server_default=SnowflakeDefault(function, function_schema), **kw
     )

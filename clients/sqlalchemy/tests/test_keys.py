@@ -4,7 +4,7 @@ import unittest
 from typing import Annotated, Optional
 
 import sqlalchemy as sa
-from snowflake_id_sqlalchemy import SnowflakeDefault, snowflake_key
+from snowflake_id_sqlalchemy import SnowflakeDefault, snowflake_column, snowflake_key
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 
 
@@ -50,6 +50,9 @@ core = sa.Table(
     sa.Column("id", sa.BigInteger, primary_key=True, server_default=SnowflakeDefault()),
     sa.Column("note", sa.Text),
 )
+
+
+short = sa.Table("key_short", Base.metadata, snowflake_column("id"), sa.Column("note", sa.Text))
 
 
 class Keys(unittest.TestCase):
@@ -106,6 +109,13 @@ class Keys(unittest.TestCase):
             insert = sa.insert(core).returning(core.c.id, core.c.note, sort_by_parameter_order=True)
             rows = connection.execute(insert, notes).all()
         self.assertEqual([row.note for row in rows], [note["note"] for note in notes])
+        self.assertEqual(len(self.inserts), 2)
+
+    def test_a_core_table_of_snowflake_column_is_inserted_in_pages(self):
+        with self.engine.begin() as connection:
+            insert = sa.insert(short).returning(short.c.id, short.c.note, sort_by_parameter_order=True)
+            rows = connection.execute(insert, [{"note": str(i)} for i in range(2000)]).all()
+        self.assertEqual([row.note for row in rows], [str(i) for i in range(2000)])
         self.assertEqual(len(self.inserts), 2)
 
     def test_an_id_that_the_application_passes_is_kept(self):

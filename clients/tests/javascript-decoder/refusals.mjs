@@ -11,7 +11,7 @@ test("an ID is a string, a BigInt or a small number", () => {
 
 test("epochs with and without an offset are read as UTC", () => {
   for (const epoch of ["2025-01-01T01:00:00+01:00", "2025-01-01T00:00:00", "2025-01-01"]) {
-    const { createdAt } = decode(0n, `timestamp:62 sequence:1 tick:10us epoch:${epoch}`);
+    const { createdAt } = decode(0n, `timestamp:59 sequence:1 tick:10us epoch:${epoch}`);
     assert.equal(createdAt.toISOString(), "2025-01-01T00:00:00.000Z");
   }
 });
@@ -25,6 +25,25 @@ test("what is no layout is refused", () => {
     "timestamp:41 timestamp:41", "timestamp:41 node:10 node:2", "timestamp:64", "timestamp:41 tick:0ms"]) {
     assert.throws(() => decode("1", layout), SyntaxError);
   }
+});
+
+test("a layout that the server refuses because of its first or last time is refused", () => {
+  for (const layout of ["timestamp:44 sequence:19 tick:1s epoch:1970-01-01", "timestamp:54 sequence:9", "timestamp:62 sequence:1 tick:2us",
+    "timestamp:44 sequence:19 tick:1s epoch:-004713-11-24"]) {
+    assert.throws(() => decode("1", layout), { name: "SyntaxError", message: /ends after \+294276-12-31T23:59:59.999999Z$/ });
+  }
+  for (const epoch of ["-004713-11-23", "-004713-11-23T23:59:59.999999Z", "-004713-11-24T00:00:00+01:00"]) {
+    const refused = { name: "SyntaxError", message: /begins before -004713-11-24T00:00:00Z$/ };
+    assert.throws(() => decode("1", `timestamp:41 sequence:12 epoch:${epoch}`), refused);
+  }
+  for (const layout of ["timestamp:43 sequence:19 tick:1s epoch:-004713-11-24", "timestamp:43 sequence:19 tick:1s epoch:9999-12-30",
+    "timestamp:53 sequence:9", "timestamp:62 sequence:1 tick:2us epoch:1970-01-01"]) {
+    assert.equal(decode("1", layout).sequence, 1);
+  }
+});
+
+test("a time that a Date cannot hold is refused", () => {
+  assert.throws(() => decode((1n << 62n) - 1n, "timestamp:43 sequence:19 tick:1s epoch:1970-01-01"), RangeError);
 });
 
 test("what is no ID is refused", () => {

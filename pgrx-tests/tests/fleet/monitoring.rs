@@ -109,13 +109,13 @@ const EXPECTED: [(&str, &str, &str); 23] = [
     ),
     (
         "snowflake_status",
-        "reserved_ahead_seconds",
-        "extract(epoch FROM reserved_until) - extract(epoch FROM clock_timestamp())",
+        "database_reserved_ahead_seconds",
+        "extract(epoch FROM database_reserved_until) - extract(epoch FROM clock_timestamp())",
     ),
     (
         "snowflake_status",
-        "last_id_age_seconds",
-        "extract(epoch FROM clock_timestamp()) - extract(epoch FROM last_id_at)",
+        "server_last_id_age_seconds",
+        "extract(epoch FROM clock_timestamp()) - extract(epoch FROM server_last_id_at)",
     ),
     (
         "snowflake_status",

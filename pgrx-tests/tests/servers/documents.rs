@@ -3,65 +3,32 @@
 //! don't exist, or whose third example needs a table that no example creates, has
 //! been shipped often enough.
 
+mod uninstalling;
+
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 use snowflake_tests::Cluster;
+use snowflake_tests::document::{self, Block};
 use snowflake_tests::migration::psql;
 use snowflake_tests::query::number;
 
 use crate::support::column;
 
-/// A fenced block.
-struct Block {
-    /// The line its text begins at.
-    line: usize,
-    language: String,
-    text: String,
-}
-
-fn blocks(markdown: &str) -> Vec<Block> {
-    let mut blocks = Vec::new();
-    let mut open: Option<Block> = None;
-    for (number, line) in markdown.lines().enumerate() {
-        let fence = line.trim_start().strip_prefix("```");
-        match (&mut open, fence) {
-            (None, Some(language)) => {
-                open = Some(Block {
-                    line: number + 2,
-                    language: language.trim().to_ascii_lowercase(),
-                    text: String::new(),
-                });
-            }
-            (Some(_), Some(_)) => blocks.extend(open.take()),
-            (Some(block), None) => {
-                let _ = writeln!(block.text, "{line}");
-            }
-            (None, None) => {}
-        }
-    }
-    blocks
-}
-
 /// The documents in docs/, by name.
-fn documents(root: &Path) -> Result<Vec<PathBuf>> {
+fn documents() -> Result<Vec<String>> {
     let mut documents = Vec::new();
-    for entry in std::fs::read_dir(root.join("docs")).context("reading docs/")? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|it| it == "md") {
-            documents.push(path);
+    for entry in std::fs::read_dir(document::root().join("docs")).context("reading docs/")? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        if name.ends_with(".md") {
+            documents.push(name);
         }
     }
     documents.sort();
     Ok(documents)
-}
-
-fn read(path: &Path) -> Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))
 }
 
 /// The names that begin with `prefix` in the first cells of the tables below
@@ -82,9 +49,8 @@ fn names_in_tables(readme: &str, prefix: &str) -> BTreeSet<String> {
 /// and nothing else is in the extension's schema.
 #[test]
 fn the_tables_of_the_readme_list_the_objects_of_the_extension() -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let readme = read(&root.join("README.md"))?;
-    let reference = read(&root.join("docs/reference.md"))?;
+    let readme = document::read("README.md")?;
+    let reference = document::read("docs/reference.md")?;
     let cluster = Cluster::with_extension()?;
     let mut client = cluster.connect()?;
     for (what, prefix, query) in [
@@ -116,10 +82,10 @@ fn the_tables_of_the_readme_list_the_objects_of_the_extension() -> Result<()> {
     Ok(())
 }
 
-#[test]
-fn every_sql_block_of_the_documents_runs() -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let blocks = blocks(&read(&root.join("README.md"))?);
+/// Runs every SQL block in the database `readme` of a server that is configured as the
+/// README says. Returns the server, and the numbers of the README's blocks and the others.
+fn with_everything_the_documents_create() -> Result<(Cluster, usize, usize)> {
+    let blocks = document::blocks(&document::read("README.md")?);
     let sql: Vec<&Block> = blocks
         .iter()
         .filter(|block| block.language == "sql")
@@ -158,9 +124,8 @@ fn every_sql_block_of_the_documents_runs() -> Result<()> {
         add("README.md", block);
     }
     let mut more = 0;
-    for document in documents(&root)? {
-        let name = document.file_name().unwrap_or_default().to_string_lossy();
-        for block in self::blocks(&read(&document)?) {
+    for name in documents()? {
+        for block in document::blocks(&document::read(&format!("docs/{name}"))?) {
             if block.language == "sql" {
                 add(&name, &block);
                 more += 1;
@@ -187,10 +152,13 @@ fn every_sql_block_of_the_documents_runs() -> Result<()> {
         "a block fails; it is the last of these:\n{shown}\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    println!(
-        "documents: {} sql blocks of the README and {more} of docs/, all run",
-        sql.len()
-    );
+    Ok((cluster, sql.len(), more))
+}
+
+#[test]
+fn every_sql_block_of_the_documents_runs() -> Result<()> {
+    let (_cluster, readme, more) = with_everything_the_documents_create()?;
+    println!("documents: {readme} sql blocks of the README and {more} of docs/, all run");
     Ok(())
 }
 
@@ -199,16 +167,7 @@ fn every_sql_block_of_the_documents_runs() -> Result<()> {
 #[test]
 fn the_block_of_an_online_migration_can_be_run_again() -> Result<()> {
     const ROWS: i64 = 20_000;
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let blocks = blocks(&read(&root.join("docs/migration.md"))?);
-    let the = |what: &str| -> Result<&str> {
-        let mut found = blocks.iter().filter(|block| block.text.contains(what));
-        let block = found
-            .next()
-            .with_context(|| format!("no block with {what:?}"))?;
-        ensure!(found.next().is_none(), "several blocks with {what:?}");
-        Ok(&block.text)
-    };
+    let the = |what: &str| document::block("docs/migration.md", what);
     let tables = the("CREATE TABLE deliveries (")?;
     let migration = the("CALL snowflake_migrate_backfill('deliveries', batch_size")?;
     let swap = the("INSERT INTO deliveries (note) VALUES ('the first one with a snowflake ID')")?;
@@ -224,7 +183,7 @@ fn the_block_of_an_online_migration_can_be_run_again() -> Result<()> {
         );
         Ok(())
     };
-    run("the tables", tables)?;
+    run("the tables", &tables)?;
     let interrupted = migration
         .replace("statement_timeout = 0", "statement_timeout = '2s'")
         .replace("pause => '20 milliseconds'", "pause => '1 hour'");
@@ -234,15 +193,15 @@ fn the_block_of_an_online_migration_can_be_run_again() -> Result<()> {
         "{}",
         written.errors
     );
-    run("after an interruption", migration)?;
-    run("again", migration)?;
+    run("after an interruption", &migration)?;
+    run("again", &migration)?;
     assert_eq!(
         number(&mut client, "SELECT max(id)::bigint FROM deliveries")?,
         ROWS
     );
-    run("the swap", swap)?;
+    run("the swap", &swap)?;
     assert!(number(&mut client, "SELECT max(id) FROM deliveries")? > 1 << 40);
-    run("after the swap", migration)?;
+    run("after the swap", &migration)?;
     assert_eq!(
         number(&mut client, "SELECT count(*) FROM deliveries")?,
         ROWS + 1

@@ -316,7 +316,7 @@ BEGIN
     IF NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names)) THEN
         missing := 'No column is too narrow.';
     ELSIF EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, column_name)
-                  WHERE NOT snowflake_internal.migration_is_switched(key.target, key.column_name)
+                  WHERE NOT snowflake_internal.has_ids(key.target, key.column_name)
                     AND NOT snowflake_internal.migration_is_recorded(key.target, key.column_name)) THEN
         missing := 'The sequence of the column is not recorded yet.';
     ELSE
@@ -452,7 +452,7 @@ BEGIN
     PERFORM snowflake_internal.migration_create_dependents(dependents);
     PERFORM snowflake_internal.migration_compare_dependents(dependents, narrow, narrow_names);
     -- Only needed for a layout whose first IDs fit into an integer.
-    IF snowflake_internal.migration_first_id() <= 2147483647 THEN
+    IF snowflake_internal.first_id_from_now() <= 2147483647 THEN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO missing
         FROM unnest(targets, column_names) AS key (target, column_name)
         CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name, search_path) AS o;
@@ -567,7 +567,7 @@ BEGIN
                format('checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. They become the last columns of their tables. New rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch: %s',
                       (SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.attribute)
                        FROM snowflake_internal.migration_shadows(targets, column_names) AS s),
-                      snowflake_internal.migration_first_id(), snowflake_internal.migration_retention_note(targets, column_names))
+                      snowflake_internal.first_id_from_now(), snowflake_internal.migration_retention_note(targets, column_names))
                || coalesce((SELECT format('. It %s in the same transaction', snowflake_internal.migration_dependents_note(n.relations, n.names))
                             FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n), '');
 END

@@ -11,8 +11,8 @@ WHERE c.oid IN ('snowflake_status'::regclass, 'snowflake_stat_slots'::regclass, 
 ORDER BY c.relname COLLATE "C", a.attnum;
 SELECT snowflake_stat_reset();
 SELECT count(*) FROM snowflake_nextvals(1000);
-SELECT ids >= 1000 AS counts_ids, waits >= 0 AS counts_waits, preloaded, last_id_at IS NOT NULL AS has_last_id,
-       reserved_until > last_id_at AS reserves_ahead, clock_behind, node_id = current_setting('snowflake.node_id')::int AS node,
+SELECT ids >= 1000 AS counts_ids, waits >= 0 AS counts_waits, preloaded, server_last_id_at IS NOT NULL AS has_last_id,
+       database_reserved_until > server_last_id_at AS reserves_ahead, clock_behind, node_id = current_setting('snowflake.node_id')::int AS node,
        layout, database_layout IS NOT DISTINCT FROM layout AS same_layout, expires_at
 FROM snowflake_status;
 SELECT count(*) AS slots, min(backend_id), max(backend_id), sum(ids) >= 1000 AS counts_ids FROM snowflake_stat_slots;

@@ -18,6 +18,9 @@ FROM (
 ) AS s;
 -- What is no text of an ID.
 SELECT snowflake_from_text('06XH8');
+SELECT snowflake_from_text('249431905924104192');
+SELECT snowflake_from_text('0IQOqa0An0C');
+SELECT snowflake_from_text('06XH8ZWT42G00', 'base62');
 SELECT snowflake_from_text('06XH8ZWT42G0!');
 SELECT snowflake_from_text('ZZZZZZZZZZZZZ');
 SELECT snowflake_from_text('zzzzzzzzzzz', 'base62');

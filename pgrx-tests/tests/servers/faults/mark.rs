@@ -719,7 +719,7 @@ fn status_and_statistics_count_ids() -> Result<()> {
     assert_eq!(
         value(
             &mut client,
-            "SELECT (last_id_at, reserved_until)::text FROM snowflake_status"
+            "SELECT (server_last_id_at, database_reserved_until)::text FROM snowflake_status"
         )?,
         "(,)",
         "before the first ID"
@@ -738,9 +738,9 @@ fn status_and_statistics_count_ids() -> Result<()> {
         "(t,\"timestamp:41 node:6 backend:4 sequence:12 tick:1ms epoch:2025-01-01T00:00:00Z\",1,4001,0,\"2094-09-07 15:47:35.552+00\")"
     );
     // The last ID's time, to a tick; reserved beyond it, and no further than the lease.
-    let sane = "SELECT last_id_at BETWEEN now() - interval '5 min' AND now() + interval '1 s' \
-                   AND reserved_until > last_id_at \
-                   AND reserved_until <= now() + interval '4 s' \
+    let sane = "SELECT server_last_id_at BETWEEN now() - interval '5 min' AND now() + interval '1 s' \
+                   AND database_reserved_until > server_last_id_at \
+                   AND database_reserved_until <= now() + interval '4 s' \
                    AND clock_behind BETWEEN interval '0' AND interval '3 s' FROM snowflake_status";
     assert_eq!(
         value(&mut client, sane)?,
@@ -773,7 +773,7 @@ fn status_and_statistics_count_ids() -> Result<()> {
     assert_eq!(denied.sqlstate, "42501", "{denied}");
     let mut operator = cluster.connect_as("operator", "postgres")?;
     operator.batch_execute("SELECT snowflake_stat_reset()")?;
-    let reset = "SELECT (ids, waits, last_id_at IS NOT NULL)::text FROM snowflake_status";
+    let reset = "SELECT (ids, waits, server_last_id_at IS NOT NULL)::text FROM snowflake_status";
     assert_eq!(value(&mut client, reset)?, "(0,0,t)");
     // A session that counts on does not bring the old count back.
     ids::one(&mut other)?;

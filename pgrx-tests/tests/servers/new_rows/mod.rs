@@ -1,6 +1,7 @@
 //! Reading new rows by key: `snowflake_resolved_id()`.
 
 mod answers;
+mod failover;
 mod heartbeat;
 mod holders;
 mod load;
@@ -15,6 +16,12 @@ use snowflake_tests::{Cluster, ClusterBuilder};
 /// A table whose rows are read by key.
 const TABLE: &str =
     "CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text)";
+
+/// What the reader's query of docs/reading.md has, and no other block there.
+const PRINTED_QUERY: &str =
+    "SELECT * FROM orders\nWHERE id > 249431905924104192 AND id < snowflake_resolved_id()";
+/// The position in it.
+const PRINTED_ID: &str = "249431905924104192";
 
 fn builder() -> ClusterBuilder {
     Cluster::builder()

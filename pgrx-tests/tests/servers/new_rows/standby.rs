@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use postgres::Client;
 use snowflake_tests::query::{number, text, value};
 use snowflake_tests::threads::SetOnDrop;
-use snowflake_tests::{Cluster, tier, wait};
+use snowflake_tests::{Cluster, document, tier, wait};
 
 use super::{builder, insert, resolved_id, server, wait_for_rows};
 use crate::support::{column, refused};
@@ -33,6 +33,8 @@ fn read_on_standby(
     position: &str,
     rows: usize,
 ) -> Result<Found> {
+    // More rows in a full run, in as many transactions.
+    let batch = tier::size(1, 10);
     let stop = AtomicBool::new(false);
     let (seen, begun_at, times) = thread::scope(|scope| -> Result<_> {
         let _stop = SetOnDrop(&stop);
@@ -44,7 +46,7 @@ fn read_on_standby(
                     client
                         .batch_execute(&format!(
                             "BEGIN; INSERT INTO events (note) VALUES ('a'); SELECT pg_sleep({});
-                             INSERT INTO events (note) VALUES ('b'); COMMIT",
+                             INSERT INTO events (note) SELECT 'b' FROM generate_series(1, {batch}); COMMIT",
                             0.002 * f64::from(writer)
                         ))
                         .expect("two rows");
@@ -96,6 +98,10 @@ fn wait_for_replay(reader: &mut Client, lsn: &str, limit: Duration) -> Result<()
 
 #[test]
 fn a_standby_refuses_and_reads_with_the_answer_of_its_primary() -> Result<()> {
+    document::require(
+        "docs/reading.md",
+        &format!("SELECT snowflake_resolved_id(), {INSERTED};"),
+    )?;
     let primary = server(builder().can_be_copied())?;
     let mut standby = Cluster::builder().prepare_standby_of(&primary)?;
     standby.start()?;
@@ -113,7 +119,7 @@ fn a_standby_refuses_and_reads_with_the_answer_of_its_primary() -> Result<()> {
         )?,
         None
     );
-    let rows = tier::size(500, 3_000);
+    let rows = tier::size(500, 100_000);
     let Found { read, lost, times } = read_on_standby(&primary, &mut reader, INSERTED, rows)?;
     println!("{read} rows read on the standby in {times} times, {lost} lost");
     assert_eq!(lost, 0);

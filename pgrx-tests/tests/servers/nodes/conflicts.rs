@@ -256,6 +256,13 @@ fn another_node_number_ends_a_stop() -> Result<()> {
     wait::until("the stop", TIMEOUT, || {
         Ok(value(&mut client, "SELECT stopped FROM snowflake_status")? == "t")
     })?;
+    // PostgreSQL does not resume an initial copy that a shutdown interrupts at its end.
+    wait::until("the end of the initial copy", TIMEOUT, || {
+        Ok(number(
+            &mut client,
+            "SELECT count(*) FROM pg_subscription_rel WHERE srsubstate <> 'r'",
+        )? == 0)
+    })?;
     here.set_conf("snowflake.node_id", 6)?;
     here.restart()?;
     let mut client = here.connect()?;

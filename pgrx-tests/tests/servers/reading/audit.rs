@@ -1097,10 +1097,13 @@ fn old_rows_of_a_migrated_column_are_below_its_first_id() -> Result<()> {
     );
     client.batch_execute(&format!("DELETE FROM orders WHERE id = {planted}"))?;
     assert_eq!(
-        number(client, "SELECT count(*) FROM snowflake_audit_tables('{0}')")?,
+        number(
+            client,
+            "SELECT count(*) FROM snowflake_audit_tables('public', '{0}')"
+        )?,
         0
     );
-    let first = "SELECT snowflake_internal.migration_first_id_of('orders', 'id')";
+    let first = "SELECT snowflake_internal.first_id_of('orders', 'id')";
     let recorded = number(
         client,
         "SELECT first_id_ever FROM snowflake_internal.origins",
@@ -1118,7 +1121,7 @@ fn old_rows_of_a_migrated_column_are_below_its_first_id() -> Result<()> {
         (&mut other, "'orders', 'id'"),
         (&mut reader, "'orders', 'n'"),
     ] {
-        let query = format!("SELECT snowflake_internal.migration_first_id_of({arguments}) IS NULL");
+        let query = format!("SELECT snowflake_internal.first_id_of({arguments}) IS NULL");
         assert_eq!(value(role, &query)?, "t");
     }
     for arguments in [
@@ -1127,7 +1130,7 @@ fn old_rows_of_a_migrated_column_are_below_its_first_id() -> Result<()> {
         "0, 'id'",
         "'pg_class', 'oid'",
     ] {
-        let query = format!("SELECT snowflake_internal.migration_first_id_of({arguments}) IS NULL");
+        let query = format!("SELECT snowflake_internal.first_id_of({arguments}) IS NULL");
         assert_eq!(value(client, &query)?, "t", "{arguments}");
     }
     // An explicit one takes precedence.

@@ -4,6 +4,7 @@
 use anyhow::{Result, ensure};
 use postgres::Client;
 use snowflake_tests::Cluster;
+use snowflake_tests::document;
 use snowflake_tests::migration::psql;
 use snowflake_tests::online;
 use snowflake_tests::query::{number, value};
@@ -42,6 +43,8 @@ fn rows(client: &mut Client) -> Result<(i64, i64, i64)> {
 
 #[test]
 fn the_recipe_keeps_the_rows_that_are_older_than_a_migration() -> Result<()> {
+    document::require("README.md", RECIPE)?;
+    document::require("docs/reading.md", RECIPE)?;
     for is_online in [false, true] {
         let cluster = Cluster::with_extension()?;
         let mut client = cluster.connect()?;

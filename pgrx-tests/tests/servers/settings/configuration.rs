@@ -112,7 +112,15 @@ fn a_bad_value_stops_the_start() -> Result<()> {
                 !fatal.is_empty(),
                 "{name} = '{value}' by {way:?}: no FATAL line:\n{log}"
             );
-            for part in said {
+            let place = match way {
+                Way::CommandLine => format!("{name} is set on the command line."),
+                Way::ConfigurationFile | Way::AutoConfigurationFile => format!(
+                    "{name} is set in \"{}\", line {}.",
+                    cluster.data().join(file).display(),
+                    good(file, &cluster)?.lines().count()
+                ),
+            };
+            for part in said.iter().copied().chain([place.as_str()]) {
                 assert!(
                     fatal.contains(part),
                     "{name} = '{value}' by {way:?}: the log doesn't say \"{part}\":\n{fatal}"

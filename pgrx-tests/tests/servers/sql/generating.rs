@@ -93,8 +93,8 @@ fn status_shows_the_state_of_the_server() -> Result<()> {
     run("SELECT count(snowflake_nextval()) FROM generate_series(1, 1000)");
     let shown: String = one(
         "SELECT concat_ws(' ', preloaded, node_id, ids >= 1000, waits >= 0,
-                          abs(extract(epoch FROM last_id_at - clock_timestamp())) < 10,
-                          reserved_until > last_id_at, clock_behind < interval '10 s',
+                          abs(extract(epoch FROM server_last_id_at - clock_timestamp())) < 10,
+                          database_reserved_until > server_last_id_at, clock_behind < interval '10 s',
                           expires_at)
          FROM snowflake_status",
     );

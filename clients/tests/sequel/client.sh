@@ -1,0 +1,4 @@
+# shellcheck shell=bash
+install() { need_packages ruby-sequel ruby-pg; }
+
+run() { ruby test.rb; }
