@@ -73,14 +73,15 @@ class Models(unittest.TestCase):
             order = Order(note="first")
             session.add(order)
             session.commit()
-            self.assertGreater(order.id, 1 << 53)
-            updated = session.exec(sa.update(Order).where(Order.id == order.id).values(note="changed"))
+            order_id = order.id
+            self.assertGreater(order_id, 1 << 53)
+            updated = session.exec(sa.update(Order).where(Order.id == order_id).values(note="changed"))
             self.assertEqual(updated.rowcount, 1)
-            session.add(OrderLine(order_id=order.id))
+            session.add(OrderLine(order_id=order_id))
             session.commit()
             session.expunge_all()
-            self.assertEqual(session.get(Order, order.id).note, "changed")
-            line = session.exec(select(OrderLine).where(OrderLine.order_id == order.id)).one()
+            self.assertEqual(session.get(Order, order_id).note, "changed")
+            line = session.exec(select(OrderLine).where(OrderLine.order_id == order_id)).one()
             self.assertGreater(line.id, 1 << 53)
 
     def test_create_all_writes_the_default_of_a_sqlmodel_table(self):
