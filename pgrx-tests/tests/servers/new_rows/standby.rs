@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use postgres::Client;
 use snowflake_tests::query::{number, text, value};
 use snowflake_tests::threads::SetOnDrop;
@@ -150,7 +150,40 @@ fn a_standby_of_asynchronous_commits_is_read_up_to_the_inserted_position() -> Re
             assert_eq!(lost, 0);
         }
     }
+    let tried = rows_until_one_is_lost(&primary, &mut reader)?;
+    println!("pg_current_wal_lsn(), the log being written every 10 s: row {tried} lost");
     Ok(())
+}
+
+/// Inserts rows until one is missing on the standby, below the answer of the primary, when
+/// it has replayed what the primary has written. Fails after 20 rows.
+fn rows_until_one_is_lost(primary: &Cluster, reader: &mut Client) -> Result<usize> {
+    let mut client = primary.connect()?;
+    client.batch_execute("ALTER SYSTEM SET wal_writer_delay = '10s'")?;
+    client.batch_execute("SELECT pg_reload_conf()")?;
+    wait::until("the setting", Duration::from_secs(60), || {
+        Ok(value(&mut primary.connect()?, "SHOW wal_writer_delay")? == "10s")
+    })?;
+    for tried in 1..=20 {
+        let id = number(
+            &mut client,
+            "INSERT INTO events (note) VALUES ('late') RETURNING id",
+        )?;
+        let row = client.query_one(
+            "SELECT snowflake_resolved_id(), pg_current_wal_lsn()::text",
+            &[],
+        )?;
+        let up_to: Option<i64> = row.get(0);
+        wait_for_replay(reader, row.get(1), Duration::from_secs(60))?;
+        let found = number(
+            reader,
+            &format!("SELECT count(*) FROM events WHERE id = {id}"),
+        )?;
+        if found == 0 && up_to > Some(id) {
+            return Ok(tried);
+        }
+    }
+    bail!("the lower position loses no row")
 }
 
 #[test]
