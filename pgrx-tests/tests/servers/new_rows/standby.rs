@@ -156,7 +156,7 @@ fn a_standby_of_asynchronous_commits_is_read_up_to_the_inserted_position() -> Re
 }
 
 /// Inserts rows until one is missing on the standby, below the answer of the primary, when
-/// it has replayed what the primary has written. Fails after 20 rows.
+/// it has replayed what the primary has written. Fails after 10,000 rows.
 fn rows_until_one_is_lost(primary: &Cluster, reader: &mut Client) -> Result<usize> {
     let mut client = primary.connect()?;
     client.batch_execute("ALTER SYSTEM SET wal_writer_delay = '10s'")?;
@@ -164,7 +164,7 @@ fn rows_until_one_is_lost(primary: &Cluster, reader: &mut Client) -> Result<usiz
     wait::until("the setting", Duration::from_secs(60), || {
         Ok(value(&mut primary.connect()?, "SHOW wal_writer_delay")? == "10s")
     })?;
-    for tried in 1..=20 {
+    for tried in 1..=10_000 {
         let id = number(
             &mut client,
             "INSERT INTO events (note) VALUES ('late') RETURNING id",
