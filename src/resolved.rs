@@ -103,7 +103,7 @@ fn forget_at_end() {
     }
 }
 
-/// Looks at what is open, and finds the greatest answer that holds for a snapshot of this
+/// Reads which transactions are open, and finds the greatest answer that holds for a snapshot of this
 /// moment.
 fn ask(
     session: &Session,

@@ -17,6 +17,8 @@ pub struct ServerError {
     pub detail: String,
     /// The HINT line; empty where there is none.
     pub hint: String,
+    /// The CONTEXT lines; empty where there are none.
+    pub context: String,
 }
 
 impl ServerError {
@@ -41,6 +43,7 @@ impl ServerError {
             message: error.message().to_owned(),
             detail: error.detail().unwrap_or_default().to_owned(),
             hint: error.hint().unwrap_or_default().to_owned(),
+            context: error.where_().unwrap_or_default().to_owned(),
         }
     }
 }

@@ -111,11 +111,10 @@ BEGIN
     )
     SELECT d.number, d.oid INTO column_number, column_type FROM type AS d WHERE d.base = 0;
     IF column_type NOT IN ('int8'::regtype, 'int4'::regtype, 'int2'::regtype) THEN
-        RAISE EXCEPTION 'column "%" of % cannot hold IDs', audited_column, target
-            USING ERRCODE = 'datatype_mismatch',
-                  DETAIL = format('Its type is %s.', (SELECT format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a
+        PERFORM snowflake_internal.refuse('42804', format('column "%s" of %s cannot hold IDs', audited_column, target),
+            detail => format('Its type is %s.', (SELECT format_type(a.atttypid, a.atttypmod) FROM pg_attribute AS a
                                                       WHERE a.attrelid = target AND a.attname = audited_column)),
-                  HINT = 'Snowflake IDs are bigint; earlier IDs may be integer or smallint.';
+            hint => 'Snowflake IDs are bigint; earlier IDs may be integer or smallint.');
     END IF;
     numbers := format('SELECT audited.%I::bigint AS id FROM %s AS audited WHERE audited.%I', audited_column, target, audited_column);
 

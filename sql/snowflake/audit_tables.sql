@@ -10,7 +10,7 @@ DECLARE
     audited record;
 BEGIN
     IF schema_name IS NOT NULL AND NOT EXISTS (SELECT FROM pg_namespace AS n WHERE n.nspname = schema_name) THEN
-        RAISE EXCEPTION 'schema "%" does not exist', schema_name USING ERRCODE = 'invalid_schema_name';
+        PERFORM snowflake_internal.refuse('3F000', format('schema "%s" does not exist', schema_name));
     END IF;
     FOR audited IN
         SELECT t.table_oid, c.name

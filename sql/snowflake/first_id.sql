@@ -26,10 +26,9 @@ BEGIN
     IF NOT pg_has_role(relation.relowner, 'USAGE')
        AND NOT has_column_privilege(target::oid, ids_column::text, 'SELECT')
     THEN
-        RAISE EXCEPTION 'permission denied for table %', relation.relname
-            USING ERRCODE = 'insufficient_privilege',
-                  DETAIL = format('The first snowflake ID of column "%s" is shown to roles that may read the column.', ids_column),
-                  HINT = format('Grant SELECT on the table or on column "%s".', ids_column);
+        PERFORM snowflake_internal.refuse('42501', format('permission denied for table %s', relation.relname),
+            detail => format('The first snowflake ID of column "%s" is shown to roles that may read the column.', ids_column),
+            hint => format('Grant SELECT on the table or on column "%s".', ids_column));
     END IF;
     RETURN coalesce(snowflake_internal.first_id_of(target, ids_column), 0);
 END
@@ -59,23 +58,20 @@ BEGIN
     END IF;
     ids_column := snowflake_internal.ids_column(target, column_name);
     IF first_id IS NULL OR first_id < 0 THEN
-        RAISE EXCEPTION 'invalid first ID: %', coalesce(first_id::text, 'NULL')
-            USING ERRCODE = 'invalid_parameter_value',
-                  HINT = 'Specify what snowflake_first_id() returns on the server where the column was migrated.';
+        PERFORM snowflake_internal.refuse('22023', format('invalid first ID: %s', coalesce(first_id::text, 'NULL')),
+            hint => 'Specify what snowflake_first_id() returns on the server where the column was migrated.');
     END IF;
     -- One session at a time.
     PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
     origin := snowflake_internal.migration_origin(target, ids_column);
     IF first_id < origin.first_id_ever THEN
-        RAISE EXCEPTION 'the first ID of column "%" of % cannot be lowered', ids_column, target
-            USING ERRCODE = 'invalid_parameter_value',
-                  DETAIL = format('The recorded one is %s; %s is below it.', origin.first_id_ever, first_id);
+        PERFORM snowflake_internal.refuse('22023', format('the first ID of column "%s" of %s cannot be lowered', ids_column, target),
+            detail => format('The recorded one is %s; %s is below it.', origin.first_id_ever, first_id));
     ELSIF first_id = origin.first_id_ever THEN
         RETURN;
     ELSIF origin.target IS NOT NULL AND origin.reverted_at IS NULL THEN
-        RAISE EXCEPTION 'column "%" of % was migrated on this server', ids_column, target
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  DETAIL = format('The migration recorded its first ID, %s.', origin.first_id_ever);
+        PERFORM snowflake_internal.refuse('55000', format('column "%s" of %s was migrated on this server', ids_column, target),
+            detail => format('The migration recorded its first ID, %s.', origin.first_id_ever));
     ELSIF origin.target IS NULL THEN
         SELECT target, a.attname, 'none', format_type(a.atttypid, a.atttypmod), first_id, now(), now()
         INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.first_id,

@@ -69,24 +69,21 @@ BEGIN
         RETURN;
     END IF;
     IF NOT isfinite(since) OR NOT isfinite(until) OR until < since THEN
-        RAISE EXCEPTION 'invalid range of partitions: from % to %', since, until
-            USING ERRCODE = 'invalid_parameter_value',
-                  DETAIL = 'Both ends must be finite, and the second not before the first.',
-                  HINT = 'Create other partitions by hand, with MINVALUE, MAXVALUE or DEFAULT.';
+        PERFORM snowflake_internal.refuse('22023', format('invalid range of partitions: from %s to %s', since, until),
+            detail => 'Both ends must be finite, and the second not before the first.',
+            hint => 'Create other partitions by hand, with MINVALUE, MAXVALUE or DEFAULT.');
     END IF;
 
     IF NOT isfinite(step) THEN
-        RAISE EXCEPTION 'invalid interval of partitions: %', step
-            USING ERRCODE = 'invalid_parameter_value',
-                  HINT = 'Use a positive interval, for example ''1 day'' or ''1 month''.';
+        PERFORM snowflake_internal.refuse('22023', format('invalid interval of partitions: %s', step),
+            hint => 'Use a positive interval, for example ''1 day'' or ''1 month''.');
     END IF;
 
     SELECT n.nspname, c.relname, c.relkind INTO parent_schema, parent_name, kind
     FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
     WHERE c.oid = parent;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'relation with OID % does not exist', parent::oid
-            USING ERRCODE = 'undefined_table';
+        PERFORM snowflake_internal.refuse('42P01', format('relation with OID %s does not exist', parent::oid));
     END IF;
     SELECT pg_get_partkeydef(p.partrelid), a.atttypid INTO key, key_type
     FROM pg_partitioned_table AS p
@@ -95,14 +92,12 @@ BEGIN
        AND a.attrelid = p.partrelid AND a.attnum = p.partattrs[0] AND a.attnum > 0
     WHERE p.partrelid = parent;
     IF kind <> 'p' THEN
-        RAISE EXCEPTION '"%" is not a partitioned table', parent_name
-            USING ERRCODE = 'wrong_object_type',
-                  HINT = 'Create it with PARTITION BY RANGE (id), where id is the column of the IDs.';
+        PERFORM snowflake_internal.refuse('42809', format('"%s" is not a partitioned table', parent_name),
+            hint => 'Create it with PARTITION BY RANGE (id), where id is the column of the IDs.');
     ELSIF key_type IS DISTINCT FROM 'bigint'::regtype THEN
-        RAISE EXCEPTION '"%" is not partitioned by ranges of a bigint column', parent_name
-            USING ERRCODE = 'wrong_object_type',
-                  DETAIL = format('Its partition key is %s.', key),
-                  HINT = 'Create it with PARTITION BY RANGE (id), where id is the column of the IDs.';
+        PERFORM snowflake_internal.refuse('42809', format('"%s" is not partitioned by ranges of a bigint column', parent_name),
+            detail => format('Its partition key is %s.', key),
+            hint => 'Create it with PARTITION BY RANGE (id), where id is the column of the IDs.');
     END IF;
 
     -- This rejects an unknown time zone.
@@ -112,9 +107,8 @@ BEGIN
     IF snowflake_internal.partition_boundary(since, step, 1, time_zone) <= since
        AND snowflake_internal.partition_boundary(since, step, 2, time_zone) <= since
     THEN
-        RAISE EXCEPTION 'an interval of % does not advance from %', step, since
-            USING ERRCODE = 'invalid_parameter_value',
-                  HINT = 'Use a positive interval, for example ''1 day'' or ''1 month''.';
+        PERFORM snowflake_internal.refuse('22023', format('an interval of %s does not advance from %s', step, since),
+            hint => 'Use a positive interval, for example ''1 day'' or ''1 month''.');
     END IF;
     step_months := 12 * extract(year FROM step) + extract(month FROM step);
     step_days := extract(day FROM step);
@@ -227,9 +221,8 @@ BEGIN
         -- Not begins + step: after 28 February, later partitions would not return to the 31st.
         ends := snowflake_internal.partition_boundary(anchor, step, number, time_zone);
         IF ends < begins OR ends = begins AND is_stalled THEN
-            RAISE EXCEPTION 'an interval of % does not advance from %', step, begins
-                USING ERRCODE = 'invalid_parameter_value',
-                      HINT = 'Use a positive interval, for example ''1 day'' or ''1 month''.';
+            PERFORM snowflake_internal.refuse('22023', format('an interval of %s does not advance from %s', step, begins),
+                hint => 'Use a positive interval, for example ''1 day'' or ''1 month''.');
         END IF;
         -- A day that the time zone skips.
         is_stalled := ends = begins;
@@ -346,9 +339,8 @@ BEGIN
         WHEN resumed IS NOT NULL AND is_exact THEN
             format('Pass since => %L, the end of partition "%s".', times[5], blocking_name)
         ELSE 'Choose since and step so that partitions begin and end at the bounds of the existing ones.' END;
-    RAISE EXCEPTION USING
-        ERRCODE = 'invalid_object_definition',
-        MESSAGE = CASE problem
+    PERFORM snowflake_internal.refuse('42P17',
+        CASE problem
             WHEN 'gap after' THEN
                 format('partitions of "%s" from %s would leave a gap of %s after partition "%s"',
                        parent_name, times[1], since - high_at, blocking_name)
@@ -358,14 +350,14 @@ BEGIN
             ELSE
                 format('partition of "%s" from %s to %s would overlap partition "%s"',
                        parent_name, times[2], times[3], blocking_name) END,
-        DETAIL = format('Partition "%s" contains the IDs from %s to %s.', blocking_name,
+        detail => format('Partition "%s" contains the IDs from %s to %s.', blocking_name,
                         coalesce(times[4], 'MINVALUE'), coalesce(times[5], 'MAXVALUE'))
             || CASE
                 WHEN problem = 'gap before' OR problem = 'overlap' AND resumed IS NULL OR high_at IS NULL THEN ''
                 WHEN NOT is_exact THEN format(' Its end, %s, is not the first ID of a time.', edge_id)
                 ELSE format(' Its end is not a multiple of %s in time zone %s.',
                             step, coalesce(time_zone, current_setting('TimeZone'))) END,
-        HINT = advice;
+        hint => advice);
 END
 $function$;
 COMMENT ON FUNCTION snowflake_partition_ddl(parent regclass, since timestamp with time zone, until timestamp with time zone, step interval, time_zone text) IS

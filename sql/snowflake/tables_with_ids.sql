@@ -60,10 +60,9 @@ BEGIN
     WHERE i.indrelid = target AND i.indisprimary AND i.indnkeyatts = 1
       AND (a.attname = ANY (candidates) OR cardinality(candidates) = 0 AND a.atttypid = 'bigint'::regtype);
     IF cardinality(candidates) > 1 AND key_column IS NULL THEN
-        RAISE EXCEPTION 'several columns of "%" have snowflake IDs', (SELECT c.relname FROM pg_class AS c WHERE c.oid = target)
-            USING ERRCODE = 'invalid_parameter_value',
-                  DETAIL = format('They are %s.', array_to_string(candidates, ', ')),
-                  HINT = 'Specify the column.';
+        PERFORM snowflake_internal.refuse('22023', format('several columns of "%s" have snowflake IDs', (SELECT c.relname FROM pg_class AS c WHERE c.oid = target)),
+            detail => format('They are %s.', array_to_string(candidates, ', ')),
+            hint => 'Specify the column.');
     ELSIF cardinality(candidates) > 1 THEN
         RETURN key_column;
     ELSIF cardinality(candidates) = 1 THEN

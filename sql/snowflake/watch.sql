@@ -23,8 +23,8 @@ DECLARE
     watched record;
 BEGIN
     IF target IS NULL AND column_name IS NOT NULL THEN
-        RAISE EXCEPTION 'column_name needs a target'
-            USING ERRCODE = 'invalid_parameter_value', HINT = 'Pass the table as the first argument.';
+        PERFORM snowflake_internal.refuse('22023', 'column_name needs a target',
+            hint => 'Pass the table as the first argument.');
     END IF;
     FOR watched IN
         SELECT t.table_oid, t.column_names FROM snowflake_internal.tables_with_ids(target, column_name) AS t
@@ -33,8 +33,8 @@ BEGIN
                    WHERE t.tgrelid = watched.table_oid AND t.tgname = 'snowflake_watch'
                      AND t.tgfoid <> 'snowflake_internal.watch()'::regprocedure)
         THEN
-            RAISE EXCEPTION 'trigger "snowflake_watch" of % is not of the extension', watched.table_oid
-                USING ERRCODE = 'duplicate_object', HINT = 'Rename the trigger.';
+            PERFORM snowflake_internal.refuse('42710', format('trigger "snowflake_watch" of %s is not of the extension', watched.table_oid),
+                hint => 'Rename the trigger.');
         END IF;
         -- With the privileges of the table's owner, which the caller must have.
         PERFORM snowflake_internal.migration_run(watched.table_oid, format(
@@ -49,8 +49,8 @@ BEGIN
         IF target IS NULL THEN
             RAISE NOTICE 'no table has a column whose default is a snowflake ID';
         ELSE
-            RAISE EXCEPTION 'no column of % is known to have snowflake IDs', target
-                USING ERRCODE = 'invalid_parameter_value', HINT = 'Pass a column of type bigint as the second argument.';
+            PERFORM snowflake_internal.refuse('22023', format('no column of %s is known to have snowflake IDs', target),
+                hint => 'Pass a column of type bigint as the second argument.');
         END IF;
     END IF;
 END

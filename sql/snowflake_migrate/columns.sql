@@ -21,17 +21,15 @@ DECLARE
 BEGIN
     SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'relation with OID % does not exist', coalesce(target::oid, 0)
-            USING ERRCODE = 'undefined_table';
+        PERFORM snowflake_internal.refuse('42P01', format('relation with OID %s does not exist', coalesce(target::oid, 0)));
     ELSIF relation.relkind NOT IN ('r', 'p') THEN
-        RAISE EXCEPTION '"%" is not a table', relation.relname USING ERRCODE = 'wrong_object_type';
+        PERFORM snowflake_internal.refuse('42809', format('"%s" is not a table', relation.relname));
     END IF;
     IF column_name IS NOT NULL THEN
         PERFORM FROM pg_attribute AS a
         WHERE a.attrelid = target AND a.attname = column_name AND a.attnum > 0 AND NOT a.attisdropped;
         IF NOT FOUND THEN
-            RAISE EXCEPTION 'column "%" of relation "%" does not exist', column_name, relation.relname
-                USING ERRCODE = 'undefined_column';
+            PERFORM snowflake_internal.refuse('42703', format('column "%s" of relation "%s" does not exist', column_name, relation.relname));
         END IF;
         RETURN column_name;
     END IF;
@@ -57,14 +55,12 @@ BEGIN
     IF cardinality(candidates) = 1 THEN
         RETURN candidates[1];
     ELSIF cardinality(candidates) = 0 THEN
-        RAISE EXCEPTION 'no column of "%" takes its values from a sequence', relation.relname
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Specify the column.';
+        PERFORM snowflake_internal.refuse('55000', format('no column of "%s" takes its values from a sequence', relation.relname),
+            hint => 'Specify the column.');
     END IF;
-    RAISE EXCEPTION 'several columns of "%" take their values from a sequence', relation.relname
-        USING ERRCODE = 'invalid_parameter_value',
-              DETAIL = format('They are %s.', array_to_string(candidates, ', ')),
-              HINT = 'Specify the column.';
+    PERFORM snowflake_internal.refuse('22023', format('several columns of "%s" take their values from a sequence', relation.relname),
+        detail => format('They are %s.', array_to_string(candidates, ', ')),
+        hint => 'Specify the column.');
 END
 $function$;
 
@@ -76,11 +72,10 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     IF coalesce(cardinality(targets), 0) = 0 THEN
-        RAISE EXCEPTION 'no tables are specified' USING ERRCODE = 'invalid_parameter_value';
+        PERFORM snowflake_internal.refuse('22023', 'no tables are specified');
     ELSIF cardinality(column_names) <> cardinality(targets) THEN
-        RAISE EXCEPTION 'there are % tables, but % columns', cardinality(targets), cardinality(column_names)
-            USING ERRCODE = 'invalid_parameter_value',
-                  HINT = 'Specify one column for each table, NULL for the column that takes its values from a sequence.';
+        PERFORM snowflake_internal.refuse('22023', format('there are %s tables, but %s columns', cardinality(targets), cardinality(column_names)),
+            hint => 'Specify one column for each table, NULL for the column that takes its values from a sequence.');
     END IF;
     SELECT array_agg(k.target ORDER BY k.target::oid, k.column_name), array_agg(k.column_name ORDER BY k.target::oid, k.column_name)
     INTO targets, column_names

@@ -10,8 +10,7 @@ DECLARE
 BEGIN
     SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
     IF NOT FOUND OR NOT pg_has_role(current_user, relation.relowner, 'USAGE') THEN
-        RAISE EXCEPTION 'must be owner of table %', coalesce(relation.relname, target::oid::text)
-            USING ERRCODE = 'insufficient_privilege';
+        PERFORM snowflake_internal.refuse('42501', format('must be owner of table %s', coalesce(relation.relname, target::oid::text)));
     END IF;
 END
 $function$;
@@ -154,9 +153,8 @@ DECLARE
 BEGIN
     PERFORM snowflake_internal.migration_require_owner(target);
     IF snowflake_internal.has_ids(target, column_name) THEN
-        RAISE EXCEPTION 'column "%" still has a default that generates snowflake IDs', column_name
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Use snowflake_migrate_revert() to restore its sequence.';
+        PERFORM snowflake_internal.refuse('55000', format('column "%s" still has a default that generates snowflake IDs', column_name),
+            hint => 'Use snowflake_migrate_revert() to restore its sequence.');
     END IF;
     origin := snowflake_internal.migration_origin(target, column_name);
     IF origin.target IS NOT NULL THEN

@@ -10,23 +10,20 @@ DECLARE
     narrow text;
 BEGIN
     IF snowflake_internal.has_ids(target, column_name) THEN
-        RAISE EXCEPTION 'column "%" of % already has snowflake IDs', column_name, target
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Request the plan again.';
+        PERFORM snowflake_internal.refuse('55000', format('column "%s" of %s already has snowflake IDs', column_name, target),
+            hint => 'Request the plan again.');
     END IF;
     IF NOT snowflake_internal.migration_is_recorded(target, column_name) THEN
-        RAISE EXCEPTION 'the sequence of column "%" of % is not recorded yet', column_name, target
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Run the statements of snowflake_migration_plan() in order.';
+        PERFORM snowflake_internal.refuse('55000', format('the sequence of column "%s" of %s is not recorded yet', column_name, target),
+            hint => 'Run the statements of snowflake_migration_plan() in order.');
     END IF;
     SELECT string_agg(format('%s.%I', r.relation, a.attname), ', ') INTO narrow
     FROM snowflake_internal.migration_linked_columns(ARRAY[target], ARRAY[column_name]) AS r
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     WHERE r.is_narrow;
     IF narrow IS NOT NULL THEN
-        RAISE EXCEPTION 'columns are still too narrow for snowflake IDs: %', narrow
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Run the statements of snowflake_migration_plan() in order.';
+        PERFORM snowflake_internal.refuse('55000', format('columns are still too narrow for snowflake IDs: %s', narrow),
+            hint => 'Run the statements of snowflake_migration_plan() in order.');
     END IF;
     PERFORM snowflake_internal.migration_check_rows(target, column_name, search_path, true);
     -- The sequence has advanced since it was recorded.
@@ -138,9 +135,9 @@ BEGIN
               SELECT o.* FROM snowflake_internal.migration_index_function_obstacles(targets, column_names, online, search_path) AS o
               WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_owner_obstacles(targets, column_names))) AS o;
         IF obstacles IS NOT NULL THEN
-            RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
-                USING ERRCODE = code, DETAIL = obstacles,
-                      HINT = 'Nothing was changed. Remove the obstacles, then request the plan again.';
+            PERFORM snowflake_internal.refuse(code, format('cannot migrate %s', snowflake_internal.migration_key_names(targets, column_names)),
+                detail => obstacles,
+                hint => 'Nothing was changed. Remove the obstacles, then request the plan again.');
         END IF;
     END IF;
     findings := snowflake_internal.migration_warn(targets, column_names, coalesce(online, false) AND is_narrow);
@@ -371,10 +368,9 @@ BEGIN
     IF online THEN
         -- As MOST_KEYS in src/migration/records.rs.
         IF cardinality(targets) > 1600 THEN
-            RAISE EXCEPTION 'cannot migrate more than 1600 keys together online'
-                USING ERRCODE = 'program_limit_exceeded',
-                      DETAIL = format('%s keys are specified.', cardinality(targets)),
-                      HINT = 'Migrate the tables in several sets.';
+            PERFORM snowflake_internal.refuse('54000', 'cannot migrate more than 1600 keys together online',
+                detail => format('%s keys are specified.', cardinality(targets)),
+                hint => 'Migrate the tables in several sets.');
         END IF;
         SELECT u.targets, u.column_names INTO targets, column_names
         FROM snowflake_internal.migration_unfinished(targets, column_names) AS u;
@@ -408,10 +404,9 @@ BEGIN
         ORDER BY 1));
     IF NOT EXISTS (SELECT FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
                    WHERE e.extname = 'snowflake' AND quote_ident(n.nspname) = '@extschema@') THEN
-        RAISE EXCEPTION 'the schema of extension "snowflake" was renamed'
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  DETAIL = 'Its routines call each other by the name that the schema had when the extension was created.',
-                  HINT = format('Rename it to %s again.', '@extschema@');
+        PERFORM snowflake_internal.refuse('55000', 'the schema of extension "snowflake" was renamed',
+            detail => 'Its routines call each other by the name that the schema had when the extension was created.',
+            hint => format('Rename it to %s again.', '@extschema@'));
     END IF;
 END
 $function$;

@@ -42,7 +42,7 @@ BEGIN
         WHERE p ->> 'grantee' IS NULL OR to_regrole(quote_ident(p ->> 'grantee')) IS NOT NULL
     LOOP
         IF acl_entry.privilege IS NULL OR acl_entry.privilege NOT IN ('SELECT', 'UPDATE', 'USAGE') THEN
-            RAISE EXCEPTION 'invalid privilege of a sequence: "%"', acl_entry.privilege USING ERRCODE = 'invalid_parameter_value';
+            PERFORM snowflake_internal.refuse('22023', format('invalid privilege of a sequence: "%s"', acl_entry.privilege));
         END IF;
         PERFORM snowflake_internal.migration_run(origin.target, format('GRANT %s ON SEQUENCE %s TO %s%s', acl_entry.privilege, quoted_name,
             coalesce(quote_ident(acl_entry.grantee), 'PUBLIC'), CASE WHEN acl_entry.grantable THEN ' WITH GRANT OPTION' ELSE '' END));
@@ -97,7 +97,7 @@ DECLARE
     sequence regclass;
 BEGIN
     IF type IS NULL OR type NOT IN ('smallint', 'integer', 'bigint') THEN
-        RAISE EXCEPTION 'invalid type of a sequence: "%"', type USING ERRCODE = 'invalid_parameter_value';
+        PERFORM snowflake_internal.refuse('22023', format('invalid type of a sequence: "%s"', type));
     END IF;
     PERFORM snowflake_internal.migration_run(origin.target, format('CREATE SEQUENCE %s AS %s %s', quoted_name, type,
         snowflake_internal.migration_sequence_options(origin.sequence_options)));
@@ -260,8 +260,7 @@ BEGIN
                    WHERE a.attrelid = origin.target AND a.attname = origin.column_name
                      AND snowflake_internal.migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype))
     THEN
-        RAISE EXCEPTION 'the type of column "%" of % has changed', origin.column_name, origin.target
-            USING ERRCODE = 'object_not_in_prerequisite_state';
+        PERFORM snowflake_internal.refuse('55000', format('the type of column "%s" of %s has changed', origin.column_name, origin.target));
     END IF;
     SELECT s.last_value, s.is_called INTO state FROM snowflake_internal.migration_sequence_state(sequence, origin.target) AS s;
     current_value := CASE WHEN state.is_called AND NOT is_new THEN state.last_value END;
@@ -341,9 +340,8 @@ BEGIN
         PERFORM set_config('lock_timeout', former_timeout, true);
         RETURN;
     ELSIF origin.target IS NULL OR origin.reverted_at IS NOT NULL THEN
-        RAISE EXCEPTION 'no migration of column "%" of % is recorded', key_column, target
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Only a migration by snowflake_migrate() or its plan can be reverted. If the column has been renamed since, rename it back first. Otherwise set its default yourself.';
+        PERFORM snowflake_internal.refuse('55000', format('no migration of column "%s" of %s is recorded', key_column, target),
+            hint => 'Only a migration by snowflake_migrate() or its plan can be reverted. If the column has been renamed since, rename it back first. Otherwise set its default yourself.');
     END IF;
 
     IF has_shadows AND NOT snowflake_internal.has_ids(target, key_column) THEN

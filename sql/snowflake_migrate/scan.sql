@@ -44,7 +44,7 @@ DECLARE
     extreme bigint;
 BEGIN
     IF aggregate IS NULL OR aggregate NOT IN ('max', 'min') THEN
-        RAISE EXCEPTION 'invalid aggregate: "%"', aggregate USING ERRCODE = 'invalid_parameter_value';
+        PERFORM snowflake_internal.refuse('22023', format('invalid aggregate: "%s"', aggregate));
     END IF;
     IF indexed_only THEN
         SELECT array_agg(i.relation) FILTER (WHERE i.is_indexed), bool_and(i.is_indexed) INTO indexed, is_complete
@@ -111,9 +111,9 @@ BEGIN
     SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
     FROM snowflake_internal.migration_row_obstacles(target, column_name, search_path, is_locked) AS o;
     IF obstacles IS NOT NULL THEN
-        RAISE EXCEPTION 'cannot migrate column "%" of %', column_name, target
-            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = obstacles,
-                  HINT = 'Nothing was changed by this statement.';
+        PERFORM snowflake_internal.refuse('55000', format('cannot migrate column "%s" of %s', column_name, target),
+            detail => obstacles,
+            hint => 'Nothing was changed by this statement.');
     END IF;
 END
 $function$;

@@ -87,7 +87,7 @@ pub fn check(
 /// Says once a session that IDs of this database are read with another layout
 /// than they were made with.
 #[inline]
-pub fn hint(call: Call<'_>) {
+pub fn notice_other_layout_once(call: Call<'_>) {
     static ASKED: AtomicBool = AtomicBool::new(false);
     if !ASKED.load(Relaxed) {
         ASKED.store(look(call), Relaxed);

@@ -47,3 +47,20 @@ pub fn is_replica_session() -> bool {
 pub fn is_creating_extension() -> bool {
     unsafe { pg_sys::creating_extension }
 }
+
+/// Forgets what would be the CONTEXT of an error that is raised next: what the functions
+/// around this one add to it. Whatever catches an error sets it back.
+pub fn forget_error_context() {
+    // SAFETY: this thread's list of callbacks, which PG_TRY and the server's main loop set
+    // back when they catch the error.
+    unsafe { pg_sys::error_context_stack = std::ptr::null_mut() };
+}
+
+/// The number of an SQLSTATE, six bits a character, as `MAKE_SQLSTATE` of PostgreSQL's
+/// headers makes it.
+pub fn sqlstate_number(code: &[u8]) -> i32 {
+    let digits = code.iter().take(5).enumerate();
+    digits.fold(0, |number, (place, &digit)| {
+        number | i32::from(digit.wrapping_sub(b'0') & 0x3f) << (6 * place)
+    })
+}

@@ -17,7 +17,7 @@ const ID_BITS: u32 = 63;
 
 #[pg_extern(sql = false)]
 fn snowflake_explain(id: i64, call: Call<'_>) -> String {
-    accepted_layout::hint(call);
+    accepted_layout::notice_other_layout_once(call);
     by_this_server(|layout| explain(id, layout))
 }
 

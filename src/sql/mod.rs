@@ -7,6 +7,7 @@ pub mod generate;
 pub mod layouts;
 pub mod monitor;
 pub mod read;
+mod refuse;
 pub mod resolved;
 mod text;
 mod values;

@@ -181,7 +181,7 @@ fn bound_of_slot(slot: &Slot, backend_id: u32) -> Option<i64> {
 }
 
 /// The greatest ID that the floor leaves to the time before the start, to which
-/// the first ID raises every slot. A damaged file is that ID's matter.
+/// the first ID raises every slot. A damaged file is reported with that ID.
 fn bound_at_start(shared: Shared) -> Option<i64> {
     let floor = floor::at_start(shared, settings::identity()?).ok()?;
     (floor > SnowflakeId::ZERO).then(|| floor.get() - 1)

@@ -16,7 +16,7 @@ use crate::sql::values::{TimestampBound, layout_named, timestamptz};
 
 #[pg_extern(sql = false)]
 fn snowflake_decode(id: i64, call: Call<'_>) -> Record<4> {
-    accepted_layout::hint(call);
+    accepted_layout::notice_other_layout_once(call);
     by_this_server(|layout| decode(id, layout))
 }
 
@@ -27,7 +27,7 @@ fn snowflake_decode_by(id: i64, layout: Text<'_>, call: Call<'_>) -> Record<4> {
 
 #[pg_extern(sql = false)]
 fn snowflake_timestamp(id: i64, call: Call<'_>) -> TimestampWithTimeZone {
-    accepted_layout::hint(call);
+    accepted_layout::notice_other_layout_once(call);
     by_this_server(|layout| created_at(id, layout))
 }
 
@@ -40,7 +40,7 @@ fn snowflake_timestamp_by(id: i64, layout: Text<'_>, call: Call<'_>) -> Timestam
 
 #[pg_extern(sql = false)]
 fn snowflake_node_id(id: i64, call: Call<'_>) -> i32 {
-    accepted_layout::hint(call);
+    accepted_layout::notice_other_layout_once(call);
     by_this_server(|layout| parts(id, layout)).node as i32
 }
 
@@ -51,7 +51,7 @@ fn snowflake_node_id_by(id: i64, layout: Text<'_>, call: Call<'_>) -> i32 {
 
 #[pg_extern(sql = false)]
 fn snowflake_backend_id(id: i64, call: Call<'_>) -> i32 {
-    accepted_layout::hint(call);
+    accepted_layout::notice_other_layout_once(call);
     by_this_server(|layout| parts(id, layout)).backend as i32
 }
 
@@ -62,7 +62,7 @@ fn snowflake_backend_id_by(id: i64, layout: Text<'_>, call: Call<'_>) -> i32 {
 
 #[pg_extern(sql = false)]
 fn snowflake_sequence(id: i64, call: Call<'_>) -> i32 {
-    accepted_layout::hint(call);
+    accepted_layout::notice_other_layout_once(call);
     by_this_server(|layout| parts(id, layout)).sequence as i32
 }
 

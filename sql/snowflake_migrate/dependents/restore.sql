@@ -26,12 +26,10 @@ BEGIN
                 RAISE;
             WHEN OTHERS THEN
                 GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
-                RAISE EXCEPTION '% cannot be %', entry.identity,
-                    CASE migration_run_saved.phase WHEN 1 THEN 'dropped' WHEN 2 THEN 'created again with the wider columns'
-                                                   ELSE 'filled again' END
-                    USING ERRCODE = 'object_not_in_prerequisite_state',
-                          DETAIL = format('%s (SQLSTATE %s)%s', message, SQLSTATE, coalesce(E'\n' || nullif(detail, ''), '')),
-                          HINT = 'Nothing was changed by this statement. Change the object so that it accepts bigint, or drop it and create it again afterwards.';
+                PERFORM snowflake_internal.refuse('55000', format('%s cannot be %s', entry.identity, CASE migration_run_saved.phase WHEN 1 THEN 'dropped' WHEN 2 THEN 'created again with the wider columns'
+                                                   ELSE 'filled again' END),
+                    detail => format('%s (SQLSTATE %s)%s', message, SQLSTATE, coalesce(E'\n' || nullif(detail, ''), '')),
+                    hint => 'Nothing was changed by this statement. Change the object so that it accepts bigint, or drop it and create it again afterwards.');
         END;
     END LOOP;
 END
@@ -94,9 +92,9 @@ DECLARE
         saved -> 'description', snowflake_internal.migration_describe_dependents(relations, column_names));
 BEGIN
     IF difference IS NOT NULL THEN
-        RAISE EXCEPTION 'objects that depend on the columns would not be as they were'
-            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = difference,
-                  HINT = 'Nothing was changed by this statement. Drop the object, and create it again afterwards.';
+        PERFORM snowflake_internal.refuse('55000', 'objects that depend on the columns would not be as they were',
+            detail => difference,
+            hint => 'Nothing was changed by this statement. Drop the object, and create it again afterwards.');
     END IF;
 END
 $function$;
@@ -121,14 +119,12 @@ DECLARE
 BEGIN
     IF cardinality(relations) IS DISTINCT FROM cardinality(column_names) OR array_position(relations, NULL) IS NOT NULL
        OR array_position(column_names, NULL) IS NOT NULL THEN
-        RAISE EXCEPTION 'tables and columns must be arrays of the same length without NULL'
-            USING ERRCODE = 'invalid_parameter_value';
+        PERFORM snowflake_internal.refuse('22023', 'tables and columns must be arrays of the same length without NULL');
     ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         -- The catalog is read again under the locks.
-        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
-                  HINT = 'SET default_transaction_isolation = ''read committed''.';
+        PERFORM snowflake_internal.refuse('55000', 'a migration requires the isolation level READ COMMITTED',
+            detail => format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
+            hint => 'SET default_transaction_isolation = ''read committed''.');
     END IF;
     FOREACH relation IN ARRAY relations LOOP
         PERFORM snowflake_internal.migration_require_owner(relation);
@@ -144,9 +140,9 @@ BEGIN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
         FROM snowflake_internal.migration_dependent_obstacles(relations, column_names) AS o;
         IF obstacles IS NOT NULL THEN
-            RAISE EXCEPTION 'cannot create again what depends on columns of %', array_to_string(relations, ', ')
-                USING ERRCODE = code, DETAIL = obstacles,
-                      HINT = 'Nothing was changed by this statement. Remove the obstacles, then run it again.';
+            PERFORM snowflake_internal.refuse(code, format('cannot create again what depends on columns of %s', array_to_string(relations, ', ')),
+                detail => obstacles,
+                hint => 'Nothing was changed by this statement. Remove the obstacles, then run it again.');
         END IF;
         EXIT WHEN attempt = 2;
         FOREACH relation IN ARRAY dependents || tables LOOP
@@ -154,9 +150,8 @@ BEGIN
         END LOOP;
     END LOOP;
     IF NOT snowflake_internal.migration_dependent_relations(relations, column_names) <@ (dependents || tables) THEN
-        RAISE EXCEPTION 'the views of % have changed in the meantime', array_to_string(relations, ', ')
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Nothing was changed by this statement. Run it again.';
+        PERFORM snowflake_internal.refuse('55000', format('the views of %s have changed in the meantime', array_to_string(relations, ', ')),
+            hint => 'Nothing was changed by this statement. Run it again.');
     END IF;
     states := snowflake_internal.migration_trigger_states(tables);
     SELECT array_agg(t.relation ORDER BY t.statement), array_agg(t.statement ORDER BY t.statement) INTO analyzed, targets_again

@@ -73,9 +73,9 @@ BEGIN
     FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
     CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
     IF FOUND THEN
-        RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
-            USING ERRCODE = too_many.sqlstate_code, DETAIL = format('%s. %s', too_many.obstacle, too_many.remedy),
-                  HINT = 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.';
+        PERFORM snowflake_internal.refuse(too_many.sqlstate_code, format('cannot migrate %s', snowflake_internal.migration_key_names(targets, column_names)),
+            detail => format('%s. %s', too_many.obstacle, too_many.remedy),
+            hint => 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.');
     END IF;
 END
 $function$;

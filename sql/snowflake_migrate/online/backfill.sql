@@ -58,8 +58,7 @@ BEGIN
     FROM snowflake_internal.migration_shadows(targets, column_names) AS s
     WHERE s.relation = migration_backfill_batch.relation AND s.is_kept;
     IF step.target IS NULL OR assignments IS NULL THEN
-        RAISE EXCEPTION 'the migration of % was ended by another session', snowflake_internal.migration_key_names(targets, column_names)
-            USING ERRCODE = 'object_not_in_prerequisite_state';
+        PERFORM snowflake_internal.refuse('55000', format('the migration of %s was ended by another session', snowflake_internal.migration_key_names(targets, column_names)));
     ELSIF step.filenode IS DISTINCT FROM pg_relation_filenode(relation) THEN
         -- Rewritten by VACUUM FULL or a similar command.
         PERFORM snowflake_internal.migration_record_backfill(targets, column_names, relation);
@@ -104,11 +103,10 @@ BEGIN
             -- the check for obstacles.
             IF NOT EXISTS (SELECT FROM pg_class AS c
                            WHERE c.oid = relation AND has_parameter_privilege(c.relowner, 'session_replication_role', 'SET')) THEN
-                RAISE EXCEPTION 'cannot copy %', snowflake_internal.migration_key_names(targets, column_names)
-                    USING ERRCODE = 'insufficient_privilege',
-                          DETAIL = (SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n')
+                PERFORM snowflake_internal.refuse('42501', format('cannot copy %s', snowflake_internal.migration_key_names(targets, column_names)),
+                    detail => (SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n')
                                     FROM snowflake_internal.migration_update_obstacles(relation) AS o),
-                          HINT = 'Remove the obstacles, then run it again.';
+                    hint => 'Remove the obstacles, then run it again.');
             END IF;
             former_role := current_setting('session_replication_role');
             PERFORM set_config('session_replication_role', 'replica', true);
@@ -235,16 +233,16 @@ BEGIN
     INTO relations, missing
     FROM snowflake_internal.migration_shadows(targets, column_names) AS s;
     IF missing IS NOT NULL THEN
-        RAISE EXCEPTION 'columns have no shadow column yet: %', missing
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Run the statements of snowflake_migration_plan() with online => true in order.';
+        PERFORM snowflake_internal.refuse('55000', format('columns have no shadow column yet: %s', missing),
+            hint => 'Run the statements of snowflake_migration_plan() with online => true in order.');
     END IF;
     SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
     FROM unnest(relations) AS r (relation)
     CROSS JOIN LATERAL snowflake_internal.migration_update_obstacles(r.relation) AS o;
     IF obstacles IS NOT NULL THEN
-        RAISE EXCEPTION 'cannot copy %', snowflake_internal.migration_key_names(targets, column_names)
-            USING ERRCODE = code, DETAIL = obstacles, HINT = 'Nothing was changed. Remove the obstacles, then run it again.';
+        PERFORM snowflake_internal.refuse(code, format('cannot copy %s', snowflake_internal.migration_key_names(targets, column_names)),
+            detail => obstacles,
+            hint => 'Nothing was changed. Remove the obstacles, then run it again.');
     END IF;
     PERFORM snowflake_internal.migration_set_pace(targets, column_names, batch_size, pause, max_replay_lag, max_active_sessions, NULL);
     -- Another role may have set the limits.

@@ -31,7 +31,7 @@ $function$;
 -- Called when a lock on one of these tables was not acquired in time. It reports
 -- the holders at intervals, and fails after the time limit. It returns the time
 -- of the last report.
-CREATE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, told timestamptz)
+CREATE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, reported_at timestamptz)
 RETURNS timestamptz LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -40,8 +40,8 @@ DECLARE
     wanted text;
     holders text;
 BEGIN
-    IF clock_timestamp() - told <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
-        RETURN told;
+    IF clock_timestamp() - reported_at <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
+        RETURN reported_at;
     END IF;
     SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
     FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
@@ -58,13 +58,12 @@ BEGIN
       AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
     holders := nullif(holders, '');
     IF clock_timestamp() - begun > time_limit THEN
-        RAISE EXCEPTION 'could not lock % within %', wanted, time_limit
-            USING ERRCODE = 'lock_not_available',
-                  DETAIL = coalesce('Held by ' || holders || '.', 'Other transactions kept locking it.'),
-                  HINT = 'See pg_stat_activity for what they are doing'
+        PERFORM snowflake_internal.refuse('55P03', format('could not lock %s within %s', wanted, time_limit),
+            detail => coalesce('Held by ' || holders || '.', 'Other transactions kept locking it.'),
+            hint => 'See pg_stat_activity for what they are doing'
                          || CASE WHEN holders LIKE '%prepared transactions %'
                                  THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
-                         || '. Run it again when they have ended.';
+                         || '. Run it again when they have ended.');
     END IF;
     RAISE NOTICE 'waiting for a lock on %', wanted
         USING DETAIL = coalesce('Held by ' || holders || '.', 'No process holds it at this moment.');
@@ -94,13 +93,12 @@ DECLARE
     table_to_lock regclass;
 BEGIN
     IF mode IS NULL OR mode NOT IN ('SHARE ROW EXCLUSIVE', 'ACCESS EXCLUSIVE') THEN
-        RAISE EXCEPTION 'invalid lock mode: "%"', mode USING ERRCODE = 'invalid_parameter_value';
+        PERFORM snowflake_internal.refuse('22023', format('invalid lock mode: "%s"', mode));
     ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         -- The checks under the lock have to see the present state.
-        RAISE EXCEPTION 'a migration requires the isolation level READ COMMITTED'
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  DETAIL = format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
-                  HINT = 'SET default_transaction_isolation = ''read committed''.';
+        PERFORM snowflake_internal.refuse('55000', 'a migration requires the isolation level READ COMMITTED',
+            detail => format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
+            hint => 'SET default_transaction_isolation = ''read committed''.');
     END IF;
     LOOP
         BEGIN

@@ -40,13 +40,11 @@ BEGIN
     IF pg_has_role('pg_read_all_stats', 'USAGE') THEN
         RETURN;
     ELSIF max_replay_lag IS NOT NULL THEN
-        RAISE EXCEPTION 'permission denied to read the replay lag of standbys'
-            USING ERRCODE = 'insufficient_privilege',
-                  HINT = format('GRANT pg_monitor TO %I, or leave max_replay_lag out.', current_user);
+        PERFORM snowflake_internal.refuse('42501', 'permission denied to read the replay lag of standbys',
+            hint => format('GRANT pg_monitor TO %I, or leave max_replay_lag out.', current_user));
     ELSIF max_active_sessions IS NOT NULL THEN
-        RAISE EXCEPTION 'permission denied to read the state of other sessions'
-            USING ERRCODE = 'insufficient_privilege',
-                  HINT = format('GRANT pg_monitor TO %I, or leave max_active_sessions out.', current_user);
+        PERFORM snowflake_internal.refuse('42501', 'permission denied to read the state of other sessions',
+            hint => format('GRANT pg_monitor TO %I, or leave max_active_sessions out.', current_user));
     END IF;
 END
 $function$;
@@ -62,15 +60,15 @@ DECLARE
     pace snowflake_internal.pace;
 BEGIN
     IF batch_size < 1 THEN
-        RAISE EXCEPTION 'batch_size must be at least 1, but is %', batch_size USING ERRCODE = 'invalid_parameter_value';
+        PERFORM snowflake_internal.refuse('22023', format('batch_size must be at least 1, but is %s', batch_size));
     ELSIF pause < interval '0' THEN
-        RAISE EXCEPTION 'pause must not be negative, but is %', pause USING ERRCODE = 'invalid_parameter_value';
+        PERFORM snowflake_internal.refuse('22023', format('pause must not be negative, but is %s', pause));
     ELSIF max_replay_lag < interval '0' THEN
-        RAISE EXCEPTION 'max_replay_lag must not be negative, but is %', max_replay_lag
-            USING ERRCODE = 'invalid_parameter_value', HINT = '0 removes the limit.';
+        PERFORM snowflake_internal.refuse('22023', format('max_replay_lag must not be negative, but is %s', max_replay_lag),
+            hint => '0 removes the limit.');
     ELSIF max_active_sessions < -1 THEN
-        RAISE EXCEPTION 'max_active_sessions must be at least -1, but is %', max_active_sessions
-            USING ERRCODE = 'invalid_parameter_value', HINT = '-1 removes the limit.';
+        PERFORM snowflake_internal.refuse('22023', format('max_active_sessions must be at least -1, but is %s', max_active_sessions),
+            hint => '-1 removes the limit.');
     ELSIF num_nonnulls(batch_size, pause, max_replay_lag, max_active_sessions, is_paused) = 0 THEN
         RETURN;
     END IF;
@@ -174,8 +172,7 @@ BEGIN
         is_changed := true;
     END IF;
     IF is_ended THEN
-        RAISE EXCEPTION 'the migration of % was ended by another session', snowflake_internal.migration_key_names(targets, column_names)
-            USING ERRCODE = 'object_not_in_prerequisite_state';
+        PERFORM snowflake_internal.refuse('55000', format('the migration of %s was ended by another session', snowflake_internal.migration_key_names(targets, column_names)));
     END IF;
     IF is_changed THEN
         PERFORM snowflake_internal.migration_keep_progress(step);

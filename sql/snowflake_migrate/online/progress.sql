@@ -75,11 +75,10 @@ BEGIN
             OR NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(found.key_targets, found.key_column_names) AS s
                            WHERE s.trigger_oid IS NOT NULL);
         IF common < cardinality(targets) THEN
-            RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
-                USING ERRCODE = 'object_not_in_prerequisite_state',
-                      DETAIL = format('An online migration of %s has begun.',
+            PERFORM snowflake_internal.refuse('55000', format('cannot migrate %s', snowflake_internal.migration_key_names(targets, column_names)),
+                detail => format('An online migration of %s has begun.',
                                       snowflake_internal.migration_key_names(found.key_targets, found.key_column_names)),
-                      HINT = 'Finish that migration first, or cancel it with snowflake_migrate_revert().';
+                hint => 'Finish that migration first, or cancel it with snowflake_migrate_revert().');
         END IF;
         targets := found.key_targets;
         column_names := found.key_column_names;

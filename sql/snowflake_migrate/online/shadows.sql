@@ -57,9 +57,8 @@ BEGIN
     FROM snowflake_internal.migration_shadows(targets, column_names) AS s
     WHERE NOT s.is_kept OR NOT s.is_filled;
     IF missing IS NOT NULL THEN
-        RAISE EXCEPTION 'not all rows are known to have shadow values of: %', missing
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'Run the statements of snowflake_migration_plan() with online => true in order.';
+        PERFORM snowflake_internal.refuse('55000', format('not all rows are known to have shadow values of: %s', missing),
+            hint => 'Run the statements of snowflake_migration_plan() with online => true in order.');
     END IF;
 END
 $function$;

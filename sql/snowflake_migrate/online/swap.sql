@@ -324,10 +324,10 @@ BEGIN
         FROM snowflake_internal.migration_swap_obstacles(targets, column_names, search_path) AS o;
     END IF;
     IF missing IS NOT NULL THEN
-        RAISE EXCEPTION '% not ready to be swapped', snowflake_internal.migration_key_names(targets, column_names)
-                || CASE WHEN cardinality(targets) = 1 THEN ' is' ELSE ' are' END
-            USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = missing,
-                  HINT = 'Nothing was changed by this statement. Request the plan again, and run its statements in order.';
+        PERFORM snowflake_internal.refuse('55000', format('%s not ready to be swapped', snowflake_internal.migration_key_names(targets, column_names)
+                || CASE WHEN cardinality(targets) = 1 THEN ' is' ELSE ' are' END),
+            detail => missing,
+            hint => 'Nothing was changed by this statement. Request the plan again, and run its statements in order.');
     END IF;
 END
 $function$;
@@ -381,10 +381,9 @@ BEGIN
         IF holders IS NULL THEN
             RETURN;
         ELSIF clock_timestamp() - started_at > time_limit THEN
-            RAISE EXCEPTION 'transactions that started before all rows of % were copied have not ended within %',
-                snowflake_internal.migration_key_names(targets, column_names), time_limit
-                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = format('They belong to: %s.', holders),
-                      HINT = 'They would read rows without a key. Nothing was changed by this statement. Run it again when they have ended.';
+            PERFORM snowflake_internal.refuse('55000', format('transactions that started before all rows of %s were copied have not ended within %s', snowflake_internal.migration_key_names(targets, column_names), time_limit),
+                detail => format('They belong to: %s.', holders),
+                hint => 'They would read rows without a key. Nothing was changed by this statement. Run it again when they have ended.');
         ELSIF clock_timestamp() - last_notice_at > interval '5 seconds' THEN
             last_notice_at := clock_timestamp();
             RAISE NOTICE 'waiting for transactions that started before all rows were copied'
@@ -414,10 +413,10 @@ BEGIN
     IF snowflake_internal.migration_fingerprint(relations) IS DISTINCT FROM before
        OR snowflake_internal.migration_dependents_fingerprint(narrow, narrow_names) IS DISTINCT FROM dependents_before THEN
         IF NOT snowflake_internal.migration_swap_relations(targets, column_names) <@ relations THEN
-            RAISE EXCEPTION '% not ready to be swapped', snowflake_internal.migration_key_names(targets, column_names)
-                || CASE WHEN cardinality(targets) = 1 THEN ' is' ELSE ' are' END
-                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = 'A foreign key or a view was added in the meantime.',
-                      HINT = 'Nothing was changed by this statement. Request the plan again, and run its statements in order.';
+            PERFORM snowflake_internal.refuse('55000', format('%s not ready to be swapped', snowflake_internal.migration_key_names(targets, column_names)
+                || CASE WHEN cardinality(targets) = 1 THEN ' is' ELSE ' are' END),
+                detail => 'A foreign key or a view was added in the meantime.',
+                hint => 'Nothing was changed by this statement. Request the plan again, and run its statements in order.');
         END IF;
         PERFORM snowflake_internal.migration_require_ready(targets, column_names, search_path);
         SELECT s.relations, s.statements, s.roles INTO altered, statements, roles
@@ -457,9 +456,9 @@ BEGIN
         FROM unnest(targets, column_names) AS key (target, column_name)
         CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name, search_path) AS o;
         IF missing IS NOT NULL THEN
-            RAISE EXCEPTION 'cannot migrate %', snowflake_internal.migration_key_names(targets, column_names)
-                USING ERRCODE = 'object_not_in_prerequisite_state', DETAIL = missing,
-                      HINT = 'Nothing was changed by this statement.';
+            PERFORM snowflake_internal.refuse('55000', format('cannot migrate %s', snowflake_internal.migration_key_names(targets, column_names)),
+                detail => missing,
+                hint => 'Nothing was changed by this statement.');
         END IF;
     END IF;
     PERFORM snowflake_internal.migration_end(targets[1], column_names[1]);

@@ -22,9 +22,8 @@ DECLARE
     last_cause pg_catalog.text;
 BEGIN
     IF pg_catalog.now() OPERATOR(pg_catalog.<) pg_catalog.statement_timestamp() THEN
-        RAISE EXCEPTION 'snowflake_migrate_backfill cannot run inside a transaction block'
-            USING ERRCODE = 'active_sql_transaction',
-                  DETAIL = 'It commits after each batch.';
+        PERFORM snowflake_internal.refuse('25001', 'snowflake_migrate_backfill cannot run inside a transaction block',
+            detail => 'It commits after each batch.');
     END IF;
     -- Set explicitly, because the server's default may differ: each batch has to
     -- see the rows written before it.

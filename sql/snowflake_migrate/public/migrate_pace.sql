@@ -21,9 +21,8 @@ BEGIN
     IF NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s WHERE s.trigger_oid IS NOT NULL)
        OR NOT EXISTS (SELECT FROM snowflake_internal.progress AS p WHERE p.target = targets[1] AND p.column_name = column_names[1])
     THEN
-        RAISE EXCEPTION 'column "%" of % is not being migrated online', key_column, target
-            USING ERRCODE = 'object_not_in_prerequisite_state',
-                  HINT = 'The view snowflake_migrations lists the unfinished online migrations.';
+        PERFORM snowflake_internal.refuse('55000', format('column "%s" of %s is not being migrated online', key_column, target),
+            hint => 'The view snowflake_migrations lists the unfinished online migrations.');
     END IF;
     PERFORM snowflake_internal.migration_require_owner(key.target) FROM unnest(targets) AS key (target);
     PERFORM snowflake_internal.migration_set_pace(targets, column_names, batch_size, pause, max_replay_lag, max_active_sessions, is_paused);

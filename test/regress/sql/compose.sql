@@ -1,7 +1,6 @@
 -- IDs that are put together from their fields.
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
-\set SHOW_CONTEXT never
 SELECT snowflake_compose('2026-11-20 07:13:20.593+00', 1, 4, 0, 'default');
 SELECT snowflake_decode(snowflake_compose('2026-11-20 07:13:20.593+00', 63, 15, 4095, 'default'), 'default');
 SELECT snowflake_compose('2025-01-01 00:00+00', 0, 0, 0, 'default') AS first_of_the_layout;

@@ -1,7 +1,6 @@
 -- COPY with a snowflake ID as default.
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
-\set SHOW_CONTEXT never
 CREATE TABLE measurements (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), value int);
 COPY measurements (value) FROM stdin;
 1

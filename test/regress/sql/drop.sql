@@ -1,7 +1,6 @@
 -- DROP EXTENSION: tables that use it keep it, and it can be created again.
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
-\set SHOW_CONTEXT never
 CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval());
 INSERT INTO orders DEFAULT VALUES;
 \set VERBOSITY terse

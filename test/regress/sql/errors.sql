@@ -1,7 +1,6 @@
 -- Errors with their SQLSTATE, detail and hint.
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
-\set SHOW_CONTEXT never
 SELECT snowflake_decode(-1, 'default');
 \echo :LAST_ERROR_SQLSTATE
 SELECT snowflake_decode(9223372036854775807, 'js53');

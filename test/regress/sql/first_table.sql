@@ -1,7 +1,6 @@
 -- A table whose key is a snowflake ID, as the README begins.
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
-\set SHOW_CONTEXT never
 CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text);
 INSERT INTO orders (note) VALUES ('first'), ('second');
 INSERT INTO orders (note) SELECT 'row ' || n FROM generate_series(1, 1000) AS n;

@@ -1,7 +1,6 @@
 -- Replacing the sequence of a serial column, and reverting it.
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
-\set SHOW_CONTEXT never
 \pset null '(null)'
 -- Notices name IDs, sizes and speeds.
 SET client_min_messages = warning;

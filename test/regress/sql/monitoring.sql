@@ -1,7 +1,6 @@
 -- The views, and what they show of a server that has generated IDs.
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
-\set SHOW_CONTEXT never
 SELECT c.relname AS view, a.attname AS column, format_type(a.atttypid, a.atttypmod) AS type
 FROM pg_attribute AS a
 JOIN pg_class AS c ON c.oid = a.attrelid

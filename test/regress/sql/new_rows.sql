@@ -1,5 +1,4 @@
 -- Reading new rows by key: what a transaction holds back, and when it no longer does.
-\set SHOW_CONTEXT never
 CREATE SCHEMA regress_snowflake;
 SET search_path = regress_snowflake, public;
 CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text);

@@ -1,7 +1,6 @@
 -- A plan that keeps the table in use, run step by step.
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
-\set SHOW_CONTEXT never
 -- Notices name IDs, sizes and speeds.
 SET client_min_messages = warning;
 -- Its own functions that a plan calls are not for people, and names that it

@@ -1,7 +1,6 @@
 -- Partitions by time.
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
-\set SHOW_CONTEXT never
 CREATE TABLE events (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), what text) PARTITION BY RANGE (id);
 SELECT snowflake_partition_ddl('events', '2026-11-20 00:00+00', '2026-11-23 00:00+00', '1 day');
 SELECT snowflake_partition_ddl('events', '2026-11-20 00:00+00', '2026-11-23 00:00+00', '1 day') \gexec

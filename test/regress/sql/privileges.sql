@@ -1,7 +1,6 @@
 -- What an ordinary role may do.
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
-\set SHOW_CONTEXT never
 SET client_min_messages = warning;
 CREATE ROLE regress_snowflake_owner;
 CREATE ROLE regress_snowflake_user;

@@ -1,7 +1,6 @@
 -- Ranges of time on a key, and their bounds.
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
-\set SHOW_CONTEXT never
 SELECT snowflake_min_id('2026-11-20 08:00+00', 'default') AS min_id,
        snowflake_max_id('2026-11-20 08:00+00', 'default') AS max_id,
        snowflake_max_id_before('2026-11-20 08:00+00', 'default') AS max_id_before;

@@ -2,7 +2,6 @@
 -- crates/snowflake-id/tests/data/vectors.tsv.
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
-\set SHOW_CONTEXT never
 CREATE TABLE published (id bigint, layout text, created_at timestamptz, node_id int, sequence int);
 INSERT INTO published VALUES
     (175928847299117063, 'timestamp:41 node:10 sequence:12 tick:1ms epoch:2015-01-01T00:00:00Z', '2016-04-30T11:18:25.796Z', 32, 7),

@@ -1,7 +1,6 @@
 -- Several servers: layouts for them, watched tables, the audit of all tables.
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
-\set SHOW_CONTEXT never
 SELECT * FROM snowflake_layouts_for(3) WHERE recommended;
 SELECT * FROM snowflake_layouts_for(50) WHERE recommended;
 SELECT * FROM snowflake_layouts_for(5000);

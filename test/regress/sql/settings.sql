@@ -1,7 +1,6 @@
 -- The settings, who may change them, and values that are refused.
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
-\set SHOW_CONTEXT never
 -- A build for tests has snowflake.unprotected besides.
 SELECT name, vartype, unit, context, min_val, max_val FROM pg_settings WHERE name LIKE 'snowflake.%' AND name <> 'snowflake.unprotected' ORDER BY name COLLATE "C";
 SELECT name, boot_val FROM pg_settings WHERE name LIKE 'snowflake.%' AND name <> 'snowflake.unprotected' ORDER BY name COLLATE "C";

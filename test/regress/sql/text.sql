@@ -1,7 +1,6 @@
 -- IDs as text.
 SET TimeZone = 'UTC';
 SET DateStyle = 'ISO';
-\set SHOW_CONTEXT never
 SELECT id::text AS digits, snowflake_to_text(id) AS base32, snowflake_to_text(id, 'base62') AS base62
 FROM (VALUES (0), (1), (249431905924104192), (9223372036854775807)) AS t (id);
 SELECT snowflake_from_text('06XH8ZWT42G00'), snowflake_from_text('06xh8zwt42goo') AS lower_case_and_o_for_0,
