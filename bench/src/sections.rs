@@ -443,7 +443,8 @@ const BUILDS: Comparison = Comparison {
         },
         Case {
             name: "a row",
-            until: Until::Executions(Count(100, 100)),
+            until: Until::Executions(Count(500, 500)),
+            commit: "off",
             ..INSERT
         },
         Case {
