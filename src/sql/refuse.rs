@@ -16,9 +16,11 @@ fn snowflake_refuse(
     hint: Option<Text<'_>>,
 ) {
     let readable = |text: Option<Text<'_>>| text.map(|text| readable(text.bytes()).into_owned());
-    let code = sqlstate.map_or(PgSqlErrorCode::ERRCODE_RAISE_EXCEPTION, |text| {
-        PgSqlErrorCode::from(pg::session::sqlstate_number(text.bytes()))
-    });
+    // As RAISE without a code, for whatever is no code.
+    let code = sqlstate
+        .map(|text| PgSqlErrorCode::from(pg::session::sqlstate_number(text.bytes())))
+        .filter(|code| *code != PgSqlErrorCode::ERRCODE_INTERNAL_ERROR)
+        .unwrap_or(PgSqlErrorCode::ERRCODE_RAISE_EXCEPTION);
     let mut report = ErrorReport::new(code, readable(message).unwrap_or_default(), "snowflake");
     if let Some(detail) = readable(detail) {
         report = report.set_detail(detail);
