@@ -35,16 +35,21 @@ pub fn readable(bytes: &[u8]) -> Cow<'_, str> {
 
 /// A text for a message, cut if it is long.
 pub fn shown(bytes: &[u8]) -> String {
+    cut(bytes, LONGEST_SHOWN_CHARACTERS)
+}
+
+/// A text of at most so many characters, and three dots if it was longer.
+pub fn cut(bytes: &[u8], longest_characters: usize) -> String {
     let mut end = bytes
         .len()
-        .min(LONGEST_SHOWN_CHARACTERS * LONGEST_CHARACTER_BYTES);
+        .min(longest_characters * LONGEST_CHARACTER_BYTES);
     // Not within a character of UTF-8.
     while end > 0 && bytes.get(end).is_some_and(|&byte| byte & 0xc0 == 0x80) {
         end -= 1;
     }
     let beginning = readable(&bytes[..end]);
     let mut characters = beginning.chars();
-    let mut text: String = characters.by_ref().take(LONGEST_SHOWN_CHARACTERS).collect();
+    let mut text: String = characters.by_ref().take(longest_characters).collect();
     if end < bytes.len() || characters.next().is_some() {
         text.push_str("...");
     }

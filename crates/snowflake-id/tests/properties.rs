@@ -671,7 +671,7 @@ proptest! {
     #![proptest_config(cases(500))]
 
     /// Random histories of sessions that share slots and go from one to another, asked as the
-    /// extension asks: no ID comes twice, each session's ascend as numbers, none is of time that is
+    /// extension asks: no ID repeats, each session's ascend as numbers, none is of time that is
     /// not reserved, and a session that waits could not have had one of its own slot either.
     #[test]
     fn sessions_ascend_and_repeat_nothing(

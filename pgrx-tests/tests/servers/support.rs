@@ -35,7 +35,7 @@ pub(crate) fn run<S: AsRef<str>>(
 pub(crate) fn refused(client: &mut Client, sql: &str, sqlstate: &str) -> Result<ServerError> {
     let refused = expect_error(client, sql)?;
     assert_eq!(refused.sqlstate, sqlstate, "{sql}: {refused}");
-    // What a caller may get wrong is told without the functions that found it.
+    // An error that a caller can make does not name the functions that found it.
     let is_mistake = [
         "22023", "3F000", "42703", "42710", "42809", "42P01", "55000",
     ]
