@@ -276,21 +276,29 @@ record() {
         "$(sha256sum "$(target_directory)/libsnowflake.so" 2>/dev/null | cut -d' ' -f1)"
 }
 
-# Where concatenate_sql writes the install script of this version.
-INSTALL_SCRIPT=$TARGET/sql/snowflake--$VERSION.sql
+# The extensions that are made from one library, and their install scripts of this
+# version, which concatenate_sql writes.
+EXTENSIONS=(snowflake snowflake_migrate)
+INSTALL_SCRIPTS=("${EXTENSIONS[@]/%/--$VERSION.sql}")
+INSTALL_SCRIPTS=("${INSTALL_SCRIPTS[@]/#/$TARGET/sql/}")
+CONTROL_FILES=("${EXTENSIONS[@]/%/.control}")
+CONTROL_FILES=("${CONTROL_FILES[@]/#/$ROOT/}")
 
-# concatenate_sql: makes the install script of the files that sql/order lists.
+# concatenate_sql: makes the install scripts of the files that sql/order lists.
 concatenate_sql() {
-    local files
+    local files extension
     mapfile -t files < <(grep -v '^#' "$ROOT/sql/order")
     diff <(cd "$ROOT/sql" && find . -mindepth 2 -name '*.sql' -printf '%P\n' | LC_ALL=C sort) \
         <(printf '%s\n' "${files[@]}" | LC_ALL=C sort) >&2 || die "sql/order does not list the files of sql/"
-    mkdir -p "${INSTALL_SCRIPT%/*}"
-    (cd "$ROOT/sql" && awk 'FNR == 1 && NR > 1 { print "" } { print }' "${files[@]}") >"$INSTALL_SCRIPT"
+    mkdir -p "$TARGET/sql"
+    for extension in "${EXTENSIONS[@]}"; do
+        mapfile -t files < <(grep "^$extension/" "$ROOT/sql/order")
+        (cd "$ROOT/sql" && awk 'FNR == 1 && NR > 1 { print "" } { print }' "${files[@]}") >"$TARGET/sql/$extension--$VERSION.sql"
+    done
 }
 
 # build_library [FEATURE]: compiles the extension with cargo, after compile_for, and
-# makes its install script.
+# makes its install scripts.
 # PROFILE=dev compiles it as cargo does for tests, many times as fast.
 # BUILD_ALSO is an array of further arguments, for what to build at the same time.
 BUILD_ALSO=()
@@ -304,20 +312,20 @@ build_library() {
     record "$features" "$(server_identity "$PGRX_PG_CONFIG_PATH")" >"$built.new" && mv "$built.new" "$built"
 }
 
-# is_built PG_CONFIG: the library and the install script are there that build_library
+# is_built PG_CONFIG: the library and the install scripts are there that build_library
 # would make for that server, without a further feature.
 is_built() {
     local built
     built=$(target_directory)/libsnowflake.built
-    [ -e "$built" ] && [ -e "$INSTALL_SCRIPT" ] && [ "$(cat "$built")" = "$(record "pg$(major_version "$1")" "$(server_identity "$1")")" ]
+    [ -e "$built" ] && [ -e "${INSTALL_SCRIPTS[0]}" ] && [ -e "${INSTALL_SCRIPTS[1]}" ] && [ "$(cat "$built")" = "$(record "pg$(major_version "$1")" "$(server_identity "$1")")" ]
 }
 
-# install_scripts: the scripts that are installed: that of this version, and the
+# install_scripts: the scripts that are installed: those of this version, and the
 # upgrades to it. The install scripts of earlier versions are for tests only: the
 # extension is trusted, so the owner of a database could create these versions.
 install_scripts() {
-    printf '%s\n' "$INSTALL_SCRIPT"
-    find "$ROOT/sql" -maxdepth 1 -name 'snowflake--*--*.sql' | LC_ALL=C sort
+    printf '%s\n' "${INSTALL_SCRIPTS[@]}"
+    find "$ROOT/sql" -maxdepth 1 -name '*--*--*.sql' | LC_ALL=C sort
 }
 
 # copy_into PG_CONFIG: installs the library that was built last into that private
@@ -325,9 +333,9 @@ install_scripts() {
 copy_into() {
     local scripts
     mapfile -t scripts < <(install_scripts)
-    find "$("$1" --sharedir)/extension" -name 'snowflake--*.sql' -delete &&
+    find "$("$1" --sharedir)/extension" \( -name 'snowflake--*.sql' -o -name 'snowflake_migrate--*.sql' \) -delete &&
         install -m 755 "$(target_directory)/libsnowflake.so" "$("$1" --pkglibdir)/snowflake.so" &&
-        install -m 644 "$ROOT/snowflake.control" "${scripts[@]}" "$("$1" --sharedir)/extension/"
+        install -m 644 "${CONTROL_FILES[@]}" "${scripts[@]}" "$("$1" --sharedir)/extension/"
 }
 
 # install_into PG_CONFIG [FEATURE]: builds the extension, after use_server, and

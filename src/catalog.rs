@@ -1,7 +1,8 @@
-//! Where the extension's own objects are in a database's catalog.
+//! Where the extensions' own objects are in a database's catalog.
 //!
-//! What people do not use directly is in the schema [`SCHEMA`], under a short
-//! name.
+//! Two extensions are made from this library: `snowflake`, and the tool
+//! `snowflake_migrate`. What people do not use directly is in a schema of each, under a
+//! short name.
 //!
 //! The schema is found by its name, which another role may have taken if the
 //! extension's is missing. So an object counts only if it belongs to the same
@@ -13,8 +14,42 @@ use pgrx::pg_sys;
 
 use crate::pg;
 
-/// The schema of what people do not use directly.
-pub const SCHEMA: &CStr = c"snowflake_internal";
+/// One of the extensions.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Home {
+    /// Its name.
+    pub extension: &'static CStr,
+    /// The schema of what people do not use directly.
+    pub schema: &'static CStr,
+}
+
+/// The extension that makes IDs.
+pub const CORE: Home = Home {
+    extension: c"snowflake",
+    schema: c"snowflake_internal",
+};
+
+/// The tool that migrates tables.
+pub const MIGRATE: Home = Home {
+    extension: c"snowflake_migrate",
+    schema: c"snowflake_migrate_internal",
+};
+
+impl Home {
+    /// The relation of this name in the schema, if it is the extension's.
+    pub fn relation(&self, name: &CStr) -> Option<pg_sys::Oid> {
+        let extension = pg::catalog::extension_named(self.extension)?;
+        pg::catalog::relation_in(pg::catalog::schema_named(self.schema), name).filter(|relation| {
+            pg::catalog::extension_of(pg_sys::RelationRelationId, *relation) == Some(extension)
+        })
+    }
+
+    /// Whether a relation belongs to the extension.
+    pub fn owns(&self, relation: pg_sys::Oid) -> bool {
+        let extension = pg::catalog::extension_of(pg_sys::RelationRelationId, relation);
+        extension.is_some() && extension == pg::catalog::extension_named(self.extension)
+    }
+}
 
 /// The extension's relation of this name, found by one of its functions.
 pub fn relation(function: pg_sys::Oid, name: &CStr) -> Option<pg_sys::Oid> {
@@ -24,14 +59,6 @@ pub fn relation(function: pg_sys::Oid, name: &CStr) -> Option<pg_sys::Oid> {
         name,
         pg::catalog::relation_in,
     )
-}
-
-/// The relation of this name in the schema [`SCHEMA`], if it is the extension's.
-pub fn internal_relation(name: &CStr) -> Option<pg_sys::Oid> {
-    let extension = pg::catalog::extension_named(c"snowflake")?;
-    pg::catalog::relation_in(pg::catalog::schema_named(SCHEMA), name).filter(|relation| {
-        pg::catalog::extension_of(pg_sys::RelationRelationId, *relation) == Some(extension)
-    })
 }
 
 /// The extension's function of this name without arguments, found by one of its
@@ -45,7 +72,7 @@ pub fn function_without_arguments(function: pg_sys::Oid, name: &CStr) -> Option<
     )
 }
 
-/// Looks in [`SCHEMA`].
+/// Looks in the schema of the function's extension.
 fn find(
     function: pg_sys::Oid,
     class: pg_sys::Oid,
@@ -53,7 +80,9 @@ fn find(
     look_up: fn(pg_sys::Oid, &CStr) -> Option<pg_sys::Oid>,
 ) -> Option<pg_sys::Oid> {
     let extension = pg::catalog::extension_of(pg_sys::ProcedureRelationId, function)?;
+    let is_tool = pg::catalog::extension_named(MIGRATE.extension) == Some(extension);
+    let home = if is_tool { MIGRATE } else { CORE };
     let is_ours =
         |object: &pg_sys::Oid| pg::catalog::extension_of(class, *object) == Some(extension);
-    look_up(pg::catalog::schema_named(SCHEMA), name).filter(is_ours)
+    look_up(pg::catalog::schema_named(home.schema), name).filter(is_ours)
 }

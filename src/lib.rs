@@ -13,14 +13,15 @@ mod copy;
 mod encoding;
 mod error;
 mod generator;
-mod migration;
+mod migrate;
 mod node_number;
+mod owner;
 mod pg;
+mod records;
 mod resolved;
 mod restore;
 mod server_file;
 mod settings;
-mod shadow;
 mod shared;
 mod sql;
 #[cfg(feature = "testing")]

@@ -1,22 +1,23 @@
 //! Restoring a dump, by a role that need not be a superuser.
 //!
-//! `pg_dump` includes one table of the extension, `snowflake_internal.restore`,
-//! which is always empty. The rows that are dumped in its name are the mark, the
-//! layouts and the origins (`sql/snowflake/restore.sql`). A restored dump inserts
-//! these rows, and this trigger applies them. Every role has the privilege to insert
+//! `pg_dump` includes one table of each extension, `restore`, which is always empty.
+//! The rows that are dumped in its name are the mark, the layouts and the first IDs
+//! (`sql/snowflake/restore.sql`), and the origins of migrated columns
+//! (`sql/snowflake_migrate/restore.sql`). A restored dump inserts
+//! these rows, and a trigger applies them. Every role has the privilege to insert
 //! them, so each row is checked:
 //!
 //! | row | who may restore it | what it can do |
 //! |---|---|---|
 //! | mark | the owner of the database or of the extension | raise the mark as `setval` does, never lower it: slots move to a lease ahead of the clock at most; beyond that IDs of this database wait, or are refused |
 //! | layout | the same | add a layout, which is reported if it is not the server's |
-//! | origin | the same, with the privileges of the table's owner | record what that owner can record as well; an existing record stays |
+//! | first ID, origin | the same, with the privileges of the table's owner | record what that owner can record as well; an existing record stays |
 //!
-//! A row of `origins` that the role may not write, or whose table does not exist, is
+//! A record of a table that the role may not write, or whose table does not exist, is
 //! left out with a warning, so that the dump is restored otherwise. Nothing is stored.
 //!
 //! Any table can have a trigger with this function. A role that inserts into such a
-//! table has not asked to restore anything, so the function serves one table only.
+//! table has not asked to restore anything, so a function serves one table only.
 
 use std::ffi::{CStr, CString, c_char};
 
@@ -24,13 +25,13 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::panic::ErrorReport;
 use pgrx::prelude::*;
 
-use crate::catalog;
+use crate::catalog::{self, CORE, MIGRATE};
 use crate::encoding::{self, readable, shown};
 use crate::error::{Error, or_report};
 use crate::generator::{self, accepted_layout};
-use crate::migration::{self, Restored};
 use crate::pg::callbacks::Statement;
 use crate::pg::{self, Call, Column, Row, Text, TriggerResult};
+use crate::records::{self, FIRST_IDS, Kind, Restored};
 
 const TABLE: &str = "restore";
 const TABLE_NAME: &CStr = c"restore";
@@ -38,6 +39,14 @@ const TRIGGER_NAME: &CStr = c"restore_row";
 
 #[pg_extern(sql = false)]
 fn snowflake_restore_row(call: Call<'_>) -> TriggerResult {
+    restore_row(call, apply)
+}
+
+/// Applies the row of a trigger, which is that of the extension's own table.
+pub fn restore_row(
+    call: Call<'_>,
+    apply: fn(pg_sys::Oid, Row<'_>) -> Result<(), Error>,
+) -> TriggerResult {
     let function = call.function();
     let table = catalog::relation(function, TABLE_NAME);
     let Some(row) = call
@@ -54,20 +63,25 @@ fn snowflake_restore_row(call: Call<'_>) -> TriggerResult {
     TriggerResult::no_row()
 }
 
-/// Whether a statement enables or disables all triggers of the table.
+/// Whether a statement enables or disables all triggers of one of the tables.
 pub fn switches_trigger(statement: Statement<'_>) -> bool {
-    statement.switches_triggers_of(catalog::SCHEMA, TABLE_NAME)
+    [CORE, MIGRATE]
+        .iter()
+        .any(|home| statement.switches_triggers_of(home.schema, TABLE_NAME))
 }
 
-/// Enables the trigger again, in the replica role too. Only superusers can have
+/// Enables the triggers again, in the replica role too. Only superusers can have
 /// disabled it, for the sake of an application's triggers. (Its name disables it.)
 pub fn keep_trigger() {
     if pg::session::is_creating_extension() {
         return;
     }
-    if let Some(table) = catalog::internal_relation(TABLE_NAME) {
-        // The statement.
-        pg::transaction::make_writes_visible();
+    // The statement.
+    pg::transaction::make_writes_visible();
+    for table in [CORE, MIGRATE]
+        .iter()
+        .filter_map(|home| home.relation(TABLE_NAME))
+    {
         pg::trigger::set_state(table, TRIGGER_NAME, b'A' as c_char);
     }
 }
@@ -102,12 +116,20 @@ fn apply(function: pg_sys::Oid, row: Row<'_>) -> Result<(), Error> {
                 .ok_or_else(|| null("accepted_at"))?;
             accepted_layout::restore(function, layout, accepted_at.value() as i64)
         }
-        b"origin" => restore_origin(function, row),
+        b"first ID" => restore_record(function, &FIRST_IDS, row),
         other => Err(Error::InvalidRestoredRecord(shown(other))),
     }
 }
 
-fn restore_origin(function: pg_sys::Oid, row: Row<'_>) -> Result<(), Error> {
+/// Restores a record of a column.
+///
+/// # Errors
+/// [`Error::RecordsMissing`] and [`Error::NullInRecord`], and those of [`Kind::check`].
+pub fn restore_record(
+    function: pg_sys::Oid,
+    kind: &'static Kind,
+    row: Row<'_>,
+) -> Result<(), Error> {
     let name = |name| {
         let value = row.name(column(row, name)?);
         value.ok_or_else(|| null(name))
@@ -117,7 +139,7 @@ fn restore_origin(function: pg_sys::Oid, row: Row<'_>) -> Result<(), Error> {
         name("target_name")?,
         name("column_name")?,
     );
-    let why = match migration::restore_origin(function, schema, table, row)? {
+    let why = match records::restore(function, kind, schema, table, row)? {
         Restored::Written => return Ok(()),
         Restored::NoTable => "The table does not exist.",
         Restored::NotOwner => "The current role does not have the privileges of the table's owner.",
@@ -130,7 +152,7 @@ fn restore_origin(function: pg_sys::Oid, row: Row<'_>) -> Result<(), Error> {
         "snowflake",
     )
     .set_detail(why)
-    .set_hint("snowflake_migrate_revert() needs the record of a migration.")
+    .set_hint("snowflake_first_id() and snowflake_migrate.revert() need the records of migrations.")
     .report(PgLogLevel::WARNING);
     Ok(())
 }

@@ -3,18 +3,18 @@
 //! - It reports to [`crate::copy`] which statement runs.
 //! - DISCARD ALL and DISCARD SEQUENCES forget `snowflake_currval()`.
 //! - CREATE TRIGGER on the extension's tables is refused to all roles but superusers
-//!   ([`crate::migration::triggers`]). Statements like `GRANT ... ON ALL TABLES IN
+//!   ([`crate::records::triggers`]). Statements like `GRANT ... ON ALL TABLES IN
 //!   SCHEMA` are meant for an application's tables, not for these. (Other privileges
 //!   have no effect: `sql/snowflake/privileges.sql` explains why.)
-//! - `ALTER TABLE ... DISABLE TRIGGER ALL` leaves the trigger of
-//!   `snowflake_internal.restore` enabled: `pg_restore --data-only
+//! - `ALTER TABLE ... DISABLE TRIGGER ALL` leaves the triggers of
+//!   the tables `restore` enabled: `pg_restore --data-only
 //!   --disable-triggers` has it for each table.
 
 use crate::copy;
 use crate::generator;
-use crate::migration;
 use crate::pg;
 use crate::pg::callbacks::{Statement, WatchStatements};
+use crate::records;
 use crate::restore;
 
 /// Starts to watch utility statements; called while libraries are preloaded.
@@ -39,7 +39,7 @@ impl WatchStatements for Watch {
     type Running = Running;
 
     fn before(statement: Statement<'_>) -> Running {
-        let triggers = statement.creates_trigger().then(migration::triggers);
+        let triggers = statement.creates_trigger().then(records::triggers);
         Running {
             depth: copy::begin(statement.is_copy_from()),
             discards_sequences: statement.discards_sequences(),
@@ -54,7 +54,7 @@ impl WatchStatements for Watch {
             generator::forget_last_id();
         }
         if let Some(before) = running.triggers {
-            migration::require_triggers(before);
+            records::require_triggers(before);
         }
         if running.switches_trigger {
             restore::keep_trigger();

@@ -203,8 +203,8 @@ impl Session {
     }
 }
 
-/// Statements that call each routine of the extension with a table argument for
-/// the table with that OID, procedures by CALL. `schema` is the extension's; its
+/// Statements that call each routine of both extensions with a table argument for
+/// the table with that OID, procedures by CALL. `schema` is that of `snowflake`; the
 /// internal functions are included.
 pub fn calls(client: &mut Client, schema: &str, table: &str) -> Result<Vec<String>> {
     let rows = client.query(
@@ -232,8 +232,8 @@ pub fn calls(client: &mut Client, schema: &str, table: &str) -> Result<Vec<Strin
          FROM pg_proc AS p
          JOIN pg_namespace AS n ON n.oid = p.pronamespace
          JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-         JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid AND e.extname = 'snowflake'
-         WHERE n.nspname IN ($1, 'snowflake_internal')
+         JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid AND e.extname IN ('snowflake', 'snowflake_migrate')
+         WHERE n.nspname IN ($1, 'snowflake_internal', 'snowflake_migrate', 'snowflake_migrate_internal')
            AND EXISTS (SELECT FROM unnest(p.proargtypes) AS a (type) JOIN pg_type AS t ON t.oid = a.type
                        WHERE t.oid IN ('regclass'::regtype, 'regclass[]'::regtype) OR t.typtype = 'c')
          ORDER BY p.oid::regprocedure::text",

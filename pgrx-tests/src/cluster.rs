@@ -25,6 +25,8 @@ use crate::scratch::Scratch;
 use crate::server::{Server, Stop, tail};
 use crate::time_limit::TimeLimit;
 
+use template::Template;
+
 pub use builder::ClusterBuilder;
 
 /// A running server in a private directory. It is stopped and removed when it
@@ -36,6 +38,7 @@ pub struct Cluster {
     // The order matters: the server ends before its clock and its directory.
     server: Server,
     clock: Option<Clock>,
+    template: Template,
     _scratch: Scratch,
 }
 
@@ -51,6 +54,13 @@ impl Cluster {
         Self::builder()
             .conf("snowflake.node_id", 1)
             .start_with_extension()
+    }
+
+    /// The same with the tool that migrates tables.
+    pub fn with_migrate() -> Result<Self> {
+        Self::builder()
+            .conf("snowflake.node_id", 1)
+            .start_with_migrate()
     }
 
     /// The clock of a server that was built with
@@ -71,12 +81,17 @@ impl Cluster {
         self.clock.as_ref().map_or_else(ids::now_us, Clock::true_us)
     }
 
-    /// Creates a database with the extension, and connects to it.
+    /// Creates a database with the extensions that the server was started with, or with
+    /// `snowflake`, and connects to it.
     pub fn connect_to_new_database(&self, name: &str) -> Result<Client> {
         self.connect()?
             .batch_execute(&format!("CREATE DATABASE {name}"))?;
         let mut client = self.connect_to(name)?;
-        client.batch_execute("CREATE EXTENSION snowflake")?;
+        let extensions = match self.template {
+            Template::WithMigrate => self.template,
+            Template::Empty | Template::WithExtension => Template::WithExtension,
+        };
+        client.batch_execute(extensions.extensions())?;
         Ok(client)
     }
 }

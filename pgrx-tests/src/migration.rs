@@ -56,7 +56,7 @@ pub fn psql(
 
 /// Runs the plan through psql's `\gexec`, without any error.
 pub fn migrate_by_psql(server: &Server, user: &str, database: &str, arguments: &str) -> Result<()> {
-    let script = format!("SELECT statement FROM snowflake_migration_plan({arguments}) \\gexec\n");
+    let script = format!("SELECT statement FROM snowflake_migrate.plan({arguments}) \\gexec\n");
     let written = psql(server, user, database, &script, true)?;
     ensure!(
         written.success && written.errors.is_empty(),
@@ -190,8 +190,7 @@ pub fn foreign_keys(client: &mut Client) -> Result<(i64, i64)> {
 
 /// The statements of a plan.
 pub fn plan(client: &mut Client, arguments: &str) -> Result<Vec<String>> {
-    let query =
-        format!("SELECT statement FROM snowflake_migration_plan({arguments}) ORDER BY step");
+    let query = format!("SELECT statement FROM snowflake_migrate.plan({arguments}) ORDER BY step");
     Ok(client
         .query(&query, &[])
         .with_context(|| format!("running: {query}"))?

@@ -16,23 +16,34 @@ use crate::installation::Installation;
 use crate::os_user::OsUser;
 use crate::scratch::Scratch;
 
-/// Places in the install script, which it has once, with what «is added» there: a column
-/// of the records of migrations and of the table through which dumps restore them, its
-/// value in the rows that are dumped, a statement in a function, and a column of a view.
-const CHANGES: &[&str] = &[
-    "    reverted_at timestamp with time zone,\n«    reverted_by text,\n»    PRIMARY KEY (target, column_name)\n",
-    "    reverted_at timestamp with time zone,\n«    reverted_by text,\n»    -- While the trigger is disabled",
-    ", NULL«, NULL»\nFROM snowflake_internal.mark AS m WHERE",
-    ", NULL«, NULL»\nFROM snowflake_internal.accepted_layout AS l\n",
-    "o.remembered_at, o.reverted_at«, o.reverted_by»\nFROM",
-    "        origin.reverted_at := now();\n«        origin.reverted_by := session_user;\n»",
-    "ids_per_second, nodes, backends, about«, nodes OPERATOR(pg_catalog.*) backends AS slots»\n    FROM",
-];
+/// What the next version of one of the extensions changes.
+struct Changes {
+    extension: &'static str,
+    /// Places in the install script, which it has once, with what «is added» there.
+    places: &'static [&'static str],
+    /// What both scripts end with: a new function, comments and privileges.
+    added: &'static str,
+    /// The beginning of the script of the update.
+    update: &'static str,
+    /// What follows in it: parts of the new install script, from one text to another,
+    /// which create or replace what has changed.
+    parts: &'static [(&'static str, &'static str)],
+}
 
-/// What both scripts end with: a new function, comments and privileges.
-const ADDED: &str = "
-COMMENT ON COLUMN snowflake_internal.origins.reverted_by IS 'Role that reverted the migration';
-COMMENT ON COLUMN snowflake_internal.restore.reverted_by IS 'As in snowflake_internal.origins';
+/// A column of a view, a column of the records, and a function.
+const CORE: Changes = Changes {
+    extension: "snowflake",
+    places: &[
+        "    is_migrated boolean NOT NULL,\n    last_old_id bigint,\n«    recorded_by text,\n»    PRIMARY KEY",
+        "    last_old_id bigint,\n«    recorded_by text,\n»    -- While the trigger is disabled",
+        ", NULL«, NULL»\nFROM snowflake_internal.mark AS m WHERE",
+        ", NULL«, NULL»\nFROM snowflake_internal.accepted_layout AS l\n",
+        "f.is_migrated, f.last_old_id«, f.recorded_by»\nFROM",
+        "ids_per_second, nodes, backends, about«, nodes OPERATOR(pg_catalog.*) backends AS slots»\n    FROM",
+    ],
+    added: "
+COMMENT ON COLUMN snowflake_internal.first_ids.recorded_by IS 'Role that recorded it';
+COMMENT ON COLUMN snowflake_internal.restore.recorded_by IS 'As in snowflake_internal.first_ids';
 COMMENT ON COLUMN snowflake_layouts.slots IS 'Number of slots of all nodes';
 CREATE FUNCTION snowflake_age(id bigint)
 RETURNS interval LANGUAGE sql STABLE STRICT PARALLEL SAFE
@@ -41,13 +52,51 @@ AS 'SELECT now() - @extschema@.snowflake_timestamp(id)';
 COMMENT ON FUNCTION snowflake_age(id bigint) IS 'Returns how long ago an ID was generated';
 REVOKE EXECUTE ON FUNCTION snowflake_age(bigint) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION snowflake_age(bigint) TO pg_monitor;
-";
+",
+    update: "ALTER TABLE snowflake_internal.first_ids ADD COLUMN recorded_by text;
+ALTER TABLE snowflake_internal.restore ADD COLUMN recorded_by text;
+SELECT pg_catalog.pg_advisory_xact_lock_shared(7305611);
+",
+    parts: &[
+        (
+            "SELECT pg_catalog.pg_extension_config_dump('snowflake_internal.restore'",
+            "$condition$);",
+        ),
+        ("CREATE VIEW snowflake_layouts AS", ";"),
+    ],
+};
+
+/// A column of the records, and a statement in a function.
+const MIGRATE: Changes = Changes {
+    extension: "snowflake_migrate",
+    places: &[
+        "    reverted_at timestamp with time zone,\n«    reverted_by text,\n»    PRIMARY KEY (target, column_name)\n",
+        "    reverted_at timestamp with time zone,\n«    reverted_by text,\n»    -- While the trigger is disabled",
+        "o.remembered_at, o.reverted_at«, o.reverted_by»\nFROM",
+        "        origin.reverted_at := now();\n«        origin.reverted_by := session_user;\n»",
+    ],
+    added: "
+COMMENT ON COLUMN snowflake_migrate_internal.origins.reverted_by IS 'Role that reverted the migration';
+COMMENT ON COLUMN snowflake_migrate_internal.restore.reverted_by IS 'As in snowflake_migrate_internal.origins';
+",
+    update: "ALTER TABLE snowflake_migrate_internal.origins ADD COLUMN reverted_by text;
+ALTER TABLE snowflake_migrate_internal.restore ADD COLUMN reverted_by text;
+",
+    parts: &[
+        (
+            "SELECT pg_catalog.pg_extension_config_dump('snowflake_migrate_internal.restore'",
+            "$condition$);",
+        ),
+        (
+            "CREATE FUNCTION snowflake_migrate_internal.record_reverted(",
+            "$function$;",
+        ),
+    ],
+};
 
 /// While a session of the same database holds this lock, an update waits in the middle
 /// of its script.
 pub const PAUSE_UPDATES: &str = "SELECT pg_advisory_lock(7305611)";
-
-const PAUSE: &str = "SELECT pg_catalog.pg_advisory_xact_lock_shared(7305611);";
 
 /// The made-up version.
 #[derive(Debug, Clone)]
@@ -107,52 +156,40 @@ fn copy_tree(original: &Installation, directory: &Path) -> Result<Installation> 
     Ok(copy)
 }
 
-/// Writes the install script of the next version and the script of the update, and makes
-/// the next version the default.
+/// Writes the install scripts of the next version and the scripts of the update, and
+/// makes the next version the default.
 fn write_scripts(installation: Installation) -> Result<NextVersion> {
     let file = |name: String| installation.extensions.join(name);
     let control = fs::read_to_string(file("snowflake.control".to_owned()))?;
     let today = part(&control, "default_version = '", "'\n")?;
     let today = today.split('\'').nth(1).context("no version")?.to_owned();
     let next = format!("{today}.1");
-    let mut install = fs::read_to_string(file(format!("snowflake--{today}.sql")))?;
-    for change in CHANGES {
-        let new = change.replace(['«', '»'], "");
-        let place = change.replace(part(change, "«", "»")?, "");
-        ensure!(
-            install.matches(&place).count() == 1,
-            "not once in the script: {place}"
-        );
-        install = install.replace(&place, &new);
+    for changes in [CORE, MIGRATE] {
+        let extension = changes.extension;
+        let mut install = fs::read_to_string(file(format!("{extension}--{today}.sql")))?;
+        for change in changes.places {
+            let new = change.replace(['«', '»'], "");
+            let place = change.replace(part(change, "«", "»")?, "");
+            ensure!(
+                install.matches(&place).count() == 1,
+                "not once in the script: {place}"
+            );
+            install = install.replace(&place, &new);
+        }
+        let mut update = changes.update.to_owned();
+        for (begin, end) in changes.parts {
+            update += &part(&install, begin, end)?.replacen("CREATE", "CREATE OR REPLACE", 1);
+            update += "\n";
+        }
+        let upgrade = file(format!("{extension}--{today}--{next}.sql"));
+        fs::write(upgrade, update + changes.added)?;
+        let install = install + changes.added;
+        fs::write(file(format!("{extension}--{next}.sql")), install)?;
+        let control = file(format!("{extension}.control"));
+        let text = fs::read_to_string(&control)?;
+        let text = text.replace(&format!("'{today}'"), &format!("'{next}'"));
+        fs::write(control, text)?;
     }
-    let replacing = |begin, end| -> Result<String> {
-        Ok(part(&install, begin, end)?.replacen("CREATE", "CREATE OR REPLACE", 1))
-    };
-    let update: [&str; 7] = [
-        "ALTER TABLE snowflake_internal.origins ADD COLUMN reverted_by text;",
-        "ALTER TABLE snowflake_internal.restore ADD COLUMN reverted_by text;",
-        part(
-            &install,
-            "SELECT pg_catalog.pg_extension_config_dump('snowflake_internal.restore'",
-            "$condition$);",
-        )?,
-        PAUSE,
-        &replacing(
-            "CREATE FUNCTION snowflake_internal.migration_record_reverted(",
-            "$function$;",
-        )?,
-        &replacing("CREATE VIEW snowflake_layouts AS", ";")?,
-        ADDED,
-    ];
-    fs::write(
-        file(format!("snowflake--{today}--{next}.sql")),
-        update.join("\n"),
-    )?;
-    fs::write(file(format!("snowflake--{next}.sql")), install + ADDED)?;
-    fs::write(
-        file("snowflake.control".to_owned()),
-        control.replace(&format!("'{today}'"), &format!("'{next}'")),
-    )?;
     Ok(NextVersion {
         installation,
         today,

@@ -28,12 +28,12 @@ pub struct Step {
 impl Step {
     /// Whether it copies the IDs.
     pub fn is_backfill(&self) -> bool {
-        self.statement.contains("snowflake_migrate_backfill")
+        self.statement.contains("snowflake_migrate.backfill")
     }
 
     /// Whether it replaces the narrow columns by the wide ones.
     pub fn is_swap(&self) -> bool {
-        self.statement.contains("snowflake_internal.migration_swap")
+        self.statement.contains("snowflake_migrate_internal.swap")
     }
 
     /// Its beginning, for output.
@@ -57,7 +57,7 @@ pub fn plan(client: &mut Client, arguments: &str) -> Result<Vec<Step>> {
 pub fn plan_for(client: &mut Client, arguments: &str, online: bool) -> Result<Vec<Step>> {
     let query = format!(
         "SELECT step, statement, lock_level, rewrites, in_transaction, note
-         FROM snowflake_migration_plan({arguments}, online => {online}) ORDER BY step"
+         FROM snowflake_migrate.plan({arguments}, online => {online}) ORDER BY step"
     );
     Ok(client
         .query(&query, &[])

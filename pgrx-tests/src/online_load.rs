@@ -252,7 +252,7 @@ fn set_up(cluster: &Cluster, size: Size) -> Result<()> {
     superuser.batch_execute(&format!("CREATE DATABASE {OWNER} OWNER {OWNER}"))?;
     cluster
         .connect_to(OWNER)?
-        .batch_execute("CREATE EXTENSION snowflake")?;
+        .batch_execute("CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate")?;
     let filled = pgbench(cluster)
         .args(["-i", "-q", "-s", &size.scale.to_string()])
         .output()

@@ -8,9 +8,8 @@
 -- Findings: each one has a number of rows and the largest value in them. For
 -- duplicates, the number is that of the surplus rows. A row may be in several
 -- findings. Values below first_id, if it is given or recorded, are not snowflake
--- IDs: they are in that finding, among the duplicates, and among those of the
--- former sequence only. If first_id is recorded, rows below it are the old rows and
--- are no finding, because every audit of a migrated table would report them. Values
+-- IDs: they are in that finding and among the duplicates only. If first_id is
+-- recorded, rows below it are the old rows and are no finding, because every audit of a migrated table would report them. Values
 -- that the column cannot have had before the migration still are one: those that the
 -- former type could not hold, or for a bigint, that are above the former sequence and
 -- above an integer. Only the table's owner can read what that was. Fields are decoded with
@@ -95,11 +94,6 @@ DECLARE
     id_layout text;
     server_layout text;
     answer text[];
-    origin snowflake_internal.origins;
-    former_sequence regclass;
-    former_value bigint;
-    former bigint;
-    former_top bigint;
 BEGIN
     audited_column := snowflake_internal.ids_column(target, column_name);
     WITH RECURSIVE type (number, oid, base) AS (
@@ -120,11 +114,8 @@ BEGIN
 
     -- The rows of a migrated column that are older than its snowflake IDs.
     start := coalesce(first_id, snowflake_internal.first_id_of(target, audited_column), -highest_possible - 1);
-    origin := snowflake_internal.migration_origin(target, audited_column);
-    IF first_id IS NULL AND origin.reverted_at IS NULL AND coalesce((origin.sequence_options ->> 'increment')::bigint > 0, true) THEN
-        last_old_id := CASE WHEN origin.data_type IN ('smallint', 'integer') THEN 2147483647
-                            ELSE greatest(2147483647, CASE WHEN origin.sequence_last_value IS NOT NULL THEN origin.sequence_last_value
-                                                           ELSE highest_possible END) END;
+    IF first_id IS NULL THEN
+        last_old_id := (snowflake_internal.first_id_record(target, audited_column)).last_old_id;
     END IF;
 
     -- This server.
@@ -139,7 +130,7 @@ BEGIN
         own_node := NULL;
     END IF;
 
-    answer := snowflake_internal.migration_read(target, format(
+    answer := snowflake_internal.read(target, format(
         'SELECT array_agg(g.kind), array_agg(g.backend), array_agg(g.count), array_agg(g.top)
          FROM (SELECT n.kind, n.backend, count(*), max(n.id) AS top
                FROM (SELECT d.id,
@@ -199,7 +190,7 @@ BEGIN
     END IF;
 
     IF highest > allowed OR lowest_bound IS NOT NULL THEN
-        answer := snowflake_internal.migration_read(target, format(
+        answer := snowflake_internal.read(target, format(
             'SELECT count(*) FILTER (WHERE n.id > %8$L::bigint) AS count,
                     max(n.id) FILTER (WHERE n.id > %8$L::bigint) AS top,
                     count(*) FILTER (WHERE n.is_not_own) AS not_own,
@@ -231,7 +222,7 @@ BEGIN
           AND i.indnkeyatts = 1 AND i.indkey[0] = column_number AND i.indpred IS NULL
           AND (c.relkind = 'p' OR NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhparent = target)))
     THEN
-        answer := snowflake_internal.migration_read(target, format(
+        answer := snowflake_internal.read(target, format(
             'SELECT sum(g.count - 1)::bigint AS count, max(g.id) AS top
              FROM (SELECT d.id, count(*) FROM (%s IS NOT NULL) AS d GROUP BY d.id HAVING count(*) > 1) AS g', numbers));
         duplicates := answer[1];
@@ -253,26 +244,6 @@ BEGIN
                      (is_no_old_id, 'IDs below first_id')) AS name (kind, text) ON name.kind = g.kind
         GROUP BY name.kind, name.text
         ORDER BY array_position(ARRAY[is_negative, is_outside, is_of_other_node, is_before_first, is_no_old_id], name.kind);
-    -- The former sequence, whose value the table's owner may know. Its values since
-    -- the migration are rows only if something other than the default used it for them.
-    IF snowflake_internal.has_ids(target, audited_column) THEN
-        former_sequence := snowflake_internal.migration_sequence_by_name(origin.sequence_schema, origin.sequence_name);
-    END IF;
-    IF former_sequence IS NOT NULL AND origin.reverted_at IS NULL AND (origin.sequence_options ->> 'increment')::bigint > 0 THEN
-        origin.sequence_last_value := coalesce(origin.sequence_last_value, (origin.sequence_options ->> 'next')::bigint - 1);
-        SELECT CASE WHEN s.is_called THEN s.last_value END INTO former_value
-        FROM snowflake_internal.migration_sequence_state(former_sequence, target) AS s;
-        IF former_value > origin.sequence_last_value THEN
-            answer := snowflake_internal.migration_read(target, format(
-                'SELECT count(*) AS count, max(d.id) AS top FROM (%s > %L::bigint AND audited.%I <= %L::bigint) AS d',
-                numbers, origin.sequence_last_value, audited_column, least(former_value, origin.first_id - 1)));
-            former := answer[1];
-            former_top := answer[2];
-        END IF;
-    END IF;
-    IF former > 0 THEN
-        RETURN QUERY SELECT 'IDs from the former sequence since the migration', former, former_top;
-    END IF;
     IF not_own > 0 THEN
         RETURN QUERY SELECT 'IDs with this server''s node number that it cannot have issued', not_own, not_own_top;
     END IF;

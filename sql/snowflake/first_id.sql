@@ -1,3 +1,32 @@
+-- The first snowflake IDs of migrated columns.
+
+-- The boundary of each migrated column. It outlives the tool that migrated it. The rows
+-- reveal how far sequences had advanced. So the owner of a table sees only its row,
+-- through snowflake_internal.first_id_record(). Of the other roles, only those that
+-- dump the database see the rows. Written by src/records/first_ids.rs.
+CREATE TABLE snowflake_internal.first_ids (
+    target regclass NOT NULL,
+    column_name name NOT NULL,
+    first_id bigint NOT NULL,
+    is_migrated boolean NOT NULL,
+    last_old_id bigint,
+    PRIMARY KEY (target, column_name)
+) USING heap;
+COMMENT ON TABLE snowflake_internal.first_ids IS 'First snowflake IDs of migrated columns, for snowflake_first_id(); written by the extension only';
+COMMENT ON COLUMN snowflake_internal.first_ids.target IS 'Table';
+COMMENT ON COLUMN snowflake_internal.first_ids.column_name IS 'Column';
+COMMENT ON COLUMN snowflake_internal.first_ids.first_id IS 'No snowflake ID of the column is smaller, whichever server issued it';
+COMMENT ON COLUMN snowflake_internal.first_ids.is_migrated IS 'Whether the column was migrated on this server, and the migration was not reverted';
+COMMENT ON COLUMN snowflake_internal.first_ids.last_old_id IS 'No number of the time before the migration is larger; NULL if that is not known';
+
+-- The row of a column, for the owner of its table; otherwise NULL.
+CREATE FUNCTION snowflake_internal.first_id_record(target regclass, column_name name) RETURNS snowflake_internal.first_ids
+    STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_first_id_record_wrapper';
+
+-- Writes a row of snowflake_internal.first_ids, for the owner of its table.
+CREATE FUNCTION snowflake_internal.keep_first_id(first_id snowflake_internal.first_ids) RETURNS void
+    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_keep_first_id_wrapper';
+
 -- The recorded boundary of a migrated column, the highest of the table, its parents
 -- and its children, for roles that may read the column; otherwise NULL.
 CREATE FUNCTION snowflake_internal.first_id_of(target regclass, column_name name) RETURNS bigint
@@ -39,22 +68,19 @@ COMMENT ON FUNCTION snowflake_first_id(target regclass, column_name name) IS
 -- Records the boundary where the column was not migrated, but receives the rows of a
 -- server where it was: records do not replicate.
 --
--- The record is a row of origins, so that dumps contain it, and the owner's privileges
--- are required as for the others. It is that of a migration which was reverted:
--- snowflake_migrate_revert() refuses it, and a later migration of the column keeps its
--- boundary. The record of a migration that is not reverted is not changed, because
--- reverting takes all smaller numbers for old ones.
+-- The record of a migration that is not reverted is not changed, because reverting
+-- takes all smaller numbers for old ones.
 CREATE FUNCTION snowflake_record_first_id(target regclass, column_name name, first_id bigint)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     ids_column name;
-    origin snowflake_internal.origins;
+    known snowflake_internal.first_ids;
 BEGIN
     -- Checked first: without ownership, ids_column() does not see the record.
-    IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
-        PERFORM snowflake_internal.migration_require_owner(target);
+    IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p') AND NOT pg_has_role(c.relowner, 'USAGE')) THEN
+        PERFORM snowflake_internal.refuse('42501', format('must be owner of table %s', (SELECT c.relname FROM pg_class AS c WHERE c.oid = target)));
     END IF;
     ids_column := snowflake_internal.ids_column(target, column_name);
     IF first_id IS NULL OR first_id < 0 THEN
@@ -62,25 +88,22 @@ BEGIN
             hint => 'Specify what snowflake_first_id() returns on the server where the column was migrated.');
     END IF;
     -- One session at a time.
-    PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
-    origin := snowflake_internal.migration_origin(target, ids_column);
-    IF first_id < origin.first_id_ever THEN
+    PERFORM snowflake_internal.lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
+    known := snowflake_internal.first_id_record(target, ids_column);
+    IF first_id < known.first_id THEN
         PERFORM snowflake_internal.refuse('22023', format('the first ID of column "%s" of %s cannot be lowered', ids_column, target),
-            detail => format('The recorded one is %s; %s is below it.', origin.first_id_ever, first_id));
-    ELSIF first_id = origin.first_id_ever THEN
+            detail => format('The recorded one is %s; %s is below it.', known.first_id, first_id));
+    ELSIF first_id = known.first_id THEN
         RETURN;
-    ELSIF origin.target IS NOT NULL AND origin.reverted_at IS NULL THEN
+    ELSIF known.is_migrated THEN
         PERFORM snowflake_internal.refuse('55000', format('column "%s" of %s was migrated on this server', ids_column, target),
-            detail => format('The migration recorded its first ID, %s.', origin.first_id_ever));
-    ELSIF origin.target IS NULL THEN
-        SELECT target, a.attname, 'none', format_type(a.atttypid, a.atttypmod), first_id, now(), now()
-        INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.first_id,
-             origin.remembered_at, origin.reverted_at
-        FROM pg_attribute AS a
-        WHERE a.attrelid = target AND a.attname = ids_column;
+            detail => format('The migration recorded its first ID, %s.', known.first_id));
     END IF;
-    origin.first_id_ever := first_id;
-    PERFORM snowflake_internal.migration_keep_origin(origin);
+    known.target := target;
+    known.column_name := ids_column;
+    known.first_id := first_id;
+    known.is_migrated := false;
+    PERFORM snowflake_internal.keep_first_id(known);
 END
 $function$;
 COMMENT ON FUNCTION snowflake_record_first_id(target regclass, column_name name, first_id bigint) IS

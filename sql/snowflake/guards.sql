@@ -1,7 +1,7 @@
 -- The triggers of the extension's tables, which only its own code writes.
 
 -- Lets only superusers change a table by SQL, and keeps its rows where replication
--- truncates them (src/migration/guard.rs).
+-- truncates them (src/records/guard.rs).
 CREATE FUNCTION snowflake_internal.guard() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_guard_wrapper';
 
 -- Keeps the rows of other servers out: a publication FOR ALL TABLES includes these
@@ -12,5 +12,67 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     RETURN NULL;
+END
+$function$;
+
+-- Creates these triggers for one of the extension's tables. TRUNCATE fires no row
+-- trigger; a replicated one keeps the rows. The first two also fire in the replica
+-- role, in which a superuser may restore a dump.
+CREATE FUNCTION snowflake_internal.protect(relation regclass)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    statement text;
+BEGIN
+    FOREACH statement IN ARRAY ARRAY[
+        'CREATE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard()',
+        'CREATE TRIGGER kept AFTER TRUNCATE ON %s FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard()',
+        'CREATE TRIGGER stay BEFORE INSERT OR UPDATE OR DELETE ON %s FOR EACH ROW EXECUTE FUNCTION snowflake_internal.stay()',
+        'ALTER TABLE %s ENABLE ALWAYS TRIGGER guard, ENABLE ALWAYS TRIGGER kept, ENABLE REPLICA TRIGGER stay']
+    LOOP
+        EXECUTE format(statement, relation);
+    END LOOP;
+END
+$function$;
+
+-- Revokes what ALTER DEFAULT PRIVILEGES has granted on the tables and sequences of an
+-- extension, and the privilege to create objects in its internal schema. Called by the
+-- scripts, before their own grants.
+--
+-- Privileges that are granted later (GRANT ... ON ALL TABLES, pg_write_all_data)
+-- remain, and have no effect:
+--
+-- - INSERT, UPDATE, DELETE, TRUNCATE: a trigger rejects writes to the tables, except by
+--   superusers. The privileges to lock and to vacuum a table are those of any table.
+-- - TRIGGER: if the library is preloaded, it rejects triggers of roles that are not
+--   superusers (src/records/guard.rs).
+-- - REFERENCES: the extension's own writes check no foreign key.
+-- - UPDATE, USAGE on the mark: a value set on it raises the slots to at most one lease
+--   ahead of the clock (src/generator/mark.rs).
+CREATE FUNCTION snowflake_internal.revoke_default_privileges(extension_name name, schema_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    statement text;
+BEGIN
+    FOR statement IN
+        SELECT DISTINCT format('REVOKE ALL ON %s %s FROM %s', CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, c.oid::regclass,
+                               CASE p.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(p.grantee)) END)
+        FROM pg_depend AS d
+        JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid AND e.extname = extension_name
+        JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND d.objid = c.oid AND c.relkind IN ('r', 'S')
+        CROSS JOIN LATERAL aclexplode(c.relacl) AS p
+        WHERE d.deptype = 'e' AND p.grantee <> c.relowner
+      UNION
+        SELECT format('REVOKE CREATE ON SCHEMA %I FROM %s', n.nspname,
+                      CASE p.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(p.grantee)) END)
+        FROM pg_namespace AS n
+        CROSS JOIN LATERAL aclexplode(n.nspacl) AS p
+        WHERE n.nspname = schema_name AND p.privilege_type = 'CREATE' AND p.grantee <> n.nspowner
+    LOOP
+        EXECUTE statement;
+    END LOOP;
 END
 $function$;

@@ -1,3 +1,72 @@
+-- Whether a column's default is snowflake_nextval() or snowflake_id().
+CREATE FUNCTION snowflake_internal.has_ids(target regclass, column_name name)
+RETURNS boolean LANGUAGE sql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT EXISTS (
+        SELECT FROM pg_attribute AS a
+        JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
+        JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                           AND d.refclassid = 'pg_proc'::regclass
+                           AND d.refobjid IN ('@extschema@.snowflake_nextval()'::regprocedure, '@extschema@.snowflake_id()'::regprocedure)
+        WHERE a.attrelid = target AND a.attname = column_name AND a.attgenerated = '')
+$function$;
+
+-- The default for column_name: the column that takes or took its values from a
+-- sequence; of several, the primary key.
+CREATE FUNCTION snowflake_internal.column_of(target regclass, column_name name)
+RETURNS name LANGUAGE plpgsql STABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    relation pg_class;
+    candidates name[];
+BEGIN
+    SELECT c.* INTO relation FROM pg_class AS c WHERE c.oid = target;
+    IF NOT FOUND THEN
+        PERFORM snowflake_internal.refuse('42P01', format('relation with OID %s does not exist', coalesce(target::oid, 0)));
+    ELSIF relation.relkind NOT IN ('r', 'p') THEN
+        PERFORM snowflake_internal.refuse('42809', format('"%s" is not a table', relation.relname));
+    END IF;
+    IF column_name IS NOT NULL THEN
+        PERFORM FROM pg_attribute AS a
+        WHERE a.attrelid = target AND a.attname = column_name AND a.attnum > 0 AND NOT a.attisdropped;
+        IF NOT FOUND THEN
+            PERFORM snowflake_internal.refuse('42703', format('column "%s" of relation "%s" does not exist', column_name, relation.relname));
+        END IF;
+        RETURN column_name;
+    END IF;
+    candidates := ARRAY(
+        SELECT a.attname
+        FROM pg_attribute AS a
+        WHERE a.attrelid = target AND a.attnum > 0 AND NOT a.attisdropped
+          AND (a.attidentity <> ''
+               OR EXISTS (SELECT FROM pg_attrdef AS f
+                          JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid
+                                             AND d.refclassid = 'pg_class'::regclass
+                          JOIN pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
+                          WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum)
+               OR snowflake_internal.first_id_of(column_of.target, a.attname) IS NOT NULL));
+    IF cardinality(candidates) > 1 THEN
+        candidates := coalesce(
+            nullif(ARRAY(SELECT a.attname FROM pg_index AS i JOIN pg_attribute AS a
+                             ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+                         WHERE i.indrelid = target AND i.indisprimary AND i.indnkeyatts = 1
+                           AND a.attname = ANY (candidates)), '{}'),
+            candidates);
+    END IF;
+    IF cardinality(candidates) = 1 THEN
+        RETURN candidates[1];
+    ELSIF cardinality(candidates) = 0 THEN
+        PERFORM snowflake_internal.refuse('55000', format('no column of "%s" takes its values from a sequence', relation.relname),
+            hint => 'Specify the column.');
+    END IF;
+    PERFORM snowflake_internal.refuse('22023', format('several columns of "%s" take their values from a sequence', relation.relname),
+        detail => format('They are %s.', array_to_string(candidates, ', ')),
+        hint => 'Specify the column.');
+END
+$function$;
+
 -- The tables with snowflake IDs, and the columns that have them. A partition is
 -- left out, because its parent stands for it.
 --
@@ -49,7 +118,7 @@ DECLARE
     key_column name;
 BEGIN
     IF column_name IS NOT NULL THEN
-        RETURN snowflake_internal.migration_column(target, column_name);
+        RETURN snowflake_internal.column_of(target, column_name);
     END IF;
     candidates := ARRAY(
         SELECT a.attname FROM pg_attribute AS a
@@ -66,7 +135,7 @@ BEGIN
     ELSIF cardinality(candidates) > 1 THEN
         RETURN key_column;
     ELSIF cardinality(candidates) = 1 THEN
-        RETURN snowflake_internal.migration_column(target, candidates[1]);
+        RETURN snowflake_internal.column_of(target, candidates[1]);
     ELSIF key_column IS NOT NULL
           AND NOT EXISTS (
               SELECT FROM pg_attribute AS a
@@ -78,10 +147,10 @@ BEGIN
                                 JOIN pg_class AS s ON s.oid = d.refobjid AND s.relkind = 'S'
                                 WHERE f.adrelid = a.attrelid AND f.adnum = a.attnum)
                      OR a.attname <> key_column
-                        AND (snowflake_internal.migration_origin(target, a.attname)).target IS NOT NULL))
+                        AND snowflake_internal.first_id_of(target, a.attname) IS NOT NULL))
     THEN
-        RETURN snowflake_internal.migration_column(target, key_column);
+        RETURN snowflake_internal.column_of(target, key_column);
     END IF;
-    RETURN snowflake_internal.migration_column(target, NULL);
+    RETURN snowflake_internal.column_of(target, NULL);
 END
 $function$;

@@ -37,12 +37,12 @@ BEGIN
                 hint => 'Rename the trigger.');
         END IF;
         -- With the privileges of the table's owner, which the caller must have.
-        PERFORM snowflake_internal.migration_run(watched.table_oid, format(
+        PERFORM snowflake_internal.run(watched.table_oid, format(
             'CREATE OR REPLACE TRIGGER snowflake_watch AFTER INSERT ON %s FOR EACH ROW WHEN (%s) EXECUTE FUNCTION snowflake_internal.watch()',
             watched.table_oid,
             (SELECT string_agg(format('snowflake_internal.has_this_node(NEW.%I)', c.name), ' OR ' ORDER BY c.position)
              FROM unnest(watched.column_names) WITH ORDINALITY AS c (name, position))));
-        PERFORM snowflake_internal.migration_run(watched.table_oid,
+        PERFORM snowflake_internal.run(watched.table_oid,
                                                  format('ALTER TABLE %s ENABLE REPLICA TRIGGER snowflake_watch', watched.table_oid));
     END LOOP;
     IF NOT FOUND THEN

@@ -3,7 +3,7 @@
 -- what the bodies contain, as text, so they are hints for a person. A migration is
 -- never refused because of them.
 --
--- Bodies are compared as snowflake_internal.migration_code() returns them: tokens
+-- Bodies are compared as snowflake_migrate_internal.code() returns them: tokens
 -- between single spaces, without comments. A name of the catalog is brought into
 -- the same form.
 --
@@ -12,21 +12,21 @@
 
 -- A function's body as tokens, separated by spaces; NULL for a body of more than 1
 -- MB.
-CREATE FUNCTION snowflake_internal.migration_code(body text) RETURNS text
-    STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_code_wrapper';
+CREATE FUNCTION snowflake_migrate_internal.code(body text) RETURNS text
+    STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_code_wrapper';
 
 -- Calls in a trigger function with columns of its row, a line for each argument;
 -- NULL for a body of more than 1 MB.
-CREATE FUNCTION snowflake_internal.migration_calls(body text) RETURNS text
-    STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_calls_wrapper';
+CREATE FUNCTION snowflake_migrate_internal.calls(body text) RETURNS text
+    STRICT IMMUTABLE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_calls_wrapper';
 
 -- A name as it is in a body, between spaces, and for a regular expression.
-CREATE FUNCTION snowflake_internal.migration_code_name(name name, OUT code text, OUT pattern text)
+CREATE FUNCTION snowflake_migrate_internal.code_name(name name, OUT code text, OUT pattern text)
 LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT c.code, regexp_replace(c.code, '([][\\.*+?(){}|^$])', '\\\1', 'g')
-    FROM btrim(snowflake_internal.migration_code(quote_ident(name)), ' ') AS c (code)
+    FROM btrim(snowflake_migrate_internal.code(quote_ident(name)), ' ') AS c (code)
 $function$;
 
 -- The findings of a plan. stage is the step that breaks or changes it: 'shadow'
@@ -35,7 +35,7 @@ $function$;
 -- table of that step; column_name is NULL where the finding is about its rows.
 -- breaks_writes: INSERT or UPDATE of the table fails
 -- afterwards, or new rows do not get snowflake IDs.
-CREATE FUNCTION snowflake_internal.migration_findings(targets regclass[], column_names name[], online boolean)
+CREATE FUNCTION snowflake_migrate_internal.findings(targets regclass[], column_names name[], online boolean)
 RETURNS TABLE (relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text)
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
@@ -44,43 +44,43 @@ AS $function$
         SELECT r.relation, c.relname, n.nspname, c.reltype, a.attname, a.attnum, r.is_narrow, code.code AS column_code, code.pattern AS column_pattern,
                EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, attname)
                        WHERE key.target = r.relation AND key.attname = a.attname) AS is_key
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
         JOIN pg_class AS c ON c.oid = r.relation
         JOIN pg_namespace AS n ON n.oid = c.relnamespace
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(a.attname) AS code
+        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(a.attname) AS code
     ), linked_table AS MATERIALIZED (
         SELECT l.relation, l.reltype, bool_or(l.is_narrow) AS is_narrow, table_code.code AS table_code, schema_code.code AS schema_code
         FROM linked AS l
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.relname) AS table_code
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(l.nspname) AS schema_code
+        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(l.relname) AS table_code
+        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(l.nspname) AS schema_code
         GROUP BY l.relation, l.reltype, table_code.code, schema_code.code
     ), key_sequence AS MATERIALIZED (
         SELECT l.relation, l.attname, l.column_code, s.oid::regclass AS sequence, a.attidentity <> '' AS is_dropped,
                sequence_code.code AS sequence_code, schema_code.code AS schema_code
         FROM linked AS l
         JOIN pg_attribute AS a ON a.attrelid = l.relation AND a.attname = l.attname
-        JOIN snowflake_internal.sequence_columns AS source ON source.relation = l.relation AND source.attribute = l.attnum
+        JOIN snowflake_migrate_internal.sequence_columns AS source ON source.relation = l.relation AND source.attribute = l.attnum
         JOIN pg_class AS s ON s.oid = source.sequence
         JOIN pg_namespace AS n ON n.oid = s.relnamespace
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(s.relname) AS sequence_code
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(n.nspname) AS schema_code
+        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(s.relname) AS sequence_code
+        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(n.nspname) AS schema_code
         WHERE l.is_key
     ), hooked AS MATERIALIZED (
         -- Partitions have copies of their parent's triggers.
         SELECT t.tgrelid, t.tgname, t.tgfoid, t.tgtype, t.tgargs, t.tgnewtable, t.tgoldtable, l.relation, l.attname
         FROM linked AS l
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(l.relation, l.attname) AS f
+        CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(l.relation, l.attname) AS f
         JOIN pg_trigger AS t ON t.tgrelid = f.relation AND NOT t.tgisinternal AND t.tgparentid = 0 AND t.tgenabled <> 'D'
-                            AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
+                            AND t.tgfoid <> 'snowflake_migrate_internal.shadow()'::regprocedure
     ), body AS MATERIALIZED (
-        SELECT p.oid, p.prorettype, p.prosrc, snowflake_internal.migration_code(p.prosrc) AS code
+        SELECT p.oid, p.prorettype, p.prosrc, snowflake_migrate_internal.code(p.prosrc) AS code
         FROM pg_proc AS p
         JOIN pg_namespace AS n ON n.oid = p.pronamespace
         JOIN pg_language AS l ON l.oid = p.prolang AND l.lanname IN ('plpgsql', 'sql')
-        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
+        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal', 'snowflake_migrate_internal') AND n.nspname !~ '^pg_(toast|temp)'
           AND p.prosqlbody IS NULL
-          -- migration_code() returns NULL for such a body.
+          -- code() returns NULL for such a body.
           AND CASE WHEN octet_length(p.prosrc) > 1048576 THEN true
                    ELSE p.prosrc ~* '(?:nextval|currval|setval|lastval|insert)'
                         OR p.oid IN (SELECT h.tgfoid FROM hooked AS h)
@@ -124,8 +124,8 @@ AS $function$
         -- A comparison of rows copies nothing.
         CROSS JOIN LATERAL regexp_replace(f.code,
             '(?:old|new) \. \* (?:\) )?(?:is (?:not )?distinct from|=|< >|! =) (?:row )?(?:\( )?(?:old|new) \. \* ', '', 'g') AS bare (code)
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgnewtable, f.tgoldtable)) AS new_rows
-        CROSS JOIN LATERAL snowflake_internal.migration_code_name(coalesce(f.tgoldtable, f.tgnewtable)) AS old_rows
+        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(coalesce(f.tgnewtable, f.tgoldtable)) AS new_rows
+        CROSS JOIN LATERAL snowflake_migrate_internal.code_name(coalesce(f.tgoldtable, f.tgnewtable)) AS old_rows
         WHERE f.is_narrow AND online AND strpos(bare.code, ' insert into ') > 0
           AND (bare.code ~ ' insert into [^;]* (?:old|new) (?:\) )?\. \* '
                OR bare.code ~ ' insert into [^;]*\$1 (?:\) )?\. \* ' AND bare.code ~ ' using (?:old|new) '
@@ -135,7 +135,7 @@ AS $function$
         SELECT DISTINCT f.relation, f.attname, f.column_code, f.tgfoid, f.object, field.parts[1]::name AS function_name, field.parts[2]::name AS schema_name,
                field.parts[3]::integer AS place, field.parts[4]::integer AS count
         FROM fired AS f
-        CROSS JOIN LATERAL regexp_split_to_table(snowflake_internal.migration_calls(f.prosrc), E'\n') AS line
+        CROSS JOIN LATERAL regexp_split_to_table(snowflake_migrate_internal.calls(f.prosrc), E'\n') AS line
         CROSS JOIN LATERAL string_to_array(line, E'\t') AS field (parts)
         WHERE f.is_narrow AND f.has_column AND cardinality(field.parts) = 5 AND field.parts[3] ~ '^[0-9]{1,4}$' AND field.parts[4] ~ '^[0-9]{1,4}$'
           AND (field.parts[5] IN ('new . ' || f.column_code, 'old . ' || f.column_code)
@@ -149,7 +149,7 @@ AS $function$
         JOIN pg_namespace AS n ON n.oid = p.pronamespace AND (c.schema_name = '' OR n.nspname = c.schema_name)
         JOIN pg_type AS t ON t.oid = p.proargtypes[c.place - 1]
         CROSS JOIN LATERAL (
-            SELECT CASE WHEN t.typtype = 'd' THEN snowflake_internal.migration_base_type(t.oid) ELSE t.oid END
+            SELECT CASE WHEN t.typtype = 'd' THEN snowflake_migrate_internal.base_type(t.oid) ELSE t.oid END
                    IN ('int2'::regtype, 'int4'::regtype) AS is_narrow) AS type
         GROUP BY c.relation, c.attname, c.object, c.function_name, c.place
         -- A bigint is implicitly converted to other types of numbers.
@@ -286,7 +286,7 @@ $function$;
 
 -- Warns of the findings that break writes, and returns all of them for the notes
 -- of the steps. They are hints, so an error of the search does not prevent a plan.
-CREATE FUNCTION snowflake_internal.migration_warn(targets regclass[], column_names name[], online boolean)
+CREATE FUNCTION snowflake_migrate_internal.warn(targets regclass[], column_names name[], online boolean)
 RETURNS jsonb LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -298,7 +298,7 @@ DECLARE
 BEGIN
     BEGIN
         FOR found IN
-            SELECT f.* FROM snowflake_internal.migration_findings(targets, column_names, online) AS f
+            SELECT f.* FROM snowflake_migrate_internal.findings(targets, column_names, online) AS f
             ORDER BY f.breaks_writes DESC, f.relation::text, f.stage, f.object, f.finding
         LOOP
             findings := findings || jsonb_build_object(
@@ -320,14 +320,14 @@ BEGIN
     END;
     IF warnings > most_warnings THEN
         RAISE WARNING '% more functions and triggers will fail', warnings - most_warnings
-            USING HINT = 'The notes of the plan and snowflake_migration_survey() contain all of them.';
+            USING HINT = 'The notes of the plan and snowflake_migrate.survey() contain all of them.';
     END IF;
     RETURN findings;
 END
 $function$;
 
 -- What the note of a step has of the findings. relation is NULL for all tables.
-CREATE FUNCTION snowflake_internal.migration_finding_notes(findings jsonb, stage text, relation regclass)
+CREATE FUNCTION snowflake_migrate_internal.finding_notes(findings jsonb, stage text, relation regclass)
 RETURNS text LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -338,19 +338,19 @@ AS $function$
 $function$;
 
 -- The same for a step of an online plan, which is known by its statement.
-CREATE FUNCTION snowflake_internal.migration_online_finding_notes(findings jsonb, statement text)
+CREATE FUNCTION snowflake_migrate_internal.online_finding_notes(findings jsonb, statement text)
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT CASE WHEN strpos(statement, 'snowflake_internal.migration_swap(') > 0
-                THEN snowflake_internal.migration_finding_notes(findings, text 'type', NULL)
-                     || snowflake_internal.migration_finding_notes(findings, text 'default', NULL)
+    SELECT CASE WHEN strpos(statement, 'snowflake_migrate_internal.swap(') > 0
+                THEN snowflake_migrate_internal.finding_notes(findings, text 'type', NULL)
+                     || snowflake_migrate_internal.finding_notes(findings, text 'default', NULL)
                 ELSE coalesce((
-                    SELECT string_agg(snowflake_internal.migration_finding_notes(findings, text 'shadow', r.relation), '')
+                    SELECT string_agg(snowflake_migrate_internal.finding_notes(findings, text 'shadow', r.relation), '')
                     FROM (SELECT DISTINCT (f.finding ->> 'relation')::oid::regclass AS relation
                           FROM jsonb_array_elements(findings) AS f (finding)
                           WHERE f.finding ->> 'stage' = 'shadow') AS r
                     -- As part of a literal.
                     WHERE strpos(statement, rtrim(ltrim(quote_literal(
-                              format(E'ALTER TABLE %s\n        ADD COLUMN ', snowflake_internal.migration_name(r.relation))), ' E'''), '''')) > 0), '') END
+                              format(E'ALTER TABLE %s\n        ADD COLUMN ', snowflake_migrate_internal.name_of(r.relation))), ' E'''), '''')) > 0), '') END
 $function$;

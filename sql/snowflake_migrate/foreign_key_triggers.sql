@@ -5,12 +5,12 @@
 -- reported before.
 
 -- Enables or disables a trigger, for superusers.
-CREATE FUNCTION snowflake_internal.migration_set_trigger_state(relation regclass, trigger_name name, state text) RETURNS void
-    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_set_trigger_state_wrapper';
+CREATE FUNCTION snowflake_migrate_internal.set_trigger_state(relation regclass, trigger_name name, state text) RETURNS void
+    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_set_trigger_state_wrapper';
 
 -- The foreign keys of some columns: the constraint that a table declares, and its
 -- copies on partitions. Only a foreign key's own tables have its triggers.
-CREATE FUNCTION snowflake_internal.migration_foreign_key_triggers(relations regclass[])
+CREATE FUNCTION snowflake_migrate_internal.foreign_key_triggers(relations regclass[])
 RETURNS TABLE (foreign_key oid, relation regclass, trigger_name name, function_oid oid, state text, is_copy boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -26,7 +26,7 @@ $function$;
 
 -- The states of such triggers that are not the usual one, by numbers that stay the
 -- same when the foreign key is created again; NULL if there are none.
-CREATE FUNCTION snowflake_internal.migration_trigger_states(relations regclass[])
+CREATE FUNCTION snowflake_migrate_internal.trigger_states(relations regclass[])
 RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -34,9 +34,9 @@ AS $function$
                                         'function', t.function_oid, 'state', t.state)
                      -- On 15, setting that of a partitioned table sets those of its partitions.
                      ORDER BY t.is_copy, t.relation::oid, t.function_oid)
-    FROM snowflake_internal.migration_foreign_key_triggers(relations) AS t
+    FROM snowflake_migrate_internal.foreign_key_triggers(relations) AS t
     JOIN pg_constraint AS k ON k.oid = t.foreign_key
-    WHERE EXISTS (SELECT FROM snowflake_internal.migration_foreign_key_triggers(relations) AS changed
+    WHERE EXISTS (SELECT FROM snowflake_migrate_internal.foreign_key_triggers(relations) AS changed
                   WHERE changed.foreign_key = t.foreign_key AND changed.state <> 'O')
 $function$;
 
@@ -44,7 +44,7 @@ $function$;
 -- with the rights of the tables' owner, and calls this with those of its caller
 -- after each; without them, it does nothing. The plan has an obstacle for callers
 -- who may not.
-CREATE FUNCTION snowflake_internal.migration_restore_trigger_states(states jsonb)
+CREATE FUNCTION snowflake_migrate_internal.restore_trigger_states(states jsonb)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -59,36 +59,36 @@ BEGIN
         FROM jsonb_array_elements(states) WITH ORDINALITY AS s (e, place)
         JOIN pg_constraint AS k ON k.contype = 'f' AND k.conparentid = 0
                                AND k.conrelid = (e ->> 'table')::oid AND k.conname = e ->> 'foreign_key'
-        CROSS JOIN LATERAL snowflake_internal.migration_foreign_key_triggers(ARRAY[k.conrelid::regclass]) AS t
+        CROSS JOIN LATERAL snowflake_migrate_internal.foreign_key_triggers(ARRAY[k.conrelid::regclass]) AS t
         WHERE t.foreign_key = k.oid AND t.relation = (e ->> 'relation')::oid AND t.function_oid = (e ->> 'function')::oid
         ORDER BY s.place
     LOOP
-        PERFORM snowflake_internal.migration_set_trigger_state(changed.relation, changed.trigger_name, changed.state);
+        PERFORM snowflake_migrate_internal.set_trigger_state(changed.relation, changed.trigger_name, changed.state);
     END LOOP;
 END
 $function$;
 
 -- Gives the triggers of a foreign key the states of those of another one between
 -- the same tables.
-CREATE FUNCTION snowflake_internal.migration_copy_trigger_states(relation regclass, foreign_key name, copied_to name)
+CREATE FUNCTION snowflake_migrate_internal.copy_trigger_states(relation regclass, foreign_key name, copied_to name)
 RETURNS void LANGUAGE sql
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT snowflake_internal.migration_restore_trigger_states((
+    SELECT snowflake_migrate_internal.restore_trigger_states((
         SELECT jsonb_agg(e || jsonb_build_object('foreign_key', copied_to) ORDER BY s.place)
-        FROM jsonb_array_elements(snowflake_internal.migration_trigger_states(ARRAY[relation])) WITH ORDINALITY AS s (e, place)
+        FROM jsonb_array_elements(snowflake_migrate_internal.trigger_states(ARRAY[relation])) WITH ORDINALITY AS s (e, place)
         WHERE e ->> 'foreign_key' = foreign_key AND (e ->> 'table')::oid = relation))
 $function$;
 
 -- The query that shows the rows that a foreign key would reject.
-CREATE FUNCTION snowflake_internal.migration_orphans_query(foreign_key oid)
+CREATE FUNCTION snowflake_migrate_internal.orphans_query(foreign_key oid)
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT format('SELECT r.* FROM %s%s AS r WHERE (%s) AND NOT EXISTS (SELECT FROM %s%s AS k WHERE %s)',
-                  CASE WHEN c.relkind = 'p' THEN '' ELSE 'ONLY ' END, snowflake_internal.migration_name(k.conrelid::regclass),
+                  CASE WHEN c.relkind = 'p' THEN '' ELSE 'ONLY ' END, snowflake_migrate_internal.name_of(k.conrelid::regclass),
                   string_agg(format('r.%I IS NOT NULL', f.attname), CASE k.confmatchtype WHEN 'f' THEN ' OR ' ELSE ' AND ' END ORDER BY key.place),
-                  CASE WHEN p.relkind = 'p' THEN '' ELSE 'ONLY ' END, snowflake_internal.migration_name(k.confrelid::regclass),
+                  CASE WHEN p.relkind = 'p' THEN '' ELSE 'ONLY ' END, snowflake_migrate_internal.name_of(k.confrelid::regclass),
                   string_agg(format('k.%I OPERATOR(%I.%s) r.%I', pa.attname, n.nspname, o.oprname, f.attname), ' AND ' ORDER BY key.place))
     FROM pg_constraint AS k
     JOIN pg_class AS c ON c.oid = k.conrelid
@@ -104,7 +104,7 @@ AS $function$
 $function$;
 
 -- Foreign keys whose triggers are disabled.
-CREATE FUNCTION snowflake_internal.migration_foreign_key_obstacles(targets regclass[], column_names name[], search_path text DEFAULT NULL)
+CREATE FUNCTION snowflake_migrate_internal.foreign_key_obstacles(targets regclass[], column_names name[], search_path text DEFAULT NULL)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
@@ -116,9 +116,9 @@ DECLARE
 BEGIN
     relations := ARRAY(
         SELECT DISTINCT f.relation
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
         WHERE r.is_narrow);
     FOR checked IN
         -- Those that have a narrow column on either side.
@@ -127,11 +127,11 @@ BEGIN
         FROM pg_constraint AS k
         JOIN pg_class AS c ON c.oid = k.conrelid
         JOIN pg_class AS p ON p.oid = k.confrelid
-        WHERE k.oid IN (SELECT t.foreign_key FROM snowflake_internal.migration_foreign_key_triggers(relations) AS t WHERE t.state <> 'O')
+        WHERE k.oid IN (SELECT t.foreign_key FROM snowflake_migrate_internal.foreign_key_triggers(relations) AS t WHERE t.state <> 'O')
           AND EXISTS (SELECT FROM pg_attribute AS a
                       WHERE (a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey) OR a.attrelid = k.confrelid AND a.attnum = ANY (k.confkey))
                         AND a.attrelid = ANY (relations)
-                        AND snowflake_internal.migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype))
+                        AND snowflake_migrate_internal.base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype))
         ORDER BY k.conrelid::regclass::text, k.conname
     LOOP
         IF NOT is_superuser THEN
@@ -142,11 +142,11 @@ BEGIN
         END IF;
         -- PostgreSQL does not check the rows of a foreign key that is NOT VALID.
         CONTINUE WHEN NOT checked.convalidated;
-        query := snowflake_internal.migration_orphans_query(checked.oid);
+        query := snowflake_migrate_internal.orphans_query(checked.oid);
         -- Run by an owner who may read both tables.
         CONTINUE WHEN NOT (has_table_privilege(checked.relowner, checked.referenced, 'SELECT')
                            OR has_table_privilege(checked.referenced_owner, checked.relation, 'SELECT'));
-        IF snowflake_internal.migration_query(
+        IF snowflake_migrate_internal.query(
             CASE WHEN has_table_privilege(checked.relowner, checked.referenced, 'SELECT') THEN checked.relation ELSE checked.referenced END,
             format('SELECT 1 FROM (%s) AS orphan LIMIT 1', query), search_path) IS NOT NULL
         THEN

@@ -7,7 +7,7 @@
 
 -- PL/pgSQL functions that triggers of the tables call, or whose source contains the
 -- name of one as a whole identifier, quoted or not.
-CREATE FUNCTION snowflake_internal.migration_compiled_functions(relations regclass[])
+CREATE FUNCTION snowflake_migrate_internal.compiled_functions(relations regclass[])
 RETURNS TABLE (function regprocedure, is_trigger boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
@@ -40,35 +40,35 @@ $function$;
 -- Makes all sessions compile them again, once this transaction has committed. A
 -- function that cannot be altered does not prevent the migration.
 --
--- snowflake_migrate() runs the steps with the privileges of the tables' owners, who
+-- snowflake_migrate.run() runs the steps with the privileges of the tables' owners, who
 -- may not be able to alter functions of other roles. So it leaves this to its end, and
--- calls this function with the caller's privileges: see migration_migrate().
-CREATE FUNCTION snowflake_internal.migration_recompile(targets regclass[], column_names name[])
+-- calls this function with the caller's privileges: see run_plan().
+CREATE FUNCTION snowflake_migrate_internal.recompile(targets regclass[], column_names name[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     -- The caller has the rights of the owners of all tables that have changed.
     relations CONSTANT regclass[] := ARRAY(
-        SELECT DISTINCT r.relation FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        SELECT DISTINCT r.relation FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
         JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
     compiled record;
     left_out text[] := '{}';
     reasons text[] := '{}';
     reason text;
 BEGIN
-    IF current_setting('snowflake_internal.recompiles_later', true) = 'on' THEN
+    IF current_setting('snowflake_migrate_internal.recompiles_later', true) = 'on' THEN
         RETURN;
     END IF;
     FOR compiled IN
         SELECT f.function, f.is_trigger, p.proowner, p.procost, p.prokind, p.prosecdef
-        FROM snowflake_internal.migration_compiled_functions(relations) AS f
+        FROM snowflake_migrate_internal.compiled_functions(relations) AS f
         JOIN pg_proc AS p ON p.oid = f.function
         ORDER BY f.function::text
     LOOP
         IF pg_has_role(compiled.proowner, 'USAGE') AND pg_has_role(compiled.proowner, 'MEMBER') THEN
             BEGIN
-                PERFORM snowflake_internal.migration_run_as(compiled.proowner,
+                PERFORM snowflake_migrate_internal.run_as(compiled.proowner,
                     CASE compiled.prokind
                         WHEN 'p' THEN format('ALTER PROCEDURE %s SECURITY %s', compiled.function,
                                              CASE WHEN compiled.prosecdef THEN 'DEFINER' ELSE 'INVOKER' END)

@@ -1,7 +1,7 @@
 -- The source of a column's values, and recording it for reverting.
 
 -- Fails unless the caller owns the table.
-CREATE FUNCTION snowflake_internal.migration_require_owner(target regclass)
+CREATE FUNCTION snowflake_migrate_internal.require_owner(target regclass)
 RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -17,7 +17,7 @@ $function$;
 
 -- The present source of a column's values. The switch calls this while it holds the
 -- table's lock, so it reads nothing about other tables.
-CREATE FUNCTION snowflake_internal.migration_source(target regclass, column_name name)
+CREATE FUNCTION snowflake_migrate_internal.source(target regclass, column_name name)
 RETURNS TABLE (kind text, data_type text, expression text, sequence regclass) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -25,16 +25,16 @@ AS $function$
     FROM pg_attribute AS a
     LEFT JOIN pg_attrdef AS f ON f.adrelid = a.attrelid AND f.adnum = a.attnum
     LEFT JOIN LATERAL (
-        SELECT s.kind, s.sequence FROM snowflake_internal.sequence_columns AS s
+        SELECT s.kind, s.sequence FROM snowflake_migrate_internal.sequence_columns AS s
         WHERE s.relation = a.attrelid AND s.attribute = a.attnum
         ORDER BY s.sequence
         LIMIT 1
     ) AS k ON true
-    WHERE a.attrelid = target AND a.attname = migration_source.column_name
+    WHERE a.attrelid = target AND a.attname = source.column_name
 $function$;
 
 -- The sequence of an identity column, or the one that a column owns.
-CREATE FUNCTION snowflake_internal.migration_owned_sequence(target regclass, column_name name)
+CREATE FUNCTION snowflake_migrate_internal.owned_sequence(target regclass, column_name name)
 RETURNS regclass LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -43,19 +43,19 @@ AS $function$
     JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.attrelid AND d.refobjsubid = a.attnum
                        AND d.classid = 'pg_class'::regclass AND d.deptype IN ('a', 'i')
     JOIN pg_class AS s ON s.oid = d.objid AND s.relkind = 'S'
-    WHERE a.attrelid = target AND a.attname = migration_owned_sequence.column_name
+    WHERE a.attrelid = target AND a.attname = owned_sequence.column_name
     ORDER BY s.oid
     LIMIT 1
 $function$;
 
 -- Whether the recorded source of a column is its present one.
-CREATE FUNCTION snowflake_internal.migration_is_recorded(target regclass, column_name name)
+CREATE FUNCTION snowflake_migrate_internal.is_recorded(target regclass, column_name name)
 RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT EXISTS (
-        SELECT FROM snowflake_internal.migration_origin(target, column_name) AS o
-        CROSS JOIN LATERAL snowflake_internal.migration_source(o.target, o.column_name) AS s
+        SELECT FROM snowflake_migrate_internal.origin(target, column_name) AS o
+        CROSS JOIN LATERAL snowflake_migrate_internal.source(o.target, o.column_name) AS s
         LEFT JOIN pg_class AS c ON c.oid = s.sequence
         LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
         WHERE o.target IS NOT NULL AND o.reverted_at IS NULL
@@ -63,20 +63,42 @@ AS $function$
               IS NOT DISTINCT FROM (s.kind, s.expression, n.nspname, c.relname))
 $function$;
 
--- Records the present source of a column. An existing record is brought up to
--- date, because the sequence has advanced since. The value of another role's
--- sequence is not recorded, because that sequence keeps it.
-CREATE FUNCTION snowflake_internal.migration_record_origin(target regclass, column_name name)
+-- What the extension snowflake keeps of a migration, also without the tool. A number
+-- is older than the migration if the column's former type held it, or if the sequence
+-- had reached it.
+CREATE FUNCTION snowflake_migrate_internal.keep_first_id(origin snowflake_migrate_internal.origins)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    key_column CONSTANT name := snowflake_internal.migration_column(target, column_name);
-    first CONSTANT bigint := snowflake_internal.first_id_from_now();
+    kept snowflake_internal.first_ids;
+BEGIN
+    kept.target := origin.target;
+    kept.column_name := origin.column_name;
+    kept.first_id := origin.first_id_ever;
+    kept.is_migrated := origin.reverted_at IS NULL;
+    kept.last_old_id := CASE
+        WHEN origin.reverted_at IS NOT NULL OR (origin.sequence_options ->> 'increment')::bigint < 0 THEN NULL
+        WHEN origin.data_type IN ('smallint', 'integer') THEN 2147483647
+        WHEN origin.sequence_last_value IS NOT NULL THEN greatest(2147483647, origin.sequence_last_value) END;
+    PERFORM snowflake_internal.keep_first_id(kept);
+END
+$function$;
+
+-- Records the present source of a column. An existing record is brought up to
+-- date, because the sequence has advanced since. The value of another role's
+-- sequence is not recorded, because that sequence keeps it.
+CREATE FUNCTION snowflake_migrate_internal.record_origin(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    key_column CONSTANT name := snowflake_internal.column_of(target, column_name);
+    first CONSTANT bigint := snowflake_migrate_internal.first_id_at(now());
     -- No ID is older than this extension. Rows replicated from other servers have
     -- snowflake IDs too. 0 if the layout's epoch is later.
-    oldest CONSTANT bigint := @extschema@.snowflake_min_id(timestamptz '2026-01-01 00:00:00+00');
-    origin snowflake_internal.origins;
+    oldest CONSTANT bigint := snowflake_migrate_internal.first_id_at(timestamptz '2026-01-01 00:00:00+00');
+    origin snowflake_migrate_internal.origins;
     first_ever bigint;
     source record;
     -- Whether the table's owner owns the sequence.
@@ -85,14 +107,14 @@ DECLARE
     recorded_value bigint;
     next_value bigint;
 BEGIN
-    PERFORM snowflake_internal.migration_require_owner(target);
+    PERFORM snowflake_migrate_internal.require_owner(target);
     -- One session at a time; rows can still be written. Child tables are not
     -- locked, because only their defaults are read.
-    PERFORM snowflake_internal.migration_lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
+    PERFORM snowflake_internal.lock_table(target, text 'SHARE UPDATE EXCLUSIVE');
     IF snowflake_internal.has_ids(target, key_column) THEN
         RETURN;
     END IF;
-    SELECT s.* INTO source FROM snowflake_internal.migration_source(target, key_column) AS s;
+    SELECT s.* INTO source FROM snowflake_migrate_internal.source(target, key_column) AS s;
     is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
                       WHERE c.oid = source.sequence AND t.oid = target);
     IF source.sequence IS NOT NULL THEN
@@ -101,19 +123,20 @@ BEGIN
                CASE WHEN s.is_called AND is_own THEN s.last_value END,
                CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
         INTO last_taken, recorded_value, next_value
-        FROM snowflake_internal.migration_sequence_state(source.sequence, target) AS s;
+        FROM snowflake_migrate_internal.sequence_state(source.sequence, target) AS s;
     END IF;
 
-    origin := snowflake_internal.migration_origin(target, key_column);
-    IF snowflake_internal.migration_is_recorded(target, key_column) THEN
+    origin := snowflake_migrate_internal.origin(target, key_column);
+    IF snowflake_migrate_internal.is_recorded(target, key_column) THEN
         origin.first_id := first;
         origin.sequence_last_value := recorded_value;
         origin.sequence_options := origin.sequence_options || jsonb_build_object('next', next_value);
-        PERFORM snowflake_internal.migration_keep_origin(origin);
+        PERFORM snowflake_migrate_internal.keep_origin(origin);
+        PERFORM snowflake_migrate_internal.keep_first_id(origin);
         RETURN;
     END IF;
 
-    first_ever := origin.first_id_ever;
+    first_ever := (snowflake_internal.first_id_record(target, key_column)).first_id;
     SELECT target, key_column, source.kind, source.data_type, source.expression, n.nspname, c.relname,
            CASE WHEN s.seqrelid IS NOT NULL THEN
                jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
@@ -124,7 +147,7 @@ BEGIN
             FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
            obj_description(c.oid, 'pg_class'),
            (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
-            FROM snowflake_internal.migration_table_tree(target, key_column) AS f
+            FROM snowflake_migrate_internal.table_tree(target, key_column) AS f
             JOIN pg_class AS fc ON fc.oid = f.relation
             JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
             LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
@@ -139,27 +162,29 @@ BEGIN
     LEFT JOIN pg_class AS c ON c.oid = source.sequence
     LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
     LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
-    PERFORM snowflake_internal.migration_keep_origin(origin);
+    PERFORM snowflake_migrate_internal.keep_origin(origin);
+    PERFORM snowflake_migrate_internal.keep_first_id(origin);
 END
 $function$;
 
 -- Records the revert, once the column's default no longer generates IDs.
-CREATE FUNCTION snowflake_internal.migration_record_reverted(target regclass, column_name name)
+CREATE FUNCTION snowflake_migrate_internal.record_reverted(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    origin snowflake_internal.origins;
+    origin snowflake_migrate_internal.origins;
 BEGIN
-    PERFORM snowflake_internal.migration_require_owner(target);
+    PERFORM snowflake_migrate_internal.require_owner(target);
     IF snowflake_internal.has_ids(target, column_name) THEN
         PERFORM snowflake_internal.refuse('55000', format('column "%s" still has a default that generates snowflake IDs', column_name),
-            hint => 'Use snowflake_migrate_revert() to restore its sequence.');
+            hint => 'Use snowflake_migrate.revert() to restore its sequence.');
     END IF;
-    origin := snowflake_internal.migration_origin(target, column_name);
+    origin := snowflake_migrate_internal.origin(target, column_name);
     IF origin.target IS NOT NULL THEN
         origin.reverted_at := now();
-        PERFORM snowflake_internal.migration_keep_origin(origin);
+        PERFORM snowflake_migrate_internal.keep_origin(origin);
+        PERFORM snowflake_migrate_internal.keep_first_id(origin);
     END IF;
 END
 $function$;

@@ -2,7 +2,7 @@
 
 -- Fails unless everything is ready for switching the default. The plan's last
 -- statement calls it first, because psql continues after an error.
-CREATE FUNCTION snowflake_internal.migration_check(target regclass, column_name name, search_path text DEFAULT NULL)
+CREATE FUNCTION snowflake_migrate_internal.check_switch(target regclass, column_name name, search_path text DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -13,41 +13,41 @@ BEGIN
         PERFORM snowflake_internal.refuse('55000', format('column "%s" of %s already has snowflake IDs', column_name, target),
             hint => 'Request the plan again.');
     END IF;
-    IF NOT snowflake_internal.migration_is_recorded(target, column_name) THEN
+    IF NOT snowflake_migrate_internal.is_recorded(target, column_name) THEN
         PERFORM snowflake_internal.refuse('55000', format('the sequence of column "%s" of %s is not recorded yet', column_name, target),
-            hint => 'Run the statements of snowflake_migration_plan() in order.');
+            hint => 'Run the statements of snowflake_migrate.plan() in order.');
     END IF;
     SELECT string_agg(format('%s.%I', r.relation, a.attname), ', ') INTO narrow
-    FROM snowflake_internal.migration_linked_columns(ARRAY[target], ARRAY[column_name]) AS r
+    FROM snowflake_migrate_internal.linked_columns(ARRAY[target], ARRAY[column_name]) AS r
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     WHERE r.is_narrow;
     IF narrow IS NOT NULL THEN
         PERFORM snowflake_internal.refuse('55000', format('columns are still too narrow for snowflake IDs: %s', narrow),
-            hint => 'Run the statements of snowflake_migration_plan() in order.');
+            hint => 'Run the statements of snowflake_migrate.plan() in order.');
     END IF;
-    PERFORM snowflake_internal.migration_check_rows(target, column_name, search_path, true);
+    PERFORM snowflake_migrate_internal.check_rows(target, column_name, search_path, true);
     -- The sequence has advanced since it was recorded.
-    PERFORM snowflake_internal.migration_record_origin(target, column_name);
+    PERFORM snowflake_migrate_internal.record_origin(target, column_name);
 END
 $function$;
 
 -- The note of the statement that gives a column its new default.
-CREATE FUNCTION snowflake_internal.migration_default_note(target regclass, column_name name)
+CREATE FUNCTION snowflake_migrate_internal.default_note(target regclass, column_name name)
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT format('new rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch: %s. '
                   'lastval() and currval(), which PDO, DBD::Pg, Doctrine and EclipseLink call, do not return new IDs; Rails needs DEFAULT snowflake_id(); '
                   'TypeORM, drizzle-kit and Doctrine restore the column if its declaration is not changed before: see docs/clients.md',
-                  snowflake_internal.first_id_from_now(),
-                  snowflake_internal.migration_retention_note(ARRAY[target], ARRAY[migration_default_note.column_name]))
+                  snowflake_migrate_internal.first_id_at(now()),
+                  snowflake_migrate_internal.retention_note(ARRAY[target], ARRAY[default_note.column_name]))
            -- Other columns continue to use the sequence.
            || coalesce((
                SELECT '. The sequence is still used by ' || string_agg(format('%s.%I', f.adrelid::regclass, a.attname), ', ')
                FROM pg_depend AS mine
                JOIN pg_attrdef AS own ON mine.classid = 'pg_attrdef'::regclass AND mine.objid = own.oid AND own.adrelid = target
                JOIN pg_attribute AS me ON me.attrelid = own.adrelid AND me.attnum = own.adnum
-                                      AND me.attname = migration_default_note.column_name
+                                      AND me.attname = default_note.column_name
                JOIN pg_class AS s ON s.oid = mine.refobjid AND mine.refclassid = 'pg_class'::regclass AND s.relkind = 'S'
                JOIN pg_depend AS theirs ON theirs.refclassid = 'pg_class'::regclass AND theirs.refobjid = s.oid
                                        AND theirs.classid = 'pg_attrdef'::regclass AND theirs.objid <> own.oid
@@ -56,29 +56,29 @@ AS $function$
                -- The defaults of partitions and child tables change with the table's.
                WHERE (f.adrelid, f.adnum) NOT IN (
                    SELECT tree.relation, tree.attribute
-                   FROM snowflake_internal.migration_table_tree(target, migration_default_note.column_name) AS tree)), '')
+                   FROM snowflake_migrate_internal.table_tree(target, default_note.column_name) AS tree)), '')
            || coalesce((
                SELECT '. New IDs must satisfy the check constraints ' || string_agg(k.conname, ', ' ORDER BY k.conname)
                FROM pg_constraint AS k JOIN pg_attribute AS a ON a.attrelid = k.conrelid AND a.attnum = ANY (k.conkey)
-               WHERE k.conrelid = target AND k.contype = 'c' AND a.attname = migration_default_note.column_name), '')
+               WHERE k.conrelid = target AND k.contype = 'c' AND a.attname = default_note.column_name), '')
 $function$;
 
 -- The narrow columns of the tables that have views or other such objects, in the
 -- order in which they are widened; NULL if there are none.
-CREATE FUNCTION snowflake_internal.migration_dependent_columns(
+CREATE FUNCTION snowflake_migrate_internal.dependent_columns(
     targets regclass[], column_names name[], OUT relations regclass[], OUT names name[]
 ) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH narrow AS MATERIALIZED (
         SELECT r.relation, a.attname, a.attnum
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         WHERE r.is_narrow
     ), used AS MATERIALIZED (
         SELECT DISTINCT d.relation
         FROM (SELECT array_agg(n.relation) AS relations, array_agg(n.attname) AS names FROM narrow AS n) AS given
-        CROSS JOIN LATERAL snowflake_internal.migration_direct_dependents(given.relations, given.names) AS d
+        CROSS JOIN LATERAL snowflake_migrate_internal.direct_dependents(given.relations, given.names) AS d
     )
     SELECT array_agg(n.relation ORDER BY n.relation = ANY (targets) DESC, n.relation::text, n.attnum),
            array_agg(n.attname ORDER BY n.relation = ANY (targets) DESC, n.relation::text, n.attnum)
@@ -86,22 +86,21 @@ AS $function$
 $function$;
 
 -- The plan. Each step has the table whose owner's rights it is run with; one that
--- the caller runs has none. The keys are those of migration_keys().
-CREATE FUNCTION snowflake_internal.migration_steps(
+-- the caller runs has none. The keys are those of keys().
+CREATE FUNCTION snowflake_migrate_internal.steps(
     targets regclass[], column_names name[], online boolean, search_path text DEFAULT NULL
 ) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    -- Passed as an argument of format(), because a schema name may contain %.
-    extension_schema CONSTANT text := '@extschema@';
-    caller_path CONSTANT text := snowflake_internal.migration_path_argument();
+    core_schema CONSTANT text := snowflake_migrate_internal.core_schema();
+    caller_path CONSTANT text := snowflake_migrate_internal.path_argument();
     is_narrow CONSTANT boolean := EXISTS (
-        SELECT FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r WHERE r.is_narrow);
+        SELECT FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r WHERE r.is_narrow);
     is_widening CONSTANT boolean := is_narrow OR EXISTS (
         SELECT FROM unnest(targets, column_names) AS key (target, column_name)
-        CROSS JOIN LATERAL snowflake_internal.migration_origin(key.target, key.column_name) AS o
+        CROSS JOIN LATERAL snowflake_migrate_internal.origin(key.target, key.column_name) AS o
         WHERE o.reverted_at IS NULL AND o.data_type IN ('smallint', 'integer'));
     is_switched CONSTANT boolean := NOT EXISTS (
         SELECT FROM unnest(targets, column_names) AS key (target, column_name)
@@ -123,24 +122,24 @@ BEGIN
     IF is_narrow OR NOT is_switched THEN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code)
         INTO obstacles, code
-        FROM (SELECT o.* FROM snowflake_internal.migration_obstacles(targets, column_names, search_path) AS o
+        FROM (SELECT o.* FROM snowflake_migrate_internal.obstacles(targets, column_names, search_path) AS o
             UNION ALL
-              SELECT o.* FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, coalesce(online, false)) AS o
+              SELECT o.* FROM snowflake_migrate_internal.plan_kind_obstacles(targets, column_names, coalesce(online, false)) AS o
             UNION ALL
               SELECT o.*
-              FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n
-              CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, format('rewriting %s', n.relation)) AS o
+              FROM snowflake_migrate_internal.lock_needs(targets, column_names) AS n
+              CROSS JOIN LATERAL snowflake_migrate_internal.lock_obstacles(n.locks, format('rewriting %s', n.relation)) AS o
               WHERE online IS NOT TRUE
             UNION ALL
-              SELECT o.* FROM snowflake_internal.migration_index_function_obstacles(targets, column_names, online, search_path) AS o
-              WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_owner_obstacles(targets, column_names))) AS o;
+              SELECT o.* FROM snowflake_migrate_internal.index_function_obstacles(targets, column_names, online, search_path) AS o
+              WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.owner_obstacles(targets, column_names))) AS o;
         IF obstacles IS NOT NULL THEN
-            PERFORM snowflake_internal.refuse(code, format('cannot migrate %s', snowflake_internal.migration_key_names(targets, column_names)),
+            PERFORM snowflake_internal.refuse(code, format('cannot migrate %s', snowflake_migrate_internal.key_names(targets, column_names)),
                 detail => obstacles,
                 hint => 'Nothing was changed. Remove the obstacles, then request the plan again.');
         END IF;
     END IF;
-    findings := snowflake_internal.migration_warn(targets, column_names, coalesce(online, false) AND is_narrow);
+    findings := snowflake_migrate_internal.warn(targets, column_names, coalesce(online, false) AND is_narrow);
     step := 0;
     in_transaction := true;
 
@@ -148,16 +147,16 @@ BEGIN
         SELECT k.target, k.column_name
         FROM unnest(targets, column_names) WITH ORDINALITY AS k (target, column_name, place)
         WHERE NOT snowflake_internal.has_ids(k.target, k.column_name)
-          AND NOT snowflake_internal.migration_is_recorded(k.target, k.column_name)
+          AND NOT snowflake_migrate_internal.is_recorded(k.target, k.column_name)
         ORDER BY k.place
     LOOP
         step := step + 1;
         relation := key.target;
-        statement := format('SELECT snowflake_internal.migration_record_origin(%L::pg_catalog.regclass, %L::pg_catalog.name)',
-                            snowflake_internal.migration_name(key.target), key.column_name);
+        statement := format('SELECT snowflake_migrate_internal.record_origin(%L::pg_catalog.regclass, %L::pg_catalog.name)',
+                            snowflake_migrate_internal.name_of(key.target), key.column_name);
         lock_level := 'SHARE UPDATE EXCLUSIVE';
         rewrites := false;
-        note := 'records the sequence of the column, for snowflake_migrate_revert()';
+        note := 'records the sequence of the column, for snowflake_migrate.revert()';
         RETURN NEXT;
     END LOOP;
 
@@ -166,60 +165,60 @@ BEGIN
         relation := targets[1];
         FOR statement, lock_level, in_transaction, note IN
             SELECT s.statement, s.lock_level, s.in_transaction, s.note
-            FROM snowflake_internal.migration_online_steps(targets, column_names) AS s
+            FROM snowflake_migrate_internal.online_steps(targets, column_names) AS s
         LOOP
             step := step + 1;
-            note := note || snowflake_internal.migration_online_finding_notes(findings, statement);
+            note := note || snowflake_migrate_internal.online_finding_notes(findings, statement);
             RETURN NEXT;
         END LOOP;
         RETURN;
     END IF;
 
     SELECT array_agg(n.relation), array_agg(n.locks) INTO lock_tables, lock_counts
-    FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n;
+    FROM snowflake_migrate_internal.lock_needs(targets, column_names) AS n;
     SELECT w.relations, w.names INTO widened, widened_columns
-    FROM snowflake_internal.migration_dependent_columns(targets, column_names) AS w;
+    FROM snowflake_migrate_internal.dependent_columns(targets, column_names) AS w;
     IF widened IS NOT NULL THEN
         step := step + 1;
         -- Objects of several owners: each statement in it is run as one of them.
         relation := NULL;
-        statement := format('SELECT snowflake_internal.migration_widen(%L::pg_catalog.regclass[], %L::pg_catalog.name[], %s)',
-                            ARRAY(SELECT snowflake_internal.migration_name(w.relation) FROM unnest(widened) WITH ORDINALITY AS w (relation, place) ORDER BY w.place),
+        statement := format('SELECT snowflake_migrate_internal.widen(%L::pg_catalog.regclass[], %L::pg_catalog.name[], %s)',
+                            ARRAY(SELECT snowflake_migrate_internal.name_of(w.relation) FROM unnest(widened) WITH ORDINALITY AS w (relation, place) ORDER BY w.place),
                             widened_columns, caller_path);
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := true;
         note := format('widens %s; %s; rewrites the tables and their indexes (%s now; needs as much additional disk space while it runs, and as much WAL) and checks their foreign keys again',
                        (SELECT string_agg(format('%s.%I', w.relation, w.column_name), ', ' ORDER BY w.place)
                         FROM unnest(widened, widened_columns) WITH ORDINALITY AS w (relation, column_name, place)),
-                       snowflake_internal.migration_dependents_note(widened, widened_columns),
+                       snowflake_migrate_internal.dependents_note(widened, widened_columns),
                        (SELECT pg_size_pretty(sum(pg_total_relation_size(t.relid))) FROM (
                             WITH RECURSIVE tree (relid) AS (
                                 SELECT unnest(widened)::oid UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid)
                             SELECT tree.relid FROM tree) AS t))
                 || coalesce((SELECT '. Also locked: ' || string_agg(DISTINCT l.relation::text, ', ')
-                             FROM (SELECT unnest(snowflake_internal.migration_dependent_relations(widened, widened_columns)) AS relation) AS l
+                             FROM (SELECT unnest(snowflake_migrate_internal.dependent_relations(widened, widened_columns)) AS relation) AS l
                              WHERE l.relation <> ALL (widened)), '')
                 || coalesce((SELECT '. Also locked for their foreign keys: ' || string_agg(DISTINCT l.locked_too, ', ')
-                             FROM (SELECT snowflake_internal.migration_other_locked_tables(w.relation, array_agg(a.attnum)) AS locked_too
+                             FROM (SELECT snowflake_migrate_internal.other_locked_tables(w.relation, array_agg(a.attnum)) AS locked_too
                                    FROM unnest(widened, widened_columns) AS w (relation, column_name)
                                    JOIN pg_attribute AS a ON a.attrelid = w.relation AND a.attname = w.column_name
                                    GROUP BY w.relation) AS l), '')
                 || coalesce((SELECT '. Published by ' || string_agg(DISTINCT p.publications, ', ') || ': widen the columns at the subscribers first'
-                             FROM (SELECT snowflake_internal.migration_publications(w.relation, w.column_name) AS publications
+                             FROM (SELECT snowflake_migrate_internal.publications(w.relation, w.column_name) AS publications
                                    FROM unnest(widened, widened_columns) AS w (relation, column_name)) AS p
                              HAVING count(p.publications) > 0), '')
                 || CASE WHEN EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = ANY (widened))
                         THEN '. Indexes and not-null constraints of partitions that belong to one of the table are rebuilt: '
                              'they get new names and the comment of the table''s, and lose a CLUSTER setting' ELSE '' END
-                || coalesce((SELECT string_agg(snowflake_internal.migration_finding_notes(findings, text 'type', w.relation), '')
+                || coalesce((SELECT string_agg(snowflake_migrate_internal.finding_notes(findings, text 'type', w.relation), '')
                              FROM (SELECT DISTINCT t.relation FROM unnest(widened) AS t (relation)) AS w), '');
         RETURN NEXT;
     END IF;
 
     FOR altered IN
-        SELECT r.relation, snowflake_internal.migration_name(r.relation) AS quoted_name,
-               snowflake_internal.migration_other_locked_tables(r.relation, array_agg(a.attnum)) AS locked_too,
-               snowflake_internal.migration_publications(r.relation, min(a.attname::text)::name) AS publications,
+        SELECT r.relation, snowflake_migrate_internal.name_of(r.relation) AS quoted_name,
+               snowflake_migrate_internal.other_locked_tables(r.relation, array_agg(a.attnum)) AS locked_too,
+               snowflake_migrate_internal.publications(r.relation, min(a.attname::text)::name) AS publications,
                string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum) AS actions,
                string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) AS names,
                pg_size_pretty((SELECT sum(pg_total_relation_size(t.relid)) FROM (
@@ -227,8 +226,8 @@ BEGIN
                        SELECT r.relation::oid UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid)
                    SELECT tree.relid FROM tree) AS t)) AS size,
                EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = r.relation) AS is_partitioned,
-               ARRAY(SELECT f.relation FROM snowflake_internal.migration_table_tree(r.relation, min(a.attname::text)::name) AS f) AS tree
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+               ARRAY(SELECT f.relation FROM snowflake_migrate_internal.table_tree(r.relation, min(a.attname::text)::name) AS f) AS tree
+        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         WHERE r.is_narrow AND r.relation <> ALL (coalesce(widened, '{}'))
         GROUP BY r.relation
@@ -236,16 +235,16 @@ BEGIN
     LOOP
         step := step + 1;
         relation := altered.relation;
-        statement := snowflake_internal.migration_altering(format('ALTER TABLE %s %s', altered.quoted_name, altered.actions));
-        states := snowflake_internal.migration_trigger_states(altered.tree);
+        statement := snowflake_migrate_internal.altering(format('ALTER TABLE %s %s', altered.quoted_name, altered.actions));
+        states := snowflake_migrate_internal.trigger_states(altered.tree);
         SELECT string_agg(format(E'    %s;\n', t.statement), '' ORDER BY t.statement) INTO targets_again
-        FROM snowflake_internal.migration_statistics_targets(altered.tree) AS t;
+        FROM snowflake_migrate_internal.statistics_targets(altered.tree) AS t;
         IF states IS NOT NULL OR targets_again IS NOT NULL THEN
             -- In one statement, because the states are lost after it.
-            statement := snowflake_internal.migration_do_block(concat(
+            statement := snowflake_migrate_internal.do_block(concat(
                 format(E'    PERFORM %s;\n', statement), targets_again,
                 CASE WHEN states IS NOT NULL
-                     THEN format(E'    PERFORM snowflake_internal.migration_restore_trigger_states(%L::pg_catalog.jsonb);\n', states) END));
+                     THEN format(E'    PERFORM snowflake_migrate_internal.restore_trigger_states(%L::pg_catalog.jsonb);\n', states) END));
         ELSE
             statement := 'SELECT ' || statement;
         END IF;
@@ -257,19 +256,19 @@ BEGIN
                 || coalesce((SELECT format('. Needs about %s locks, and the server has room for about %s: if it fails (53200), set max_locks_per_transaction to at least %s and restart the server',
                                            n.locks, s.slots * s.per_transaction, ceil(n.locks::numeric / s.slots))
                              FROM unnest(lock_tables, lock_counts) AS n (relation, locks)
-                             CROSS JOIN (SELECT snowflake_internal.migration_lock_slots() AS slots,
+                             CROSS JOIN (SELECT snowflake_migrate_internal.lock_slots() AS slots,
                                                 current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
                              WHERE n.relation = altered.relation AND n.locks > s.slots * s.per_transaction), '')
                 || CASE WHEN states IS NOT NULL THEN '. Foreign keys with disabled triggers are created again: their states are restored' ELSE '' END
                 || coalesce('. Published by ' || altered.publications || ': widen the column at the subscribers first', '')
                 || CASE WHEN altered.is_partitioned THEN '. Indexes and not-null constraints of partitions that belong to one of the table are rebuilt: '
                                                     'they get new names and the comment of the table''s, and lose a CLUSTER setting' ELSE '' END
-                || snowflake_internal.migration_finding_notes(findings, text 'type', altered.relation);
+                || snowflake_migrate_internal.finding_notes(findings, text 'type', altered.relation);
         RETURN NEXT;
     END LOOP;
 
     FOR key IN
-        SELECT k.target, k.column_name, snowflake_internal.migration_name(k.target) AS quoted_name, a.attidentity
+        SELECT k.target, k.column_name, snowflake_migrate_internal.name_of(k.target) AS quoted_name, a.attidentity
         FROM unnest(targets, column_names) WITH ORDINALITY AS k (target, column_name, place)
         JOIN pg_attribute AS a ON a.attrelid = k.target AND a.attname = k.column_name
         WHERE NOT snowflake_internal.has_ids(k.target, k.column_name)
@@ -277,28 +276,28 @@ BEGIN
     LOOP
         step := step + 1;
         relation := key.target;
-        statement := snowflake_internal.migration_do_block(
+        statement := snowflake_migrate_internal.do_block(
             -- Before the lock, because it reads every row.
-            CASE WHEN EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(key.target, key.column_name) AS i WHERE NOT i.is_indexed)
-                 THEN format(E'    PERFORM snowflake_internal.migration_check_rows(%L::pg_catalog.regclass, %L::pg_catalog.name, %s);\n',
+            CASE WHEN EXISTS (SELECT FROM snowflake_migrate_internal.id_indexes(key.target, key.column_name) AS i WHERE NOT i.is_indexed)
+                 THEN format(E'    PERFORM snowflake_migrate_internal.check_rows(%L::pg_catalog.regclass, %L::pg_catalog.name, %s);\n',
                              key.quoted_name, key.column_name, caller_path) ELSE '' END
             || CASE WHEN online
-                 THEN format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[key.quoted_name])
+                 THEN format(E'    PERFORM snowflake_migrate_internal.lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[key.quoted_name])
                  ELSE format(E'    LOCK TABLE %s IN ACCESS EXCLUSIVE MODE;\n', key.quoted_name) END
-            || format(E'    PERFORM snowflake_internal.migration_check(%L::pg_catalog.regclass, %L::pg_catalog.name, %s);\n',
+            || format(E'    PERFORM snowflake_migrate_internal.check_switch(%L::pg_catalog.regclass, %L::pg_catalog.name, %s);\n',
                       key.quoted_name, key.column_name, caller_path)
             || CASE WHEN key.attidentity <> ''
-                    THEN snowflake_internal.migration_altering_line(format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', key.quoted_name, key.column_name))
+                    THEN snowflake_migrate_internal.altering_line(format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY', key.quoted_name, key.column_name))
                     ELSE '' END
-            || snowflake_internal.migration_altering_line(
-                   format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()', key.quoted_name, key.column_name, extension_schema))
+            || snowflake_migrate_internal.altering_line(
+                   format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()', key.quoted_name, key.column_name, core_schema))
             || CASE WHEN is_widening
-                    THEN format(E'    PERFORM snowflake_internal.migration_recompile(%s);\n',
-                                snowflake_internal.migration_key_arguments(ARRAY[key.target], ARRAY[key.column_name])) ELSE '' END);
+                    THEN format(E'    PERFORM snowflake_migrate_internal.recompile(%s);\n',
+                                snowflake_migrate_internal.key_arguments(ARRAY[key.target], ARRAY[key.column_name])) ELSE '' END);
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := false;
-        note := snowflake_internal.migration_default_note(key.target, key.column_name)
-                || snowflake_internal.migration_finding_notes(findings, text 'default', key.target);
+        note := snowflake_migrate_internal.default_note(key.target, key.column_name)
+                || snowflake_migrate_internal.finding_notes(findings, text 'default', key.target);
         RETURN NEXT;
     END LOOP;
 
@@ -307,17 +306,17 @@ BEGIN
     -- analyzed. ANALYZE includes partitions, and other child tables from
     -- PostgreSQL 18 on.
     FOR altered IN
-        SELECT f.relation, snowflake_internal.migration_name(f.relation) AS quoted_name,
+        SELECT f.relation, snowflake_migrate_internal.name_of(f.relation) AS quoted_name,
                string_agg(DISTINCT quote_ident(r.attname), ', ') AS names,
-               bool_or(snowflake_internal.migration_has_derived_statistics(f.relation, r.attname)) AS is_whole
+               bool_or(snowflake_migrate_internal.has_derived_statistics(f.relation, r.attname)) AS is_whole
         FROM (SELECT r.relation, a.attname, bool_or(r.is_narrow) OVER (PARTITION BY r.relation) AS is_rewritten
-              FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+              FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
               JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute) AS r
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, r.attname) AS f
+        CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, r.attname) AS f
         JOIN pg_class AS c ON c.oid = f.relation AND NOT c.relispartition AND c.relkind <> 'f'
         WHERE pg_has_role(c.relowner, 'USAGE')
           AND (r.is_rewritten
-               OR is_widening AND snowflake_internal.migration_lacks_statistics(f.relation, r.attname))
+               OR is_widening AND snowflake_migrate_internal.lacks_statistics(f.relation, r.attname))
         GROUP BY f.relation
         ORDER BY f.relation = ANY (targets) DESC, f.relation::text
     LOOP
@@ -339,7 +338,7 @@ $function$;
 -- queued behind it. Returns the former value, which the caller restores at its
 -- end: the rest of the transaction is not the extension's. After an error, the end
 -- of the subtransaction or transaction restores it.
-CREATE FUNCTION snowflake_internal.migration_limit_locks()
+CREATE FUNCTION snowflake_migrate_internal.limit_locks()
 RETURNS text LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -356,26 +355,24 @@ $function$;
 -- The plan for the keys that a caller specifies, or for all keys of the unfinished
 -- online migration that they belong to.
 -- Compiling a query over the catalog takes longer than running it.
-CREATE FUNCTION snowflake_internal.migration_plan(
+CREATE FUNCTION snowflake_migrate_internal.plan(
     targets regclass[], column_names name[], online boolean, search_path text DEFAULT NULL
 ) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
 BEGIN
-    SELECT k.targets, k.column_names INTO targets, column_names
-    FROM snowflake_internal.migration_keys(targets, column_names) AS k;
     IF online THEN
-        -- As MOST_KEYS in src/migration/records.rs.
+        -- As MOST_KEYS in src/migrate/records.rs.
         IF cardinality(targets) > 1600 THEN
             PERFORM snowflake_internal.refuse('54000', 'cannot migrate more than 1600 keys together online',
                 detail => format('%s keys are specified.', cardinality(targets)),
                 hint => 'Migrate the tables in several sets.');
         END IF;
         SELECT u.targets, u.column_names INTO targets, column_names
-        FROM snowflake_internal.migration_unfinished(targets, column_names) AS u;
+        FROM snowflake_migrate_internal.unfinished(targets, column_names) AS u;
     END IF;
-    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_steps(targets, column_names, online, search_path) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.steps(targets, column_names, online, search_path) AS s;
 END
 $function$;
 
@@ -383,66 +380,55 @@ $function$;
 -- the end of the transaction: those of the tables, of their sequences, and the
 -- extension's own. Otherwise who owns one of them could put another one in its place
 -- before a statement is run. In order, so that two sessions do not wait for each other.
-CREATE FUNCTION snowflake_internal.migration_pin(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.pin(targets regclass[], column_names name[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
-    PERFORM snowflake_internal.migration_pin_schemas(ARRAY(
+    PERFORM snowflake_migrate_internal.pin_schemas(ARRAY(
         SELECT DISTINCT c.relnamespace FROM pg_class AS c
         WHERE c.oid IN (
             SELECT f.relation
-            FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+            FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
             JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-            CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+            CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
           UNION
             SELECT s.sequence
             FROM unnest(targets, column_names) AS key (target, column_name)
-            CROSS JOIN LATERAL snowflake_internal.migration_source(key.target, key.column_name) AS s)
+            CROSS JOIN LATERAL snowflake_migrate_internal.source(key.target, key.column_name) AS s)
       UNION
         SELECT e.extnamespace FROM pg_extension AS e WHERE e.extname = 'snowflake'
         ORDER BY 1));
-    IF NOT EXISTS (SELECT FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace
-                   WHERE e.extname = 'snowflake' AND quote_ident(n.nspname) = '@extschema@') THEN
-        PERFORM snowflake_internal.refuse('55000', 'the schema of extension "snowflake" was renamed',
-            detail => 'Its routines call each other by the name that the schema had when the extension was created.',
-            hint => format('Rename it to %s again.', '@extschema@'));
-    END IF;
 END
 $function$;
 
 -- Runs the plan in one transaction.
-CREATE FUNCTION snowflake_internal.migration_migrate(targets regclass[], column_names name[], search_path text)
+CREATE FUNCTION snowflake_migrate_internal.run_plan(targets regclass[], column_names name[], search_path text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    former_timeout CONSTANT text := snowflake_internal.migration_limit_locks();
+    former_timeout CONSTANT text := snowflake_migrate_internal.limit_locks();
     plan_step record;
     done integer := 0;
     states jsonb;
-    key_targets regclass[];
-    key_columns name[];
     recompiles boolean := false;
 BEGIN
-    SELECT k.targets, k.column_names INTO key_targets, key_columns
-    FROM snowflake_internal.migration_keys(targets, column_names) AS k;
-    PERFORM snowflake_internal.migration_pin(key_targets, key_columns);
+    PERFORM snowflake_migrate_internal.pin(targets, column_names);
     -- Not by the steps, which run as the tables' owners.
-    PERFORM set_config('snowflake_internal.recompiles_later', 'on', true);
-    FOR plan_step IN SELECT * FROM snowflake_internal.migration_plan(targets, column_names, false, search_path) LOOP
+    PERFORM set_config('snowflake_migrate_internal.recompiles_later', 'on', true);
+    FOR plan_step IN SELECT * FROM snowflake_migrate_internal.plan(targets, column_names, false, search_path) LOOP
         IF done = 0 THEN
-            PERFORM snowflake_internal.migration_require_locks(key_targets, key_columns);
+            PERFORM snowflake_migrate_internal.require_locks(targets, column_names);
         END IF;
-        recompiles := recompiles OR strpos(plan_step.statement, 'snowflake_internal.migration_recompile(') > 0;
+        recompiles := recompiles OR strpos(plan_step.statement, 'snowflake_migrate_internal.recompile(') > 0;
         RAISE NOTICE 'step %: %', plan_step.step, plan_step.note;
         IF plan_step.relation IS NULL THEN
-            PERFORM snowflake_internal.migration_widen(w.relations, w.names, coalesce(search_path, current_setting('search_path')))
-            FROM snowflake_internal.migration_keys(targets, column_names) AS k
-            CROSS JOIN LATERAL snowflake_internal.migration_dependent_columns(k.targets, k.column_names) AS w;
+            PERFORM snowflake_migrate_internal.widen(w.relations, w.names, coalesce(search_path, current_setting('search_path')))
+            FROM snowflake_migrate_internal.dependent_columns(targets, column_names) AS w;
         ELSE
             IF plan_step.rewrites THEN
-                states := snowflake_internal.migration_trigger_states(ARRAY(
+                states := snowflake_migrate_internal.trigger_states(ARRAY(
                     WITH RECURSIVE tree (oid) AS (
                         SELECT plan_step.relation::oid
                       UNION
@@ -450,20 +436,20 @@ BEGIN
                     )
                     SELECT tree.oid::regclass FROM tree));
             END IF;
-            PERFORM snowflake_internal.migration_run(plan_step.relation, plan_step.statement, search_path);
+            PERFORM snowflake_internal.run(plan_step.relation, plan_step.statement, search_path);
             -- With the caller's own rights: the table's owner may not.
-            PERFORM snowflake_internal.migration_restore_trigger_states(states) WHERE plan_step.rewrites AND states IS NOT NULL;
+            PERFORM snowflake_migrate_internal.restore_trigger_states(states) WHERE plan_step.rewrites AND states IS NOT NULL;
         END IF;
         done := done + 1;
     END LOOP;
-    PERFORM set_config('snowflake_internal.recompiles_later', '', true);
+    PERFORM set_config('snowflake_migrate_internal.recompiles_later', '', true);
     IF recompiles THEN
         -- With the caller's own rights: functions may have other owners than the tables.
-        PERFORM snowflake_internal.migration_recompile(key_targets, key_columns);
+        PERFORM snowflake_migrate_internal.recompile(targets, column_names);
     END IF;
     PERFORM set_config('lock_timeout', former_timeout, true);
     IF done > 0 THEN
-        RAISE NOTICE 'old rows keep their IDs: %', snowflake_internal.migration_retention_note(key_targets, key_columns);
+        RAISE NOTICE 'old rows keep their IDs: %', snowflake_migrate_internal.retention_note(targets, column_names);
     ELSIF cardinality(targets) = 1 THEN
         RAISE NOTICE 'nothing to do: % is already migrated', targets[1];
     ELSE

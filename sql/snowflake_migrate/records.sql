@@ -1,15 +1,15 @@
 -- The records of migrations.
 --
--- The tables are read and written by the functions of src/migration/records.rs,
+-- The tables are read and written by the functions of src/migrate/records.rs,
 -- which check the ownership of the table that a row describes. A privilege to
 -- write to them, as wholesale grants give it, has no effect: see the trigger.
 --
 -- The state of a column before its migration, for reverting it. DROP IDENTITY
 -- drops the sequence, so its properties are recorded here. The rows reveal how
 -- far sequences have advanced. So the owner of a table sees only its row, through
--- snowflake_internal.migration_origin(). Of the other roles, only those that dump
+-- snowflake_migrate_internal.origin(). Of the other roles, only those that dump
 -- the database see the rows.
-CREATE TABLE snowflake_internal.origins (
+CREATE TABLE snowflake_migrate_internal.origins (
     target regclass NOT NULL,
     column_name name NOT NULL,
     kind text NOT NULL CHECK (kind IN ('serial', 'identity always', 'identity by default', 'default', 'none')),
@@ -23,53 +23,35 @@ CREATE TABLE snowflake_internal.origins (
     sequence_comment text,
     -- Partitions and child tables that had another default.
     child_defaults jsonb,
-    -- first_id_ever: no snowflake ID of the column is smaller, whichever server
-    -- issued it. first_id: none issued since this migration is smaller.
+    -- first_id_ever: as snowflake_internal.first_ids.first_id. first_id: no ID issued
+    -- since this migration is smaller.
     first_id_ever bigint NOT NULL,
     first_id bigint NOT NULL,
     remembered_at timestamp with time zone NOT NULL DEFAULT pg_catalog.now(),
     reverted_at timestamp with time zone,
     PRIMARY KEY (target, column_name)
 ) USING heap;
-COMMENT ON TABLE snowflake_internal.origins IS 'Sources of the migrated columns'' values before the migration, for snowflake_migrate_revert(); written by the extension only';
-COMMENT ON COLUMN snowflake_internal.origins.target IS 'Table';
-COMMENT ON COLUMN snowflake_internal.origins.column_name IS 'Column';
-COMMENT ON COLUMN snowflake_internal.origins.kind IS 'As in snowflake_serial_columns; none for a column without a sequence';
-COMMENT ON COLUMN snowflake_internal.origins.data_type IS 'Type before the column was widened';
-COMMENT ON COLUMN snowflake_internal.origins.default_expression IS 'Default before the migration';
-COMMENT ON COLUMN snowflake_internal.origins.sequence_schema IS 'Schema of the sequence';
-COMMENT ON COLUMN snowflake_internal.origins.sequence_name IS 'Name of the sequence';
-COMMENT ON COLUMN snowflake_internal.origins.sequence_options IS 'Type, start, increment, minimum, maximum, cache and cycle of the sequence; its next value if it was unused';
-COMMENT ON COLUMN snowflake_internal.origins.sequence_last_value IS 'Last value of the sequence; NULL if the table''s owner does not own it';
-COMMENT ON COLUMN snowflake_internal.origins.sequence_privileges IS 'Privileges on the sequence';
-COMMENT ON COLUMN snowflake_internal.origins.sequence_comment IS 'Comment on the sequence';
-COMMENT ON COLUMN snowflake_internal.origins.child_defaults IS 'Defaults of partitions and child tables that differed from the table''s';
-COMMENT ON COLUMN snowflake_internal.origins.first_id_ever IS 'No snowflake ID of the column is smaller';
-COMMENT ON COLUMN snowflake_internal.origins.first_id IS 'No snowflake ID since this migration is smaller, and all IDs before it are';
-COMMENT ON COLUMN snowflake_internal.origins.remembered_at IS 'Time at which the migration began';
-COMMENT ON COLUMN snowflake_internal.origins.reverted_at IS 'Time at which the migration was reverted';
--- ALTER DEFAULT PRIVILEGES may have granted privileges.
-REVOKE ALL ON snowflake_internal.origins FROM PUBLIC;
-
--- The rows are valid on one server only.
-CREATE TRIGGER origins_stay BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.origins
-    FOR EACH ROW EXECUTE FUNCTION snowflake_internal.stay();
-ALTER TABLE snowflake_internal.origins ENABLE REPLICA TRIGGER origins_stay;
-
--- Only superusers may change the table by SQL. Dumps are restored through
--- snowflake_internal.restore. The trigger also fires in the replica role, because TRUNCATE fires no row trigger.
-CREATE TRIGGER origins_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.origins
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard();
-ALTER TABLE snowflake_internal.origins ENABLE ALWAYS TRIGGER origins_guard;
--- A replicated TRUNCATE keeps the rows: src/migration/guard.rs.
-CREATE TRIGGER origins_kept AFTER TRUNCATE ON snowflake_internal.origins
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard();
-ALTER TABLE snowflake_internal.origins ENABLE ALWAYS TRIGGER origins_kept;
-
+COMMENT ON TABLE snowflake_migrate_internal.origins IS 'Sources of the migrated columns'' values before the migration, for snowflake_migrate.revert(); written by the extension only';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.target IS 'Table';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.column_name IS 'Column';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.kind IS 'As in snowflake_migrate.columns; none for a column without a sequence';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.data_type IS 'Type before the column was widened';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.default_expression IS 'Default before the migration';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.sequence_schema IS 'Schema of the sequence';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.sequence_name IS 'Name of the sequence';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.sequence_options IS 'Type, start, increment, minimum, maximum, cache and cycle of the sequence; its next value if it was unused';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.sequence_last_value IS 'Last value of the sequence; NULL if the table''s owner does not own it';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.sequence_privileges IS 'Privileges on the sequence';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.sequence_comment IS 'Comment on the sequence';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.child_defaults IS 'Defaults of partitions and child tables that differed from the table''s';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.first_id_ever IS 'No snowflake ID of the column is smaller';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.first_id IS 'No snowflake ID since this migration is smaller, and all IDs before it are';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.remembered_at IS 'Time at which the migration began';
+COMMENT ON COLUMN snowflake_migrate_internal.origins.reverted_at IS 'Time at which the migration was reverted';
 -- The progress of copying rows, for monitoring and for resuming an interrupted
 -- backfill. It does not prove that all rows are copied: the constraint that is
 -- validated afterwards checks each row.
-CREATE TABLE snowflake_internal.progress (
+CREATE TABLE snowflake_migrate_internal.progress (
     target regclass NOT NULL,
     column_name name NOT NULL,
     relation regclass NOT NULL,
@@ -94,42 +76,29 @@ CREATE TABLE snowflake_internal.progress (
     waiting_pid integer,
     PRIMARY KEY (target, column_name, relation)
 ) USING heap WITH (fillfactor = 50);
-COMMENT ON TABLE snowflake_internal.progress IS 'Progress of online migrations in copying rows, as shown by snowflake_migrations; written by the extension only';
-COMMENT ON COLUMN snowflake_internal.progress.target IS 'Table whose key is being migrated; the first one of several';
-COMMENT ON COLUMN snowflake_internal.progress.column_name IS 'Key column';
-COMMENT ON COLUMN snowflake_internal.progress.relation IS 'Table whose rows are copied: target, or a table that references it';
-COMMENT ON COLUMN snowflake_internal.progress.filenode IS 'File of the table when the copying began';
-COMMENT ON COLUMN snowflake_internal.progress.blocks_done IS 'Blocks of the table that are copied';
-COMMENT ON COLUMN snowflake_internal.progress.blocks_total IS 'Blocks of the table when the copying began; in later ones, the trigger fills the shadow columns';
-COMMENT ON COLUMN snowflake_internal.progress.batch_blocks IS 'Blocks of the next batch';
-COMMENT ON COLUMN snowflake_internal.progress.skipped IS 'Blocks with rows that were locked by other transactions, to be copied later';
-COMMENT ON COLUMN snowflake_internal.progress.rows_done IS 'Rows in the copied blocks, estimated from rows_total';
-COMMENT ON COLUMN snowflake_internal.progress.rows_total IS 'Estimated number of rows when the copying began';
-COMMENT ON COLUMN snowflake_internal.progress.run_rows IS 'Part of rows_done that the current or the last call added';
-COMMENT ON COLUMN snowflake_internal.progress.run_seconds IS 'Time that they took in seconds, with the pauses between batches';
-COMMENT ON COLUMN snowflake_internal.progress.updated_at IS 'Time of the last update';
-COMMENT ON COLUMN snowflake_internal.progress.key_targets IS 'Tables whose keys are migrated together';
-COMMENT ON COLUMN snowflake_internal.progress.key_column_names IS 'Key columns of these tables';
-COMMENT ON COLUMN snowflake_internal.progress.waiting_for IS 'Why the backfill does not copy rows at the moment';
-COMMENT ON COLUMN snowflake_internal.progress.waiting_pid IS 'Process ID of the session that waits';
-GRANT SELECT ON snowflake_internal.progress TO PUBLIC;
-
--- As for snowflake_internal.origins, the rows are valid on one server only.
-CREATE TRIGGER progress_stay BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.progress
-    FOR EACH ROW EXECUTE FUNCTION snowflake_internal.stay();
-ALTER TABLE snowflake_internal.progress ENABLE REPLICA TRIGGER progress_stay;
-
-CREATE TRIGGER progress_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.progress
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard();
-ALTER TABLE snowflake_internal.progress ENABLE ALWAYS TRIGGER progress_guard;
-CREATE TRIGGER progress_kept AFTER TRUNCATE ON snowflake_internal.progress
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard();
-ALTER TABLE snowflake_internal.progress ENABLE ALWAYS TRIGGER progress_kept;
+COMMENT ON TABLE snowflake_migrate_internal.progress IS 'Progress of online migrations in copying rows, as shown by snowflake_migrate.progress; written by the extension only';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.target IS 'Table whose key is being migrated; the first one of several';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.column_name IS 'Key column';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.relation IS 'Table whose rows are copied: target, or a table that references it';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.filenode IS 'File of the table when the copying began';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.blocks_done IS 'Blocks of the table that are copied';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.blocks_total IS 'Blocks of the table when the copying began; in later ones, the trigger fills the shadow columns';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.batch_blocks IS 'Blocks of the next batch';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.skipped IS 'Blocks with rows that were locked by other transactions, to be copied later';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.rows_done IS 'Rows in the copied blocks, estimated from rows_total';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.rows_total IS 'Estimated number of rows when the copying began';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.run_rows IS 'Part of rows_done that the current or the last call added';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.run_seconds IS 'Time that they took in seconds, with the pauses between batches';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.updated_at IS 'Time of the last update';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.key_targets IS 'Tables whose keys are migrated together';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.key_column_names IS 'Key columns of these tables';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.waiting_for IS 'Why the backfill does not copy rows at the moment';
+COMMENT ON COLUMN snowflake_migrate_internal.progress.waiting_pid IS 'Process ID of the session that waits';
 
 -- How fast an online migration copies rows. It is a table of its own, because
 -- another session than the backfill writes it. NULL: the default. Rows exist only
 -- for migrations whose pace was set.
-CREATE TABLE snowflake_internal.pace (
+CREATE TABLE snowflake_migrate_internal.pace (
     target regclass NOT NULL,
     column_name name NOT NULL,
     batch_size integer CHECK (batch_size OPERATOR(pg_catalog.>=) 1),
@@ -139,57 +108,40 @@ CREATE TABLE snowflake_internal.pace (
     is_paused boolean NOT NULL DEFAULT false,
     PRIMARY KEY (target, column_name)
 ) USING heap WITH (fillfactor = 50);
-COMMENT ON TABLE snowflake_internal.pace IS 'Pace of online migrations in copying rows, as shown by snowflake_migrations; written by snowflake_migrate_pace() and snowflake_migrate_backfill()';
-COMMENT ON COLUMN snowflake_internal.pace.target IS 'Table whose key is being migrated; the first one of several';
-COMMENT ON COLUMN snowflake_internal.pace.column_name IS 'Key column';
-COMMENT ON COLUMN snowflake_internal.pace.batch_size IS 'Largest number of rows of a batch';
-COMMENT ON COLUMN snowflake_internal.pace.pause IS 'Pause after each batch';
-COMMENT ON COLUMN snowflake_internal.pace.max_replay_lag IS 'The backfill waits while a standby or a subscriber is further behind; NULL if there is no limit';
-COMMENT ON COLUMN snowflake_internal.pace.max_active_sessions IS 'The pauses grow while more other sessions are active; NULL if there is no limit';
-COMMENT ON COLUMN snowflake_internal.pace.is_paused IS 'Whether the backfill is paused';
-GRANT SELECT ON snowflake_internal.pace TO PUBLIC;
+COMMENT ON TABLE snowflake_migrate_internal.pace IS 'Pace of online migrations in copying rows, as shown by snowflake_migrate.progress; written by snowflake_migrate.pace() and snowflake_migrate.backfill()';
+COMMENT ON COLUMN snowflake_migrate_internal.pace.target IS 'Table whose key is being migrated; the first one of several';
+COMMENT ON COLUMN snowflake_migrate_internal.pace.column_name IS 'Key column';
+COMMENT ON COLUMN snowflake_migrate_internal.pace.batch_size IS 'Largest number of rows of a batch';
+COMMENT ON COLUMN snowflake_migrate_internal.pace.pause IS 'Pause after each batch';
+COMMENT ON COLUMN snowflake_migrate_internal.pace.max_replay_lag IS 'The backfill waits while a standby or a subscriber is further behind; NULL if there is no limit';
+COMMENT ON COLUMN snowflake_migrate_internal.pace.max_active_sessions IS 'The pauses grow while more other sessions are active; NULL if there is no limit';
+COMMENT ON COLUMN snowflake_migrate_internal.pace.is_paused IS 'Whether the backfill is paused';
 
-CREATE TRIGGER pace_stay BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.pace
-    FOR EACH ROW EXECUTE FUNCTION snowflake_internal.stay();
-ALTER TABLE snowflake_internal.pace ENABLE REPLICA TRIGGER pace_stay;
-
-CREATE TRIGGER pace_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.pace
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard();
-ALTER TABLE snowflake_internal.pace ENABLE ALWAYS TRIGGER pace_guard;
-CREATE TRIGGER pace_kept AFTER TRUNCATE ON snowflake_internal.pace
-    FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.guard();
-ALTER TABLE snowflake_internal.pace ENABLE ALWAYS TRIGGER pace_kept;
-
--- The row of snowflake_internal.origins of a column, for the owner of its table;
+-- The row of snowflake_migrate_internal.origins of a column, for the owner of its table;
 -- otherwise NULL.
-CREATE FUNCTION snowflake_internal.migration_origin(target regclass, column_name name) RETURNS snowflake_internal.origins
-    STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_origin_wrapper';
+CREATE FUNCTION snowflake_migrate_internal.origin(target regclass, column_name name) RETURNS snowflake_migrate_internal.origins
+    STRICT VOLATILE PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_origin_wrapper';
 
--- Writes a row of snowflake_internal.origins, for the owner of its table.
-CREATE FUNCTION snowflake_internal.migration_keep_origin(origin snowflake_internal.origins) RETURNS void
-    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_keep_origin_wrapper';
+-- Writes a row of snowflake_migrate_internal.origins, for the owner of its table.
+CREATE FUNCTION snowflake_migrate_internal.keep_origin(origin snowflake_migrate_internal.origins) RETURNS void
+    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_keep_origin_wrapper';
 
 -- The position of the next batch.
-CREATE FUNCTION snowflake_internal.migration_progress(target regclass, column_name name, relation regclass) RETURNS snowflake_internal.progress
-    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_progress_wrapper';
+CREATE FUNCTION snowflake_migrate_internal.progress(target regclass, column_name name, relation regclass) RETURNS snowflake_migrate_internal.progress
+    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_progress_wrapper';
 
--- Writes a row of snowflake_internal.progress, for the owner of its tables.
-CREATE FUNCTION snowflake_internal.migration_keep_progress(step snowflake_internal.progress) RETURNS void
-    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_keep_progress_wrapper';
+-- Writes a row of snowflake_migrate_internal.progress, for the owner of its tables.
+CREATE FUNCTION snowflake_migrate_internal.keep_progress(step snowflake_migrate_internal.progress) RETURNS void
+    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_keep_progress_wrapper';
 
 -- Deletes the progress of a backfill, and its pace.
-CREATE FUNCTION snowflake_internal.migration_end(target regclass, column_name name) RETURNS void
-    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_end_wrapper';
+CREATE FUNCTION snowflake_migrate_internal.end_backfill(target regclass, column_name name) RETURNS void
+    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_end_backfill_wrapper';
 
 -- The pace of a backfill, locked against other changes of it.
-CREATE FUNCTION snowflake_internal.migration_pace(target regclass, column_name name) RETURNS snowflake_internal.pace
-    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_pace_wrapper';
+CREATE FUNCTION snowflake_migrate_internal.pace(target regclass, column_name name) RETURNS snowflake_migrate_internal.pace
+    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_pace_wrapper';
 
--- Writes a row of snowflake_internal.pace, for the owner of its table.
-CREATE FUNCTION snowflake_internal.migration_keep_pace(pace snowflake_internal.pace) RETURNS void
-    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_keep_pace_wrapper';
-
--- The state of a sequence; NULL if the owner of the table may not read it.
-CREATE FUNCTION snowflake_internal.migration_sequence_state(
-    sequence regclass, on_behalf_of regclass, OUT last_value bigint, OUT is_called boolean
-) RETURNS SETOF record STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_sequence_state_wrapper';
+-- Writes a row of snowflake_migrate_internal.pace, for the owner of its table.
+CREATE FUNCTION snowflake_migrate_internal.keep_pace(pace snowflake_migrate_internal.pace) RETURNS void
+    STRICT VOLATILE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_keep_pace_wrapper';

@@ -1,11 +1,11 @@
 -- Reverting a column to its sequence.
 --
 -- The recorded texts may have been written by the table's owner. So they are run
--- with the owner's rights, whichever role reverts: see src/migration/owner.rs.
+-- with the owner's rights, whichever role reverts: see src/migrate/owner.rs.
 
 -- The options of a sequence in the syntax of CREATE SEQUENCE. Bounds that equal
 -- those of a small type were defaults, and a widened column allows wider ones.
-CREATE FUNCTION snowflake_internal.migration_sequence_options(options jsonb)
+CREATE FUNCTION snowflake_migrate_internal.sequence_options(options jsonb)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -20,12 +20,12 @@ $function$;
 
 -- Gives a new sequence the privileges and the comment of the old one. They
 -- replace privileges that come from ALTER DEFAULT PRIVILEGES.
-CREATE FUNCTION snowflake_internal.migration_restore_sequence_properties(sequence regclass, origin snowflake_internal.origins)
+CREATE FUNCTION snowflake_migrate_internal.restore_sequence_properties(sequence regclass, origin snowflake_migrate_internal.origins)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    quoted_name CONSTANT text := snowflake_internal.migration_name(sequence);
+    quoted_name CONSTANT text := snowflake_migrate_internal.name_of(sequence);
     acl_entry record;
 BEGIN
     FOR acl_entry IN
@@ -33,7 +33,7 @@ BEGIN
         FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
         WHERE c.oid = sequence AND a.grantee <> c.relowner
     LOOP
-        PERFORM snowflake_internal.migration_run(origin.target, format('REVOKE ALL ON SEQUENCE %s FROM %s', quoted_name, acl_entry.grantee));
+        PERFORM snowflake_internal.run(origin.target, format('REVOKE ALL ON SEQUENCE %s FROM %s', quoted_name, acl_entry.grantee));
     END LOOP;
     FOR acl_entry IN
         SELECT p ->> 'grantee' AS grantee, p ->> 'privilege' AS privilege, (p ->> 'grantable')::boolean AS grantable
@@ -44,40 +44,40 @@ BEGIN
         IF acl_entry.privilege IS NULL OR acl_entry.privilege NOT IN ('SELECT', 'UPDATE', 'USAGE') THEN
             PERFORM snowflake_internal.refuse('22023', format('invalid privilege of a sequence: "%s"', acl_entry.privilege));
         END IF;
-        PERFORM snowflake_internal.migration_run(origin.target, format('GRANT %s ON SEQUENCE %s TO %s%s', acl_entry.privilege, quoted_name,
+        PERFORM snowflake_internal.run(origin.target, format('GRANT %s ON SEQUENCE %s TO %s%s', acl_entry.privilege, quoted_name,
             coalesce(quote_ident(acl_entry.grantee), 'PUBLIC'), CASE WHEN acl_entry.grantable THEN ' WITH GRANT OPTION' ELSE '' END));
     END LOOP;
     IF origin.sequence_comment IS NOT NULL THEN
-        PERFORM snowflake_internal.migration_run(origin.target, format('COMMENT ON SEQUENCE %s IS %L', quoted_name, origin.sequence_comment));
+        PERFORM snowflake_internal.run(origin.target, format('COMMENT ON SEQUENCE %s IS %L', quoted_name, origin.sequence_comment));
     END IF;
 END
 $function$;
 
 -- Makes the column an identity column again. Its sequence must be in the schema
 -- that the table is in now.
-CREATE FUNCTION snowflake_internal.migration_restore_identity(origin snowflake_internal.origins)
+CREATE FUNCTION snowflake_migrate_internal.restore_identity(origin snowflake_migrate_internal.origins)
 RETURNS regclass LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    quoted_name CONSTANT text := snowflake_internal.migration_name(origin.target);
+    quoted_name CONSTANT text := snowflake_migrate_internal.name_of(origin.target);
     sequence regclass;
 BEGIN
-    PERFORM snowflake_internal.migration_run(origin.target, format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', quoted_name, origin.column_name));
-    PERFORM snowflake_internal.migration_run(origin.target,
+    PERFORM snowflake_internal.run(origin.target, format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', quoted_name, origin.column_name));
+    PERFORM snowflake_internal.run(origin.target,
         format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %I.%I %s)',
             quoted_name, origin.column_name,
             CASE origin.kind WHEN 'identity always' THEN 'ALWAYS' ELSE 'BY DEFAULT' END,
             (SELECT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = origin.target),
-            origin.sequence_name, snowflake_internal.migration_sequence_options(origin.sequence_options)));
-    sequence := snowflake_internal.migration_owned_sequence(origin.target, origin.column_name);
-    PERFORM snowflake_internal.migration_restore_sequence_properties(sequence, origin);
+            origin.sequence_name, snowflake_migrate_internal.sequence_options(origin.sequence_options)));
+    sequence := snowflake_migrate_internal.owned_sequence(origin.target, origin.column_name);
+    PERFORM snowflake_migrate_internal.restore_sequence_properties(sequence, origin);
     RETURN sequence;
 END
 $function$;
 
 -- Finds a sequence by its recorded name.
-CREATE FUNCTION snowflake_internal.migration_sequence_by_name(sequence_schema name, sequence_name name)
+CREATE FUNCTION snowflake_migrate_internal.sequence_by_name(sequence_schema name, sequence_name name)
 RETURNS regclass LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -87,7 +87,7 @@ AS $function$
 $function$;
 
 -- Creates the sequence of a serial column again if it has been dropped.
-CREATE FUNCTION snowflake_internal.migration_restore_sequence(origin snowflake_internal.origins)
+CREATE FUNCTION snowflake_migrate_internal.restore_sequence(origin snowflake_migrate_internal.origins)
 RETURNS regclass LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -99,33 +99,33 @@ BEGIN
     IF type IS NULL OR type NOT IN ('smallint', 'integer', 'bigint') THEN
         PERFORM snowflake_internal.refuse('22023', format('invalid type of a sequence: "%s"', type));
     END IF;
-    PERFORM snowflake_internal.migration_run(origin.target, format('CREATE SEQUENCE %s AS %s %s', quoted_name, type,
-        snowflake_internal.migration_sequence_options(origin.sequence_options)));
+    PERFORM snowflake_internal.run(origin.target, format('CREATE SEQUENCE %s AS %s %s', quoted_name, type,
+        snowflake_migrate_internal.sequence_options(origin.sequence_options)));
     IF origin.kind = 'serial' THEN
-        PERFORM snowflake_internal.migration_run(origin.target, format('ALTER SEQUENCE %s OWNED BY %s.%I', quoted_name,
-            snowflake_internal.migration_name(origin.target), origin.column_name));
+        PERFORM snowflake_internal.run(origin.target, format('ALTER SEQUENCE %s OWNED BY %s.%I', quoted_name,
+            snowflake_migrate_internal.name_of(origin.target), origin.column_name));
     END IF;
-    sequence := snowflake_internal.migration_sequence_by_name(origin.sequence_schema, origin.sequence_name);
-    PERFORM snowflake_internal.migration_restore_sequence_properties(sequence, origin);
+    sequence := snowflake_migrate_internal.sequence_by_name(origin.sequence_schema, origin.sequence_name);
+    PERFORM snowflake_migrate_internal.restore_sequence_properties(sequence, origin);
     RETURN sequence;
 END
 $function$;
 
 -- Restores the default of the column. The sequence of a serial column may have
 -- been renamed.
-CREATE FUNCTION snowflake_internal.migration_restore_default(origin snowflake_internal.origins, sequence regclass)
+CREATE FUNCTION snowflake_migrate_internal.restore_default(origin snowflake_migrate_internal.origins, sequence regclass)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    quoted_name CONSTANT text := snowflake_internal.migration_name(origin.target);
+    quoted_name CONSTANT text := snowflake_migrate_internal.name_of(origin.target);
     original_nextval CONSTANT text := CASE WHEN origin.sequence_name IS NOT NULL
         THEN format('nextval(%L::regclass)', format('%I.%I', origin.sequence_schema, origin.sequence_name)) END;
 BEGIN
-    PERFORM snowflake_internal.migration_run(origin.target, format('ALTER TABLE %s ALTER COLUMN %I %s', quoted_name, origin.column_name,
+    PERFORM snowflake_internal.run(origin.target, format('ALTER TABLE %s ALTER COLUMN %I %s', quoted_name, origin.column_name,
         CASE WHEN origin.default_expression IS NULL THEN 'DROP DEFAULT'
              WHEN origin.default_expression = original_nextval AND sequence IS NOT NULL
-             THEN format('SET DEFAULT nextval(%L::regclass)', snowflake_internal.migration_name(sequence))
+             THEN format('SET DEFAULT nextval(%L::regclass)', snowflake_migrate_internal.name_of(sequence))
              ELSE 'SET DEFAULT ' || origin.default_expression END));
 END
 $function$;
@@ -133,7 +133,7 @@ $function$;
 -- Restores the defaults of partitions and child tables that differed from their
 -- parent's. They are set with the rights of the parent's owner, who recorded
 -- them, not with those of a child's owner.
-CREATE FUNCTION snowflake_internal.migration_restore_children(origin snowflake_internal.origins)
+CREATE FUNCTION snowflake_migrate_internal.restore_children(origin snowflake_migrate_internal.origins)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -143,12 +143,12 @@ BEGIN
     FOR child IN
         SELECT f.relation, d ->> 'default' AS expression
         FROM jsonb_array_elements(origin.child_defaults) AS d
-        JOIN snowflake_internal.migration_table_tree(origin.target, origin.column_name) AS f ON true
+        JOIN snowflake_migrate_internal.table_tree(origin.target, origin.column_name) AS f ON true
         JOIN pg_class AS c ON c.oid = f.relation AND c.relname = d ->> 'name'
         JOIN pg_namespace AS n ON n.oid = c.relnamespace AND n.nspname = d ->> 'schema'
     LOOP
-        PERFORM snowflake_internal.migration_run(origin.target,
-            format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', snowflake_internal.migration_name(child.relation),
+        PERFORM snowflake_internal.run(origin.target,
+            format('ALTER TABLE ONLY %s ALTER COLUMN %I %s', snowflake_migrate_internal.name_of(child.relation),
                    origin.column_name, coalesce('SET DEFAULT ' || child.expression, 'DROP DEFAULT')));
     END LOOP;
 END
@@ -156,14 +156,14 @@ $function$;
 
 -- The last of the old IDs that a sequence could have issued, as the tables without
 -- an index that leads with the column had it before they were locked.
-CREATE TYPE snowflake_internal.scanned_ids AS (
+CREATE TYPE snowflake_migrate_internal.scanned_ids AS (
     first_id_ever bigint, is_ascending boolean, minimum bigint, maximum bigint, last_old_id bigint
 );
-COMMENT ON TYPE snowflake_internal.scanned_ids IS
-    'Used by snowflake_migrate_revert: the last old ID, as it was read before the lock';
+COMMENT ON TYPE snowflake_migrate_internal.scanned_ids IS
+    'Used by snowflake_migrate.revert: the last old ID, as it was read before the lock';
 
 -- The condition of the IDs that the sequence could have issued before the migration.
-CREATE FUNCTION snowflake_internal.migration_old_id_condition(column_name name, first_id_ever bigint, minimum bigint, maximum bigint)
+CREATE FUNCTION snowflake_migrate_internal.old_id_condition(column_name name, first_id_ever bigint, minimum bigint, maximum bigint)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -173,17 +173,17 @@ $function$;
 
 -- Reads every row of a table that has no index for it, before it is locked. NULL
 -- where that is not needed, or the migration cannot be reverted.
-CREATE FUNCTION snowflake_internal.migration_scan_old_ids(target regclass, column_name name, search_path text)
-RETURNS snowflake_internal.scanned_ids LANGUAGE plpgsql
+CREATE FUNCTION snowflake_migrate_internal.scan_old_ids(target regclass, column_name name, search_path text)
+RETURNS snowflake_migrate_internal.scanned_ids LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    origin CONSTANT snowflake_internal.origins := snowflake_internal.migration_origin(target, column_name);
-    scanned snowflake_internal.scanned_ids;
+    origin CONSTANT snowflake_migrate_internal.origins := snowflake_migrate_internal.origin(target, column_name);
+    scanned snowflake_migrate_internal.scanned_ids;
     options jsonb := origin.sequence_options;
 BEGIN
     IF origin.target IS NULL OR origin.reverted_at IS NOT NULL OR NOT snowflake_internal.has_ids(target, column_name)
-       OR NOT EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(target, column_name) AS i WHERE NOT i.is_indexed)
+       OR NOT EXISTS (SELECT FROM snowflake_migrate_internal.id_indexes(target, column_name) AS i WHERE NOT i.is_indexed)
     THEN
         RETURN NULL;
     END IF;
@@ -192,30 +192,30 @@ BEGIN
     SELECT q.seqincrement > 0, q.seqmin, q.seqmax INTO scanned.is_ascending, scanned.minimum, scanned.maximum
     FROM pg_sequence AS q
     WHERE origin.kind NOT LIKE 'identity %'
-      AND q.seqrelid = coalesce(snowflake_internal.migration_sequence_by_name(origin.sequence_schema, origin.sequence_name),
-                                snowflake_internal.migration_owned_sequence(target, column_name));
+      AND q.seqrelid = coalesce(snowflake_migrate_internal.sequence_by_name(origin.sequence_schema, origin.sequence_name),
+                                snowflake_migrate_internal.owned_sequence(target, column_name));
     IF NOT FOUND AND options IS NULL THEN
         RETURN NULL;
     ELSIF NOT FOUND THEN
         scanned.is_ascending := (options ->> 'increment')::bigint > 0;
-        -- Those of migration_sequence_options().
+        -- Those of sequence_options().
         scanned.minimum := CASE WHEN origin.kind NOT LIKE 'identity %' OR (options ->> 'type', options ->> 'minimum') NOT IN (('smallint', '-32768'), ('integer', '-2147483648'))
                                 THEN (options ->> 'minimum')::bigint ELSE -9223372036854775808 END;
         scanned.maximum := CASE WHEN origin.kind NOT LIKE 'identity %' OR (options ->> 'type', options ->> 'maximum') NOT IN (('smallint', '32767'), ('integer', '2147483647'))
                                 THEN (options ->> 'maximum')::bigint ELSE 9223372036854775807 END;
     END IF;
     scanned.first_id_ever := origin.first_id_ever;
-    scanned.last_old_id := snowflake_internal.migration_extreme_id(target, column_name,
+    scanned.last_old_id := snowflake_migrate_internal.extreme_id(target, column_name,
         CASE WHEN scanned.is_ascending THEN 'max' ELSE 'min' END,
-        snowflake_internal.migration_old_id_condition(column_name, origin.first_id_ever, scanned.minimum, scanned.maximum), false, search_path);
+        snowflake_migrate_internal.old_id_condition(column_name, origin.first_id_ever, scanned.minimum, scanned.maximum), false, search_path);
     RETURN scanned;
 END
 $function$;
 
 -- The last old ID, under the lock.
-CREATE FUNCTION snowflake_internal.migration_last_old_id(
-    origin snowflake_internal.origins, is_ascending boolean, minimum bigint, maximum bigint,
-    scanned snowflake_internal.scanned_ids, search_path text
+CREATE FUNCTION snowflake_migrate_internal.last_old_id(
+    origin snowflake_migrate_internal.origins, is_ascending boolean, minimum bigint, maximum bigint,
+    scanned snowflake_migrate_internal.scanned_ids, search_path text
 ) RETURNS bigint LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -223,9 +223,9 @@ DECLARE
     -- A sequence that was altered since has other bounds: the rows are read again.
     is_scanned CONSTANT boolean := coalesce((scanned.first_id_ever, scanned.is_ascending, scanned.minimum, scanned.maximum)
                                             = (origin.first_id_ever, is_ascending, minimum, maximum), false);
-    last_old_id CONSTANT bigint := snowflake_internal.migration_extreme_id(origin.target, origin.column_name,
+    last_old_id CONSTANT bigint := snowflake_migrate_internal.extreme_id(origin.target, origin.column_name,
         CASE WHEN is_ascending THEN 'max' ELSE 'min' END,
-        snowflake_internal.migration_old_id_condition(origin.column_name, origin.first_id_ever, minimum, maximum), is_scanned, search_path);
+        snowflake_migrate_internal.old_id_condition(origin.column_name, origin.first_id_ever, minimum, maximum), is_scanned, search_path);
 BEGIN
     IF NOT is_scanned THEN
         RETURN last_old_id;
@@ -238,8 +238,8 @@ $function$;
 -- including IDs inserted since. It keeps its increment, because one server may
 -- issue odd numbers and another one even numbers. A sequence of another role is
 -- only advanced, from its present value.
-CREATE FUNCTION snowflake_internal.migration_resume_sequence(
-    sequence regclass, is_new boolean, origin snowflake_internal.origins, scanned snowflake_internal.scanned_ids, search_path text
+CREATE FUNCTION snowflake_migrate_internal.resume_sequence(
+    sequence regclass, is_new boolean, origin snowflake_migrate_internal.origins, scanned snowflake_migrate_internal.scanned_ids, search_path text
 ) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -258,11 +258,11 @@ BEGIN
     SELECT s.* INTO options FROM pg_sequence AS s WHERE s.seqrelid = sequence;
     IF NOT EXISTS (SELECT FROM pg_attribute AS a
                    WHERE a.attrelid = origin.target AND a.attname = origin.column_name
-                     AND snowflake_internal.migration_base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype))
+                     AND snowflake_migrate_internal.base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype, 'int8'::regtype))
     THEN
         PERFORM snowflake_internal.refuse('55000', format('the type of column "%s" of %s has changed', origin.column_name, origin.target));
     END IF;
-    SELECT s.last_value, s.is_called INTO state FROM snowflake_internal.migration_sequence_state(sequence, origin.target) AS s;
+    SELECT s.last_value, s.is_called INTO state FROM snowflake_migrate_internal.sequence_state(sequence, origin.target) AS s;
     current_value := CASE WHEN state.is_called AND NOT is_new THEN state.last_value END;
     IF NOT is_own AND (state.last_value IS NULL OR current_value >= origin.first_id_ever) THEN
         RETURN;
@@ -271,7 +271,7 @@ BEGIN
     last_taken := coalesce(CASE WHEN current_value < origin.first_id_ever THEN current_value END, origin.sequence_last_value);
     base := coalesce(last_taken, (origin.sequence_options ->> 'next')::bigint,
                      CASE WHEN NOT is_own THEN state.last_value END, options.seqstart);
-    last_old_id := snowflake_internal.migration_last_old_id(
+    last_old_id := snowflake_migrate_internal.last_old_id(
         origin, options.seqincrement > 0, options.seqmin, options.seqmax, scanned, search_path);
     IF sign(last_old_id::numeric - base) = sign(options.seqincrement) OR last_old_id = base AND last_taken IS NULL THEN
         DECLARE
@@ -287,20 +287,20 @@ BEGIN
     END IF;
     IF resume_value IS NOT NULL THEN
         -- By OID, because another relation could have the name by then.
-        PERFORM snowflake_internal.migration_run(origin.target,
+        PERFORM snowflake_internal.run(origin.target,
             format('SELECT setval(%L::regclass, %L::bigint, %L::boolean)', sequence::oid, resume_value, is_called));
     END IF;
 END
 $function$;
 
 -- Reverts a column. The public procedure has no SET clause, and calls this.
-CREATE FUNCTION snowflake_internal.migration_revert(target regclass, column_name name, search_path text)
+CREATE FUNCTION snowflake_migrate_internal.revert(target regclass, column_name name, search_path text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
 DECLARE
     key_column name;
-    origin snowflake_internal.origins;
+    origin snowflake_migrate_internal.origins;
     sequence regclass;
     is_new boolean := false;
     has_shadows boolean;
@@ -309,39 +309,44 @@ DECLARE
     column_names name[];
     other record;
     former_timeout text;
-    scanned snowflake_internal.scanned_ids;
+    scanned snowflake_migrate_internal.scanned_ids;
 BEGIN
-    -- Checked first: without ownership, migration_column() does not see the record of
+    -- Checked first: without ownership, column_of() does not see the record of
     -- the migration, and would report a misleading error.
     IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
-        PERFORM snowflake_internal.migration_require_owner(target);
+        PERFORM snowflake_migrate_internal.require_owner(target);
     END IF;
-    key_column := snowflake_internal.migration_column(target, column_name);
+    key_column := snowflake_internal.column_of(target, column_name);
     SELECT u.targets, u.column_names INTO targets, column_names
-    FROM snowflake_internal.migration_unfinished(ARRAY[target], ARRAY[key_column]) AS u;
-    has_shadows := snowflake_internal.migration_drop_shadows(targets, column_names);
+    FROM snowflake_migrate_internal.unfinished(ARRAY[target], ARRAY[key_column]) AS u;
+    has_shadows := snowflake_migrate_internal.drop_shadows(targets, column_names);
     FOR other IN
         SELECT k.target, k.column_name FROM unnest(targets, column_names) AS k (target, column_name)
-        WHERE has_shadows AND (k.target <> migration_revert.target OR k.column_name <> key_column)
+        WHERE has_shadows AND (k.target <> revert.target OR k.column_name <> key_column)
           AND NOT snowflake_internal.has_ids(k.target, k.column_name)
     LOOP
-        PERFORM snowflake_internal.migration_record_reverted(other.target, other.column_name);
+        PERFORM snowflake_migrate_internal.record_reverted(other.target, other.column_name);
     END LOOP;
-    scanned := snowflake_internal.migration_scan_old_ids(target, key_column, search_path);
-    former_timeout := snowflake_internal.migration_limit_locks();
-    PERFORM snowflake_internal.migration_lock_table(target, text 'ACCESS EXCLUSIVE');
+    scanned := snowflake_migrate_internal.scan_old_ids(target, key_column, search_path);
+    former_timeout := snowflake_migrate_internal.limit_locks();
+    PERFORM snowflake_internal.lock_table(target, text 'ACCESS EXCLUSIVE');
     -- Child tables are locked too, because the sequence has to resume after their IDs.
-    PERFORM snowflake_internal.migration_lock_table(c.oid::regclass, text 'ACCESS EXCLUSIVE')
-    FROM snowflake_internal.migration_table_tree(target, key_column) AS f
+    PERFORM snowflake_internal.lock_table(c.oid::regclass, text 'ACCESS EXCLUSIVE')
+    FROM snowflake_migrate_internal.table_tree(target, key_column) AS f
     JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
     WHERE f.relation <> target;
-    origin := snowflake_internal.migration_origin(target, key_column);
+    origin := snowflake_migrate_internal.origin(target, key_column);
     IF (origin.target IS NULL OR origin.reverted_at IS NOT NULL) AND has_shadows THEN
         PERFORM set_config('lock_timeout', former_timeout, true);
         RETURN;
     ELSIF origin.target IS NULL OR origin.reverted_at IS NOT NULL THEN
+        IF (snowflake_internal.first_id_record(target, key_column)).is_migrated THEN
+            PERFORM snowflake_internal.refuse('55000', format('the former sequence of column "%s" of %s is not known any more', key_column, target),
+                detail => 'The column was migrated, and then the extension snowflake_migrate was dropped, and its records with it.',
+                hint => 'Set the default of the column yourself.');
+        END IF;
         PERFORM snowflake_internal.refuse('55000', format('no migration of column "%s" of %s is recorded', key_column, target),
-            hint => 'Only a migration by snowflake_migrate() or its plan can be reverted. If the column has been renamed since, rename it back first. Otherwise set its default yourself.');
+            hint => 'Only a migration by snowflake_migrate.run() or its plan can be reverted. If the column has been renamed since, rename it back first. Otherwise set its default yourself.');
     END IF;
 
     IF has_shadows AND NOT snowflake_internal.has_ids(target, key_column) THEN
@@ -350,31 +355,31 @@ BEGIN
         RAISE NOTICE 'the default of column "%" of % is neither snowflake_nextval() nor snowflake_id(): it is kept', key_column, target;
     ELSE
         IF origin.kind LIKE 'identity %' THEN
-            sequence := snowflake_internal.migration_restore_identity(origin);
+            sequence := snowflake_migrate_internal.restore_identity(origin);
             is_new := true;
         ELSE
             IF origin.sequence_name IS NOT NULL THEN
-                sequence := coalesce(snowflake_internal.migration_sequence_by_name(origin.sequence_schema, origin.sequence_name),
-                    snowflake_internal.migration_owned_sequence(target, key_column));
+                sequence := coalesce(snowflake_migrate_internal.sequence_by_name(origin.sequence_schema, origin.sequence_name),
+                    snowflake_migrate_internal.owned_sequence(target, key_column));
                 is_new := sequence IS NULL;
                 IF is_new THEN
-                    sequence := snowflake_internal.migration_restore_sequence(origin);
+                    sequence := snowflake_migrate_internal.restore_sequence(origin);
                 ELSIF origin.kind = 'serial'
                       AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass AND d.objid = sequence
                                         AND d.refclassid = 'pg_class'::regclass AND d.deptype = 'a')
                 THEN
-                    PERFORM snowflake_internal.migration_run(target, format('ALTER SEQUENCE %s OWNED BY %s.%I',
-                        snowflake_internal.migration_name(sequence), snowflake_internal.migration_name(target), key_column));
+                    PERFORM snowflake_internal.run(target, format('ALTER SEQUENCE %s OWNED BY %s.%I',
+                        snowflake_migrate_internal.name_of(sequence), snowflake_migrate_internal.name_of(target), key_column));
                 END IF;
             END IF;
-            PERFORM snowflake_internal.migration_restore_default(origin, sequence);
+            PERFORM snowflake_migrate_internal.restore_default(origin, sequence);
         END IF;
-        PERFORM snowflake_internal.migration_restore_children(origin);
+        PERFORM snowflake_migrate_internal.restore_children(origin);
         IF sequence IS NOT NULL THEN
-            PERFORM snowflake_internal.migration_resume_sequence(sequence, is_new, origin, scanned, search_path);
+            PERFORM snowflake_migrate_internal.resume_sequence(sequence, is_new, origin, scanned, search_path);
         END IF;
     END IF;
-    PERFORM snowflake_internal.migration_record_reverted(target, key_column);
+    PERFORM snowflake_migrate_internal.record_reverted(target, key_column);
     PERFORM set_config('lock_timeout', former_timeout, true);
 END
 $function$;

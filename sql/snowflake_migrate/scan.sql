@@ -12,7 +12,7 @@
 
 -- The tables of a tree that have rows of their own, and whether the highest ID of
 -- each can be read from an index.
-CREATE FUNCTION snowflake_internal.migration_id_indexes(target regclass, column_name name)
+CREATE FUNCTION snowflake_migrate_internal.id_indexes(target regclass, column_name name)
 RETURNS TABLE (relation regclass, is_indexed boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -22,7 +22,7 @@ AS $function$
                    JOIN pg_am AS m ON m.oid = x.relam AND m.amname = 'btree'
                    JOIN pg_opclass AS o ON o.oid = i.indclass[0] AND o.opcdefault
                    WHERE i.indrelid = f.relation AND i.indkey[0] = f.attribute AND i.indisvalid AND i.indpred IS NULL)
-    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    FROM snowflake_migrate_internal.table_tree(target, column_name) AS f
     JOIN pg_class AS c ON c.oid = f.relation AND c.relkind <> 'p'
 $function$;
 
@@ -31,7 +31,7 @@ $function$;
 -- are left out, because they are scanned before the lock. The query runs where the
 -- planner may inline functions of the table's indexes, so it needs the caller's
 -- search path, and qualifies what it uses.
-CREATE FUNCTION snowflake_internal.migration_extreme_id(
+CREATE FUNCTION snowflake_migrate_internal.extreme_id(
     target regclass, column_name name, aggregate text, condition text, indexed_only boolean, search_path text
 ) RETURNS bigint LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -48,15 +48,15 @@ BEGIN
     END IF;
     IF indexed_only THEN
         SELECT array_agg(i.relation) FILTER (WHERE i.is_indexed), bool_and(i.is_indexed) INTO indexed, is_complete
-        FROM snowflake_internal.migration_id_indexes(target, column_name) AS i;
+        FROM snowflake_migrate_internal.id_indexes(target, column_name) AS i;
     END IF;
     IF coalesce(is_complete, true) THEN
-        RETURN (snowflake_internal.migration_query(target, format('SELECT pg_catalog.%s(%I) FROM %s WHERE %s', aggregate, column_name,
-            snowflake_internal.migration_name(target), condition), search_path))[1]::bigint;
+        RETURN (snowflake_migrate_internal.query(target, format('SELECT pg_catalog.%s(%I) FROM %s WHERE %s', aggregate, column_name,
+            snowflake_migrate_internal.name_of(target), condition), search_path))[1]::bigint;
     END IF;
     FOREACH relation IN ARRAY coalesce(indexed, '{}') LOOP
-        found := (snowflake_internal.migration_query(relation, format('SELECT pg_catalog.%s(%I) FROM ONLY %s WHERE %s', aggregate, column_name,
-            snowflake_internal.migration_name(relation), condition), search_path))[1]::bigint;
+        found := (snowflake_migrate_internal.query(relation, format('SELECT pg_catalog.%s(%I) FROM ONLY %s WHERE %s', aggregate, column_name,
+            snowflake_migrate_internal.name_of(relation), condition), search_path))[1]::bigint;
         extreme := CASE aggregate WHEN 'max' THEN greatest(extreme, found) ELSE least(extreme, found) END;
     END LOOP;
     RETURN extreme;
@@ -67,40 +67,40 @@ $function$;
 -- that is too narrow for snowflake IDs always are. Under the lock (is_locked) no
 -- table is scanned. A table without an index that leads with the column has been
 -- scanned before; rows written since have numbers of the sequence.
-CREATE FUNCTION snowflake_internal.migration_row_obstacles(
+CREATE FUNCTION snowflake_migrate_internal.row_obstacles(
     target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
 ) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    first CONSTANT bigint := snowflake_internal.first_id_from_now();
+    first CONSTANT bigint := snowflake_migrate_internal.first_id_at(now());
     highest bigint;
 BEGIN
     IF NOT EXISTS (SELECT FROM pg_attribute AS a
-                   WHERE a.attrelid = target AND a.attname = migration_row_obstacles.column_name
-                     AND snowflake_internal.migration_base_type(a.atttypid) = 'int8'::regtype)
+                   WHERE a.attrelid = target AND a.attname = row_obstacles.column_name
+                     AND snowflake_migrate_internal.base_type(a.atttypid) = 'int8'::regtype)
     THEN
         RETURN;
     END IF;
-    highest := snowflake_internal.migration_extreme_id(target, column_name, text 'max', text 'true', is_locked, search_path);
+    highest := snowflake_migrate_internal.extreme_id(target, column_name, text 'max', text 'true', is_locked, search_path);
     IF highest >= first THEN
         RETURN QUERY SELECT
             format('%s has IDs that are not below the first snowflake ID: the largest is %s, snowflake IDs would begin at %s',
                    target, highest, first),
             'New IDs could equal existing ones. If these rows have just been replicated from another server, run it again. Otherwise give them smaller IDs, or use a layout with an earlier epoch.', '55000';
-    ELSIF is_locked AND EXISTS (SELECT FROM snowflake_internal.migration_id_indexes(target, column_name) AS i WHERE NOT i.is_indexed) THEN
+    ELSIF is_locked AND EXISTS (SELECT FROM snowflake_migrate_internal.id_indexes(target, column_name) AS i WHERE NOT i.is_indexed) THEN
         RETURN QUERY
             SELECT format('sequence %s has reached %s, but snowflake IDs would begin at %s', s.sequence, q.last_value, first),
                    'Set it below the first snowflake ID (setval), and run it again.', '55000'
-            FROM snowflake_internal.migration_source(target, column_name) AS s
-            CROSS JOIN LATERAL snowflake_internal.migration_sequence_state(s.sequence, target) AS q
+            FROM snowflake_migrate_internal.source(target, column_name) AS s
+            CROSS JOIN LATERAL snowflake_migrate_internal.sequence_state(s.sequence, target) AS q
             WHERE s.sequence IS NOT NULL AND q.last_value >= first;
     END IF;
 END
 $function$;
 
 -- Fails if rows have IDs that are not below the first snowflake ID.
-CREATE FUNCTION snowflake_internal.migration_check_rows(
+CREATE FUNCTION snowflake_migrate_internal.check_rows(
     target regclass, column_name name, search_path text DEFAULT NULL, is_locked boolean DEFAULT false
 ) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -109,7 +109,7 @@ DECLARE
     obstacles text;
 BEGIN
     SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO obstacles
-    FROM snowflake_internal.migration_row_obstacles(target, column_name, search_path, is_locked) AS o;
+    FROM snowflake_migrate_internal.row_obstacles(target, column_name, search_path, is_locked) AS o;
     IF obstacles IS NOT NULL THEN
         PERFORM snowflake_internal.refuse('55000', format('cannot migrate column "%s" of %s', column_name, target),
             detail => obstacles,

@@ -2,7 +2,7 @@
 
 -- The search path of the session that runs a statement, as an argument for a
 -- function that sets its own.
-CREATE FUNCTION snowflake_internal.migration_path_argument()
+CREATE FUNCTION snowflake_migrate_internal.path_argument()
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -12,38 +12,38 @@ $function$;
 -- A statement that alters a table, as the call that runs it with the privileges of the
 -- table's owner: by name it would run with those of the role that runs the plan, on the table
 -- that has the name by then.
-CREATE FUNCTION snowflake_internal.migration_altering(statement text)
+CREATE FUNCTION snowflake_migrate_internal.altering(statement text)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT format('snowflake_internal.migration_alter(%L::pg_catalog.text)', statement)
+    SELECT format('snowflake_migrate_internal.alter(%L::pg_catalog.text)', statement)
 $function$;
 
 -- The same as a line of PL/pgSQL.
-CREATE FUNCTION snowflake_internal.migration_altering_line(statement text)
+CREATE FUNCTION snowflake_migrate_internal.altering_line(statement text)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT format(E'    PERFORM %s;\n', snowflake_internal.migration_altering(statement))
+    SELECT format(E'    PERFORM %s;\n', snowflake_migrate_internal.altering(statement))
 $function$;
 
 -- Several statements as one DO statement, which runs all of them or none. Its
--- statements run with the short lock_timeout that migration_lock() leaves; the
+-- statements run with the short lock_timeout that lock() leaves; the
 -- rest of the transaction has the former one.
-CREATE FUNCTION snowflake_internal.migration_do_block(body text)
+CREATE FUNCTION snowflake_migrate_internal.do_block(body text)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT CASE WHEN strpos(block.text, '$do$') = 0 THEN format(E'DO $do$%s$do$', block.text)
                 ELSE format('DO %L', block.text) END
-    FROM (SELECT CASE WHEN strpos(body, 'snowflake_internal.migration_lock(') = 0 THEN format(E'\nBEGIN\n%sEND\n', body)
+    FROM (SELECT CASE WHEN strpos(body, 'snowflake_migrate_internal.lock(') = 0 THEN format(E'\nBEGIN\n%sEND\n', body)
                       ELSE format(E'\nDECLARE\n    former_timeout CONSTANT pg_catalog.text := pg_catalog.current_setting(''lock_timeout''::pg_catalog.text);\nBEGIN\n%s'
                                   '    PERFORM pg_catalog.set_config(''lock_timeout''::pg_catalog.text, former_timeout, true);\nEND\n', body) END) AS block (text)
 $function$;
 
 -- The options of a column that its owner has set; NULL if there are none. Minor
 -- releases since November 2026 keep a version of the row type among them, pg_attver.
-CREATE FUNCTION snowflake_internal.migration_column_options(options text[])
+CREATE FUNCTION snowflake_migrate_internal.column_options(options text[])
 RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -56,7 +56,7 @@ $function$;
 -- schema of one that another object uses. The search path of a session that creates
 -- an index can lead to one, even if the statement names schemas: NULLIF, for example,
 -- looks up an operator without naming it.
-CREATE FUNCTION snowflake_internal.migration_uses_other_code(catalog regclass, original oid, counterpart oid)
+CREATE FUNCTION snowflake_migrate_internal.uses_other_code(catalog regclass, original oid, counterpart oid)
 RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -74,7 +74,7 @@ AS $function$
 $function$;
 
 -- Whether a role has another one's rights, and may SET ROLE to it.
-CREATE FUNCTION snowflake_internal.migration_may_become(role oid, other oid)
+CREATE FUNCTION snowflake_migrate_internal.may_become(role oid, other oid)
 RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -84,7 +84,7 @@ $function$;
 
 -- The tables at the other end of the foreign keys that are rebuilt with a
 -- column. They are locked in the same mode as the table itself.
-CREATE FUNCTION snowflake_internal.migration_other_locked_tables(target regclass, attributes smallint[])
+CREATE FUNCTION snowflake_migrate_internal.other_locked_tables(target regclass, attributes smallint[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -98,12 +98,12 @@ AS $function$
 $function$;
 
 -- The publications that contain a table.
-CREATE FUNCTION snowflake_internal.migration_publications(target regclass, column_name name)
+CREATE FUNCTION snowflake_migrate_internal.publications(target regclass, column_name name)
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT string_agg(DISTINCT quote_ident(p.pubname), ', ')
-    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    FROM snowflake_migrate_internal.table_tree(target, column_name) AS f
     JOIN pg_class AS c ON c.oid = f.relation
     JOIN pg_namespace AS n ON n.oid = c.relnamespace
     JOIN pg_publication_tables AS p ON p.schemaname = n.nspname AND p.tablename = c.relname
@@ -111,19 +111,19 @@ $function$;
 
 -- Whether a column should have statistics but has none. The table must have rows,
 -- and the caller must be allowed to see the statistics.
-CREATE FUNCTION snowflake_internal.migration_lacks_statistics(target regclass, column_name name)
+CREATE FUNCTION snowflake_migrate_internal.lacks_statistics(target regclass, column_name name)
 RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT EXISTS (
         SELECT FROM pg_class AS c
         JOIN pg_namespace AS n ON n.oid = c.relnamespace
-        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = migration_lacks_statistics.column_name
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = lacks_statistics.column_name
         WHERE c.oid = target AND a.attstattarget IS DISTINCT FROM 0
           AND has_column_privilege(c.oid, a.attnum, 'SELECT') AND NOT row_security_active(c.oid)
           AND NOT EXISTS (SELECT FROM pg_stats AS s
                           WHERE s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname)
-          AND EXISTS (SELECT FROM snowflake_internal.migration_table_tree(target, a.attname) AS f
+          AND EXISTS (SELECT FROM snowflake_migrate_internal.table_tree(target, a.attname) AS f
                       JOIN pg_class AS m ON m.oid = f.relation
                       -- -1 means unknown, as after some rewrites; 0 was counted.
                       WHERE m.relkind = 'r' AND m.reltuples <> 0 AND pg_relation_size(m.oid) > 0))
@@ -132,12 +132,12 @@ $function$;
 -- The statements that set the statistics targets of expressions of indexes and of
 -- extended statistics again. PostgreSQL creates both again when it rewrites a
 -- table, and forgets the targets. Indexes of partitions get other names then.
-CREATE FUNCTION snowflake_internal.migration_statistics_targets(tables regclass[])
+CREATE FUNCTION snowflake_migrate_internal.statistics_targets(tables regclass[])
 RETURNS TABLE (relation regclass, statement text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT i.indrelid::regclass, format('ALTER INDEX %s ALTER COLUMN %s SET STATISTICS %s',
-                                        snowflake_internal.migration_name(i.indexrelid::regclass), a.attnum, a.attstattarget)
+                                        snowflake_migrate_internal.name_of(i.indexrelid::regclass), a.attnum, a.attstattarget)
     FROM pg_index AS i
     JOIN pg_attribute AS a ON a.attrelid = i.indexrelid AND a.attstattarget >= 0
     WHERE i.indrelid = ANY (tables) AND NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhrelid = i.indexrelid)
@@ -150,12 +150,12 @@ $function$;
 -- Whether extended statistics, or the expressions of an index, depend on a column of
 -- a table or of its partitions. Their statistics are lost with the column's, and are
 -- not collected by ANALYZE of single columns.
-CREATE FUNCTION snowflake_internal.migration_has_derived_statistics(target regclass, column_name name)
+CREATE FUNCTION snowflake_migrate_internal.has_derived_statistics(target regclass, column_name name)
 RETURNS boolean LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT EXISTS (
-        SELECT FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+        SELECT FROM snowflake_migrate_internal.table_tree(target, column_name) AS f
         -- Without statistics of the column itself, PostgreSQL has no extended ones either,
         -- and ANALYZE warns of that.
         JOIN pg_attribute AS t ON t.attrelid = f.relation AND t.attnum = f.attribute AND t.attstattarget IS DISTINCT FROM 0
@@ -170,7 +170,7 @@ $function$;
 -- checks, whose functions may need the caller's search path. A default was written
 -- for pg_catalog, and runs with it: on a longer path its calls could find better
 -- matches.
-CREATE FUNCTION snowflake_internal.migration_run_all(
+CREATE FUNCTION snowflake_migrate_internal.run_all(
     relations regclass[], statements text[], roles oid[] DEFAULT NULL, search_path text DEFAULT NULL
 )
 RETURNS void LANGUAGE plpgsql
@@ -179,10 +179,10 @@ AS $function$
 BEGIN
     FOR i IN 1 .. coalesce(cardinality(statements), 0) LOOP
         IF roles[i] IS NULL THEN
-            PERFORM snowflake_internal.migration_run(relations[i], statements[i],
+            PERFORM snowflake_internal.run(relations[i], statements[i],
                 CASE WHEN strpos(statements[i], ' SET DEFAULT ') = 0 THEN search_path END);
         ELSE
-            PERFORM snowflake_internal.migration_run_as(roles[i], statements[i], NULL);
+            PERFORM snowflake_migrate_internal.run_as(roles[i], statements[i], NULL);
         END IF;
     END LOOP;
 END

@@ -1,7 +1,7 @@
 -- Types of the columns that can be migrated.
 
 -- The base type of a domain, also through several levels of domains.
-CREATE FUNCTION snowflake_internal.migration_base_type(type_oid oid)
+CREATE FUNCTION snowflake_migrate_internal.base_type(type_oid oid)
 RETURNS oid LANGUAGE sql STABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$

@@ -112,7 +112,7 @@ pub(super) fn statement_refused(code: &str) -> ErrorReport {
 pub(super) fn not_a_trigger() -> ErrorReport {
     new_report(
         ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-        r#"function "snowflake_internal.shadow" was not called by trigger manager"#,
+        r#"function "snowflake_migrate_internal.shadow" was not called by trigger manager"#,
     )
 }
 
@@ -121,7 +121,7 @@ pub(super) fn wrong_trigger(trigger: &str) -> ErrorReport {
         ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
         format!("trigger \"{trigger}\" must fire before INSERT or UPDATE for each row"),
     )
-    .set_hint("The plan of snowflake_migration_plan() creates this trigger correctly.")
+    .set_hint("The plan of snowflake_migrate.plan() creates this trigger correctly.")
 }
 
 pub(super) fn shadow_arguments(trigger: &str) -> ErrorReport {
@@ -130,7 +130,7 @@ pub(super) fn shadow_arguments(trigger: &str) -> ErrorReport {
         format!("trigger \"{trigger}\" must name two columns"),
     )
     .set_detail("The columns are an integer or smallint column and its shadow, a bigint column.")
-    .set_hint("The plan of snowflake_migration_plan() creates this trigger correctly.")
+    .set_hint("The plan of snowflake_migrate.plan() creates this trigger correctly.")
 }
 
 pub(super) fn shadow_missing(table: &str, column: &str) -> ErrorReport {
@@ -141,7 +141,7 @@ pub(super) fn shadow_missing(table: &str, column: &str) -> ErrorReport {
     .set_detail("The trigger of an ongoing migration depends on this column.")
     .set_hint(
         "If the column was renamed, restore its name. Otherwise cancel the migration with \
-         snowflake_migrate_revert().",
+         snowflake_migrate.revert().",
     )
 }
 

@@ -248,7 +248,7 @@ pub enum Error {
         /// How many columns.
         columns: usize,
     },
-    /// `snowflake_internal.origins` does not allow this kind of default.
+    /// `snowflake_migrate_internal.origins` does not allow this kind of default.
     InvalidKind(String),
     /// A role that is not a superuser tried to change such a table with SQL.
     RecordsGuarded(String),

@@ -11,8 +11,10 @@ pub(super) fn records_missing(table: &str) -> ErrorReport {
         ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
         format!("table \"{table}\" is missing or was altered"),
     )
-    .set_detail("The table must be in schema \"snowflake_internal\", as the extension creates it.")
-    .set_hint("Create the extension again with CREATE EXTENSION snowflake.")
+    .set_detail(
+        "The table must be in the internal schema of its extension, as that one creates it.",
+    )
+    .set_hint("Drop the extension, and create it again.")
 }
 
 pub(super) fn null_in_record(table: &str, column: &str) -> ErrorReport {
@@ -62,7 +64,7 @@ pub(super) fn records_guarded(table: &str) -> ErrorReport {
 pub(super) fn triggers_guarded() -> ErrorReport {
     new_report(
         ERRCODE_INSUFFICIENT_PRIVILEGE,
-        r#"permission denied for tables of extension "snowflake""#,
+        "permission denied for tables of the extension",
     )
     .set_detail(
         "A trigger would run with the privileges of each role that changes the table, or replace \
@@ -95,8 +97,7 @@ pub(super) fn restore_denied() -> ErrorReport {
 pub(super) fn restore_is_a_trigger() -> ErrorReport {
     new_report(
         ERRCODE_E_R_I_E_TRIGGER_PROTOCOL_VIOLATED,
-        "function \"snowflake_internal.restore_row\" was not called by the trigger of table \
-         \"snowflake_internal.restore\"",
+        "function \"restore_row\" was not called by the trigger of table \"restore\" of its extension",
     )
 }
 
@@ -105,6 +106,6 @@ pub(super) fn invalid_restored_record(record: &str) -> ErrorReport {
         ERRCODE_INVALID_PARAMETER_VALUE,
         format!("unrecognized record in a restored dump: \"{record}\""),
     )
-    .set_detail("The records are \"mark\", \"layout\" and \"origin\".")
+    .set_detail("The records are \"mark\", \"layout\" and \"first ID\".")
     .set_hint("Restore a dump of a later version into that version of the extension.")
 }

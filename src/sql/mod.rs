@@ -10,5 +10,5 @@ pub mod read;
 mod refuse;
 pub mod resolved;
 mod text;
-mod values;
+pub mod values;
 pub mod watch;

@@ -47,7 +47,7 @@ class SnowflakeField(models.BigAutoField):
 
 
 def _migrating(alter_field):
-    """Has the extension migrate a column that becomes a SnowflakeField.
+    """Has the extension snowflake_migrate migrate a column that becomes a SnowflakeField.
 
     Django itself sees no difference: both fields are a ``bigint``. Fields have
     no method that an AlterField of a migration calls, so this wraps the method
@@ -82,7 +82,7 @@ def _call(editor, routine, model, field):
 
 
 def _migrate(editor, model, old_field, new_field):
-    table, column = _call(editor, "snowflake_migrate", model, old_field)
+    table, column = _call(editor, "snowflake_migrate.run", model, old_field)
     # The extension widens each column that has a foreign key. Without a
     # constraint, only the model knows of the reference.
     for relation in model._meta.get_fields(include_hidden=True):
@@ -115,7 +115,7 @@ $$"""
 
 
 def _revert(editor, model, old_field, new_field):
-    _call(editor, "snowflake_migrate_revert", model, old_field)
+    _call(editor, "snowflake_migrate.revert", model, old_field)
 
 
 def _install():

@@ -257,7 +257,7 @@ class Migrations(TransactionTestCase):
     def test_sequences_of_serial_columns_cannot_be_reset_after_the_call_alone(self):
         before = self.make_serial()
         with connection.cursor() as cursor:
-            cursor.execute("CALL snowflake_migrate('live_ticket')")
+            cursor.execute("CALL snowflake_migrate.run('live_ticket')")
             cursor.execute("INSERT INTO live_ticket DEFAULT VALUES")
         with self.assertRaises(DataError):
             self.reset_sequence(before)
@@ -265,7 +265,7 @@ class Migrations(TransactionTestCase):
     def test_a_column_that_is_migrated_already_is_left_alone(self):
         before = self.create(models.BigAutoField(primary_key=True))
         with connection.cursor() as cursor:
-            cursor.execute("CALL snowflake_migrate('live_ticket')")
+            cursor.execute("CALL snowflake_migrate.run('live_ticket')")
         after = self.alter(before, SnowflakeField(primary_key=True))
         self.assertGreater(self.insert(after), SNOWFLAKE)
 
@@ -278,7 +278,7 @@ class Migrations(TransactionTestCase):
     def test_sqlmigrate_shows_the_call(self):
         before = self.create(models.AutoField(primary_key=True))
         self.alter(before, SnowflakeField(primary_key=True), collect=True)
-        self.assertIn("""CALL snowflake_migrate('"live_ticket"', 'id')""", self.sql)
+        self.assertIn("""CALL snowflake_migrate.run('"live_ticket"', 'id')""", self.sql)
         self.assertEqual(columns("live_ticket")["id"], ("integer", "identity"))
 
     def test_other_changes_do_not_migrate(self):

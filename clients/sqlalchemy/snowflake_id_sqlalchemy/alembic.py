@@ -25,6 +25,7 @@ from sqlalchemy.dialects import postgresql
 __all__ = ["PLUGIN", "include_name", "rewriter"]
 
 PLUGIN = "snowflake_id_sqlalchemy"
+_SCHEMAS = {"snowflake_internal", "snowflake_migrate", "snowflake_migrate_internal"}
 _DEFAULT = re.compile(r'(?:(?:\w+|"(?:[^"]|"")+")\.)?snowflake_(?:nextval|id)\(\)')
 
 
@@ -70,8 +71,8 @@ Plugin.setup_plugin_from_module(sys.modules[__name__], PLUGIN)
 
 
 def include_name(name: Optional[str], type_: str, parent_names: Any) -> bool:
-    """Keeps the extension's tables out, with ``include_schemas=True``."""
-    return not (type_ == "schema" and name == "snowflake_internal")
+    """Keeps the extensions' tables out, with ``include_schemas=True``."""
+    return not (type_ == "schema" and name in _SCHEMAS)
 
 
 rewriter = Rewriter()
@@ -79,7 +80,7 @@ rewriter = Rewriter()
 
 @rewriter.rewrites(ops.AlterColumnOp)
 def _migrate(context: Any, revision: Any, op: ops.AlterColumnOp) -> Any:
-    """Has the extension migrate a column, instead of only changing its default.
+    """Has the extension snowflake_migrate migrate a column, instead of only changing its default.
 
     It also widens the columns that reference it, checks for obstacles, and
     remembers the sequence for the way back.
@@ -93,7 +94,7 @@ def _migrate(context: Any, revision: Any, op: ops.AlterColumnOp) -> Any:
     table = _quote(op.table_name)
     if op.schema is not None:
         table = f"{_quote(op.schema)}.{table}"
-    routine = "snowflake_migrate" if after else "snowflake_migrate_revert"
+    routine = "snowflake_migrate.run" if after else "snowflake_migrate.revert"
     call = ops.ExecuteSQLOp(f"CALL {routine}({_literal(table)}, {_literal(op.column_name)})")
     op.modify_server_default = False
     op.modify_type = None

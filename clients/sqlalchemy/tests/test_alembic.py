@@ -93,12 +93,12 @@ class Autogenerate(unittest.TestCase):
         sa.Table("autogenerate_reference", self.metadata, sa.Column("id", reference))
         context, migration = self.migration()
         code = self.run_code(context, migration.upgrade_ops)
-        self.assertEqual(code.count("CALL snowflake_migrate("), 1)
+        self.assertEqual(code.count("CALL snowflake_migrate.run("), 1)
         self.assertEqual(self.column(name), ("BIGINT", "snowflake_nextval()"))
         self.assertEqual(self.column("autogenerate_reference")[0], "BIGINT")
         self.assertEqual(compare_metadata(self.context(), self.metadata), [])
         code = self.run_code(context, migration.downgrade_ops)
-        self.assertEqual(code.count("CALL snowflake_migrate_revert("), 1)
+        self.assertEqual(code.count("CALL snowflake_migrate.revert("), 1)
         self.assertEqual(self.column(name)[1], before)
 
     def test_a_serial_key_is_migrated_and_back(self):
@@ -109,7 +109,7 @@ class Autogenerate(unittest.TestCase):
 
     def test_a_migrated_table_is_left_alone_if_its_model_has_an_identity(self):
         self.run_sql("CREATE TABLE autogenerate_model (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY)")
-        self.run_sql("CALL snowflake_migrate('autogenerate_model')")
+        self.run_sql("CALL snowflake_migrate.run('autogenerate_model')")
         sa.Table("autogenerate_model", self.metadata, sa.Column("id", sa.BigInteger, sa.Identity(), primary_key=True))
         with self.assertWarnsRegex(UserWarning, "autogenerate_model.id has snowflake IDs"):
             self.assertEqual(compare_metadata(self.context(), self.metadata), [])
@@ -125,7 +125,7 @@ class Autogenerate(unittest.TestCase):
         self.table("autogenerate_there", schema="other")
         context, migration = self.migration(include_schemas=True)
         code = self.run_code(context, migration.upgrade_ops)
-        self.assertIn("CALL snowflake_migrate('other.autogenerate_there', 'id')", code)
+        self.assertIn("CALL snowflake_migrate.run('other.autogenerate_there', 'id')", code)
         self.assertEqual(compare_metadata(self.context(include_schemas=True), self.metadata), [])
 
     def test_other_defaults_are_left_to_alembic(self):

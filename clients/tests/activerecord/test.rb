@@ -50,13 +50,13 @@ end
 
 class SnowflakeTickets < ActiveRecord::Migration[6.1]
   def up
-    execute "CALL snowflake_migrate('tickets')"
+    execute "CALL snowflake_migrate.run('tickets')"
     execute "ALTER TABLE tickets ALTER COLUMN id SET DEFAULT snowflake_id()"
     execute "ALTER SEQUENCE tickets_id_seq OWNED BY NONE" # Rails would reset it.
   end
 
   def down
-    execute "CALL snowflake_migrate_revert('tickets')"
+    execute "CALL snowflake_migrate.revert('tickets')"
     execute "ALTER SEQUENCE tickets_id_seq OWNED BY tickets.id"
   end
 end

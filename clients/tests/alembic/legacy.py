@@ -9,8 +9,8 @@ depends_on = None
 
 
 def upgrade() -> None:
-    op.execute("CALL snowflake_migrate('legacy')")
+    op.execute("CALL snowflake_migrate.run('legacy')")
 
 
 def downgrade() -> None:
-    op.execute("CALL snowflake_migrate_revert('legacy')")
+    op.execute("CALL snowflake_migrate.revert('legacy')")

@@ -93,9 +93,9 @@ with tempfile.TemporaryDirectory() as directory:
 
     script = project.autogenerate(Base.metadata, "snowflake")
     print(script)
-    check("op.execute(\"CALL snowflake_migrate('tickets', 'id')\")" in script, "autogenerate writes the migration")
+    check("op.execute(\"CALL snowflake_migrate.run('tickets', 'id')\")" in script, "autogenerate writes the migration")
     check(
-        "op.execute(\"CALL snowflake_migrate_revert('tickets', 'id')\")" in script,
+        "op.execute(\"CALL snowflake_migrate.revert('tickets', 'id')\")" in script,
         "autogenerate writes the way back",
     )
     check(

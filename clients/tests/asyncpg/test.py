@@ -44,7 +44,7 @@ async def main():
     by_id = "SELECT note FROM tickets WHERE id = $1"
     await connection.fetchval(by_id, 1)
     other = await asyncpg.connect()
-    await other.execute("CALL snowflake_migrate('tickets')")
+    await other.execute("CALL snowflake_migrate.run('tickets')")
     new = await other.fetchval(insert_ticket, "new")
     returned("tickets", "new", new)
     try:

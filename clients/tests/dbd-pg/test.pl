@@ -42,7 +42,7 @@ $dbh->do('INSERT INTO tickets (note) VALUES (?)', undef, 'old');
 my $old = $dbh->last_insert_id(undef, undef, 'tickets', undef);
 report('tickets', 'old', $old);
 my $new_session = $dbh->clone;
-$new_session->do(q{CALL snowflake_migrate('tickets')});
+$new_session->do(q{CALL snowflake_migrate.run('tickets')});
 $dbh->do('INSERT INTO tickets (note) VALUES (?)', undef, 'new');
 my $wrong = $dbh->last_insert_id(undef, undef, 'tickets', undef);
 my ($right) = $dbh->selectrow_array(q{SELECT id FROM tickets WHERE note = 'new'});

@@ -60,7 +60,7 @@ foreach ($rows as $row) {
 $old = $insert($em, new Ticket('old'));
 $report('tickets', 'old', $old->id);
 $newSession = manager();
-$newSession->getConnection()->executeStatement("CALL snowflake_migrate('tickets')");
+$newSession->getConnection()->executeStatement("CALL snowflake_migrate.run('tickets')");
 $wrong = $insert($em, new Ticket('new'));
 $right = $connection->fetchOne("SELECT id FROM tickets WHERE note = 'new'");
 $check((string) $wrong->id === (string) $old->id && (string) $right !== (string) $wrong->id,

@@ -39,7 +39,7 @@ await db.insert(orderLines).values({ orderId: id });
 
 // A table that is migrated, with both schemas.
 returned("tickets", "old", (await db.insert(formerTickets).values({ note: "old" }).returning())[0].id);
-await db.execute(sql`CALL snowflake_migrate('tickets')`);
+await db.execute(sql`CALL snowflake_migrate.run('tickets')`);
 const pushed = push("./after.ts");
 check(/No changes detected/.test(pushed), `push with the new schema: ${pushed.slice(-200)}`);
 const [ticket] = await db.insert(tickets).values({ note: "new" }).returning();

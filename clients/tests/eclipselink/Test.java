@@ -88,7 +88,7 @@ public class Test {
             check(refused.contains("lastval is not yet defined in this session"), "GenerationType.IDENTITY: " + refused);
 
             // A table that is migrated.
-            statement.execute("CALL snowflake_migrate('tickets')");
+            statement.execute("CALL snowflake_migrate.run('tickets')");
             report("tickets", "new", ticket(factory, "new").id);
 
             // A range of time.

@@ -126,7 +126,7 @@ class Test {
             // A table that is migrated.
             report("tickets", "old", insert(connection, "tickets", "old"));
             try (Connection other = connect(""); Statement statement = other.createStatement()) {
-                statement.execute("CALL snowflake_migrate('tickets')");
+                statement.execute("CALL snowflake_migrate.run('tickets')");
             }
             report("tickets", "new", insert(connection, "tickets", "new"));
             String refused = "none";

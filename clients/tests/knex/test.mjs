@@ -21,10 +21,10 @@ const createOrders = {
 // The migration of a table in use.
 const snowflakeTickets = {
   async up(knex) {
-    await knex.raw("CALL snowflake_migrate('tickets')");
+    await knex.raw("CALL snowflake_migrate.run('tickets')");
   },
   async down(knex) {
-    await knex.raw("CALL snowflake_migrate_revert('tickets')");
+    await knex.raw("CALL snowflake_migrate.revert('tickets')");
   },
 };
 

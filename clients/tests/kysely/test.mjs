@@ -17,7 +17,7 @@ async function up(db) {
 
 // The migration of a table in use.
 async function migrateTickets(db) {
-  await sql`CALL snowflake_migrate('tickets')`.execute(db);
+  await sql`CALL snowflake_migrate.run('tickets')`.execute(db);
 }
 
 await up(db);

@@ -36,7 +36,7 @@ check(typeof old === "number", `an integer is a ${typeof old}`);
 returned("tickets", "old", old);
 const other = new pg.Client(database);
 await other.connect();
-await other.query("CALL snowflake_migrate('tickets')");
+await other.query("CALL snowflake_migrate.run('tickets')");
 const refused = await refusal(client.query(insertTicket("refused")));
 check(refused?.includes("cached plan must not change result type"), `a named statement from before the migration: ${refused}`);
 const [{ id: ticket }] = (await other.query(insertTicket("new"))).rows;

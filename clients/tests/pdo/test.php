@@ -38,7 +38,7 @@ $pdo->exec("INSERT INTO tickets (note) VALUES ('old')");
 $old = $pdo->lastInsertId();
 $report('tickets', 'old', $old);
 $newSession = $connect();
-$newSession->exec("CALL snowflake_migrate('tickets')");
+$newSession->exec("CALL snowflake_migrate.run('tickets')");
 $pdo->exec("INSERT INTO tickets (note) VALUES ('new')");
 $wrong = $pdo->lastInsertId();
 $right = $pdo->query("SELECT id FROM tickets WHERE note = 'new'")->fetchColumn();

@@ -69,7 +69,7 @@ check(types == "bigint", f"keys and references are {types}")
 
 # A table that is migrated. Its model stays: the key's type in Python is int.
 returned("tickets", "old", Ticket.create(note="old").id)
-database.execute_sql("CALL snowflake_migrate('tickets')")
+database.execute_sql("CALL snowflake_migrate.run('tickets')")
 new = Ticket.create(note="new")
 returned("tickets", "new", new.id)
 check(Ticket.get_by_id(new.id).note == "new", "get_by_id() of a migrated table")

@@ -104,7 +104,7 @@ func main() {
 	migrator, err := pgx.Connect(ctx, "")
 	must(err)
 	defer migrator.Close(ctx)
-	_, err = migrator.Exec(ctx, "CALL snowflake_migrate('tickets')")
+	_, err = migrator.Exec(ctx, "CALL snowflake_migrate.run('tickets')")
 	must(err)
 	// pgx prepares each statement and keeps it.
 	err = conn.QueryRow(ctx, "INSERT INTO tickets (note) VALUES ($1) RETURNING id", "refused").Scan(&id)

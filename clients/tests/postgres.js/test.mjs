@@ -34,7 +34,7 @@ check(await refusal(Promise.resolve().then(() => JSON.stringify({ id: asBigInt }
 await sql`CREATE TABLE tickets (id serial PRIMARY KEY, note text UNIQUE)`;
 const insertTicket = (sql, note) => sql`INSERT INTO tickets (note) VALUES (${note}) RETURNING id`;
 returned("tickets", "old", (await insertTicket(sql, "old"))[0].id);
-await big`CALL snowflake_migrate('tickets')`;
+await big`CALL snowflake_migrate.run('tickets')`;
 const first = await refusal(insertTicket(sql, "first after"));
 check(first === undefined, `a statement from before the migration: ${first ?? "is prepared again"}`);
 returned("tickets", "new", (await insertTicket(big, "new"))[0].id);

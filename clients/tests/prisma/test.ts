@@ -20,7 +20,7 @@ for (const row of rows) returned("bulk_rows", row.note, row.id);
 
 // A table that is migrated, with both declarations.
 returned("tickets", "old", (await prisma.formerTicket.create({ data: { note: "old" } })).id);
-await client.query("CALL snowflake_migrate('former_tickets')");
+await client.query("CALL snowflake_migrate.run('former_tickets')");
 const refused = await refusal(prisma.formerTicket.create({ data: { note: "refused" } }));
 check(refused, `an Int after the migration: ${refused?.slice(-150)}`);
 await client.query("ALTER TABLE former_tickets RENAME TO tickets");

@@ -61,7 +61,7 @@ returned("tickets", "old", connection.execute(insert_ticket, ["old"]).fetchone()
 for number in range(6):
     connection.execute(insert_ticket, [f"frequent {number}"])
 with psycopg.connect(autocommit=True) as other:
-    other.execute("CALL snowflake_migrate('tickets')")
+    other.execute("CALL snowflake_migrate.run('tickets')")
 try:
     connection.execute(insert_ticket, ["refused"])
     state = "none"

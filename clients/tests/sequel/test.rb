@@ -76,7 +76,7 @@ check(with_id.nil?, "reset_primary_key_sequence with snowflake_id(): #{with_id |
 
 # A table that is migrated.
 report "tickets", "old", DB[:tickets].insert(note: "old")
-DB.run "CALL snowflake_migrate('tickets')"
+DB.run "CALL snowflake_migrate.run('tickets')"
 DB.run "ALTER TABLE tickets ALTER COLUMN id SET DEFAULT snowflake_id()"
 report "tickets", "new", DB[:tickets].insert(note: "new")
 # A Database remembers a table's sequence: each of the two has to look for it.

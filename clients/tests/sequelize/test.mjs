@@ -38,7 +38,7 @@ for (const row of await BulkRow.bulkCreate(notes.map((note) => ({ note })))) ret
 
 // A table that is migrated, and its declaration afterwards.
 returned("tickets", "old", (await Ticket.create({ note: "old" })).id);
-await sequelize.query("CALL snowflake_migrate('tickets')");
+await sequelize.query("CALL snowflake_migrate.run('tickets')");
 
 class MigratedTicket extends Model {}
 MigratedTicket.init(

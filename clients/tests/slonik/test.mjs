@@ -61,7 +61,7 @@ const insertTicket = (note) => sql.unsafe`INSERT INTO tickets (note) VALUES (${n
 const old = await pool.oneFirst(insertTicket("old"));
 check(typeof old === "number", `an integer is a ${typeof old}`);
 returned("tickets", "old", old);
-await pool.query(sql.unsafe`CALL snowflake_migrate('tickets')`);
+await pool.query(sql.unsafe`CALL snowflake_migrate.run('tickets')`);
 const ticket = await pool.oneFirst(insertTicket("new"));
 check(typeof ticket === "bigint", `after the migration it is a ${typeof ticket}`);
 returned("tickets", "new", ticket);

@@ -75,7 +75,7 @@ def migrated_table(engine):
         check(ticket.id == 1, "the ticket before the migration has the number 1")
 
     with engine.begin() as connection:
-        connection.execute(text("CALL snowflake_migrate('tickets')"))
+        connection.execute(text("CALL snowflake_migrate.run('tickets')"))
     # Connections from before the migration have statements for integers.
     engine.dispose()
 

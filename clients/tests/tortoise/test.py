@@ -82,7 +82,7 @@ async def main():
 
     # A table that is migrated. Its model stays: the key's type in Python is int.
     returned("tickets", "old", (await Ticket.create(note="old")).id)
-    await connection.execute_script("CALL snowflake_migrate('tickets')")
+    await connection.execute_script("CALL snowflake_migrate.run('tickets')")
     await connection.close()
     new = await Ticket.create(note="new")
     returned("tickets", "new", new.id)

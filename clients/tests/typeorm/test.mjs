@@ -37,7 +37,7 @@ await before.synchronize();
 returned("tickets", "old", (await before.getRepository(Ticket).save({ note: "old" })).id);
 for (const table of ["tickets", "trapped_integers", "trapped_bigints"]) {
   await before.query(`INSERT INTO ${table} (note) VALUES ('raw')`);
-  await before.query(`CALL snowflake_migrate('${table}')`);
+  await before.query(`CALL snowflake_migrate.run('${table}')`);
   await before.query(`INSERT INTO ${table} (note) VALUES ('after')`);
 }
 const ids = async (table) => (await before.query(`SELECT id FROM ${table} ORDER BY id`)).map(({ id }) => id).join(", ");

@@ -133,9 +133,19 @@ impl ClusterBuilder {
 
     /// The same, and creates the extension in the database `postgres`.
     pub fn start_with_extension(self) -> Result<Cluster> {
+        self.start_from(Template::WithExtension)
+    }
+
+    /// The same, with the tool that migrates tables.
+    pub fn start_with_migrate(self) -> Result<Cluster> {
+        self.start_from(Template::WithMigrate)
+    }
+
+    fn start_from(self, template: Template) -> Result<Cluster> {
         let mut cluster = self.prepare_with(|installation, os_user, target| {
-            copy_template(Template::WithExtension, installation, os_user, target)
+            copy_template(template, installation, os_user, target)
         })?;
+        cluster.template = template;
         cluster.start()?;
         Ok(cluster)
     }
@@ -200,6 +210,7 @@ impl ClusterBuilder {
             time_limit,
             server,
             clock,
+            template: Template::Empty,
             _scratch: scratch,
         })
     }

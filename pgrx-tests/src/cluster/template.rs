@@ -1,4 +1,4 @@
-//! Data directories as `initdb` makes them, empty or with the extension.
+//! Data directories as `initdb` makes them, empty or with the extensions.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,21 @@ pub(super) enum Template {
     Empty,
     /// The extension, in the database `postgres`.
     WithExtension,
+    /// The same, with the tool that migrates tables.
+    WithMigrate,
+}
+
+impl Template {
+    /// The statements that create its extensions.
+    pub(super) fn extensions(self) -> &'static str {
+        match self {
+            Template::Empty => "",
+            Template::WithExtension => "CREATE EXTENSION snowflake",
+            Template::WithMigrate => {
+                "CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate"
+            }
+        }
+    }
 }
 
 /// The directories that tests copy, for each tree. `initdb` is most of the
@@ -56,10 +71,10 @@ fn find(template: Template, installation: &Installation, os_user: &OsUser) -> Re
             match missing {
                 // Segments of 1 MB instead of 16: less to copy.
                 Template::Empty => server.initdb(&["--wal-segsize=1"])?,
-                Template::WithExtension => {
+                Template::WithExtension | Template::WithMigrate => {
                     let empty = &templates[&(installation.bin.clone(), Template::Empty)];
                     copy(&empty.path().join("data"), server.data())?;
-                    create_extension(&mut server)?;
+                    create_extensions(&mut server, missing)?;
                 }
             }
             templates.insert(key, scratch);
@@ -69,14 +84,12 @@ fn find(template: Template, installation: &Installation, os_user: &OsUser) -> Re
     Ok(scratch.path().join("data"))
 }
 
-/// Creates the extension without preloading it, so that the directory has no trace
+/// Creates the extensions without preloading the library, so that the directory has no trace
 /// of a server that generates IDs: each copy is a server of its own.
-fn create_extension(server: &mut Server) -> Result<()> {
+fn create_extensions(server: &mut Server, template: Template) -> Result<()> {
     server.set_arguments(&["-c", "listen_addresses=", "-c", "fsync=off"]);
     server.start()?;
-    server
-        .connect()?
-        .batch_execute("CREATE EXTENSION snowflake")?;
+    server.connect()?.batch_execute(template.extensions())?;
     server.stop(Stop::Fast)
 }
 

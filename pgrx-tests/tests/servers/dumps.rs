@@ -50,14 +50,14 @@ const TABLES: &str = "
     CREATE TABLE was_identity (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int);
     INSERT INTO was_identity (n) SELECT 1 FROM generate_series(1, 10);
     COMMENT ON SEQUENCE was_serial_id_seq IS 'kept in jsonb''s neighbour: \"a\\tb\"';
-    CALL snowflake_migrate('was_serial'); CALL snowflake_migrate('was_identity');
+    CALL snowflake_migrate.run('was_serial'); CALL snowflake_migrate.run('was_identity');
     INSERT INTO was_serial (n) SELECT 1 FROM generate_series(1, 1000); INSERT INTO was_identity (n) VALUES (1);
-    CREATE TABLE \"Dropped, later\" (id serial PRIMARY KEY); CALL snowflake_migrate('\"Dropped, later\"'); DROP TABLE \"Dropped, later\";
+    CREATE TABLE \"Dropped, later\" (id serial PRIMARY KEY); CALL snowflake_migrate.run('\"Dropped, later\"'); DROP TABLE \"Dropped, later\";
     CREATE TABLE under_way (id serial PRIMARY KEY, n int); INSERT INTO under_way (n) SELECT 1 FROM generate_series(1, 1000);
     CREATE TABLE refers (under_way_id int REFERENCES under_way); INSERT INTO refers SELECT id FROM under_way;
     CREATE SCHEMA store AUTHORIZATION shop; SET ROLE shop;
     CREATE TABLE store.\"It's \"\"here\" (id serial PRIMARY KEY, n int); INSERT INTO store.\"It's \"\"here\" (n) SELECT 1 FROM generate_series(1, 10);
-    CALL snowflake_migrate('store.\"It''s \"\"here\"'); INSERT INTO store.\"It's \"\"here\" (n) VALUES (1);
+    CALL snowflake_migrate.run('store.\"It''s \"\"here\"'); INSERT INTO store.\"It's \"\"here\" (n) VALUES (1);
     RESET ROLE";
 
 const ALL_IDS: &str = "SELECT id FROM orders UNION ALL SELECT id FROM lines UNION ALL SELECT id FROM events
@@ -81,7 +81,7 @@ fn fill(source: &Cluster) -> Result<Client> {
         .connect()?
         .batch_execute("CREATE DATABASE shop OWNER app")?;
     let mut app = source.connect_as("app", "shop")?;
-    app.batch_execute("CREATE EXTENSION snowflake")?;
+    app.batch_execute("CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate")?;
     app.batch_execute(&TABLES.replace('#', &size().to_string()))?;
     let (steps, backfill) = run_before(&mut app, "'under_way'", online::Step::is_backfill)?;
     run(&mut app, [&steps[backfill].statement])?;
@@ -221,7 +221,7 @@ fn check(target: &Cluster, database: &str, original: &Original, what: &str) -> R
     let layouts =
         "SELECT count(*) || ' ' || count(DISTINCT layout) FROM snowflake_internal.accepted_layout";
     assert_eq!(value(&mut app, layouts)?, "1 1", "{what}");
-    let origins = "SELECT string_agg(target::text || ' ' || kind, ', ' ORDER BY target::text COLLATE \"C\") FROM snowflake_internal.origins";
+    let origins = "SELECT string_agg(target::text || ' ' || kind, ', ' ORDER BY target::text COLLATE \"C\") FROM snowflake_migrate_internal.origins";
     assert_eq!(
         value(&mut app, origins)?,
         "store.\"It's \"\"here\" serial, under_way serial, was_identity identity always, was_serial serial",
@@ -235,7 +235,7 @@ fn check(target: &Cluster, database: &str, original: &Original, what: &str) -> R
     assert!(first > *highest, "{what}: {first} is below {highest}");
     // What was migrated is reverted, and what was begun is finished, by the owners.
     for table in ["was_serial", "was_identity", "store.\"It''s \"\"here\""] {
-        app.batch_execute(&format!("CALL snowflake_migrate_revert('{table}')"))
+        app.batch_execute(&format!("CALL snowflake_migrate.revert('{table}')"))
             .with_context(|| format!("{what}: reverting {table}"))?;
         let name = table.replace("''", "'");
         let insert = format!("INSERT INTO {name} (n) VALUES (1) RETURNING id");
@@ -253,7 +253,7 @@ fn check(target: &Cluster, database: &str, original: &Original, what: &str) -> R
     app.batch_execute(
         "DO $$ DECLARE shadow record; BEGIN
              FOR shadow IN SELECT tgrelid::regclass AS relation, tgname FROM pg_trigger
-                           WHERE tgfoid = 'snowflake_internal.shadow'::regproc AND tgenabled <> 'A'
+                           WHERE tgfoid = 'snowflake_migrate_internal.shadow'::regproc AND tgenabled <> 'A'
              LOOP EXECUTE format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', shadow.relation, shadow.tgname); END LOOP;
          END $$",
     )?;
@@ -421,8 +421,7 @@ fn records_that_cannot_be_restored_are_reported() -> Result<()> {
     app.batch_execute("CREATE TABLE was_serial (id bigint)")?;
     let mut owner = target.connect_to("shop")?;
     owner.batch_execute("ALTER TABLE was_serial OWNER TO stranger")?;
-    let records =
-        "SELECT string_agg(o::text, ';' ORDER BY o::text) FROM snowflake_internal.origins AS o";
+    let records = "SELECT string_agg(o::text, ';' ORDER BY o::text) FROM snowflake_migrate_internal.origins AS o";
     let before = value(&mut app, records)?;
     let rows = source.dump(
         "shop",
@@ -463,7 +462,7 @@ fn ids_continue_above_rows_restored_into_a_database_in_use() -> Result<()> {
         .batch_execute("CREATE DATABASE used OWNER app")?;
     let mut used = target.connect_as("app", "used")?;
     used.batch_execute(
-        "CREATE EXTENSION snowflake; CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text);
+        "CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate; CREATE TABLE orders (id bigint PRIMARY KEY DEFAULT snowflake_nextval(), note text);
          INSERT INTO orders DEFAULT VALUES; DELETE FROM orders",
     )?;
     app.batch_execute("INSERT INTO orders (note) SELECT 'last' FROM generate_series(1, 10000)")?;
@@ -505,7 +504,7 @@ fn other_roles_neither_dump_nor_restore_the_records() -> Result<()> {
     let said = refused.err().context("a role without rights dumped")?;
     assert!(
         said.to_string()
-            .contains("permission denied for table origins"),
+            .contains("permission denied for table first_ids"),
         "{said}"
     );
     let mut shop = source.connect_as("shop", "shop")?;

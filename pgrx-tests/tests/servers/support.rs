@@ -106,7 +106,7 @@ pub(crate) fn publisher_and_subscriber() -> Result<(Cluster, Cluster)> {
         Cluster::builder()
             .conf("snowflake.node_id", node)
             .conf("wal_level", "logical")
-            .start_with_extension()
+            .start_with_migrate()
     };
     Ok((start(1)?, start(2)?))
 }

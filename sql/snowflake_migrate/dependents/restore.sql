@@ -4,7 +4,7 @@
 -- Runs the saved statements of a phase, each with the rights of its role. A
 -- failure is reported with the object's name. Errors of locks are not: the swap
 -- of an online migration tries again.
-CREATE FUNCTION snowflake_internal.migration_run_saved(saved jsonb, phase integer, path text)
+CREATE FUNCTION snowflake_migrate_internal.run_saved(saved jsonb, phase integer, path text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -16,17 +16,17 @@ BEGIN
     FOR entry IN
         SELECT (s.entry ->> 'role')::oid AS role, s.entry ->> 'statement' AS statement, s.entry ->> 'identity' AS identity
         FROM jsonb_array_elements(saved -> 'statements') WITH ORDINALITY AS s (entry, place)
-        WHERE (s.entry ->> 'phase')::integer = migration_run_saved.phase
+        WHERE (s.entry ->> 'phase')::integer = run_saved.phase
         ORDER BY s.place
     LOOP
         BEGIN
-            PERFORM snowflake_internal.migration_run_as(entry.role, entry.statement, path);
+            PERFORM snowflake_migrate_internal.run_as(entry.role, entry.statement, path);
         EXCEPTION
             WHEN lock_not_available OR deadlock_detected OR serialization_failure THEN
                 RAISE;
             WHEN OTHERS THEN
                 GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
-                PERFORM snowflake_internal.refuse('55000', format('%s cannot be %s', entry.identity, CASE migration_run_saved.phase WHEN 1 THEN 'dropped' WHEN 2 THEN 'created again with the wider columns'
+                PERFORM snowflake_internal.refuse('55000', format('%s cannot be %s', entry.identity, CASE run_saved.phase WHEN 1 THEN 'dropped' WHEN 2 THEN 'created again with the wider columns'
                                                    ELSE 'filled again' END),
                     detail => format('%s (SQLSTATE %s)%s', message, SQLSTATE, coalesce(E'\n' || nullif(detail, ''), '')),
                     hint => 'Nothing was changed by this statement. Change the object so that it accepts bigint, or drop it and create it again afterwards.');
@@ -36,27 +36,27 @@ END
 $function$;
 
 -- Drops the objects.
-CREATE FUNCTION snowflake_internal.migration_drop_dependents(saved jsonb)
+CREATE FUNCTION snowflake_migrate_internal.drop_dependents(saved jsonb)
 RETURNS void LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT snowflake_internal.migration_run_saved(saved, 1, NULL)
+    SELECT snowflake_migrate_internal.run_saved(saved, 1, NULL)
 $function$;
 
--- Constants are read as migration_dependent_statements() has written them. Bodies
+-- Constants are read as dependent_statements() has written them. Bodies
 -- of functions are not checked, because they may use other search paths.
-CREATE FUNCTION snowflake_internal.migration_create_dependents(saved jsonb)
+CREATE FUNCTION snowflake_migrate_internal.create_dependents(saved jsonb)
 RETURNS void LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET check_function_bodies = off
 SET default_tablespace = ''
 AS $function$
-    SELECT snowflake_internal.migration_run_saved(saved, 2, NULL)
+    SELECT snowflake_migrate_internal.run_saved(saved, 2, NULL)
 $function$;
 
 -- The first difference between two descriptions, if there is one. After a column
 -- has another type, an expression can mean another function or operator of the
 -- same name. It must not be one of a role whose code did not run there before.
-CREATE FUNCTION snowflake_internal.migration_dependent_difference(before jsonb, after jsonb)
+CREATE FUNCTION snowflake_migrate_internal.dependent_difference(before jsonb, after jsonb)
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -66,8 +66,8 @@ AS $function$
                     (SELECT string_agg(quote_ident(o.owner), ', ') FROM jsonb_array_elements_text(p.after -> 0) AS o (owner) WHERE NOT p.before -> 0 ? o.owner))
                 ELSE format('%s: %s was %s, but would be %s.', f.identity, p.property, p.before -> 0, p.after -> 0) END
     FROM (SELECT coalesce(b.key, a.key) AS identity, b.value AS before, a.value AS after
-          FROM jsonb_each(migration_dependent_difference.before) AS b
-          FULL JOIN jsonb_each(migration_dependent_difference.after) AS a ON a.key = b.key) AS f
+          FROM jsonb_each(dependent_difference.before) AS b
+          FULL JOIN jsonb_each(dependent_difference.after) AS a ON a.key = b.key) AS f
     LEFT JOIN LATERAL (
         -- In arrays, because format() writes a null of JSON differently from NULL.
         SELECT k.property, jsonb_build_array(f.before -> k.property) AS before, jsonb_build_array(f.after -> k.property) AS after
@@ -83,13 +83,13 @@ AS $function$
 $function$;
 
 -- Fails unless the objects are as they were.
-CREATE FUNCTION snowflake_internal.migration_compare_dependents(saved jsonb, relations regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.compare_dependents(saved jsonb, relations regclass[], column_names name[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    difference CONSTANT text := snowflake_internal.migration_dependent_difference(
-        saved -> 'description', snowflake_internal.migration_describe_dependents(relations, column_names));
+    difference CONSTANT text := snowflake_migrate_internal.dependent_difference(
+        saved -> 'description', snowflake_migrate_internal.describe_dependents(relations, column_names));
 BEGIN
     IF difference IS NOT NULL THEN
         PERFORM snowflake_internal.refuse('55000', 'objects that depend on the columns would not be as they were',
@@ -101,7 +101,7 @@ $function$;
 
 -- Widens columns together with what depends on them. The tables may be several,
 -- because a view of two of them is then created again only once.
-CREATE FUNCTION snowflake_internal.migration_widen(relations regclass[], column_names name[], path text)
+CREATE FUNCTION snowflake_migrate_internal.widen(relations regclass[], column_names name[], path text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -127,18 +127,18 @@ BEGIN
             hint => 'SET default_transaction_isolation = ''read committed''.');
     END IF;
     FOREACH relation IN ARRAY relations LOOP
-        PERFORM snowflake_internal.migration_require_owner(relation);
+        PERFORM snowflake_migrate_internal.require_owner(relation);
     END LOOP;
     -- Locked as sessions that use the views do: those first, then the tables.
-    dependents := snowflake_internal.migration_dependent_relations(relations, column_names);
+    dependents := snowflake_migrate_internal.dependent_relations(relations, column_names);
     tables := ARRAY(SELECT DISTINCT f.relation
                     FROM unnest(relations, column_names) AS given (relation, column_name)
-                    CROSS JOIN LATERAL snowflake_internal.migration_table_tree(given.relation, given.column_name) AS f
+                    CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(given.relation, given.column_name) AS f
                     JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
                     ORDER BY f.relation);
     FOR attempt IN 1 .. 2 LOOP
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
-        FROM snowflake_internal.migration_dependent_obstacles(relations, column_names) AS o;
+        FROM snowflake_migrate_internal.dependent_obstacles(relations, column_names) AS o;
         IF obstacles IS NOT NULL THEN
             PERFORM snowflake_internal.refuse(code, format('cannot create again what depends on columns of %s', array_to_string(relations, ', ')),
                 detail => obstacles,
@@ -146,33 +146,33 @@ BEGIN
         END IF;
         EXIT WHEN attempt = 2;
         FOREACH relation IN ARRAY dependents || tables LOOP
-            PERFORM snowflake_internal.migration_lock_table(relation, text 'ACCESS EXCLUSIVE');
+            PERFORM snowflake_internal.lock_table(relation, text 'ACCESS EXCLUSIVE');
         END LOOP;
     END LOOP;
-    IF NOT snowflake_internal.migration_dependent_relations(relations, column_names) <@ (dependents || tables) THEN
+    IF NOT snowflake_migrate_internal.dependent_relations(relations, column_names) <@ (dependents || tables) THEN
         PERFORM snowflake_internal.refuse('55000', format('the views of %s have changed in the meantime', array_to_string(relations, ', ')),
             hint => 'Nothing was changed by this statement. Run it again.');
     END IF;
-    states := snowflake_internal.migration_trigger_states(tables);
+    states := snowflake_migrate_internal.trigger_states(tables);
     SELECT array_agg(t.relation ORDER BY t.statement), array_agg(t.statement ORDER BY t.statement) INTO analyzed, targets_again
-    FROM snowflake_internal.migration_statistics_targets(tables) AS t;
-    PERFORM snowflake_internal.migration_pin_dependents(relations, column_names);
-    saved := snowflake_internal.migration_save_dependents(relations, column_names);
-    PERFORM snowflake_internal.migration_drop_dependents(saved);
+    FROM snowflake_migrate_internal.statistics_targets(tables) AS t;
+    PERFORM snowflake_migrate_internal.pin_dependents(relations, column_names);
+    saved := snowflake_migrate_internal.save_dependents(relations, column_names);
+    PERFORM snowflake_migrate_internal.drop_dependents(saved);
     FOR altered IN
-        SELECT given.relation, format('ALTER TABLE %s %s', snowflake_internal.migration_name(given.relation),
+        SELECT given.relation, format('ALTER TABLE %s %s', snowflake_migrate_internal.name_of(given.relation),
                                   string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum)) AS statement
         FROM unnest(relations, column_names) AS given (relation, column_name)
         JOIN pg_attribute AS a ON a.attrelid = given.relation AND a.attname = given.column_name AND a.atttypid <> 'int8'::regtype
         GROUP BY given.relation
         ORDER BY given.relation
     LOOP
-        PERFORM snowflake_internal.migration_run(altered.relation, altered.statement, path);
+        PERFORM snowflake_internal.run(altered.relation, altered.statement, path);
     END LOOP;
-    PERFORM snowflake_internal.migration_run_all(analyzed, targets_again);
-    PERFORM snowflake_internal.migration_restore_trigger_states(states) WHERE states IS NOT NULL;
-    PERFORM snowflake_internal.migration_create_dependents(saved);
-    PERFORM snowflake_internal.migration_run_saved(saved, 3, path);
-    PERFORM snowflake_internal.migration_compare_dependents(saved, relations, column_names);
+    PERFORM snowflake_migrate_internal.run_all(analyzed, targets_again);
+    PERFORM snowflake_migrate_internal.restore_trigger_states(states) WHERE states IS NOT NULL;
+    PERFORM snowflake_migrate_internal.create_dependents(saved);
+    PERFORM snowflake_migrate_internal.run_saved(saved, 3, path);
+    PERFORM snowflake_migrate_internal.compare_dependents(saved, relations, column_names);
 END
 $function$;

@@ -7,7 +7,7 @@
 -- The GRANT statements that lead to an access control list. They are run by the
 -- roles that granted the privileges. A role comes after the one that it has its
 -- grant options from. Default privileges are revoked first.
-CREATE FUNCTION snowflake_internal.migration_grants(
+CREATE FUNCTION snowflake_migrate_internal.grants(
     object_type "char", target text, column_name name, owner oid, schema oid, acl aclitem[]
 ) RETURNS TABLE (place bigint, role oid, statement text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
@@ -47,27 +47,27 @@ $function$;
 
 -- The statements that drop the objects (phase 1), create them (2) and fill
 -- materialized views (3), in order.
-CREATE FUNCTION snowflake_internal.migration_dependent_statements(relations regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.dependent_statements(relations regclass[], column_names name[])
 RETURNS TABLE (phase integer, role oid, statement text, identity text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3
 SET quote_all_identifiers = off
 AS $function$
     WITH dependent AS MATERIALIZED (
-        SELECT d.*, snowflake_internal.migration_name(d.relation) AS quoted_name,
+        SELECT d.*, snowflake_migrate_internal.name_of(d.relation) AS quoted_name,
                CASE d.kind
-                   WHEN 'view' THEN 'VIEW ' || snowflake_internal.migration_name(d.relation)
-                   WHEN 'materialized view' THEN 'MATERIALIZED VIEW ' || snowflake_internal.migration_name(d.relation)
-                   WHEN 'index' THEN 'INDEX ' || snowflake_internal.migration_name(d.object::regclass)
-                   WHEN 'rule' THEN (SELECT format('RULE %I ON ', w.rulename) FROM pg_rewrite AS w WHERE w.oid = d.object) || snowflake_internal.migration_name(d.relation)
-                   WHEN 'policy' THEN (SELECT format('POLICY %I ON ', p.polname) FROM pg_policy AS p WHERE p.oid = d.object) || snowflake_internal.migration_name(d.relation)
+                   WHEN 'view' THEN 'VIEW ' || snowflake_migrate_internal.name_of(d.relation)
+                   WHEN 'materialized view' THEN 'MATERIALIZED VIEW ' || snowflake_migrate_internal.name_of(d.relation)
+                   WHEN 'index' THEN 'INDEX ' || snowflake_migrate_internal.name_of(d.object::regclass)
+                   WHEN 'rule' THEN (SELECT format('RULE %I ON ', w.rulename) FROM pg_rewrite AS w WHERE w.oid = d.object) || snowflake_migrate_internal.name_of(d.relation)
+                   WHEN 'policy' THEN (SELECT format('POLICY %I ON ', p.polname) FROM pg_policy AS p WHERE p.oid = d.object) || snowflake_migrate_internal.name_of(d.relation)
                    WHEN 'function' THEN format('ROUTINE %s', d.object::regprocedure)
                    WHEN 'statistics' THEN (SELECT format('STATISTICS %I.%I', n.nspname, x.stxname) FROM pg_statistic_ext AS x
                                            JOIN pg_namespace AS n ON n.oid = x.stxnamespace WHERE x.oid = d.object)
-                   WHEN 'default' THEN (SELECT format('VIEW %s ALTER COLUMN %I', snowflake_internal.migration_name(d.relation), a.attname)
+                   WHEN 'default' THEN (SELECT format('VIEW %s ALTER COLUMN %I', snowflake_migrate_internal.name_of(d.relation), a.attname)
                                         FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE f.oid = d.object)
-                   ELSE (SELECT format('TRIGGER %I ON ', t.tgname) FROM pg_trigger AS t WHERE t.oid = d.object) || snowflake_internal.migration_name(d.relation)
+                   ELSE (SELECT format('TRIGGER %I ON ', t.tgname) FROM pg_trigger AS t WHERE t.oid = d.object) || snowflake_migrate_internal.name_of(d.relation)
                END AS sql_name
-        FROM snowflake_internal.migration_dependents(relations, column_names) AS d
+        FROM snowflake_migrate_internal.dependents(relations, column_names) AS d
         WHERE d.kind <> 'other'
     ), relation AS MATERIALIZED (
         SELECT d.*, c.relkind, c.reloptions, c.relacl, c.reltablespace, c.relam, c.reltoastrelid, c.relispopulated, c.reltuples, pg_get_viewdef(c.oid) AS definition,
@@ -107,12 +107,12 @@ AS $function$
       UNION ALL
         SELECT r.object, r.place, r.identity, 3, g.place, g.role, g.statement
         FROM relation AS r
-        CROSS JOIN LATERAL snowflake_internal.migration_grants("char" 'r', 'TABLE ' || r.quoted_name, NULL, r.owner, r.schema, r.relacl) AS g
+        CROSS JOIN LATERAL snowflake_migrate_internal.grants("char" 'r', 'TABLE ' || r.quoted_name, NULL, r.owner, r.schema, r.relacl) AS g
       UNION ALL
         SELECT r.object, r.place, r.identity, 4, 1000 * a.attnum + g.place, g.role, g.statement
         FROM relation AS r
         JOIN pg_attribute AS a ON a.attrelid = r.object AND a.attnum > 0 AND a.attacl IS NOT NULL
-        CROSS JOIN LATERAL snowflake_internal.migration_grants("char" 'r', 'TABLE ' || r.quoted_name, a.attname, r.owner, r.schema, a.attacl) AS g
+        CROSS JOIN LATERAL snowflake_migrate_internal.grants("char" 'r', 'TABLE ' || r.quoted_name, a.attname, r.owner, r.schema, a.attacl) AS g
       UNION ALL
         SELECT d.object, d.place, d.identity, 1, 0, d.owner,
                CASE d.kind
@@ -162,7 +162,7 @@ AS $function$
         SELECT d.object, d.place, d.identity, 3, g.place, g.role, g.statement
         FROM dependent AS d
         JOIN pg_proc AS f ON d.kind = 'function' AND f.oid = d.object
-        CROSS JOIN LATERAL snowflake_internal.migration_grants("char" 'f', d.sql_name, NULL, d.owner, d.schema, f.proacl) AS g
+        CROSS JOIN LATERAL snowflake_migrate_internal.grants("char" 'f', d.sql_name, NULL, d.owner, d.schema, f.proacl) AS g
       UNION ALL
         SELECT d.object, d.place, d.identity, 5, e.objsubid, d.owner,
                CASE WHEN e.objsubid = 0 THEN format('COMMENT ON %s IS %L', d.sql_name, e.description)
@@ -207,7 +207,7 @@ $function$;
 
 -- A definition without what follows from a column's type: casts between numbers,
 -- and the parentheses and spaces around them.
-CREATE FUNCTION snowflake_internal.migration_without_types(definition text)
+CREATE FUNCTION snowflake_migrate_internal.without_types(definition text)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
@@ -217,7 +217,7 @@ $function$;
 
 -- An access control list in a fixed order. It has the numbers of the roles too,
 -- because roles can be renamed in the meantime.
-CREATE FUNCTION snowflake_internal.migration_describe_acl(acl aclitem[])
+CREATE FUNCTION snowflake_migrate_internal.describe_acl(acl aclitem[])
 RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -229,14 +229,14 @@ $function$;
 
 -- Everything that the catalog has about the objects, by their names, except for
 -- numeric types. "code" contains the owners of functions and operators: see
--- migration_dependent_difference().
-CREATE FUNCTION snowflake_internal.migration_describe_dependents(relations regclass[], column_names name[])
+-- dependent_difference().
+CREATE FUNCTION snowflake_migrate_internal.describe_dependents(relations regclass[], column_names name[])
 RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3
 SET quote_all_identifiers = off
 AS $function$
     WITH dependent AS MATERIALIZED (
-        SELECT d.* FROM snowflake_internal.migration_dependents(relations, column_names) AS d WHERE d.kind <> 'other'
+        SELECT d.* FROM snowflake_migrate_internal.dependents(relations, column_names) AS d WHERE d.kind <> 'other'
     ), reference AS MATERIALIZED (
         SELECT DISTINCT d.class, d.object, p.refclassid, p.refobjid
         FROM dependent AS d
@@ -249,7 +249,7 @@ AS $function$
     )
     SELECT coalesce(jsonb_object_agg(d.identity, jsonb_build_object(
         'owner', pg_get_userbyid(d.owner),
-        'definition', snowflake_internal.migration_without_types(CASE d.kind
+        'definition', snowflake_migrate_internal.without_types(CASE d.kind
             WHEN 'rule' THEN pg_get_ruledef(d.object)
             WHEN 'function' THEN pg_get_functiondef(d.object)
             WHEN 'index' THEN pg_get_indexdef(d.object)
@@ -274,10 +274,10 @@ AS $function$
                                a.attcollation::regcollation, coalesce(a.attstattarget, -1), a.attcompression,
                                CASE WHEN a.attstorage <> t.typstorage THEN a.attstorage END,
                                (SELECT jsonb_agg(o.text ORDER BY o.text) FROM unnest(a.attoptions) AS o (text) WHERE o.text NOT LIKE 'pg\_%'),
-                               snowflake_internal.migration_describe_acl(a.attacl)) ORDER BY a.attnum)
+                               snowflake_migrate_internal.describe_acl(a.attacl)) ORDER BY a.attnum)
                     FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid
                     WHERE d.class = 'pg_class'::regclass AND a.attrelid = d.object AND a.attnum > 0),
-        'privileges', snowflake_internal.migration_describe_acl(coalesce(
+        'privileges', snowflake_migrate_internal.describe_acl(coalesce(
             (SELECT coalesce(c.relacl, acldefault('r', c.relowner)) FROM pg_class AS c WHERE d.kind IN ('view', 'materialized view') AND c.oid = d.object),
             (SELECT coalesce(f.proacl, acldefault('f', f.proowner)) FROM pg_proc AS f WHERE d.kind = 'function' AND f.oid = d.object))),
         'comments', (SELECT jsonb_agg(jsonb_build_array(e.objsubid, e.description) ORDER BY e.objsubid) FROM pg_description AS e WHERE e.classoid = d.class AND e.objoid = d.object),
@@ -301,13 +301,13 @@ $function$;
 -- those of the schemas of the objects, and of all that they use. Otherwise who owns one
 -- of these schemas could put another one in its place before an object is created
 -- again. In order, so that two sessions do not wait for each other.
-CREATE FUNCTION snowflake_internal.migration_pin_dependents(relations regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.pin_dependents(relations regclass[], column_names name[])
 RETURNS void LANGUAGE sql
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     WITH dependent AS MATERIALIZED (
         SELECT d.class, d.object, d.relation
-        FROM snowflake_internal.migration_dependents(relations, column_names) AS d
+        FROM snowflake_migrate_internal.dependents(relations, column_names) AS d
     ), object (class, object) AS (
         SELECT d.class, d.object FROM dependent AS d
       UNION
@@ -321,7 +321,7 @@ AS $function$
       UNION
         SELECT u.refclassid, u.refobjid FROM object AS o JOIN pg_depend AS u ON u.classid = o.class AND u.objid = o.object
     )
-    SELECT snowflake_internal.migration_pin_schemas(ARRAY(
+    SELECT snowflake_migrate_internal.pin_schemas(ARRAY(
         SELECT n.oid FROM pg_namespace AS n
         WHERE n.oid IN (SELECT c.relnamespace FROM used AS u JOIN pg_class AS c ON u.class = 'pg_class'::regclass AND c.oid = u.object
                       UNION SELECT p.pronamespace FROM used AS u JOIN pg_proc AS p ON u.class = 'pg_proc'::regclass AND p.oid = u.object
@@ -332,19 +332,19 @@ AS $function$
 $function$;
 
 -- The statements that drop the objects and create them again, and their description.
-CREATE FUNCTION snowflake_internal.migration_save_dependents(relations regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.save_dependents(relations regclass[], column_names name[])
 RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     SELECT jsonb_build_object(
         'statements', (SELECT coalesce(jsonb_agg(jsonb_build_object('phase', s.phase, 'role', s.role, 'statement', s.statement, 'identity', s.identity)), '[]')
-                       FROM snowflake_internal.migration_dependent_statements(relations, column_names) AS s),
-        'description', snowflake_internal.migration_describe_dependents(relations, column_names))
+                       FROM snowflake_migrate_internal.dependent_statements(relations, column_names) AS s),
+        'description', snowflake_migrate_internal.describe_dependents(relations, column_names))
 $function$;
 
 -- Changes when the catalog's rows of the objects do. The relations themselves are
--- part of migration_fingerprint().
-CREATE FUNCTION snowflake_internal.migration_dependents_fingerprint(relations regclass[], column_names name[])
+-- part of fingerprint().
+CREATE FUNCTION snowflake_migrate_internal.dependents_fingerprint(relations regclass[], column_names name[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
@@ -353,7 +353,7 @@ AS $function$
                                 (SELECT string_agg(concat(l.xmin, l.ctid), ' ' ORDER BY l.ctid) FROM pg_seclabel AS l WHERE l.classoid = d.class AND l.objoid = d.object)),
                       ', ' ORDER BY d.class, d.object)
            || concat((SELECT string_agg(concat(a.xmin, a.ctid), ' ' ORDER BY a.ctid) FROM pg_default_acl AS a))
-    FROM snowflake_internal.migration_dependents(relations, column_names) AS d
+    FROM snowflake_migrate_internal.dependents(relations, column_names) AS d
     LEFT JOIN pg_policy AS p ON d.kind = 'policy' AND p.oid = d.object
     LEFT JOIN pg_proc AS f ON d.kind = 'function' AND f.oid = d.object
     LEFT JOIN pg_rewrite AS w ON d.kind = 'rule' AND w.oid = d.object

@@ -2,27 +2,27 @@
 -- has a remedy.
 
 -- Obstacles in the server's configuration.
-CREATE FUNCTION snowflake_internal.migration_server_obstacles()
+CREATE FUNCTION snowflake_migrate_internal.server_obstacles()
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT 'this server does not issue IDs: snowflake is not in shared_preload_libraries',
            'Add it to shared_preload_libraries and restart the server.', '55000'
-    FROM @extschema@.snowflake_status AS s WHERE NOT s.preloaded
+    FROM snowflake_internal.get_status() AS s WHERE NOT s.preloaded
   UNION ALL
     SELECT 'this server does not issue IDs: snowflake.node_id is not set',
            'Set it in postgresql.conf and restart the server.', '55000'
-    FROM @extschema@.snowflake_status AS s WHERE s.preloaded AND s.node_id IS NULL
+    FROM snowflake_internal.get_status() AS s WHERE s.preloaded AND s.node_id IS NULL
   UNION ALL
     SELECT 'permission denied for function snowflake_nextval',
            format('GRANT EXECUTE ON FUNCTION %s to the roles that insert rows.', p.oid::regprocedure), '42501'
     FROM pg_proc AS p
-    WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND NOT has_function_privilege(p.oid, 'EXECUTE')
+    WHERE p.oid = snowflake_migrate_internal.nextval_function() AND NOT has_function_privilege(p.oid, 'EXECUTE')
 $function$;
 
 -- Obstacles of table ownership. ALTER TABLE requires the ownership of a table and
 -- of its partitions. A superuser alters them with the rights of their owners.
-CREATE FUNCTION snowflake_internal.migration_owner_obstacles(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.owner_obstacles(targets regclass[], column_names name[])
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -30,13 +30,13 @@ AS $function$
         SELECT key.target, key.column_name FROM unnest(targets, column_names) AS key (target, column_name)
       UNION
         SELECT r.relation, a.attname
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         WHERE r.is_narrow
     ), altered AS MATERIALIZED (
         SELECT DISTINCT c.oid::regclass AS relation, c.relowner, c.relnamespace
         FROM root
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(root.relation, root.attname) AS f
+        CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(root.relation, root.attname) AS f
         JOIN pg_class AS c ON c.oid = f.relation
     )
     SELECT format('must be owner of table %s', a.relation),
@@ -51,18 +51,18 @@ AS $function$
     -- The new default is set with the owner's rights.
     SELECT format('permission denied for schema %I, which contains the extension', n.nspname),
            format('GRANT USAGE ON SCHEMA %I TO %I.', n.nspname, pg_get_userbyid(a.relowner)), '42501'
-    FROM altered AS a JOIN pg_namespace AS n ON n.oid = '@extschema@'::regnamespace
+    FROM altered AS a JOIN pg_namespace AS n ON n.oid = (SELECT e.extnamespace FROM pg_extension AS e WHERE e.extname = 'snowflake')
     WHERE a.relation = ANY (targets) AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
 $function$;
 
 -- Obstacles in the column itself.
-CREATE FUNCTION snowflake_internal.migration_column_obstacles(target regclass, column_name name)
+CREATE FUNCTION snowflake_migrate_internal.column_obstacles(target regclass, column_name name)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH target_column AS MATERIALIZED (
         SELECT c.oid::regclass AS relation, c.relforcerowsecurity, a.attname, a.attnum, a.attinhcount, a.attgenerated,
-               a.atttypid, snowflake_internal.migration_base_type(a.atttypid) AS base_type,
+               a.atttypid, snowflake_migrate_internal.base_type(a.atttypid) AS base_type,
                format_type(a.atttypid, a.atttypmod) AS type_name
         FROM pg_class AS c JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = column_name
         WHERE c.oid = target
@@ -85,7 +85,7 @@ AS $function$
   UNION ALL
     SELECT format('column %I of %s is an identity column with its own sequence', a.attname, f.relation),
            format('ALTER TABLE %s ALTER COLUMN %I DROP IDENTITY; it will get the default of its parent.', f.relation, a.attname), '55000'
-    FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+    FROM snowflake_migrate_internal.table_tree(target, column_name) AS f
     JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute AND a.attidentity <> ''
     WHERE f.relation <> target
       AND EXISTS (SELECT FROM pg_depend AS d WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation
@@ -102,14 +102,14 @@ $function$;
 
 -- Obstacles to changing a column's type. ALTER TABLE also changes partitions and
 -- child tables, so objects that depend on their columns are obstacles too.
-CREATE FUNCTION snowflake_internal.migration_type_obstacles(target regclass, column_name name)
+CREATE FUNCTION snowflake_migrate_internal.type_obstacles(target regclass, column_name name)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH tree AS MATERIALIZED (
         SELECT f.relation, f.attribute, c.relkind, c.reloftype, a.atttypid, a.attinhcount,
                format_type(a.atttypid, a.atttypmod) AS type_name
-        FROM snowflake_internal.migration_table_tree(target, column_name) AS f
+        FROM snowflake_migrate_internal.table_tree(target, column_name) AS f
         JOIN pg_class AS c ON c.oid = f.relation
         JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
     ), dependent AS MATERIALIZED (
@@ -195,43 +195,43 @@ AS $function$
 $function$;
 
 -- All obstacles that both kinds of plan have.
-CREATE FUNCTION snowflake_internal.migration_obstacles(
+CREATE FUNCTION snowflake_migrate_internal.obstacles(
     targets regclass[], column_names name[], search_path text DEFAULT NULL
 ) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_server_obstacles() AS o;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_owner_obstacles(targets, column_names) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.server_obstacles() AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.owner_obstacles(targets, column_names) AS o;
     -- The other checks require the owner's privileges, because they read rows.
     IF FOUND THEN
         RETURN;
     END IF;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_role_obstacles(targets, column_names) AS o;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_foreign_key_obstacles(targets, column_names, search_path) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.role_obstacles(targets, column_names) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.foreign_key_obstacles(targets, column_names, search_path) AS o;
     RETURN QUERY
         SELECT o.*
         FROM unnest(targets, column_names) AS key (target, column_name)
-        CROSS JOIN LATERAL snowflake_internal.migration_column_obstacles(key.target, key.column_name) AS o;
+        CROSS JOIN LATERAL snowflake_migrate_internal.column_obstacles(key.target, key.column_name) AS o;
     IF NOT FOUND THEN
         RETURN QUERY
             SELECT o.*
             FROM unnest(targets, column_names) AS key (target, column_name)
-            CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name, search_path) AS o;
+            CROSS JOIN LATERAL snowflake_migrate_internal.row_obstacles(key.target, key.column_name, search_path) AS o;
     END IF;
     RETURN QUERY
         SELECT o.*
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_type_obstacles(r.relation, a.attname) AS o
+        CROSS JOIN LATERAL snowflake_migrate_internal.type_obstacles(r.relation, a.attname) AS o
         WHERE r.is_narrow;
     RETURN QUERY
         SELECT o.*
         FROM (SELECT array_agg(r.relation) AS relations, array_agg(a.attname) AS column_names
-              FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+              FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
               JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
               WHERE r.is_narrow) AS narrow
-        CROSS JOIN LATERAL snowflake_internal.migration_dependent_obstacles(narrow.relations, narrow.column_names) AS o;
-    RETURN QUERY SELECT o.* FROM snowflake_internal.migration_rebuild_obstacles(targets, column_names) AS o;
+        CROSS JOIN LATERAL snowflake_migrate_internal.dependent_obstacles(narrow.relations, narrow.column_names) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.rebuild_obstacles(targets, column_names) AS o;
 END
 $function$;

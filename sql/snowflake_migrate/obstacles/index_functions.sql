@@ -1,11 +1,11 @@
 -- Indexes whose functions find others by search_path. From PostgreSQL 17 on, building
 -- an index and ANALYZE set a search path of pg_catalog and pg_temp themselves, so
 -- such an index cannot be built again, whatever the caller's path is. Before, the
--- caller's path is used (src/migration/owner.rs).
+-- caller's path is used (src/migrate/owner.rs).
 
 -- The functions are called for a few rows with the search path that PostgreSQL would
 -- set. What fails because a name is not found would fail after the table is locked.
-CREATE FUNCTION snowflake_internal.migration_index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text)
+CREATE FUNCTION snowflake_migrate_internal.index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
@@ -19,10 +19,10 @@ BEGIN
         SELECT DISTINCT i.indexrelid, i.indexrelid::regclass AS index, f.relation,
                format('SELECT ROW(%s) FROM ONLY %s LIMIT 10',
                       concat_ws(', ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
-                      snowflake_internal.migration_name(f.relation)) AS query
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+                      snowflake_migrate_internal.name_of(f.relation)) AS query
+        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
         JOIN pg_index AS i ON i.indrelid = f.relation AND num_nonnulls(i.indexprs, i.indpred) > 0
         JOIN pg_class AS c ON c.oid = i.indexrelid AND c.relkind = 'i'
         WHERE r.is_narrow
@@ -36,12 +36,12 @@ BEGIN
         ORDER BY i.indexrelid
     LOOP
         BEGIN
-            PERFORM snowflake_internal.migration_query(built.relation, built.query);
+            PERFORM snowflake_migrate_internal.query(built.relation, built.query);
         EXCEPTION WHEN undefined_function OR undefined_table OR undefined_object OR undefined_column OR invalid_schema_name THEN
             RETURN QUERY SELECT
                 format('index %s uses a function that finds others by search_path (%s), and PostgreSQL builds indexes with a search path of its own',
                        built.index, SQLERRM),
-                coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure, migration_index_function_obstacles.search_path), '; ' ORDER BY p.oid)
+                coalesce((SELECT string_agg(format('ALTER FUNCTION %s SET search_path = %s', p.oid::regprocedure, index_function_obstacles.search_path), '; ' ORDER BY p.oid)
                           FROM pg_depend AS d JOIN pg_proc AS p ON p.oid = d.refobjid
                           WHERE d.classid = 'pg_class'::regclass AND d.objid = built.indexrelid AND d.refclassid = 'pg_proc'::regclass
                             AND NOT EXISTS (SELECT FROM unnest(p.proconfig) AS s WHERE s LIKE 'search_path=%')),

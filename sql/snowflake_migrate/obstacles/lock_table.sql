@@ -8,15 +8,15 @@
 -- more, each index 1, each index that is built again 2 more, and each foreign key 3.
 -- The minor releases from 15.20, 16.16, 17.12 and 18.7 on, which have the setting
 -- composite_type_mismatch, lock 3 types more for each rewritten table.
-CREATE FUNCTION snowflake_internal.migration_lock_needs(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.lock_needs(targets regclass[], column_names name[])
 RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH part AS (
         SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
         JOIN pg_class AS c ON c.oid = f.relation
         WHERE r.is_narrow
         GROUP BY r.relation, f.relation, c.relkind, c.reltoastrelid
@@ -35,7 +35,7 @@ $function$;
 
 -- The sessions and prepared transactions for which the table has room, with
 -- max_locks_per_transaction locks each.
-CREATE FUNCTION snowflake_internal.migration_lock_slots()
+CREATE FUNCTION snowflake_migrate_internal.lock_slots()
 RETURNS bigint LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -49,20 +49,20 @@ $function$;
 -- because it can use memory that was reserved for other purposes: servers of 420 to
 -- 11,000 nominal locks took 1.5 to 1.75 times as many, and small ones a few hundred
 -- more. So what might fit is not refused.
-CREATE FUNCTION snowflake_internal.migration_lock_obstacles(needed bigint, what text)
+CREATE FUNCTION snowflake_migrate_internal.lock_obstacles(needed bigint, what text)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT format('%s needs about %s locks, but the server has room for about %s', what, needed, s.slots * s.per_transaction),
            format('Set max_locks_per_transaction to at least %s in postgresql.conf and restart the server, or detach partitions while the column is widened.',
                   ceil(needed::numeric / s.slots)), '55000'
-    FROM (SELECT snowflake_internal.migration_lock_slots() AS slots,
+    FROM (SELECT snowflake_migrate_internal.lock_slots() AS slots,
                  current_setting('max_locks_per_transaction')::bigint AS per_transaction) AS s
     WHERE needed > 1.7 * s.slots * s.per_transaction + 520
 $function$;
 
 -- snowflake_migrate keeps the locks of all statements until the end.
-CREATE FUNCTION snowflake_internal.migration_require_locks(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.require_locks(targets regclass[], column_names name[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -70,12 +70,12 @@ DECLARE
     too_many record;
 BEGIN
     SELECT o.* INTO too_many
-    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_internal.migration_lock_needs(targets, column_names) AS n) AS n
-    CROSS JOIN LATERAL snowflake_internal.migration_lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
+    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_migrate_internal.lock_needs(targets, column_names) AS n) AS n
+    CROSS JOIN LATERAL snowflake_migrate_internal.lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
     IF FOUND THEN
-        PERFORM snowflake_internal.refuse(too_many.sqlstate_code, format('cannot migrate %s', snowflake_internal.migration_key_names(targets, column_names)),
+        PERFORM snowflake_internal.refuse(too_many.sqlstate_code, format('cannot migrate %s', snowflake_migrate_internal.key_names(targets, column_names)),
             detail => format('%s. %s', too_many.obstacle, too_many.remedy),
-            hint => 'Nothing was changed. The statements of snowflake_migration_plan() can also be run one by one.');
+            hint => 'Nothing was changed. The statements of snowflake_migrate.plan() can also be run one by one.');
     END IF;
 END
 $function$;

@@ -2,12 +2,12 @@
 
 -- An expression of the catalog with other names of columns, for any search path;
 -- NULL if it refers to whole rows or is no expression.
-CREATE FUNCTION snowflake_internal.migration_rename_columns(expression text, former name[], present name[]) RETURNS text
-    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_rename_columns_wrapper';
+CREATE FUNCTION snowflake_migrate_internal.rename_columns(expression text, former name[], present name[]) RETURNS text
+    IMMUTABLE STRICT PARALLEL SAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_rename_columns_wrapper';
 
 -- The expressions that use these columns, as the catalog has them. Those that
 -- partitions and child tables have from their parents are the parents'.
-CREATE FUNCTION snowflake_internal.migration_expressions(relation regclass, attributes smallint[])
+CREATE FUNCTION snowflake_migrate_internal.expressions(relation regclass, attributes smallint[])
 RETURNS TABLE (description text, kind text, expression text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -61,7 +61,7 @@ $function$;
 -- Why expressions do not accept bigint columns; NULL if they do. The parser decides
 -- it. No row is read, and the query is not flattened, so that no function is called
 -- with constants in place of columns.
-CREATE FUNCTION snowflake_internal.migration_try_expressions(relation regclass, attributes smallint[], expressions text[])
+CREATE FUNCTION snowflake_migrate_internal.try_expressions(relation regclass, attributes smallint[], expressions text[])
 RETURNS text LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -72,12 +72,12 @@ BEGIN
                   (SELECT string_agg(format('(%s)', e.expression), ', ') FROM unnest(expressions) AS e (expression)),
                   string_agg(CASE WHEN a.attnum = ANY (attributes) THEN format('%1$I::pg_catalog.int8 AS %1$I', a.attname)
                                   ELSE quote_ident(a.attname) END, ', '),
-                  snowflake_internal.migration_name(relation),
+                  snowflake_migrate_internal.name_of(relation),
                   (SELECT c.relname FROM pg_class AS c WHERE c.oid = relation))
     INTO query
     FROM pg_attribute AS a
     WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped;
-    PERFORM snowflake_internal.migration_query(relation, query);
+    PERFORM snowflake_migrate_internal.query(relation, query);
     RETURN NULL;
 EXCEPTION
     -- An owner who may not read the table may alter it.
@@ -89,7 +89,7 @@ END
 $function$;
 
 -- Obstacles in objects that are rebuilt with the columns.
-CREATE FUNCTION snowflake_internal.migration_rebuild_obstacles(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.rebuild_obstacles(targets regclass[], column_names name[])
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -102,9 +102,9 @@ DECLARE
 BEGIN
     FOR altered IN
         SELECT f.relation, array_agg(DISTINCT f.attribute) AS attributes
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+        CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
         WHERE r.is_narrow
         GROUP BY f.relation
         ORDER BY f.relation::text
@@ -112,17 +112,17 @@ BEGIN
         -- Whole rows have another type in the query than in the table.
         expressions := ARRAY(
             SELECT DISTINCT e.expression
-            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
-            WHERE snowflake_internal.migration_rename_columns(e.expression, '{}'::name[], '{}'::name[]) IS NOT NULL);
+            FROM snowflake_migrate_internal.expressions(altered.relation, altered.attributes) AS e
+            WHERE snowflake_migrate_internal.rename_columns(e.expression, '{}'::name[], '{}'::name[]) IS NOT NULL);
         CONTINUE WHEN expressions = '{}';
-        CONTINUE WHEN snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, expressions) IS NULL;
+        CONTINUE WHEN snowflake_migrate_internal.try_expressions(altered.relation, altered.attributes, expressions) IS NULL;
         FOR found_expression IN
             SELECT e.description, e.kind, e.expression
-            FROM snowflake_internal.migration_expressions(altered.relation, altered.attributes) AS e
+            FROM snowflake_migrate_internal.expressions(altered.relation, altered.attributes) AS e
             WHERE e.expression = ANY (expressions)
             ORDER BY e.description
         LOOP
-            message := snowflake_internal.migration_try_expressions(altered.relation, altered.attributes, ARRAY[found_expression.expression]);
+            message := snowflake_migrate_internal.try_expressions(altered.relation, altered.attributes, ARRAY[found_expression.expression]);
             obstacle := format('%s cannot use a bigint column: %s', found_expression.description, message);
             IF message IS NOT NULL AND obstacle <> ALL (reported) THEN
                 reported := reported || obstacle;
@@ -138,9 +138,9 @@ BEGIN
                                k.conname, k.conrelid::regclass, i.indexrelid::regclass, a.attname),
                format('In one transaction: drop the foreign key, replace the index (or its constraint) by one without INCLUDE (%I), and add the foreign key again.', a.attname),
                '55000'
-        FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
         JOIN pg_attribute AS n ON n.attrelid = r.relation AND n.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, n.attname) AS f
+        CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, n.attname) AS f
         JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute
         JOIN pg_index AS i ON i.indrelid = f.relation AND i.indnatts > i.indnkeyatts
         CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS key (attribute, place)

@@ -5,7 +5,7 @@
 -- all roles, not by asking for each role: servers may have thousands.
 
 -- Roles that may insert rows, but may not execute snowflake_nextval().
-CREATE FUNCTION snowflake_internal.migration_role_obstacles(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.role_obstacles(targets regclass[], column_names name[])
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -13,7 +13,7 @@ AS $function$
         -- Roles that have the privilege, 0 for PUBLIC, and those that inherit it.
         SELECT a.grantee
         FROM pg_proc AS p CROSS JOIN LATERAL aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) AS a
-        WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure AND a.privilege_type = 'EXECUTE'
+        WHERE p.oid = snowflake_migrate_internal.nextval_function() AND a.privilege_type = 'EXECUTE'
       UNION
         SELECT m.member
         FROM executor AS e JOIN pg_auth_members AS m ON m.roleid = e.oid
@@ -23,7 +23,7 @@ AS $function$
     ), target_table AS MATERIALIZED (
         SELECT DISTINCT key.target, f.relation::oid AS oid
         FROM unnest(targets, column_names) AS key (target, column_name)
-        CROSS JOIN LATERAL snowflake_internal.migration_table_tree(key.target, key.column_name) AS f
+        CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(key.target, key.column_name) AS f
         WHERE NOT EXISTS (SELECT FROM executor AS e WHERE e.oid = 0)
     ), entry (target, oid) AS (
         -- The tables, and views through which rows are inserted into them.
@@ -62,7 +62,7 @@ AS $function$
                   string_agg(n.name, ', ' ORDER BY n.place), CASE WHEN n.total > 20 THEN format(' and %s more', n.total - 20) ELSE '' END),
            format('GRANT EXECUTE ON FUNCTION %s() TO %s.', (
                       SELECT format('%I.%I', s.nspname, p.proname) FROM pg_proc AS p JOIN pg_namespace AS s ON s.oid = p.pronamespace
-                      WHERE p.oid = '@extschema@.snowflake_nextval()'::regprocedure),
+                      WHERE p.oid = snowflake_migrate_internal.nextval_function()),
                   CASE WHEN n.total > 20 THEN 'PUBLIC' ELSE string_agg(n.name, ', ' ORDER BY n.place) END), '42501'
     FROM numbered AS n
     WHERE n.place <= 20

@@ -12,7 +12,7 @@
 
 -- The columns that store rows, and the objects whose expressions use the type.
 -- kind is 'column' or 'expression'; type is a type that contains the rows.
-CREATE FUNCTION snowflake_internal.migration_row_type_users(relations regclass[])
+CREATE FUNCTION snowflake_migrate_internal.row_type_users(relations regclass[])
 RETURNS TABLE (kind text, rank integer, relation regclass, type oid, class oid, object oid, description text, expression text, remedy text)
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -109,7 +109,7 @@ AS $function$
 $function$;
 
 -- recreated: catalogs whose objects the migration drops and creates again itself.
-CREATE FUNCTION snowflake_internal.migration_row_type_obstacles(
+CREATE FUNCTION snowflake_migrate_internal.row_type_obstacles(
     relations regclass[], online boolean DEFAULT false, recreated regclass[] DEFAULT '{}'
 ) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -118,7 +118,7 @@ AS $function$
         SELECT current_setting('composite_type_mismatch', true) IS NOT NULL AS checks_expressions
     ), found AS (
         SELECT DISTINCT u.rank, format('%s uses the row type of %s', u.description, u.relation) AS obstacle, u.remedy
-        FROM server CROSS JOIN snowflake_internal.migration_row_type_users(relations) AS u
+        FROM server CROSS JOIN snowflake_migrate_internal.row_type_users(relations) AS u
         WHERE CASE WHEN u.kind = 'column'
                    -- Earlier minor releases do not look at foreign tables.
                    THEN server.checks_expressions OR online
@@ -127,7 +127,7 @@ AS $function$
       UNION ALL
         -- ROW(...) and constants: their values are those of the columns in order.
         SELECT DISTINCT u.rank, format('%s contains a row of the type of %s', u.description, u.relation), u.remedy
-        FROM snowflake_internal.migration_row_type_users(relations) AS u
+        FROM snowflake_migrate_internal.row_type_users(relations) AS u
         WHERE online AND u.kind = 'expression'
           AND u.expression ~ format(':row_typeid %1$s |:consttype %1$s [^{}]*:constisnull false', u.type)
     )

@@ -6,21 +6,21 @@
 -- Skipped rows are tried again later.
 
 -- The user's triggers that an UPDATE of a shadow column would fire.
-CREATE FUNCTION snowflake_internal.migration_update_triggers(relation regclass)
+CREATE FUNCTION snowflake_migrate_internal.update_triggers(relation regclass)
 RETURNS TABLE (trigger_name name, enabled text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT t.tgname, t.tgenabled::text
     FROM pg_trigger AS t
     WHERE t.tgrelid = relation AND NOT t.tgisinternal AND t.tgenabled <> 'D'
-      AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
+      AND t.tgfoid <> 'snowflake_migrate_internal.shadow()'::regprocedure
       -- UPDATE of any column.
       AND t.tgtype & 16 <> 0 AND cardinality(t.tgattr::smallint[]) = 0
 $function$;
 
 -- Copies the missing values of one range of blocks, and records the progress.
 -- is_done is true when no rows remain.
-CREATE FUNCTION snowflake_internal.migration_backfill_batch(
+CREATE FUNCTION snowflake_migrate_internal.backfill_batch(
     targets regclass[], column_names name[], relation regclass, batch_size integer, search_path text DEFAULT NULL,
     OUT is_done boolean, OUT is_waiting boolean, OUT report text
 ) LANGUAGE plpgsql
@@ -30,10 +30,10 @@ DECLARE
     -- Batches are smaller if rows are large or disks are slow.
     target_seconds CONSTANT double precision := 0.5;
     most_blocks CONSTANT bigint := 8192;
-    quoted_name CONSTANT text := snowflake_internal.migration_name(relation);
+    quoted_name CONSTANT text := snowflake_migrate_internal.name_of(relation);
     found text[];
     started_at CONSTANT timestamptz := clock_timestamp();
-    step snowflake_internal.progress;
+    step snowflake_migrate_internal.progress;
     assignments text;
     is_missing text;
     in_blocks text;
@@ -51,17 +51,17 @@ DECLARE
     rate double precision;
 BEGIN
     is_waiting := false;
-    step := snowflake_internal.migration_progress(targets[1], column_names[1], relation);
+    step := snowflake_migrate_internal.progress(targets[1], column_names[1], relation);
     SELECT string_agg(format('%I = source.%I', s.shadow_name, s.narrow), ', '),
            '(' || string_agg(format('source.%I IS DISTINCT FROM source.%I', s.shadow_name, s.narrow), ' OR ') || ')'
     INTO assignments, is_missing
-    FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-    WHERE s.relation = migration_backfill_batch.relation AND s.is_kept;
+    FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+    WHERE s.relation = backfill_batch.relation AND s.is_kept;
     IF step.target IS NULL OR assignments IS NULL THEN
-        PERFORM snowflake_internal.refuse('55000', format('the migration of %s was ended by another session', snowflake_internal.migration_key_names(targets, column_names)));
+        PERFORM snowflake_internal.refuse('55000', format('the migration of %s was ended by another session', snowflake_migrate_internal.key_names(targets, column_names)));
     ELSIF step.filenode IS DISTINCT FROM pg_relation_filenode(relation) THEN
         -- Rewritten by VACUUM FULL or a similar command.
-        PERFORM snowflake_internal.migration_record_backfill(targets, column_names, relation);
+        PERFORM snowflake_migrate_internal.record_backfill(targets, column_names, relation);
         is_done := false;
         report := format('%s was rewritten: its rows are checked again', relation);
         RETURN;
@@ -87,7 +87,7 @@ BEGIN
     LOOP
         in_blocks := format('source.ctid OPERATOR(pg_catalog.>=) %L::pg_catalog.tid AND source.ctid OPERATOR(pg_catalog.<) %L::pg_catalog.tid',
                             format('(%s,0)', first), format('(%s,0)', last));
-        found := snowflake_internal.migration_run(relation, format(
+        found := snowflake_internal.run(relation, format(
             'SELECT pg_catalog.count(*) FROM ONLY %s AS source WHERE %s AND %s',
             quoted_name, in_blocks, is_missing), search_path);
         missing := found[1]::bigint;
@@ -96,16 +96,16 @@ BEGIN
     END LOOP;
 
     IF missing > 0 THEN
-        IF EXISTS (SELECT FROM snowflake_internal.migration_update_triggers(relation) AS t WHERE t.enabled = 'O') THEN
+        IF EXISTS (SELECT FROM snowflake_migrate_internal.update_triggers(relation) AS t WHERE t.enabled = 'O') THEN
             -- The setting is also that of the owner's code, which the UPDATE runs: it
             -- disables foreign keys of other roles, and marks rows as replicated. So the
             -- caller lends it to no owner who may not set it. A trigger may be newer than
             -- the check for obstacles.
             IF NOT EXISTS (SELECT FROM pg_class AS c
                            WHERE c.oid = relation AND has_parameter_privilege(c.relowner, 'session_replication_role', 'SET')) THEN
-                PERFORM snowflake_internal.refuse('42501', format('cannot copy %s', snowflake_internal.migration_key_names(targets, column_names)),
+                PERFORM snowflake_internal.refuse('42501', format('cannot copy %s', snowflake_migrate_internal.key_names(targets, column_names)),
                     detail => (SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n')
-                                    FROM snowflake_internal.migration_update_obstacles(relation) AS o),
+                                    FROM snowflake_migrate_internal.update_obstacles(relation) AS o),
                     hint => 'Remove the obstacles, then run it again.');
             END IF;
             former_role := current_setting('session_replication_role');
@@ -118,10 +118,10 @@ BEGIN
         IF has_deferrable THEN
             SET CONSTRAINTS ALL IMMEDIATE;
             former_timeout := current_setting('lock_timeout');
-            PERFORM set_config('lock_timeout', snowflake_internal.migration_short_wait()::text, true);
+            PERFORM set_config('lock_timeout', snowflake_migrate_internal.short_wait()::text, true);
         END IF;
         BEGIN
-            found := snowflake_internal.migration_run(relation, format(
+            found := snowflake_internal.run(relation, format(
                 'WITH written AS (
                      UPDATE ONLY %2$s AS source SET %3$s
                      WHERE source.ctid OPERATOR(pg_catalog.=) ANY (ARRAY(
@@ -146,7 +146,7 @@ BEGIN
         IF former_role IS NOT NULL THEN
             PERFORM set_config('session_replication_role', former_role, true);
         END IF;
-        found := snowflake_internal.migration_run(relation, format(
+        found := snowflake_internal.run(relation, format(
             'SELECT pg_catalog.count(*), pg_catalog.range_agg(pg_catalog.int8range(m.block, m.block OPERATOR(pg_catalog.+) 1))
              FROM (SELECT (source.ctid::pg_catalog.text::pg_catalog.point)[0]::pg_catalog.int8 AS block
                    FROM ONLY %s AS source WHERE %s AND %s) AS m',
@@ -172,21 +172,21 @@ BEGIN
     END IF;
     -- The time since the last record, including the pauses.
     step.run_seconds := step.run_seconds + extract(epoch FROM clock_timestamp() - (
-        SELECT max(p.updated_at) FROM snowflake_internal.progress AS p
+        SELECT max(p.updated_at) FROM snowflake_migrate_internal.progress AS p
         WHERE p.target = targets[1]
           AND p.column_name = column_names[1]));
-    PERFORM snowflake_internal.migration_record_progress(step);
+    PERFORM snowflake_migrate_internal.record_progress(step);
 
     SELECT m.rows_per_second INTO rate FROM (
         SELECT sum(p.run_rows) / nullif(sum(p.run_seconds), 0) AS rows_per_second
-        FROM snowflake_internal.progress AS p
+        FROM snowflake_migrate_internal.progress AS p
         WHERE p.target = targets[1]
           AND p.column_name = column_names[1]) AS m;
     report := CASE WHEN is_waiting
         THEN format('%s: rows are locked by other transactions, and will be tried again', step.relation)
         ELSE (SELECT format('%s: %s of %s rows, %s rows/s, %s left', step.relation, sum(p.rows_done), sum(p.rows_total), round(rate),
                             coalesce(make_interval(secs => round((sum(p.rows_total) - sum(p.rows_done)) / nullif(rate, 0)))::text, 'unknown time'))
-              FROM snowflake_internal.progress AS p
+              FROM snowflake_migrate_internal.progress AS p
               WHERE p.target = targets[1]
                 AND p.column_name = column_names[1]) END;
 END
@@ -196,7 +196,7 @@ $function$;
 -- replay_lag is the age of the last change that they replayed, and does not grow
 -- while replay is stuck. So they also have to pass a watermark, a position of the
 -- write-ahead log, within that time.
-CREATE FUNCTION snowflake_internal.migration_replay_lag(max_replay_lag interval, INOUT mark pg_lsn, INOUT marked_at timestamptz, OUT lagging text)
+CREATE FUNCTION snowflake_migrate_internal.replay_lag(max_replay_lag interval, INOUT mark pg_lsn, INOUT marked_at timestamptz, OUT lagging text)
 LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -215,7 +215,7 @@ $function$;
 
 -- Checks the arguments of the backfill, starts it, and returns the tables whose
 -- rows have to be copied.
-CREATE FUNCTION snowflake_internal.migration_backfill_begin(
+CREATE FUNCTION snowflake_migrate_internal.backfill_begin(
     targets regclass[], column_names name[], batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer
 ) RETURNS regclass[] LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -227,42 +227,41 @@ DECLARE
     code text;
     relation regclass;
 BEGIN
-    PERFORM snowflake_internal.migration_require_owner(key.target) FROM unnest(targets) AS key (target);
+    PERFORM snowflake_migrate_internal.require_owner(key.target) FROM unnest(targets) AS key (target);
     SELECT array_agg(DISTINCT s.relation) FILTER (WHERE s.is_kept),
            string_agg(format('%s.%I', s.relation, s.narrow), ', ') FILTER (WHERE NOT s.is_kept)
     INTO relations, missing
-    FROM snowflake_internal.migration_shadows(targets, column_names) AS s;
+    FROM snowflake_migrate_internal.shadows(targets, column_names) AS s;
     IF missing IS NOT NULL THEN
         PERFORM snowflake_internal.refuse('55000', format('columns have no shadow column yet: %s', missing),
-            hint => 'Run the statements of snowflake_migration_plan() with online => true in order.');
+            hint => 'Run the statements of snowflake_migrate.plan() with online => true in order.');
     END IF;
     SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
     FROM unnest(relations) AS r (relation)
-    CROSS JOIN LATERAL snowflake_internal.migration_update_obstacles(r.relation) AS o;
+    CROSS JOIN LATERAL snowflake_migrate_internal.update_obstacles(r.relation) AS o;
     IF obstacles IS NOT NULL THEN
-        PERFORM snowflake_internal.refuse(code, format('cannot copy %s', snowflake_internal.migration_key_names(targets, column_names)),
+        PERFORM snowflake_internal.refuse(code, format('cannot copy %s', snowflake_migrate_internal.key_names(targets, column_names)),
             detail => obstacles,
             hint => 'Nothing was changed. Remove the obstacles, then run it again.');
     END IF;
-    PERFORM snowflake_internal.migration_set_pace(targets, column_names, batch_size, pause, max_replay_lag, max_active_sessions, NULL);
+    PERFORM snowflake_migrate_internal.set_pace(targets, column_names, batch_size, pause, max_replay_lag, max_active_sessions, NULL);
     -- Another role may have set the limits.
-    PERFORM snowflake_internal.migration_require_statistics(s.max_replay_lag, s.max_active_sessions)
-    FROM snowflake_internal.migration_pace_settings(targets[1], column_names[1]) AS s;
+    PERFORM snowflake_migrate_internal.require_statistics(s.max_replay_lag, s.max_active_sessions)
+    FROM snowflake_migrate_internal.pace_settings(targets[1], column_names[1]) AS s;
     relations := ARRAY(SELECT r.relation FROM unnest(relations) AS r (relation) ORDER BY r.relation = ANY (targets) DESC, r.relation::text);
     FOREACH relation IN ARRAY relations LOOP
-        PERFORM snowflake_internal.migration_record_backfill(targets, column_names, relation);
+        PERFORM snowflake_migrate_internal.record_backfill(targets, column_names, relation);
     END LOOP;
     RETURN relations;
 END
 $function$;
 
 -- The statement that copies the rows, and those that check each row afterwards.
-CREATE FUNCTION snowflake_internal.migration_backfill_steps(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.backfill_steps(targets regclass[], column_names name[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    extension_schema CONSTANT text := '@extschema@';
     tables text;
     bytes numeric;
     wal numeric;
@@ -274,27 +273,26 @@ BEGIN
     SELECT string_agg(t.relation::text, ', ' ORDER BY t.relation::text), sum(t.rows), sum(t.bytes),
            sum(t.rows * (140 + 72 * t.indexes) + t.heap + t.bytes)
     INTO tables, rows, bytes, wal
-    FROM (SELECT DISTINCT s.relation, snowflake_internal.migration_row_estimate(s.relation) AS rows,
+    FROM (SELECT DISTINCT s.relation, snowflake_migrate_internal.row_estimate(s.relation) AS rows,
                  pg_relation_size(s.relation) AS heap, pg_relation_size(s.relation) + pg_indexes_size(s.relation) AS bytes,
                  (SELECT count(*) FROM pg_index AS i WHERE i.indrelid = s.relation) AS indexes
-          FROM snowflake_internal.migration_shadows(targets, column_names) AS s WHERE NOT s.is_filled) AS t;
+          FROM snowflake_migrate_internal.shadows(targets, column_names) AS s WHERE NOT s.is_filled) AS t;
     IF tables IS NULL THEN
         RETURN;
     END IF;
     -- Not needed if all tables are copied. The validation that follows would show
     -- any missing rows.
-    IF EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-               LEFT JOIN snowflake_internal.progress AS p
+    IF EXISTS (SELECT FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+               LEFT JOIN snowflake_migrate_internal.progress AS p
                    ON p.target = targets[1]
                   AND p.column_name = column_names[1] AND p.relation = s.relation
                WHERE NOT s.is_filled
                  AND (s.is_kept AND p.blocks_done >= p.blocks_total AND p.skipped = '{}' AND p.filenode = pg_relation_filenode(s.relation)) IS NOT TRUE)
     THEN
-        statement := CASE WHEN cardinality(targets) = 1
-            THEN format('CALL %s.snowflake_migrate_backfill(%L::pg_catalog.regclass, %L::pg_catalog.name)',
-                        extension_schema, snowflake_internal.migration_name(targets[1]), column_names[1])
-            ELSE format('CALL %s.snowflake_migrate_backfill_tables(%s)',
-                        extension_schema, snowflake_internal.migration_key_arguments(targets, column_names)) END;
+        statement := format('CALL snowflake_migrate.backfill(%L::pg_catalog.regclass, %L::pg_catalog.name%s)',
+            snowflake_migrate_internal.name_of(targets[1]), column_names[1],
+            CASE WHEN cardinality(targets) > 1
+                 THEN ', ' || snowflake_migrate_internal.key_arguments(targets[2:], column_names[2:]) ELSE '' END);
         lock_level := 'ROW EXCLUSIVE';
         in_transaction := false;
         note := format('copies the columns of about %s rows of %s in batches, one transaction each. Each row is written again: up to %s more disk space until it is vacuumed, and about %s of WAL',
@@ -302,10 +300,10 @@ BEGIN
         RETURN NEXT;
     END IF;
     FOR statement, note IN
-        SELECT 'SELECT ' || snowflake_internal.migration_altering(
-                   format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(s.relation), s.check_name)),
-               format('checks that each row has its shadow of %I, which later steps rely on. If it fails (23514), CALL snowflake_migrate_backfill() again', s.narrow)
-        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        SELECT 'SELECT ' || snowflake_migrate_internal.altering(
+                   format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_migrate_internal.name_of(s.relation), s.check_name)),
+               format('checks that each row has its shadow of %I, which later steps rely on. If it fails (23514), CALL snowflake_migrate.backfill() again', s.narrow)
+        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
         WHERE NOT s.is_filled
         ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.attribute
     LOOP

@@ -2,21 +2,21 @@
 -- of them are added with the columns: see shadows.sql.
 
 -- The statements that add and validate the CHECK constraints of shadow columns.
-CREATE FUNCTION snowflake_internal.migration_check_steps(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.check_steps(targets regclass[], column_names name[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH found AS MATERIALIZED (
-        SELECT k.*, snowflake_internal.migration_name(k.relation) AS quoted_name,
-               EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        SELECT k.*, snowflake_migrate_internal.name_of(k.relation) AS quoted_name,
+               EXISTS (SELECT FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
                        WHERE s.relation = k.relation AND s.shadow IS NULL) AS is_to_come
-        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+        FROM snowflake_migrate_internal.shadow_checks(targets, column_names) AS k
         WHERE NOT k.is_ready
     ), step (relation, place, statement, lock_level, note) AS (
         SELECT f.relation, 1,
-               snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
-                   || snowflake_internal.migration_altering_line(
+               snowflake_migrate_internal.do_block(
+                   format(E'    PERFORM snowflake_migrate_internal.lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n', ARRAY[f.quoted_name])
+                   || snowflake_migrate_internal.altering_line(
                           format(E'ALTER TABLE %s\n        %s', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name)))),
                'ACCESS EXCLUSIVE',
                format('adds the counterparts of the check constraints %s; holds the lock for a moment, after short attempts to acquire it',
@@ -25,7 +25,7 @@ AS $function$
         GROUP BY f.relation, f.quoted_name
       UNION ALL
         SELECT f.relation, 2,
-               'SELECT ' || snowflake_internal.migration_altering(
+               'SELECT ' || snowflake_migrate_internal.altering(
                    format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name))),
                'SHARE UPDATE EXCLUSIVE', 'checks the existing rows'
         FROM found AS f WHERE f.is_to_be_valid

@@ -2,7 +2,7 @@
 -- column on either side.
 
 -- The foreign keys of the narrow columns, and those of their shadows.
-CREATE FUNCTION snowflake_internal.migration_shadow_foreign_keys(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.shadow_foreign_keys(targets regclass[], column_names name[])
 RETURNS TABLE (
     foreign_key oid, name name, relation regclass, referenced regclass, shadow_name name, shadow oid,
     is_to_be_valid boolean, is_ready boolean, definition text
@@ -11,9 +11,9 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
         SELECT s.relation, s.attribute, s.shadow_name, s.shadow
-        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
     ), narrow_key AS MATERIALIZED (
-        SELECT k.*, snowflake_internal.migration_shadow_name(text 'foreign key', k.conname) AS shadow_name,
+        SELECT k.*, snowflake_migrate_internal.shadow_name(text 'foreign key', k.conname) AS shadow_name,
                -- From PostgreSQL 18 on, a foreign key may be NOT ENFORCED.
                coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true) AS is_enforced
         FROM pg_constraint AS k
@@ -26,8 +26,8 @@ AS $function$
            coalesce((n.convalidated OR NOT m.convalidated) AND n.confrelid = m.confrelid
                     AND n.conkey = referencing.attributes AND n.confkey = referenced.attributes, false),
            format('ALTER TABLE %s ADD CONSTRAINT %I FOREIGN KEY (%s) REFERENCES %s (%s)',
-                  snowflake_internal.migration_name(m.conrelid::regclass), m.shadow_name, referencing.names,
-                  snowflake_internal.migration_name(m.confrelid::regclass), referenced.names)
+                  snowflake_migrate_internal.name_of(m.conrelid::regclass), m.shadow_name, referencing.names,
+                  snowflake_migrate_internal.name_of(m.confrelid::regclass), referenced.names)
            || CASE m.confmatchtype WHEN 'f' THEN ' MATCH FULL' ELSE '' END
            || CASE m.confupdtype WHEN 'r' THEN ' ON UPDATE RESTRICT' WHEN 'c' THEN ' ON UPDATE CASCADE'
                                  WHEN 'n' THEN ' ON UPDATE SET NULL' WHEN 'd' THEN ' ON UPDATE SET DEFAULT' ELSE '' END
@@ -59,31 +59,31 @@ $function$;
 
 -- The statements that add the foreign keys. An added foreign key is checked for
 -- new rows immediately, so the referenced rows must already have shadow values.
-CREATE FUNCTION snowflake_internal.migration_foreign_key_steps(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.foreign_key_steps(targets regclass[], column_names name[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT step.statement, step.lock_level, true, step.note
-    FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
+    FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f
     CROSS JOIN LATERAL (
         SELECT 1 AS place,
-               snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''SHARE ROW EXCLUSIVE''::pg_catalog.text);\n',
-                          ARRAY(SELECT snowflake_internal.migration_name(f.relation) UNION SELECT snowflake_internal.migration_name(f.referenced)))
-                   || format(E'    PERFORM snowflake_internal.migration_require_filled(%s);\n',
-                             (SELECT snowflake_internal.migration_key_arguments(targets, column_names)))
-                   || snowflake_internal.migration_altering_line(f.definition)
+               snowflake_migrate_internal.do_block(
+                   format(E'    PERFORM snowflake_migrate_internal.lock(%L::pg_catalog.regclass[], ''SHARE ROW EXCLUSIVE''::pg_catalog.text);\n',
+                          ARRAY(SELECT snowflake_migrate_internal.name_of(f.relation) UNION SELECT snowflake_migrate_internal.name_of(f.referenced)))
+                   || format(E'    PERFORM snowflake_migrate_internal.require_filled(%s);\n',
+                             (SELECT snowflake_migrate_internal.key_arguments(targets, column_names)))
+                   || snowflake_migrate_internal.altering_line(f.definition)
                    -- Its triggers would check rows that the other one does not.
-                   || CASE WHEN EXISTS (SELECT FROM snowflake_internal.migration_foreign_key_triggers(ARRAY[f.relation]) AS t
+                   || CASE WHEN EXISTS (SELECT FROM snowflake_migrate_internal.foreign_key_triggers(ARRAY[f.relation]) AS t
                                         WHERE t.foreign_key = f.foreign_key AND t.state <> 'O')
-                           THEN format(E'    PERFORM snowflake_internal.migration_copy_trigger_states(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.name);\n',
-                                       snowflake_internal.migration_name(f.relation), f.name, f.shadow_name) ELSE '' END) AS statement,
+                           THEN format(E'    PERFORM snowflake_migrate_internal.copy_trigger_states(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.name);\n',
+                                       snowflake_migrate_internal.name_of(f.relation), f.name, f.shadow_name) ELSE '' END) AS statement,
                'SHARE ROW EXCLUSIVE' AS lock_level,
                format('adds the counterpart of foreign key %I, which is checked for rows written from now on; holds the lock for a moment, after short attempts to acquire it', f.name) AS note
         WHERE f.shadow IS NULL
       UNION ALL
-        SELECT 2, 'SELECT ' || snowflake_internal.migration_altering(
-                      format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_internal.migration_name(f.relation), f.shadow_name)),
+        SELECT 2, 'SELECT ' || snowflake_migrate_internal.altering(
+                      format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_migrate_internal.name_of(f.relation), f.shadow_name)),
                'SHARE UPDATE EXCLUSIVE', format('checks the existing rows; %s is locked in ROW SHARE mode', f.referenced)
         WHERE f.is_to_be_valid
     ) AS step

@@ -3,7 +3,7 @@
 -- expression cannot be mapped to the shadows, because it uses whole rows.
 
 -- The indexes of the narrow columns, and those of their shadows.
-CREATE FUNCTION snowflake_internal.migration_shadow_indexes(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.shadow_indexes(targets regclass[], column_names name[])
 RETURNS TABLE (
     index regclass, relation regclass, shadow_name name, shadow regclass, is_ready boolean, definition text
 ) LANGUAGE sql STABLE
@@ -11,14 +11,14 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
         SELECT s.relation, s.attribute, s.narrow, s.shadow_name, s.shadow
-        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
     ), renamed AS MATERIALIZED (
         SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
         FROM shadow AS s GROUP BY s.relation
     ), narrow_index AS MATERIALIZED (
         SELECT i.*, c.relname, c.relnamespace, c.relam, c.reltablespace, c.reloptions, r.former, r.present,
                -- Expressions are part of it, so that no counterpart survives another index of the same name.
-               snowflake_internal.migration_shadow_name(
+               snowflake_migrate_internal.shadow_name(
                    concat_ws(' ', 'index', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)), c.relname) AS shadow_name
         FROM renamed AS r
         JOIN pg_index AS i ON i.indrelid = r.relation
@@ -36,7 +36,7 @@ AS $function$
         SELECT m.indexrelid, k.place, coalesce(s.shadow, k.attribute) AS attribute,
                CASE WHEN s.attribute IS NOT NULL THEN quote_ident(s.shadow_name)
                     WHEN k.attribute = 0
-                    THEN snowflake_internal.migration_rename_columns(pg_get_indexdef(m.indexrelid, k.place::integer, false), m.former, m.present)
+                    THEN snowflake_migrate_internal.rename_columns(pg_get_indexdef(m.indexrelid, k.place::integer, false), m.former, m.present)
                     ELSE pg_get_indexdef(m.indexrelid, k.place::integer, true) END
                || CASE WHEN k.place > m.indnkeyatts THEN '' ELSE
                    coalesce((SELECT format(' COLLATE %I.%I', n.nspname, l.collname)
@@ -71,16 +71,16 @@ AS $function$
                p.is_mapped AND (m.indpred IS NULL OR w.predicate IS NOT NULL) AS is_mapped
         FROM narrow_index AS m
         CROSS JOIN LATERAL (
-            SELECT snowflake_internal.migration_rename_columns(pg_get_expr(m.indpred, m.indrelid), m.former, m.present) AS predicate) AS w
+            SELECT snowflake_migrate_internal.rename_columns(pg_get_expr(m.indpred, m.indrelid), m.former, m.present) AS predicate) AS w
         JOIN definition AS p ON p.indexrelid = m.indexrelid
     )
     SELECT m.indexrelid::regclass, m.indrelid::regclass, m.shadow_name, j.indexrelid::regclass,
            coalesce(j.indisvalid AND j.indisready AND j.indislive AND j.indisunique = m.indisunique
                     AND (j.indexprs IS NULL) = (m.indexprs IS NULL) AND (j.indpred IS NULL) = (m.indpred IS NULL)
-                    AND NOT snowflake_internal.migration_uses_other_code('pg_class', m.indexrelid, j.indexrelid)
+                    AND NOT snowflake_migrate_internal.uses_other_code('pg_class', m.indexrelid, j.indexrelid)
                     AND j.indnkeyatts = m.indnkeyatts AND ARRAY(SELECT unnest(j.indkey::smallint[])) = m.attributes, false),
            CASE WHEN m.is_mapped THEN concat('CREATE ', CASE WHEN m.indisunique THEN 'UNIQUE ' END, 'INDEX CONCURRENTLY ', quote_ident(m.shadow_name),
-                  ' ON ', snowflake_internal.migration_name(m.indrelid::regclass),
+                  ' ON ', snowflake_migrate_internal.name_of(m.indrelid::regclass),
                   ' USING ', (SELECT quote_ident(am.amname) FROM pg_am AS am WHERE am.oid = m.relam),
                   ' (', m.keys, ')', ' INCLUDE (' || m.included || ')',
                   CASE WHEN m.indnullsnotdistinct THEN ' NULLS NOT DISTINCT' END,
@@ -95,14 +95,14 @@ $function$;
 
 -- The statements that build the indexes. An interrupted build leaves an invalid
 -- index, which has to be dropped first.
-CREATE FUNCTION snowflake_internal.migration_index_steps(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.index_steps(targets regclass[], column_names name[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT step.statement, 'SHARE UPDATE EXCLUSIVE', false, step.note
-    FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
+    FROM snowflake_migrate_internal.shadow_indexes(targets, column_names) AS i
     CROSS JOIN LATERAL (
-        SELECT 1 AS place, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(i.shadow)) AS statement,
+        SELECT 1 AS place, format('DROP INDEX CONCURRENTLY %s', snowflake_migrate_internal.name_of(i.shadow)) AS statement,
                'removes the invalid index of an interrupted build' AS note
         WHERE i.shadow IS NOT NULL
       UNION ALL

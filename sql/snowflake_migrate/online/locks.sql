@@ -9,7 +9,7 @@
 -- This file: acquiring a lock without blocking other sessions for long.
 
 -- How long a step tries to acquire its locks before it fails.
-CREATE FUNCTION snowflake_internal.migration_lock_time_limit()
+CREATE FUNCTION snowflake_migrate_internal.lock_time_limit()
 RETURNS interval LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -19,7 +19,7 @@ $function$;
 -- The longest wait for a lock that other sessions are not to notice, in
 -- milliseconds. It is shorter than deadlock_timeout, because resolving a deadlock
 -- could cancel another session's transaction.
-CREATE FUNCTION snowflake_internal.migration_short_wait()
+CREATE FUNCTION snowflake_migrate_internal.short_wait()
 RETURNS integer LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -31,19 +31,19 @@ $function$;
 -- Called when a lock on one of these tables was not acquired in time. It reports
 -- the holders at intervals, and fails after the time limit. It returns the time
 -- of the last report.
-CREATE FUNCTION snowflake_internal.migration_lock_missed(relations regclass[], mode text, begun timestamptz, reported_at timestamptz)
+CREATE FUNCTION snowflake_migrate_internal.lock_missed(relations regclass[], mode text, begun timestamptz, reported_at timestamptz)
 RETURNS timestamptz LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    time_limit CONSTANT interval := snowflake_internal.migration_lock_time_limit();
+    time_limit CONSTANT interval := snowflake_migrate_internal.lock_time_limit();
     wanted text;
     holders text;
 BEGIN
     IF clock_timestamp() - reported_at <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
         RETURN reported_at;
     END IF;
-    SELECT string_agg(snowflake_internal.migration_name(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
+    SELECT string_agg(snowflake_migrate_internal.name_of(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
     FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
     -- A prepared transaction has no process, but a lock on its transaction ID.
     SELECT concat_ws(' and ', 'processes ' || string_agg(DISTINCT l.pid::text, ', '),
@@ -55,7 +55,7 @@ BEGIN
     LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid
     WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
       AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-      AND (migration_lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
+      AND (lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
     holders := nullif(holders, '');
     IF clock_timestamp() - begun > time_limit THEN
         PERFORM snowflake_internal.refuse('55P03', format('could not lock %s within %s', wanted, time_limit),
@@ -75,13 +75,13 @@ $function$;
 -- sessions queued behind it. So each attempt is short, and is repeated after a
 -- pause in which the others continue. The short lock_timeout also holds for the
 -- statements that follow, until the caller restores it.
-CREATE FUNCTION snowflake_internal.migration_lock(relations regclass[], mode text)
+CREATE FUNCTION snowflake_migrate_internal.lock(relations regclass[], mode text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     -- The longest time of one attempt for all tables together.
-    longest_wait CONSTANT integer := snowflake_internal.migration_short_wait();
+    longest_wait CONSTANT integer := snowflake_migrate_internal.short_wait();
     wanted CONSTANT regclass[] := ARRAY(
         SELECT r.relation
         FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r
@@ -106,14 +106,14 @@ BEGIN
             FOREACH table_to_lock IN ARRAY wanted LOOP
                 PERFORM set_config('lock_timeout', greatest(1,
                     longest_wait - round(1000 * extract(epoch FROM clock_timestamp() - attempt_started_at)))::integer::text, true);
-                PERFORM snowflake_internal.migration_lock_table(table_to_lock, mode);
+                PERFORM snowflake_internal.lock_table(table_to_lock, mode);
             END LOOP;
             PERFORM set_config('lock_timeout', longest_wait::text, true);
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             NULL;
         END;
-        last_notice_at := snowflake_internal.migration_lock_missed(relations, mode, started_at, last_notice_at);
+        last_notice_at := snowflake_migrate_internal.lock_missed(relations, mode, started_at, last_notice_at);
         PERFORM pg_sleep(pause * (0.5 + random()));
         pause := least(pause * 1.5, 2);
     END LOOP;

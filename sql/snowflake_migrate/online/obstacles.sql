@@ -1,7 +1,7 @@
 -- Obstacles to an online migration, in addition to those of every migration.
 
 -- Triggers and rules that an UPDATE of every row would fire.
-CREATE FUNCTION snowflake_internal.migration_update_obstacles(relation regclass)
+CREATE FUNCTION snowflake_migrate_internal.update_obstacles(relation regclass)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -10,7 +10,7 @@ AS $function$
            format('Restrict it to the columns it uses (UPDATE OF), or GRANT SET ON PARAMETER session_replication_role TO %I, so that it does not fire.',
                   CASE WHEN has_parameter_privilege(c.relowner, 'session_replication_role', 'SET') THEN current_user ELSE pg_get_userbyid(c.relowner) END),
            '42501'
-    FROM snowflake_internal.migration_update_triggers(relation) AS t
+    FROM snowflake_migrate_internal.update_triggers(relation) AS t
     JOIN pg_class AS c ON c.oid = relation
     WHERE t.enabled = 'O'
       AND NOT (has_parameter_privilege(c.relowner, 'session_replication_role', 'SET') AND has_parameter_privilege('session_replication_role', 'SET'))
@@ -18,23 +18,23 @@ AS $function$
     SELECT format('trigger %I of %s fires on each UPDATE, also of replicated rows, and would fire when rows are copied', t.trigger_name, relation),
            format('ALTER TABLE %s ENABLE TRIGGER %I while it is migrated, or restrict it to the columns it uses (UPDATE OF).', relation, t.trigger_name),
            '55000'
-    FROM snowflake_internal.migration_update_triggers(relation) AS t
+    FROM snowflake_migrate_internal.update_triggers(relation) AS t
     WHERE t.enabled = 'A'
-       OR t.enabled = 'R' AND EXISTS (SELECT FROM snowflake_internal.migration_update_triggers(relation) AS u WHERE u.enabled = 'O')
+       OR t.enabled = 'R' AND EXISTS (SELECT FROM snowflake_migrate_internal.update_triggers(relation) AS u WHERE u.enabled = 'O')
   UNION ALL
     SELECT format('rule %I of %s rewrites UPDATE', w.rulename, relation), 'Drop it, and create it again afterwards.', '55000'
     FROM pg_rewrite AS w WHERE w.ev_class = relation AND w.ev_type = '2' AND w.ev_enabled <> 'D'
 $function$;
 
 -- Obstacles to an online migration, and how to remove them.
-CREATE FUNCTION snowflake_internal.migration_online_obstacles(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.online_obstacles(targets regclass[], column_names name[])
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH narrow_column AS MATERIALIZED (
         SELECT s.*, c.relkind, c.relispartition, c.relpersistence, c.relforcerowsecurity, c.relreplident, c.relnamespace, c.relname,
                c.relowner, a.attidentity
-        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
         JOIN pg_class AS c ON c.oid = s.relation
         JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
     ), indexed AS MATERIALIZED (
@@ -56,7 +56,7 @@ AS $function$
       UNION ALL
         SELECT DISTINCT 1, format('partitioned table %s references the key', f.relation),
                'A foreign key of a partitioned table cannot be added NOT VALID: use the plan for a maintenance window (online => false).', '55000'
-        FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
+        FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f
         JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'p'
         WHERE NOT EXISTS (SELECT FROM narrow_column AS m WHERE m.relation = f.relation)
       UNION ALL
@@ -81,17 +81,17 @@ AS $function$
       UNION ALL
         SELECT 6, format('index %s uses whole rows of %s', i.index, i.relation),
                'They change with the columns: use the plan for a maintenance window (online => false).', '55000'
-        FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
+        FROM snowflake_migrate_internal.shadow_indexes(targets, column_names) AS i
         WHERE i.definition IS NULL
       UNION ALL
         SELECT 6, format('check constraint %I of %s uses whole rows', k.name, k.relation),
                'They change with the columns: use the plan for a maintenance window (online => false).', '55000'
-        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+        FROM snowflake_migrate_internal.shadow_checks(targets, column_names) AS k
         WHERE k.definition IS NULL
       UNION ALL
         SELECT 6, format('statistics object %I.%I uses whole rows of %s', x.schema, x.name, x.relation),
                'They change with the columns: use the plan for a maintenance window (online => false).', '55000'
-        FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+        FROM snowflake_migrate_internal.shadow_statistics(targets, column_names) AS x
         WHERE x.definition IS NULL
       UNION ALL
         -- The index of the shadow column would refuse a duplicate at once, in statements
@@ -134,7 +134,7 @@ AS $function$
       UNION ALL
         SELECT DISTINCT 7, format('foreign key %I of %s sets a default', f.name, f.relation),
                'If there are two such foreign keys, only the first one to fire works: use the plan for a maintenance window (online => false).', '55000'
-        FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
+        FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f
         JOIN pg_constraint AS k ON k.oid = f.foreign_key AND 'd' IN (k.confdeltype, k.confupdtype)
       UNION ALL
         SELECT 8, format('not-null constraint %I of %s is not valid', k.conname, m.relation),
@@ -145,22 +145,22 @@ AS $function$
         SELECT 9, format('statistics object %I.%I of %s belongs to another role, %I', x.schema, x.name, x.relation, pg_get_userbyid(x.owner)),
                format('The owner of the table creates it again and gives it to that role, but is no member of it: ALTER STATISTICS %I.%I OWNER TO %I.',
                       x.schema, x.name, pg_get_userbyid(c.relowner)), '55000'
-        FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+        FROM snowflake_migrate_internal.shadow_statistics(targets, column_names) AS x
         JOIN pg_class AS c ON c.oid = x.relation
-        WHERE x.owner <> c.relowner AND NOT snowflake_internal.migration_may_become(c.relowner, x.owner)
+        WHERE x.owner <> c.relowner AND NOT snowflake_migrate_internal.may_become(c.relowner, x.owner)
       UNION ALL
         SELECT DISTINCT 10, format('trigger %I of %s fires after the one that keeps the new column up to date', t.tgname, m.relation),
                'Triggers fire in the order of their names: rename it.', '55000'
         FROM narrow_column AS m
         JOIN pg_trigger AS t ON t.tgrelid = m.relation AND NOT t.tgisinternal AND t.tgname > m.trigger_name
-                            AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
+                            AND t.tgfoid <> 'snowflake_migrate_internal.shadow()'::regprocedure
         -- BEFORE, each row, INSERT or UPDATE.
         WHERE t.tgtype & 3 = 3 AND t.tgtype & (4 | 16) <> 0
       UNION ALL
         SELECT DISTINCT 11, format('%s is published, and its replica identity is FULL', m.relation),
                'Subscribers could not find rows while the column exists only on their side: give the table another replica identity while it is migrated.', '55000'
         FROM narrow_column AS m
-        WHERE m.relreplident = 'f' AND snowflake_internal.migration_publications(m.relation, m.narrow) IS NOT NULL
+        WHERE m.relreplident = 'f' AND snowflake_migrate_internal.publications(m.relation, m.narrow) IS NOT NULL
       UNION ALL
         SELECT DISTINCT 12, format('%s is the target of a subscription, and has neither a primary key nor an index as its replica identity', m.relation),
                'Subscriptions find its rows by all columns, and the publisher does not have the new one: give the table a primary key.', '55000'
@@ -169,9 +169,9 @@ AS $function$
           AND NOT EXISTS (SELECT FROM pg_index AS i WHERE i.indrelid = m.relation AND (i.indisprimary OR i.indisreplident))
       UNION ALL
         SELECT DISTINCT 13, format('another column of %s is being migrated', m.relation),
-               'Finish that migration first, or cancel it with snowflake_migrate_revert().', '55000'
+               'Finish that migration first, or cancel it with snowflake_migrate.revert().', '55000'
         FROM narrow_column AS m
-        JOIN pg_trigger AS t ON t.tgrelid = m.relation AND t.tgfoid = 'snowflake_internal.shadow()'::regprocedure
+        JOIN pg_trigger AS t ON t.tgrelid = m.relation AND t.tgfoid = 'snowflake_migrate_internal.shadow()'::regprocedure
         WHERE NOT EXISTS (SELECT FROM narrow_column AS own WHERE own.relation = t.tgrelid AND own.trigger_name = t.tgname)
       UNION ALL
         -- Only migrations use such names. Objects may have been left behind or changed by hand.
@@ -179,7 +179,7 @@ AS $function$
                CASE WHEN num_nonnulls(m.shadow, m.trigger_oid, m.check_oid) = 3
                     -- The constraint has rejected wrong values in the meantime.
                     THEN format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I.', m.relation, m.trigger_name)
-                    ELSE 'Cancel the migration with snowflake_migrate_revert(), drop the remaining objects of these names, and start again.' END, '55000'
+                    ELSE 'Cancel the migration with snowflake_migrate.revert(), drop the remaining objects of these names, and start again.' END, '55000'
         FROM narrow_column AS m
         WHERE NOT m.is_kept
           AND (EXISTS (SELECT FROM pg_attribute AS a WHERE a.attrelid = m.relation AND a.attname = m.shadow_name)
@@ -187,36 +187,36 @@ AS $function$
                OR EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = m.relation AND k.conname = m.check_name))
       UNION ALL
         SELECT 14, format('the NOT NULL property of column %I of %s has changed since its migration began', m.narrow, m.relation),
-               'Cancel the migration with snowflake_migrate_revert(), and start again.', '55000'
+               'Cancel the migration with snowflake_migrate.revert(), and start again.', '55000'
         FROM narrow_column AS m
         WHERE m.check_oid IS NOT NULL AND (pg_get_constraintdef(m.check_oid) ~ 'IS NOT NULL') <> m.is_required
       UNION ALL
         SELECT 15, format('%s has a name that the migration needs', c.oid::regclass), 'Rename or drop it.', '55000'
-        FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
+        FROM snowflake_migrate_internal.shadow_indexes(targets, column_names) AS i
         JOIN pg_class AS c ON c.relname = i.shadow_name
                           AND c.relnamespace = (SELECT o.relnamespace FROM pg_class AS o WHERE o.oid = i.index)
         LEFT JOIN pg_index AS own ON own.indexrelid = c.oid AND own.indrelid = i.relation
         WHERE own.indexrelid IS NULL OR own.indisvalid AND NOT i.is_ready
       UNION ALL
         SELECT 15, format('constraint %I of %s has a name that the migration needs', k.conname, f.relation), 'Rename or drop it.', '55000'
-        FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
+        FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f
         JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.conname = f.shadow_name
         WHERE NOT f.is_ready AND (k.contype <> 'f' OR k.convalidated)
       UNION ALL
         SELECT 15, format('constraint %I of %s has a name that the migration needs', k.conname, f.relation), 'Rename or drop it.', '55000'
-        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS f
+        FROM snowflake_migrate_internal.shadow_checks(targets, column_names) AS f
         JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.conname = f.shadow_name
         WHERE k.contype <> 'c' OR NOT f.is_ready AND (k.convalidated OR NOT f.is_to_be_valid)
       UNION ALL
         SELECT DISTINCT 16, format('permission denied for table %s, which column %I of %s references', f.referenced, m.narrow, m.relation),
                format('GRANT REFERENCES, UPDATE ON %s TO %I.', f.referenced, current_user), '42501'
         FROM narrow_column AS m
-        JOIN snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f ON f.relation = m.relation
+        JOIN snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f ON f.relation = m.relation
         WHERE NOT (has_table_privilege(f.referenced, 'REFERENCES') AND has_table_privilege(f.referenced, 'UPDATE, DELETE, TRUNCATE'))
       UNION ALL
         SELECT DISTINCT 16, format('must be owner of table %s', f.relation),
                format('Its foreign key %I has to be created again: run it as a member of %I, or as a superuser.', f.name, pg_get_userbyid(c.relowner)), '42501'
-        FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
+        FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f
         JOIN pg_class AS c ON c.oid = f.relation AND NOT pg_has_role(c.relowner, 'USAGE')
         WHERE NOT EXISTS (SELECT FROM narrow_column AS m WHERE m.relation = f.relation)
       UNION ALL
@@ -230,7 +230,7 @@ AS $function$
       UNION ALL
         SELECT DISTINCT 17, format('permission denied for schema %I, which contains statistics object %I', x.schema, x.name),
                format('GRANT USAGE, CREATE ON SCHEMA %I TO %I.', x.schema, r.rolname), '42501'
-        FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+        FROM snowflake_migrate_internal.shadow_statistics(targets, column_names) AS x
         JOIN pg_class AS c ON c.oid = x.relation
         JOIN pg_namespace AS n ON n.nspname = x.schema
         JOIN pg_roles AS r ON r.oid IN (c.relowner, x.owner)
@@ -240,40 +240,40 @@ AS $function$
   UNION ALL
     SELECT o.obstacle, o.remedy, o.sqlstate_code
     FROM (SELECT DISTINCT m.relation FROM narrow_column AS m) AS r
-    CROSS JOIN LATERAL snowflake_internal.migration_update_obstacles(r.relation) AS o
+    CROSS JOIN LATERAL snowflake_migrate_internal.update_obstacles(r.relation) AS o
   UNION ALL
     -- One without data is created again in a moment.
     SELECT format('%s has data, and would have to be filled again while its tables are locked', d.identity),
            format('REFRESH MATERIALIZED VIEW %s WITH NO DATA until the swap is done, then REFRESH it, or use the plan for a maintenance window (online => false).',
-                  snowflake_internal.migration_name(d.relation)), '55000'
+                  snowflake_migrate_internal.name_of(d.relation)), '55000'
     FROM (SELECT array_agg(m.relation) AS relations, array_agg(m.narrow) AS names FROM narrow_column AS m) AS n
-    CROSS JOIN LATERAL snowflake_internal.migration_dependents(n.relations, n.names) AS d
+    CROSS JOIN LATERAL snowflake_migrate_internal.dependents(n.relations, n.names) AS d
     JOIN pg_class AS c ON c.oid = d.object AND c.relispopulated
     WHERE d.kind = 'materialized view'
 $function$;
 
 -- Obstacles to one of the two kinds of plan.
-CREATE FUNCTION snowflake_internal.migration_plan_kind_obstacles(targets regclass[], column_names name[], online boolean)
+CREATE FUNCTION snowflake_migrate_internal.plan_kind_obstacles(targets regclass[], column_names name[], online boolean)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     IF online THEN
-        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_online_obstacles(targets, column_names) AS o;
+        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.online_obstacles(targets, column_names) AS o;
     ELSE
         RETURN QUERY
             SELECT format('column %I of %s is being migrated online', s.narrow, s.relation),
-                   'Request the rest of that plan (online => true), or cancel it with snowflake_migrate_revert().', '55000'
-            FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+                   'Request the rest of that plan (online => true), or cancel it with snowflake_migrate.revert().', '55000'
+            FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
             WHERE s.trigger_oid IS NOT NULL;
     END IF;
     RETURN QUERY
         SELECT o.*
-        FROM snowflake_internal.migration_row_type_obstacles(ARRAY(
+        FROM snowflake_migrate_internal.row_type_obstacles(ARRAY(
             SELECT DISTINCT f.relation
-            FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+            FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
             JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-            CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+            CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
             WHERE r.is_narrow), online) AS o;
 END
 $function$;

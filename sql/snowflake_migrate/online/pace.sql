@@ -2,12 +2,12 @@
 -- what the backfill waits for.
 
 -- Commits, and waits without a snapshot.
-CREATE PROCEDURE snowflake_internal.migration_sleep(milliseconds integer)
-    LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migration_sleep_wrapper';
+CREATE PROCEDURE snowflake_migrate_internal.sleep(milliseconds integer)
+    LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_sleep_wrapper';
 
 -- The settings that hold now. The owner of the table may have written values that
--- snowflake_migrate_pace() rejects.
-CREATE FUNCTION snowflake_internal.migration_pace_settings(
+-- snowflake_migrate.pace() rejects.
+CREATE FUNCTION snowflake_migrate_internal.pace_settings(
     target regclass, column_name name,
     OUT batch_size integer, OUT pause interval, OUT max_replay_lag interval, OUT max_active_sessions integer, OUT is_paused boolean
 ) LANGUAGE sql STABLE
@@ -16,13 +16,13 @@ AS $function$
     SELECT greatest(coalesce(p.batch_size, 10000), 1), greatest(coalesce(p.pause, interval '0'), interval '0'),
            p.max_replay_lag, p.max_active_sessions, coalesce(p.is_paused, false)
     FROM (VALUES (true)) AS always (is_one)
-    LEFT JOIN snowflake_internal.pace AS p
-        ON p.target = migration_pace_settings.target AND p.column_name = migration_pace_settings.column_name
+    LEFT JOIN snowflake_migrate_internal.pace AS p
+        ON p.target = pace_settings.target AND p.column_name = pace_settings.column_name
 $function$;
 
 -- Other sessions of clients that run a statement in this database. Only members of
 -- pg_read_all_stats see the state of other roles' sessions.
-CREATE FUNCTION snowflake_internal.migration_active_sessions()
+CREATE FUNCTION snowflake_migrate_internal.active_sessions()
 RETURNS bigint LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -32,7 +32,7 @@ AS $function$
 $function$;
 
 -- Fails unless the current role can see what these limits need.
-CREATE FUNCTION snowflake_internal.migration_require_statistics(max_replay_lag interval, max_active_sessions integer)
+CREATE FUNCTION snowflake_migrate_internal.require_statistics(max_replay_lag interval, max_active_sessions integer)
 RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -50,14 +50,14 @@ END
 $function$;
 
 -- Checks and records the settings that are not NULL. The others stay as they are.
-CREATE FUNCTION snowflake_internal.migration_set_pace(
+CREATE FUNCTION snowflake_migrate_internal.set_pace(
     targets regclass[], column_names name[],
     batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer, is_paused boolean
 ) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    pace snowflake_internal.pace;
+    pace snowflake_migrate_internal.pace;
 BEGIN
     IF batch_size < 1 THEN
         PERFORM snowflake_internal.refuse('22023', format('batch_size must be at least 1, but is %s', batch_size));
@@ -72,17 +72,17 @@ BEGIN
     ELSIF num_nonnulls(batch_size, pause, max_replay_lag, max_active_sessions, is_paused) = 0 THEN
         RETURN;
     END IF;
-    PERFORM snowflake_internal.migration_require_statistics(nullif(max_replay_lag, interval '0'), nullif(max_active_sessions, -1));
+    PERFORM snowflake_migrate_internal.require_statistics(nullif(max_replay_lag, interval '0'), nullif(max_active_sessions, -1));
     -- Waits for a session that changes the same pace.
-    pace := snowflake_internal.migration_pace(targets[1], column_names[1]);
+    pace := snowflake_migrate_internal.pace(targets[1], column_names[1]);
     pace.target := targets[1];
     pace.column_name := column_names[1];
-    pace.batch_size := coalesce(migration_set_pace.batch_size, pace.batch_size);
-    pace.pause := coalesce(migration_set_pace.pause, pace.pause);
-    pace.max_replay_lag := nullif(coalesce(migration_set_pace.max_replay_lag, pace.max_replay_lag), interval '0');
-    pace.max_active_sessions := nullif(coalesce(migration_set_pace.max_active_sessions, pace.max_active_sessions), -1);
-    pace.is_paused := coalesce(migration_set_pace.is_paused, pace.is_paused, false);
-    PERFORM snowflake_internal.migration_keep_pace(pace);
+    pace.batch_size := coalesce(set_pace.batch_size, pace.batch_size);
+    pace.pause := coalesce(set_pace.pause, pace.pause);
+    pace.max_replay_lag := nullif(coalesce(set_pace.max_replay_lag, pace.max_replay_lag), interval '0');
+    pace.max_active_sessions := nullif(coalesce(set_pace.max_active_sessions, pace.max_active_sessions), -1);
+    pace.is_paused := coalesce(set_pace.is_paused, pace.is_paused, false);
+    PERFORM snowflake_migrate_internal.keep_pace(pace);
 END
 $function$;
 
@@ -90,7 +90,7 @@ $function$;
 -- asks again, or copies a batch if that time is NULL. So it follows changes of the
 -- pace within that time. While more sessions are active than allowed, each batch
 -- doubles the pause. A wait is recorded when it begins and when it ends.
-CREATE FUNCTION snowflake_internal.migration_backfill_wait(
+CREATE FUNCTION snowflake_migrate_internal.backfill_wait(
     targets regclass[], column_names name[], relation regclass, batch_ended_at timestamptz, is_locked boolean,
     INOUT mark pg_lsn, INOUT marked_at timestamptz, INOUT slow_seconds double precision, INOUT slowed_at timestamptz,
     OUT batch_size integer, OUT milliseconds integer, OUT cause text, OUT report text
@@ -102,7 +102,7 @@ DECLARE
     retry_after CONSTANT double precision := 0.5;
     shortest_slow CONSTANT double precision := 0.1;
     longest_slow CONSTANT double precision := 10;
-    paused CONSTANT text := 'snowflake_migrate_pace(is_paused => false)';
+    paused CONSTANT text := 'snowflake_migrate.pace(is_paused => false)';
     settings record;
     pause double precision;
     elapsed CONSTANT double precision := extract(epoch FROM clock_timestamp() - batch_ended_at);
@@ -112,21 +112,21 @@ DECLARE
     pid integer;
     is_changed boolean := false;
     is_ended boolean;
-    step snowflake_internal.progress;
+    step snowflake_migrate_internal.progress;
 BEGIN
-    SELECT s.* INTO settings FROM snowflake_internal.migration_pace_settings(targets[1], column_names[1]) AS s;
+    SELECT s.* INTO settings FROM snowflake_migrate_internal.pace_settings(targets[1], column_names[1]) AS s;
     batch_size := settings.batch_size;
     pause := extract(epoch FROM settings.pause);
     IF settings.is_paused THEN
         cause := paused;
-        report := format('paused: CALL snowflake_migrate_pace(%L, is_paused => false) resumes it', targets[1]);
+        report := format('paused: CALL snowflake_migrate.pace(%L, is_paused => false) resumes it', targets[1]);
     ELSIF num_nonnulls(settings.max_replay_lag, settings.max_active_sessions) > 0 AND NOT pg_has_role('pg_read_all_stats', 'USAGE') THEN
         -- Another role has set the limit. Copying without it could do harm.
         cause := format('GRANT pg_monitor TO %I', current_user);
         report := format('waiting: a limit is set, but %I lacks the privileges of pg_monitor to observe it', current_user);
     ELSIF settings.max_replay_lag IS NOT NULL THEN
         SELECT l.mark, l.marked_at, l.lagging INTO mark, marked_at, lagging
-        FROM snowflake_internal.migration_replay_lag(settings.max_replay_lag, mark, marked_at) AS l;
+        FROM snowflake_migrate_internal.replay_lag(settings.max_replay_lag, mark, marked_at) AS l;
         IF lagging IS NOT NULL THEN
             cause := format('%s: more than %s behind', lagging, settings.max_replay_lag);
             report := 'waiting for ' || cause;
@@ -135,7 +135,7 @@ BEGIN
     IF settings.max_active_sessions IS NULL THEN
         slow_seconds := 0;
     ELSIF cause IS NULL AND batch_ended_at IS NOT NULL THEN
-        active := snowflake_internal.migration_active_sessions();
+        active := snowflake_migrate_internal.active_sessions();
         IF slowed_at IS DISTINCT FROM batch_ended_at THEN
             slowed_at := batch_ended_at;
             slow_seconds := CASE WHEN active > settings.max_active_sessions
@@ -157,11 +157,11 @@ BEGIN
     milliseconds := CASE WHEN seconds > 0 THEN ceil(1000 * least(seconds, look_again_after)) END;
 
     pid := CASE WHEN cause IS NOT NULL THEN pg_backend_pid() END;
-    SELECT p.* INTO step FROM snowflake_internal.progress AS p
-    WHERE p.target = targets[1] AND p.column_name = column_names[1] AND p.relation = migration_backfill_wait.relation;
+    SELECT p.* INTO step FROM snowflake_migrate_internal.progress AS p
+    WHERE p.target = targets[1] AND p.column_name = column_names[1] AND p.relation = backfill_wait.relation;
     is_ended := step.target IS NULL;
     IF NOT is_ended AND (step.waiting_for, step.waiting_pid) IS DISTINCT FROM (cause, pid) THEN
-        step := snowflake_internal.migration_progress(targets[1], column_names[1], relation);
+        step := snowflake_migrate_internal.progress(targets[1], column_names[1], relation);
         is_ended := step.target IS NULL;
         IF step.waiting_for = paused THEN
             -- The rate of rows does not count the time in which it was paused.
@@ -172,10 +172,10 @@ BEGIN
         is_changed := true;
     END IF;
     IF is_ended THEN
-        PERFORM snowflake_internal.refuse('55000', format('the migration of %s was ended by another session', snowflake_internal.migration_key_names(targets, column_names)));
+        PERFORM snowflake_internal.refuse('55000', format('the migration of %s was ended by another session', snowflake_migrate_internal.key_names(targets, column_names)));
     END IF;
     IF is_changed THEN
-        PERFORM snowflake_internal.migration_keep_progress(step);
+        PERFORM snowflake_migrate_internal.keep_progress(step);
     END IF;
 END
 $function$;

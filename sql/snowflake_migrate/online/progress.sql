@@ -2,13 +2,13 @@
 
 -- Records that a table's rows are to be copied. An interrupted copy resumes. A
 -- finished one starts again, because the caller requested another pass.
-CREATE FUNCTION snowflake_internal.migration_record_backfill(targets regclass[], column_names name[], relation regclass)
+CREATE FUNCTION snowflake_migrate_internal.record_backfill(targets regclass[], column_names name[], relation regclass)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     -- Waits for a session that copies the same table.
-    step snowflake_internal.progress := snowflake_internal.migration_progress(targets[1], column_names[1], relation);
+    step snowflake_migrate_internal.progress := snowflake_migrate_internal.progress(targets[1], column_names[1], relation);
     file CONSTANT oid := pg_relation_filenode(relation);
     is_unfinished CONSTANT boolean := step.filenode = file AND (step.blocks_done < step.blocks_total OR step.skipped <> '{}');
 BEGIN
@@ -22,7 +22,7 @@ BEGIN
         step.skipped := '{}';
         step.rows_done := 0;
         -- A former estimate is kept, because the first pass has enlarged the table.
-        step.rows_total := coalesce(step.rows_total, snowflake_internal.migration_row_estimate(relation));
+        step.rows_total := coalesce(step.rows_total, snowflake_migrate_internal.row_estimate(relation));
     END IF;
     -- Owners may have changed, and with them the set.
     step.key_targets := targets;
@@ -31,7 +31,7 @@ BEGIN
     step.run_rows := 0;
     step.run_seconds := 0;
     step.updated_at := clock_timestamp();
-    PERFORM snowflake_internal.migration_keep_progress(step);
+    PERFORM snowflake_migrate_internal.keep_progress(step);
 END
 $function$;
 
@@ -44,7 +44,7 @@ $function$;
 -- own table; and the owner of the row's table, so that a superuser who does what that
 -- owner requests changes no table of a third role. A set of tables of several owners
 -- is found only if all of its tables are specified.
-CREATE FUNCTION snowflake_internal.migration_unfinished(INOUT targets regclass[], INOUT column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.unfinished(INOUT targets regclass[], INOUT column_names name[])
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -56,7 +56,7 @@ BEGIN
         SELECT s.key_targets, s.key_column_names
         -- Once for each owner, because each table of a set has a row.
         FROM (SELECT DISTINCT p.key_targets, p.key_column_names, o.relowner
-              FROM snowflake_internal.progress AS p
+              FROM snowflake_migrate_internal.progress AS p
               JOIN pg_class AS o ON o.oid = p.relation
               WHERE p.key_targets && targets) AS s
         WHERE NOT EXISTS (SELECT FROM unnest(s.key_targets) AS t (target)
@@ -72,13 +72,13 @@ BEGIN
           ON theirs.target = mine.target AND theirs.column_name = mine.column_name;
         CONTINUE WHEN common = 0
             -- What is left of a migration whose columns were dropped by hand.
-            OR NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(found.key_targets, found.key_column_names) AS s
+            OR NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadows(found.key_targets, found.key_column_names) AS s
                            WHERE s.trigger_oid IS NOT NULL);
         IF common < cardinality(targets) THEN
-            PERFORM snowflake_internal.refuse('55000', format('cannot migrate %s', snowflake_internal.migration_key_names(targets, column_names)),
+            PERFORM snowflake_internal.refuse('55000', format('cannot migrate %s', snowflake_migrate_internal.key_names(targets, column_names)),
                 detail => format('An online migration of %s has begun.',
-                                      snowflake_internal.migration_key_names(found.key_targets, found.key_column_names)),
-                hint => 'Finish that migration first, or cancel it with snowflake_migrate_revert().');
+                                      snowflake_migrate_internal.key_names(found.key_targets, found.key_column_names)),
+                hint => 'Finish that migration first, or cancel it with snowflake_migrate.revert().');
         END IF;
         targets := found.key_targets;
         column_names := found.key_column_names;
@@ -88,18 +88,18 @@ END
 $function$;
 
 -- Records the progress of a batch, in the transaction of the batch.
-CREATE FUNCTION snowflake_internal.migration_record_progress(step snowflake_internal.progress)
+CREATE FUNCTION snowflake_migrate_internal.record_progress(step snowflake_migrate_internal.progress)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     step.updated_at := clock_timestamp();
-    PERFORM snowflake_internal.migration_keep_progress(step);
+    PERFORM snowflake_migrate_internal.keep_progress(step);
 END
 $function$;
 
 -- The planner's estimate of the number of rows, from the table's present size.
-CREATE FUNCTION snowflake_internal.migration_row_estimate(relation regclass)
+CREATE FUNCTION snowflake_migrate_internal.row_estimate(relation regclass)
 RETURNS bigint LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -118,25 +118,25 @@ AS $function$
 $function$;
 
 -- The next step.
-CREATE FUNCTION snowflake_internal.migration_online_step(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.online_step(targets regclass[], column_names name[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT CASE
-        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
                      WHERE s.shadow IS NULL) THEN 'adding shadow columns'
-        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
                      WHERE NOT s.is_filled)
-            THEN CASE WHEN EXISTS (SELECT FROM snowflake_internal.progress AS p
+            THEN CASE WHEN EXISTS (SELECT FROM snowflake_migrate_internal.progress AS p
                                    WHERE p.target = targets[1]
                                      AND p.column_name = column_names[1]
                                      AND (p.blocks_done < p.blocks_total OR p.skipped <> '{}'))
                       THEN 'backfill' ELSE 'validating rows' END
-        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadow_checks(targets, column_names) AS k
                      WHERE NOT k.is_ready) THEN 'validating rows'
-        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
+        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadow_indexes(targets, column_names) AS i
                      WHERE NOT i.is_ready) THEN 'building indexes'
-        WHEN EXISTS (SELECT FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
+        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f
                      WHERE NOT f.is_ready) THEN 'adding foreign keys'
         ELSE 'ready to swap' END
 $function$;

@@ -1,12 +1,12 @@
 -- The shadow columns, and the triggers that keep them up to date.
 
 -- The trigger that keeps a shadow column equal to the narrow column it will replace.
-CREATE FUNCTION snowflake_internal.shadow() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_shadow_wrapper';
+CREATE FUNCTION snowflake_migrate_internal.shadow() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_shadow_wrapper';
 
 -- The name of an object added beside another one. It is the same in each plan and
 -- in a restored database. Names are truncated at 63 bytes, so the distinguishing
 -- part comes first.
-CREATE FUNCTION snowflake_internal.migration_shadow_name(kind text, original name)
+CREATE FUNCTION snowflake_migrate_internal.shadow_name(kind text, original name)
 RETURNS name LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -18,7 +18,7 @@ $function$;
 -- shadows: the column, the trigger that fills it, and the constraint whose
 -- validation proves that all rows have the value. The trigger's name sorts last,
 -- because triggers fire in the order of their names.
-CREATE FUNCTION snowflake_internal.migration_shadows(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.shadows(targets regclass[], column_names name[])
 RETURNS TABLE (
     relation regclass, attribute smallint, narrow name, is_required boolean,
     shadow_name name, trigger_name name, check_name name,
@@ -29,16 +29,16 @@ AS $function$
     SELECT r.relation, r.attribute, a.attname, a.attnotnull, n.shadow_name, n.trigger_name, n.check_name,
            s.attnum, t.oid, k.oid, coalesce(s.attnum IS NOT NULL AND t.tgenabled = 'A' AND k.oid IS NOT NULL, false),
            coalesce(k.convalidated, false)
-    FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+    FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     CROSS JOIN LATERAL (
-        SELECT snowflake_internal.migration_shadow_name(text 'column', a.attname) AS shadow_name,
-               ('~~' || snowflake_internal.migration_shadow_name(text 'column', a.attname))::name AS trigger_name,
-               snowflake_internal.migration_shadow_name(text 'check', a.attname) AS check_name
+        SELECT snowflake_migrate_internal.shadow_name(text 'column', a.attname) AS shadow_name,
+               ('~~' || snowflake_migrate_internal.shadow_name(text 'column', a.attname))::name AS trigger_name,
+               snowflake_migrate_internal.shadow_name(text 'check', a.attname) AS check_name
     ) AS n
     LEFT JOIN pg_attribute AS s ON s.attrelid = r.relation AND s.attname = n.shadow_name AND s.atttypid = 'int8'::regtype
     LEFT JOIN pg_trigger AS t ON t.tgrelid = r.relation AND t.tgname = n.trigger_name
-                             AND t.tgfoid = 'snowflake_internal.shadow()'::regprocedure
+                             AND t.tgfoid = 'snowflake_migrate_internal.shadow()'::regprocedure
     LEFT JOIN pg_constraint AS k ON k.conrelid = r.relation AND k.conname = n.check_name AND k.contype = 'c'
                                 AND ARRAY[a.attnum, s.attnum] <@ k.conkey
     WHERE r.is_narrow
@@ -46,7 +46,7 @@ $function$;
 
 -- Fails unless all rows have their shadow values. Without them, foreign keys would
 -- reject valid rows.
-CREATE FUNCTION snowflake_internal.migration_require_filled(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.require_filled(targets regclass[], column_names name[])
 RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -54,11 +54,11 @@ DECLARE
     missing text;
 BEGIN
     SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation::text, s.attribute) INTO missing
-    FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
     WHERE NOT s.is_kept OR NOT s.is_filled;
     IF missing IS NOT NULL THEN
         PERFORM snowflake_internal.refuse('55000', format('not all rows are known to have shadow values of: %s', missing),
-            hint => 'Run the statements of snowflake_migration_plan() with online => true in order.');
+            hint => 'Run the statements of snowflake_migrate.plan() with online => true in order.');
     END IF;
 END
 $function$;
@@ -66,14 +66,14 @@ $function$;
 -- The CHECK constraints on shadow columns: one for each CHECK constraint that uses a
 -- narrow column. The definition is NULL if the expression cannot be mapped to the
 -- shadows, because it uses whole rows.
-CREATE FUNCTION snowflake_internal.migration_shadow_checks(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.shadow_checks(targets regclass[], column_names name[])
 RETURNS TABLE (
     check_constraint oid, name name, relation regclass, shadow_name name, shadow oid, is_to_be_valid boolean, is_ready boolean, definition text
 ) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
-        SELECT s.* FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        SELECT s.* FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
     ), renamed AS MATERIALIZED (
         SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes,
                array_agg(s.check_oid) FILTER (WHERE s.check_oid IS NOT NULL) AS own_checks
@@ -81,7 +81,7 @@ AS $function$
     ), narrow_check AS MATERIALIZED (
         SELECT k.*, r.former, r.present, e.expression,
                -- The expression is part of it, so that no counterpart survives another one of the same name.
-               snowflake_internal.migration_shadow_name('check ' || e.expression, k.conname) AS shadow_name,
+               snowflake_migrate_internal.shadow_name('check ' || e.expression, k.conname) AS shadow_name,
                -- From PostgreSQL 18 on, a constraint may be NOT ENFORCED.
                coalesce((to_jsonb(k) ->> 'conenforced')::boolean, true) AS is_enforced
         FROM renamed AS r
@@ -91,9 +91,9 @@ AS $function$
     )
     SELECT m.oid, m.conname, m.conrelid::regclass, m.shadow_name, n.oid, m.convalidated,
            coalesce((n.convalidated OR NOT m.convalidated)
-                    AND NOT snowflake_internal.migration_uses_other_code('pg_constraint', m.oid, n.oid), false),
+                    AND NOT snowflake_migrate_internal.uses_other_code('pg_constraint', m.oid, n.oid), false),
            format('ADD CONSTRAINT %I CHECK (', m.shadow_name)
-           || snowflake_internal.migration_rename_columns(m.expression, m.former, m.present) || ')'
+           || snowflake_migrate_internal.rename_columns(m.expression, m.former, m.present) || ')'
            || CASE WHEN m.connoinherit THEN ' NO INHERIT' ELSE '' END
            || CASE WHEN m.is_enforced THEN ' NOT VALID' ELSE ' NOT ENFORCED' END
     FROM narrow_check AS m
@@ -102,14 +102,14 @@ $function$;
 
 -- The statements that add shadows: one for each table, so that it is locked only
 -- once.
-CREATE FUNCTION snowflake_internal.migration_shadow_steps(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.shadow_steps(targets regclass[], column_names name[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT snowflake_internal.migration_do_block(
-               format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
+    SELECT snowflake_migrate_internal.do_block(
+               format(E'    PERFORM snowflake_migrate_internal.lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
                       ARRAY[quoted_name.relation])
-               || snowflake_internal.migration_altering_line(format(E'ALTER TABLE %s\n        %s', quoted_name.relation,
+               || snowflake_migrate_internal.altering_line(format(E'ALTER TABLE %s\n        %s', quoted_name.relation,
                          string_agg(concat_ws(E',\n        ',
                              format('ADD COLUMN %I bigint', s.shadow_name),
                              format(CASE WHEN s.is_required
@@ -117,40 +117,40 @@ AS $function$
                                          ELSE 'ADD CONSTRAINT %1$I CHECK (%2$I IS NOT DISTINCT FROM %3$I) NOT VALID' END,
                                     s.check_name, s.shadow_name, s.narrow)), E',\n        ' ORDER BY s.attribute)
                          || coalesce((SELECT string_agg(E',\n        ' || k.definition, '' ORDER BY k.name)
-                                      FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+                                      FROM snowflake_migrate_internal.shadow_checks(targets, column_names) AS k
                                       WHERE k.relation = s.relation AND k.shadow IS NULL), '')))
                || string_agg(
                       CASE WHEN a.attstattarget >= 0
-                           THEN snowflake_internal.migration_altering_line(
+                           THEN snowflake_migrate_internal.altering_line(
                                     format('ALTER TABLE %s ALTER COLUMN %I SET STATISTICS %s', quoted_name.relation, s.shadow_name, a.attstattarget)) ELSE '' END
                       || CASE WHEN options.list IS NOT NULL
-                              THEN snowflake_internal.migration_altering_line(
+                              THEN snowflake_migrate_internal.altering_line(
                                        format('ALTER TABLE %s ALTER COLUMN %I SET (%s)', quoted_name.relation, s.shadow_name,
                                               array_to_string(options.list, ', '))) ELSE '' END
-                      || snowflake_internal.migration_altering_line(
-                             format(E'CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s\n        FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow(%L, %L)',
+                      || snowflake_migrate_internal.altering_line(
+                             format(E'CREATE TRIGGER %I BEFORE INSERT OR UPDATE ON %s\n        FOR EACH ROW EXECUTE FUNCTION snowflake_migrate_internal.shadow(%L, %L)',
                                     s.trigger_name, quoted_name.relation, s.narrow, s.shadow_name))
-                      || snowflake_internal.migration_altering_line(
+                      || snowflake_migrate_internal.altering_line(
                              format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', quoted_name.relation, s.trigger_name)), '' ORDER BY s.attribute)
-               || format(E'    PERFORM snowflake_internal.migration_record_backfill(%s, %L::pg_catalog.regclass);\n',
-                         (SELECT snowflake_internal.migration_key_arguments(targets, column_names)), quoted_name.relation)),
+               || format(E'    PERFORM snowflake_migrate_internal.record_backfill(%s, %L::pg_catalog.regclass);\n',
+                         (SELECT snowflake_migrate_internal.key_arguments(targets, column_names)), quoted_name.relation)),
            'ACCESS EXCLUSIVE', true,
            format('adds a bigint column beside %s, and the trigger that keeps it up to date, also for replicated rows; holds the lock for a moment, after short attempts to acquire it',
                   string_agg(quote_ident(s.narrow), ', ' ORDER BY s.attribute))
            || coalesce('. Published by ' || pubs.names || format(': first at the subscribers, ALTER TABLE %s %s', quoted_name.relation,
                               string_agg(format('ADD COLUMN %I bigint', s.shadow_name), ', ' ORDER BY s.attribute)), '')
-    FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
     JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
-    CROSS JOIN LATERAL (SELECT snowflake_internal.migration_column_options(a.attoptions) AS list) AS options
-    CROSS JOIN LATERAL (SELECT snowflake_internal.migration_name(s.relation) AS relation) AS quoted_name
-    CROSS JOIN LATERAL (SELECT snowflake_internal.migration_publications(s.relation, s.narrow) AS names) AS pubs
+    CROSS JOIN LATERAL (SELECT snowflake_migrate_internal.column_options(a.attoptions) AS list) AS options
+    CROSS JOIN LATERAL (SELECT snowflake_migrate_internal.name_of(s.relation) AS relation) AS quoted_name
+    CROSS JOIN LATERAL (SELECT snowflake_migrate_internal.publications(s.relation, s.narrow) AS names) AS pubs
     WHERE s.shadow IS NULL
     GROUP BY s.relation, quoted_name.relation, pubs.names
     ORDER BY s.relation = ANY (targets) DESC, s.relation::text
 $function$;
 
 -- Drops the shadow columns, and all objects that belong to them.
-CREATE FUNCTION snowflake_internal.migration_drop_shadows(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.drop_shadows(targets regclass[], column_names name[])
 RETURNS boolean LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -162,7 +162,7 @@ DECLARE
 BEGIN
     relations := ARRAY(
         SELECT DISTINCT e.relation
-        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
         CROSS JOIN LATERAL (
             SELECT s.relation
           UNION
@@ -174,15 +174,15 @@ BEGIN
     IF relations = '{}' THEN
         RETURN false;
     END IF;
-    PERFORM snowflake_internal.migration_lock(relations, text 'ACCESS EXCLUSIVE');
+    PERFORM snowflake_migrate_internal.lock(relations, text 'ACCESS EXCLUSIVE');
     -- Dropping a column drops its indexes and constraints, but not foreign keys that reference it.
     WITH shadow AS MATERIALIZED (
-        SELECT s.*, snowflake_internal.migration_name(s.relation) AS quoted_name
-        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        SELECT s.*, snowflake_migrate_internal.name_of(s.relation) AS quoted_name
+        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
         WHERE s.shadow IS NOT NULL AND num_nonnulls(s.trigger_oid, s.check_oid) > 0
     ), statement (place, relation, text) AS (
         SELECT DISTINCT 1, k.conrelid::regclass,
-               format('ALTER TABLE %s DROP CONSTRAINT %I', snowflake_internal.migration_name(k.conrelid::regclass), k.conname)
+               format('ALTER TABLE %s DROP CONSTRAINT %I', snowflake_migrate_internal.name_of(k.conrelid::regclass), k.conname)
         FROM shadow AS s JOIN pg_constraint AS k ON k.contype = 'f' AND k.confrelid = s.relation AND s.shadow = ANY (k.confkey)
       UNION ALL
         SELECT 2, s.relation, format('DROP TRIGGER %I ON %s', s.trigger_name, s.quoted_name) FROM shadow AS s WHERE s.trigger_oid IS NOT NULL
@@ -192,8 +192,8 @@ BEGIN
     SELECT array_agg(s.relation ORDER BY s.place, s.text), array_agg(s.text ORDER BY s.place, s.text)
     INTO altered, statements
     FROM statement AS s;
-    PERFORM snowflake_internal.migration_run_all(altered, statements);
-    PERFORM snowflake_internal.migration_end(targets[1], column_names[1]);
+    PERFORM snowflake_migrate_internal.run_all(altered, statements);
+    PERFORM snowflake_migrate_internal.end_backfill(targets[1], column_names[1]);
     PERFORM set_config('lock_timeout', former_timeout, true);
     RETURN true;
 END

@@ -2,14 +2,14 @@
 -- that use a narrow column.
 
 -- The statistics objects of narrow columns, and those of their shadows.
-CREATE FUNCTION snowflake_internal.migration_shadow_statistics(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.shadow_statistics(targets regclass[], column_names name[])
 RETURNS TABLE (
     statistics oid, name name, schema name, relation regclass, owner oid, shadow_name name, shadow oid, definition text, target integer
 ) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
-        SELECT s.* FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        SELECT s.* FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
     ), renamed AS MATERIALIZED (
         SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
         FROM shadow AS s GROUP BY s.relation
@@ -24,7 +24,7 @@ AS $function$
                         AND d.refclassid = 'pg_class'::regclass AND d.refobjid = r.relation AND d.refobjsubid = ANY (r.attributes))
     ), named AS MATERIALIZED (
         -- The definition is part of the name, so that no counterpart survives another one of the same name.
-        SELECT m.*, snowflake_internal.migration_shadow_name(
+        SELECT m.*, snowflake_migrate_internal.shadow_name(
                    concat_ws(' ', 'statistics', m.stxkeys::text, m.stxkind::text, array_to_string(m.expressions, ' ')), m.stxname) AS shadow_name
         FROM narrow_statistics AS m
     )
@@ -34,7 +34,7 @@ AS $function$
                    ELSE (SELECT format(' (%s)', string_agg(k.name, ', ' ORDER BY k.name))
                          FROM (VALUES ('d', 'ndistinct'), ('f', 'dependencies'), ('m', 'mcv')) AS k (kind, name)
                          WHERE k.kind::"char" = ANY (m.stxkind)) END
-           || ' ON ' || part.texts || ' FROM ' || snowflake_internal.migration_name(m.stxrelid::regclass),
+           || ' ON ' || part.texts || ' FROM ' || snowflake_migrate_internal.name_of(m.stxrelid::regclass),
            coalesce(m.stxstattarget, -1)
     FROM named AS m
     CROSS JOIN LATERAL (
@@ -45,7 +45,7 @@ AS $function$
               JOIN pg_attribute AS a ON a.attrelid = m.stxrelid AND a.attnum = k.attribute
               LEFT JOIN shadow AS s ON s.relation = m.stxrelid AND s.attribute = k.attribute
             UNION ALL
-              SELECT 2, e.place, '(' || snowflake_internal.migration_rename_columns(e.expression, m.former, m.present) || ')'
+              SELECT 2, e.place, '(' || snowflake_migrate_internal.rename_columns(e.expression, m.former, m.present) || ')'
               FROM unnest(m.expressions) WITH ORDINALITY AS e (expression, place)) AS p
     ) AS part
     LEFT JOIN pg_statistic_ext AS x ON x.stxrelid = m.stxrelid AND x.stxname = m.shadow_name AND x.stxnamespace = m.stxnamespace
@@ -53,15 +53,15 @@ $function$;
 
 -- They are created with the rights of the table's owner, who owns them and renames
 -- them in the swap.
-CREATE FUNCTION snowflake_internal.migration_statistics_steps(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.statistics_steps(targets regclass[], column_names name[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT snowflake_internal.migration_do_block(string_agg(
-               format(E'    PERFORM snowflake_internal.migration_run(%L::pg_catalog.regclass, %L::pg_catalog.text);\n',
-                      snowflake_internal.migration_name(x.relation), command.text), '' ORDER BY command.place)),
+    SELECT snowflake_migrate_internal.do_block(string_agg(
+               format(E'    PERFORM snowflake_internal.run(%L::pg_catalog.regclass, %L::pg_catalog.text);\n',
+                      snowflake_migrate_internal.name_of(x.relation), command.text), '' ORDER BY command.place)),
            'SHARE UPDATE EXCLUSIVE', true, format('creates the counterpart of statistics object %I.%I', x.schema, x.name)
-    FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+    FROM snowflake_migrate_internal.shadow_statistics(targets, column_names) AS x
     CROSS JOIN LATERAL (
         SELECT 1 AS place, x.definition AS text
       UNION ALL
@@ -73,7 +73,7 @@ $function$;
 
 -- The tables with counterparts that only an ANALYZE of the whole table fills: those
 -- of statistics objects, and of indexes with expressions.
-CREATE FUNCTION snowflake_internal.migration_analyzed_whole(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.analyzed_whole(targets regclass[], column_names name[])
 RETURNS TABLE (relation regclass, is_lacking boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -88,14 +88,14 @@ AS $function$
                                  WHERE o.oid = x.statistics)
                  AND NOT EXISTS (SELECT FROM pg_stats_ext AS t
                                  WHERE t.statistics_schemaname = x.schema AND t.statistics_name = x.shadow_name) AS is_lacking
-          FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+          FROM snowflake_migrate_internal.shadow_statistics(targets, column_names) AS x
         UNION ALL
           SELECT i.relation,
                  NOT EXISTS (SELECT FROM pg_class AS s
                              JOIN pg_namespace AS n ON n.oid = s.relnamespace
                              JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = s.relname
                              WHERE s.oid = i.shadow)
-          FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
+          FROM snowflake_migrate_internal.shadow_indexes(targets, column_names) AS i
           JOIN pg_index AS x ON x.indexrelid = i.index AND x.indexprs IS NOT NULL) AS e
     JOIN pg_class AS c ON c.oid = e.relation
     GROUP BY e.relation, c.oid, c.reltuples, c.relowner
@@ -103,41 +103,41 @@ $function$;
 
 -- Counterparts of objects that have been dropped or replaced since: the swap would
 -- leave them.
-CREATE FUNCTION snowflake_internal.migration_leftover_steps(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.leftover_steps(targets regclass[], column_names name[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH dependent AS MATERIALIZED (
         SELECT DISTINCT s.relation, d.classid, d.objid
-        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
         JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.relation AND d.refobjsubid = s.shadow
         WHERE s.is_kept
     ), step (place, relation, statement, lock_level, in_transaction, note) AS (
         SELECT 1, k.conrelid::regclass,
-               snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
-                          ARRAY(SELECT snowflake_internal.migration_name(c.oid::regclass) FROM pg_class AS c WHERE c.oid IN (k.conrelid, k.confrelid) ORDER BY c.oid))
-                   || snowflake_internal.migration_altering_line(
-                          format('ALTER TABLE %s DROP CONSTRAINT %I', snowflake_internal.migration_name(k.conrelid::regclass), k.conname))),
+               snowflake_migrate_internal.do_block(
+                   format(E'    PERFORM snowflake_migrate_internal.lock(%L::pg_catalog.regclass[], ''ACCESS EXCLUSIVE''::pg_catalog.text);\n',
+                          ARRAY(SELECT snowflake_migrate_internal.name_of(c.oid::regclass) FROM pg_class AS c WHERE c.oid IN (k.conrelid, k.confrelid) ORDER BY c.oid))
+                   || snowflake_migrate_internal.altering_line(
+                          format('ALTER TABLE %s DROP CONSTRAINT %I', snowflake_migrate_internal.name_of(k.conrelid::regclass), k.conname))),
                'ACCESS EXCLUSIVE', true, 'removes the counterpart of a constraint that has been dropped or replaced'
         FROM (SELECT DISTINCT d.objid FROM dependent AS d WHERE d.classid = 'pg_constraint'::regclass) AS d
         JOIN pg_constraint AS k ON k.oid = d.objid AND k.contype IN ('c', 'f') AND k.conparentid = 0 AND k.conname LIKE 'snowflake\_%'
-        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names) AS s WHERE s.check_oid = k.oid)
-          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS s WHERE s.shadow = k.oid)
-          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS s WHERE s.shadow = k.oid)
+        WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadows(targets, column_names) AS s WHERE s.check_oid = k.oid)
+          AND NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_checks(targets, column_names) AS s WHERE s.shadow = k.oid)
+          AND NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS s WHERE s.shadow = k.oid)
       UNION ALL
-        SELECT 2, d.relation, format('DROP INDEX CONCURRENTLY %s', snowflake_internal.migration_name(c.oid::regclass)), 'SHARE UPDATE EXCLUSIVE', false,
+        SELECT 2, d.relation, format('DROP INDEX CONCURRENTLY %s', snowflake_migrate_internal.name_of(c.oid::regclass)), 'SHARE UPDATE EXCLUSIVE', false,
                'removes the counterpart of an index that has been dropped or replaced'
         FROM dependent AS d
         JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'i' AND c.relname LIKE 'snowflake\_%'
-        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i WHERE i.shadow = c.oid)
+        WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_indexes(targets, column_names) AS i WHERE i.shadow = c.oid)
       UNION ALL
         SELECT 3, d.relation, format('DROP STATISTICS %I.%I', n.nspname, x.stxname), 'SHARE UPDATE EXCLUSIVE', true,
                'removes the counterpart of a statistics object that has been dropped or replaced'
         FROM dependent AS d
         JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid AND x.stxname LIKE 'snowflake\_%'
         JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-        WHERE NOT EXISTS (SELECT FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS s WHERE s.shadow = x.oid)
+        WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_statistics(targets, column_names) AS s WHERE s.shadow = x.oid)
     )
     SELECT s.statement, s.lock_level, s.in_transaction, s.note
     FROM step AS s

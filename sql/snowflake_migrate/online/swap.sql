@@ -2,86 +2,86 @@
 -- only changes the catalog.
 
 -- The columns that are replaced.
-CREATE FUNCTION snowflake_internal.migration_swap_columns(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.swap_columns(targets regclass[], column_names name[])
 RETURNS TABLE (relations regclass[], names name[]) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT array_agg(s.relation), array_agg(s.narrow) FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    SELECT array_agg(s.relation), array_agg(s.narrow) FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
 $function$;
 
 -- The tables that are changed, those at the other end of foreign keys, and the
 -- views and tables of the objects that are dropped and created again.
-CREATE FUNCTION snowflake_internal.migration_swap_relations(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.swap_relations(targets regclass[], column_names name[])
 RETURNS regclass[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT ARRAY(
         SELECT unnest(targets)
       UNION
-        SELECT s.relation FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        SELECT s.relation FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
       UNION
         SELECT other.relation
-        FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
+        FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f
         CROSS JOIN LATERAL (VALUES (f.relation), (f.referenced)) AS other (relation)
       UNION
-        SELECT unnest(snowflake_internal.migration_dependent_relations(n.relations, n.names))
-        FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n)
+        SELECT unnest(snowflake_migrate_internal.dependent_relations(n.relations, n.names))
+        FROM snowflake_migrate_internal.swap_columns(targets, column_names) AS n)
 $function$;
 
 -- The sequences that the columns own, or use as identity columns.
-CREATE FUNCTION snowflake_internal.migration_swap_sequences(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.swap_sequences(targets regclass[], column_names name[])
 RETURNS regclass[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT ARRAY(
         SELECT d.objid::regclass
-        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
         JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
                            AND d.refobjid = s.relation AND d.refobjsubid = s.attribute AND d.deptype IN ('a', 'i')
         JOIN pg_class AS q ON q.oid = d.objid AND q.relkind = 'S')
 $function$;
 
 -- Obstacles to the swap: missing or invalid shadow objects, and all others.
-CREATE FUNCTION snowflake_internal.migration_swap_obstacles(targets regclass[], column_names name[], search_path text DEFAULT NULL)
+CREATE FUNCTION snowflake_migrate_internal.swap_obstacles(targets regclass[], column_names name[], search_path text DEFAULT NULL)
 RETURNS TABLE (obstacle text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT format('column %I of %s has no shadow column that is kept up to date', s.narrow, s.relation)
-    FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
     WHERE NOT s.is_kept
   UNION ALL
     SELECT format('not all rows of %s are known to have the shadow value of column %I', s.relation, s.narrow)
-    FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
     WHERE s.is_kept AND NOT s.is_filled
   UNION ALL
     SELECT format(CASE WHEN i.shadow IS NULL THEN 'index %s has no counterpart on the shadow columns'
                        ELSE 'the counterpart of index %s is not valid' END, i.index)
-    FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS i
+    FROM snowflake_migrate_internal.shadow_indexes(targets, column_names) AS i
     WHERE NOT i.is_ready
   UNION ALL
     SELECT format(CASE WHEN f.shadow IS NULL THEN 'foreign key %I of %s has no counterpart on the shadow columns'
                        ELSE 'the counterpart of foreign key %I of %s is not validated' END, f.name, f.relation)
-    FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
+    FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f
     WHERE NOT f.is_ready
   UNION ALL
     SELECT format(CASE WHEN k.shadow IS NULL THEN 'check constraint %I of %s has no counterpart on the shadow columns'
                        ELSE 'the counterpart of check constraint %I of %s is not validated' END, k.name, k.relation)
-    FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+    FROM snowflake_migrate_internal.shadow_checks(targets, column_names) AS k
     WHERE NOT k.is_ready
   UNION ALL
     SELECT format('statistics object %I.%I has no counterpart on the shadow columns', x.schema, x.name)
-    FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+    FROM snowflake_migrate_internal.shadow_statistics(targets, column_names) AS x
     WHERE x.shadow IS NULL
   UNION ALL
-    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_obstacles(targets, column_names, search_path) AS o
+    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_migrate_internal.obstacles(targets, column_names, search_path) AS o
   UNION ALL
-    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, true) AS o
+    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_migrate_internal.plan_kind_obstacles(targets, column_names, true) AS o
 $function$;
 
 -- The privileges on a column, in an order in which they can be granted again, each
 -- with the role that grants it: NULL is the table's owner, who also replaces a role
 -- that the caller cannot act for.
-CREATE FUNCTION snowflake_internal.migration_column_grants(relation regclass, attribute smallint)
+CREATE FUNCTION snowflake_migrate_internal.column_grants(relation regclass, attribute smallint)
 RETURNS TABLE (depth integer, role oid, grantee oid, privilege_type text, is_grantable boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -104,45 +104,45 @@ AS $function$
                      WHERE c.grantor = e.grantor AND c.grantee = e.grantee AND c.privilege_type = e.privilege_type),
                     -- The grant option is one for the whole table.
                     1),
-           CASE WHEN e.grantor <> e.relowner AND snowflake_internal.migration_may_become(to_regrole(quote_ident(current_user)), e.grantor)
+           CASE WHEN e.grantor <> e.relowner AND snowflake_migrate_internal.may_become(to_regrole(quote_ident(current_user)), e.grantor)
                      AND has_schema_privilege(e.grantor, e.relnamespace, 'USAGE') THEN e.grantor END,
            e.grantee, e.privilege_type, e.is_grantable
     FROM entry AS e
 $function$;
 
 -- The statements of the swap in order, each with the table that it alters.
-CREATE FUNCTION snowflake_internal.migration_swap_commands(
+CREATE FUNCTION snowflake_migrate_internal.swap_commands(
     targets regclass[], column_names name[], OUT relations regclass[], OUT statements text[], OUT roles oid[]
 ) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
-        SELECT s.*, snowflake_internal.migration_name(s.relation) AS quoted_name,
+        SELECT s.*, snowflake_migrate_internal.name_of(s.relation) AS quoted_name,
                EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, column_name)
                       WHERE key.target = s.relation AND key.column_name = s.narrow) AS is_target
-        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
     ), indexed AS MATERIALIZED (
-        SELECT x.index, x.shadow, x.shadow_name, x.relation, snowflake_internal.migration_name(x.relation) AS quoted_name,
+        SELECT x.index, x.shadow, x.shadow_name, x.relation, snowflake_migrate_internal.name_of(x.relation) AS quoted_name,
                c.relname AS name, n.nspname AS schema, k.oid AS constraint_oid, k.contype,
                i.indisreplident, i.indisclustered
-        FROM snowflake_internal.migration_shadow_indexes(targets, column_names) AS x
+        FROM snowflake_migrate_internal.shadow_indexes(targets, column_names) AS x
         JOIN pg_index AS i ON i.indexrelid = x.index
         JOIN pg_class AS c ON c.oid = x.index
         JOIN pg_namespace AS n ON n.oid = c.relnamespace
         LEFT JOIN pg_constraint AS k ON k.conindid = x.index AND k.conrelid = x.relation AND k.contype IN ('p', 'u')
     ), referencing AS MATERIALIZED (
-        SELECT f.*, snowflake_internal.migration_name(f.relation) AS quoted_name
-        FROM snowflake_internal.migration_shadow_foreign_keys(targets, column_names) AS f
+        SELECT f.*, snowflake_migrate_internal.name_of(f.relation) AS quoted_name
+        FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f
     ), checked AS MATERIALIZED (
-        SELECT k.*, snowflake_internal.migration_name(k.relation) AS quoted_name
-        FROM snowflake_internal.migration_shadow_checks(targets, column_names) AS k
+        SELECT k.*, snowflake_migrate_internal.name_of(k.relation) AS quoted_name
+        FROM snowflake_migrate_internal.shadow_checks(targets, column_names) AS k
     ), measured AS MATERIALIZED (
         SELECT x.*, c.relowner
-        FROM snowflake_internal.migration_shadow_statistics(targets, column_names) AS x
+        FROM snowflake_migrate_internal.shadow_statistics(targets, column_names) AS x
         JOIN pg_class AS c ON c.oid = x.relation
     ), owned AS MATERIALIZED (
         -- Sequences that the columns own would be dropped with the columns.
-        SELECT s.relation, s.quoted_name, s.narrow, snowflake_internal.migration_name(d.objid::regclass) AS sequence
+        SELECT s.relation, s.quoted_name, s.narrow, snowflake_migrate_internal.name_of(d.objid::regclass) AS sequence
         FROM shadow AS s
         JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
                            AND d.refobjid = s.relation AND d.refobjsubid = s.attribute AND d.deptype = 'a'
@@ -190,8 +190,8 @@ AS $function$
         JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
         JOIN pg_attribute AS b ON b.attrelid = s.relation AND b.attnum = s.shadow
         CROSS JOIN LATERAL (
-            SELECT snowflake_internal.migration_column_options(a.attoptions) AS narrow,
-                   snowflake_internal.migration_column_options(b.attoptions) AS shadow) AS options
+            SELECT snowflake_migrate_internal.column_options(a.attoptions) AS narrow,
+                   snowflake_migrate_internal.column_options(b.attoptions) AS shadow) AS options
         CROSS JOIN LATERAL (
             SELECT 12 AS place, format('SET STATISTICS %s', coalesce(a.attstattarget, -1)) AS action
             WHERE a.attstattarget IS DISTINCT FROM b.attstattarget
@@ -208,7 +208,7 @@ AS $function$
         WHERE NOT s.is_target
       UNION ALL
         SELECT 12, key.target, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()',
-                          snowflake_internal.migration_name(key.target), key.column_name, '@extschema@')
+                          snowflake_migrate_internal.name_of(key.target), key.column_name, snowflake_migrate_internal.core_schema())
         FROM unnest(targets, column_names) AS key (target, column_name)
       UNION ALL
         SELECT 13, o.relation, format('ALTER SEQUENCE %s OWNED BY %s.%I', o.sequence, o.quoted_name, o.narrow) FROM owned AS o
@@ -257,7 +257,7 @@ AS $function$
                       CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END),
                g.role
         FROM shadow AS s
-        CROSS JOIN LATERAL snowflake_internal.migration_column_grants(s.relation, s.attribute) AS g
+        CROSS JOIN LATERAL snowflake_migrate_internal.column_grants(s.relation, s.attribute) AS g
     )
     SELECT array_agg(s.relation ORDER BY s.place, s.depth, s.text), array_agg(s.text ORDER BY s.place, s.depth, s.text),
            array_agg(s.role ORDER BY s.place, s.depth, s.text)
@@ -266,20 +266,20 @@ $function$;
 
 -- The not-null constraints that tables have since PostgreSQL 18. Their names and
 -- comments are restored after the swap.
-CREATE FUNCTION snowflake_internal.migration_not_null_names(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.not_null_names(targets regclass[], column_names name[])
 RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT coalesce(jsonb_agg(jsonb_build_object('relation', s.relation::oid, 'column', s.narrow, 'name', k.conname,
                                                  'comment', obj_description(k.oid, 'pg_constraint'),
                                                  'is_inherited', NOT k.connoinherit)), '[]')
-    FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+    FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
     JOIN pg_constraint AS k ON k.conrelid = s.relation AND k.contype = 'n' AND k.conkey = ARRAY[s.attribute]
 $function$;
 
 -- The places of the catalog's rows on some tables, and the transactions that
 -- wrote them. While these are unchanged, so is the content.
-CREATE FUNCTION snowflake_internal.migration_fingerprint(relations regclass[])
+CREATE FUNCTION snowflake_migrate_internal.fingerprint(relations regclass[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -287,7 +287,7 @@ AS $function$
                   -- And the records of migrations, as far as the caller may see them.
                   (SELECT string_agg(o::text, ', ' ORDER BY a.attrelid, a.attnum)
                    FROM pg_attribute AS a
-                   CROSS JOIN LATERAL snowflake_internal.migration_origin(a.attrelid::regclass, a.attname) AS o
+                   CROSS JOIN LATERAL snowflake_migrate_internal.origin(a.attrelid::regclass, a.attname) AS o
                    WHERE a.attrelid = ANY (relations) AND a.attnum > 0 AND NOT a.attisdropped AND o.target IS NOT NULL))
     FROM (SELECT c.tableoid, c.ctid, c.xmin FROM pg_class AS c
           WHERE c.oid = ANY (relations) OR c.oid IN (SELECT i.indexrelid FROM pg_index AS i WHERE i.indrelid = ANY (relations))
@@ -306,25 +306,25 @@ AS $function$
 $function$;
 
 -- Fails unless everything is ready for the swap.
-CREATE FUNCTION snowflake_internal.migration_require_ready(targets regclass[], column_names name[], search_path text DEFAULT NULL)
+CREATE FUNCTION snowflake_migrate_internal.require_ready(targets regclass[], column_names name[], search_path text DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     missing text;
 BEGIN
-    IF NOT EXISTS (SELECT FROM snowflake_internal.migration_shadows(targets, column_names)) THEN
+    IF NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadows(targets, column_names)) THEN
         missing := 'No column is too narrow.';
     ELSIF EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, column_name)
                   WHERE NOT snowflake_internal.has_ids(key.target, key.column_name)
-                    AND NOT snowflake_internal.migration_is_recorded(key.target, key.column_name)) THEN
+                    AND NOT snowflake_migrate_internal.is_recorded(key.target, key.column_name)) THEN
         missing := 'The sequence of the column is not recorded yet.';
     ELSE
         SELECT string_agg(o.obstacle, E'\n') INTO missing
-        FROM snowflake_internal.migration_swap_obstacles(targets, column_names, search_path) AS o;
+        FROM snowflake_migrate_internal.swap_obstacles(targets, column_names, search_path) AS o;
     END IF;
     IF missing IS NOT NULL THEN
-        PERFORM snowflake_internal.refuse('55000', format('%s not ready to be swapped', snowflake_internal.migration_key_names(targets, column_names)
+        PERFORM snowflake_internal.refuse('55000', format('%s not ready to be swapped', snowflake_migrate_internal.key_names(targets, column_names)
                 || CASE WHEN cardinality(targets) = 1 THEN ' is' ELSE ' are' END),
             detail => missing,
             hint => 'Nothing was changed by this statement. Request the plan again, and run its statements in order.');
@@ -337,13 +337,13 @@ $function$;
 -- in the key. The age of the proof is that of the constraint's catalog row, which
 -- VALIDATE CONSTRAINT has written. Transactions on a standby are known only if it
 -- sends hot_standby_feedback.
-CREATE FUNCTION snowflake_internal.migration_old_snapshots(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.old_snapshots(targets regclass[], column_names name[])
 RETURNS TABLE (holder text, virtual_transaction text) LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH proof AS MATERIALIZED (
         SELECT min(age(k.xmin)) AS age
-        FROM snowflake_internal.migration_shadows(targets, column_names) AS s
+        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
         JOIN pg_constraint AS k ON k.oid = s.check_oid
         WHERE age(k.xmin) >= 0
     )
@@ -360,28 +360,28 @@ AS $function$
 $function$;
 
 -- Waits until no session has such a snapshot.
-CREATE FUNCTION snowflake_internal.migration_await_snapshots(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.await_snapshots(targets regclass[], column_names name[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    time_limit CONSTANT interval := snowflake_internal.migration_lock_time_limit();
+    time_limit CONSTANT interval := snowflake_migrate_internal.lock_time_limit();
     started_at CONSTANT timestamptz := clock_timestamp();
     last_notice_at timestamptz := started_at;
     -- Only the present transactions matter. Later ones have new snapshots, even
     -- if an old transaction still running makes them look older.
-    initial_holders CONSTANT text[] := ARRAY(SELECT o.virtual_transaction FROM snowflake_internal.migration_old_snapshots(targets, column_names) AS o);
+    initial_holders CONSTANT text[] := ARRAY(SELECT o.virtual_transaction FROM snowflake_migrate_internal.old_snapshots(targets, column_names) AS o);
     holders text;
 BEGIN
     LOOP
         PERFORM pg_stat_clear_snapshot();
         SELECT string_agg(o.holder, ', ') INTO holders
-        FROM snowflake_internal.migration_old_snapshots(targets, column_names) AS o
+        FROM snowflake_migrate_internal.old_snapshots(targets, column_names) AS o
         WHERE o.virtual_transaction IS NULL OR o.virtual_transaction = ANY (initial_holders);
         IF holders IS NULL THEN
             RETURN;
         ELSIF clock_timestamp() - started_at > time_limit THEN
-            PERFORM snowflake_internal.refuse('55000', format('transactions that started before all rows of %s were copied have not ended within %s', snowflake_internal.migration_key_names(targets, column_names), time_limit),
+            PERFORM snowflake_internal.refuse('55000', format('transactions that started before all rows of %s were copied have not ended within %s', snowflake_migrate_internal.key_names(targets, column_names), time_limit),
                 detail => format('They belong to: %s.', holders),
                 hint => 'They would read rows without a key. Nothing was changed by this statement. Run it again when they have ended.');
         ELSIF clock_timestamp() - last_notice_at > interval '5 seconds' THEN
@@ -396,7 +396,7 @@ $function$;
 
 -- Locks the tables and swaps. The arguments were read before the lock. If nothing
 -- has changed when the lock is acquired, nothing has to be checked again.
-CREATE FUNCTION snowflake_internal.migration_swap_locked(
+CREATE FUNCTION snowflake_migrate_internal.swap_locked(
     targets regclass[], column_names name[], relations regclass[], before text, altered regclass[], statements text[], roles oid[], not_nulls jsonb,
     dependents jsonb, dependents_before text, search_path text)
 RETURNS void LANGUAGE plpgsql
@@ -408,74 +408,74 @@ DECLARE
     narrow regclass[];
     narrow_names name[];
 BEGIN
-    PERFORM snowflake_internal.migration_lock(relations, text 'ACCESS EXCLUSIVE');
-    SELECT n.relations, n.names INTO narrow, narrow_names FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n;
-    IF snowflake_internal.migration_fingerprint(relations) IS DISTINCT FROM before
-       OR snowflake_internal.migration_dependents_fingerprint(narrow, narrow_names) IS DISTINCT FROM dependents_before THEN
-        IF NOT snowflake_internal.migration_swap_relations(targets, column_names) <@ relations THEN
-            PERFORM snowflake_internal.refuse('55000', format('%s not ready to be swapped', snowflake_internal.migration_key_names(targets, column_names)
+    PERFORM snowflake_migrate_internal.lock(relations, text 'ACCESS EXCLUSIVE');
+    SELECT n.relations, n.names INTO narrow, narrow_names FROM snowflake_migrate_internal.swap_columns(targets, column_names) AS n;
+    IF snowflake_migrate_internal.fingerprint(relations) IS DISTINCT FROM before
+       OR snowflake_migrate_internal.dependents_fingerprint(narrow, narrow_names) IS DISTINCT FROM dependents_before THEN
+        IF NOT snowflake_migrate_internal.swap_relations(targets, column_names) <@ relations THEN
+            PERFORM snowflake_internal.refuse('55000', format('%s not ready to be swapped', snowflake_migrate_internal.key_names(targets, column_names)
                 || CASE WHEN cardinality(targets) = 1 THEN ' is' ELSE ' are' END),
                 detail => 'A foreign key or a view was added in the meantime.',
                 hint => 'Nothing was changed by this statement. Request the plan again, and run its statements in order.');
         END IF;
-        PERFORM snowflake_internal.migration_require_ready(targets, column_names, search_path);
+        PERFORM snowflake_migrate_internal.require_ready(targets, column_names, search_path);
         SELECT s.relations, s.statements, s.roles INTO altered, statements, roles
-        FROM snowflake_internal.migration_swap_commands(targets, column_names) AS s;
-        not_nulls := snowflake_internal.migration_not_null_names(targets, column_names);
-        PERFORM snowflake_internal.migration_pin_dependents(narrow, narrow_names);
-        dependents := snowflake_internal.migration_save_dependents(narrow, narrow_names);
+        FROM snowflake_migrate_internal.swap_commands(targets, column_names) AS s;
+        not_nulls := snowflake_migrate_internal.not_null_names(targets, column_names);
+        PERFORM snowflake_migrate_internal.pin_dependents(narrow, narrow_names);
+        dependents := snowflake_migrate_internal.save_dependents(narrow, narrow_names);
     END IF;
     -- The sequence has advanced since it was recorded.
-    PERFORM snowflake_internal.migration_record_origin(key.target, key.column_name)
+    PERFORM snowflake_migrate_internal.record_origin(key.target, key.column_name)
     FROM unnest(targets, column_names) AS key (target, column_name);
-    PERFORM snowflake_internal.migration_drop_dependents(dependents);
-    PERFORM snowflake_internal.migration_run_all(altered, statements, roles, search_path);
+    PERFORM snowflake_migrate_internal.drop_dependents(dependents);
+    PERFORM snowflake_migrate_internal.run_all(altered, statements, roles, search_path);
     FOR not_null IN
         SELECT e ->> 'name' AS former, e ->> 'comment' AS comment, (e ->> 'is_inherited')::boolean AS is_inherited, k.conname AS present,
-               k.conrelid::regclass AS relation, snowflake_internal.migration_name(k.conrelid::regclass) AS quoted_name
+               k.conrelid::regclass AS relation, snowflake_migrate_internal.name_of(k.conrelid::regclass) AS quoted_name
         FROM jsonb_array_elements(not_nulls) AS e
         JOIN pg_attribute AS a ON a.attrelid = (e ->> 'relation')::oid AND a.attname = e ->> 'column'
         JOIN pg_constraint AS k ON k.conrelid = a.attrelid AND k.contype = 'n' AND k.conkey = ARRAY[a.attnum]
     LOOP
         IF not_null.present <> not_null.former THEN
-            PERFORM snowflake_internal.migration_run(not_null.relation, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', not_null.quoted_name, not_null.present, not_null.former));
+            PERFORM snowflake_internal.run(not_null.relation, format('ALTER TABLE %s RENAME CONSTRAINT %I TO %I', not_null.quoted_name, not_null.present, not_null.former));
         END IF;
         IF NOT not_null.is_inherited THEN
-            PERFORM snowflake_internal.migration_run(not_null.relation, format('ALTER TABLE %s ALTER CONSTRAINT %I NO INHERIT', not_null.quoted_name, not_null.former));
+            PERFORM snowflake_internal.run(not_null.relation, format('ALTER TABLE %s ALTER CONSTRAINT %I NO INHERIT', not_null.quoted_name, not_null.former));
         END IF;
         IF not_null.comment IS NOT NULL THEN
-            PERFORM snowflake_internal.migration_run(not_null.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', not_null.former, not_null.quoted_name, not_null.comment));
+            PERFORM snowflake_internal.run(not_null.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', not_null.former, not_null.quoted_name, not_null.comment));
         END IF;
     END LOOP;
     -- After the constraints, which views with GROUP BY may use.
-    PERFORM snowflake_internal.migration_create_dependents(dependents);
-    PERFORM snowflake_internal.migration_compare_dependents(dependents, narrow, narrow_names);
+    PERFORM snowflake_migrate_internal.create_dependents(dependents);
+    PERFORM snowflake_migrate_internal.compare_dependents(dependents, narrow, narrow_names);
     -- Only needed for a layout whose first IDs fit into an integer.
-    IF snowflake_internal.first_id_from_now() <= 2147483647 THEN
+    IF snowflake_migrate_internal.first_id_at(now()) <= 2147483647 THEN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO missing
         FROM unnest(targets, column_names) AS key (target, column_name)
-        CROSS JOIN LATERAL snowflake_internal.migration_row_obstacles(key.target, key.column_name, search_path) AS o;
+        CROSS JOIN LATERAL snowflake_migrate_internal.row_obstacles(key.target, key.column_name, search_path) AS o;
         IF missing IS NOT NULL THEN
-            PERFORM snowflake_internal.refuse('55000', format('cannot migrate %s', snowflake_internal.migration_key_names(targets, column_names)),
+            PERFORM snowflake_internal.refuse('55000', format('cannot migrate %s', snowflake_migrate_internal.key_names(targets, column_names)),
                 detail => missing,
                 hint => 'Nothing was changed by this statement.');
         END IF;
     END IF;
-    PERFORM snowflake_internal.migration_end(targets[1], column_names[1]);
+    PERFORM snowflake_migrate_internal.end_backfill(targets[1], column_names[1]);
 END
 $function$;
 
 -- The swap. As much as possible is checked and prepared before the lock, which is
 -- held only for the changes.
-CREATE FUNCTION snowflake_internal.migration_swap(targets regclass[], column_names name[], search_path text DEFAULT NULL)
+CREATE FUNCTION snowflake_migrate_internal.swap(targets regclass[], column_names name[], search_path text DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
 DECLARE
-    relations CONSTANT regclass[] := snowflake_internal.migration_swap_relations(targets, column_names);
-    sequences CONSTANT regclass[] := snowflake_internal.migration_swap_sequences(targets, column_names);
+    relations CONSTANT regclass[] := snowflake_migrate_internal.swap_relations(targets, column_names);
+    sequences CONSTANT regclass[] := snowflake_migrate_internal.swap_sequences(targets, column_names);
     former_timeout CONSTANT text := current_setting('lock_timeout');
-    before CONSTANT text := snowflake_internal.migration_fingerprint(relations);
+    before CONSTANT text := snowflake_migrate_internal.fingerprint(relations);
     altered regclass[];
     statements text[];
     roles oid[];
@@ -486,35 +486,35 @@ DECLARE
     last_notice_at timestamptz;
     pause double precision := 0.25;
 BEGIN
-    PERFORM snowflake_internal.migration_require_owner(key.target) FROM unnest(targets) AS key (target);
-    PERFORM snowflake_internal.migration_require_ready(targets, column_names, search_path);
-    PERFORM snowflake_internal.migration_await_snapshots(targets, column_names);
-    PERFORM snowflake_internal.migration_pin(targets, column_names);
+    PERFORM snowflake_migrate_internal.require_owner(key.target) FROM unnest(targets) AS key (target);
+    PERFORM snowflake_migrate_internal.require_ready(targets, column_names, search_path);
+    PERFORM snowflake_migrate_internal.await_snapshots(targets, column_names);
+    PERFORM snowflake_migrate_internal.pin(targets, column_names);
     SELECT s.relations, s.statements, s.roles INTO altered, statements, roles
-    FROM snowflake_internal.migration_swap_commands(targets, column_names) AS s;
-    not_nulls := snowflake_internal.migration_not_null_names(targets, column_names);
-    SELECT snowflake_internal.migration_dependents_fingerprint(n.relations, n.names) INTO dependents_before
-    FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n;
-    PERFORM snowflake_internal.migration_pin_dependents(n.relations, n.names)
-    FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n;
-    SELECT snowflake_internal.migration_save_dependents(n.relations, n.names) INTO dependents
-    FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n;
+    FROM snowflake_migrate_internal.swap_commands(targets, column_names) AS s;
+    not_nulls := snowflake_migrate_internal.not_null_names(targets, column_names);
+    SELECT snowflake_migrate_internal.dependents_fingerprint(n.relations, n.names) INTO dependents_before
+    FROM snowflake_migrate_internal.swap_columns(targets, column_names) AS n;
+    PERFORM snowflake_migrate_internal.pin_dependents(n.relations, n.names)
+    FROM snowflake_migrate_internal.swap_columns(targets, column_names) AS n;
+    SELECT snowflake_migrate_internal.save_dependents(n.relations, n.names) INTO dependents
+    FROM snowflake_migrate_internal.swap_columns(targets, column_names) AS n;
     started_at := clock_timestamp();
     last_notice_at := started_at;
     LOOP
         BEGIN
-            PERFORM snowflake_internal.migration_swap_locked(targets, column_names, relations, before, altered, statements, roles, not_nulls,
+            PERFORM snowflake_migrate_internal.swap_locked(targets, column_names, relations, before, altered, statements, roles, not_nulls,
                                                               dependents, dependents_before, search_path);
-            PERFORM snowflake_internal.migration_recompile(targets, column_names);
+            PERFORM snowflake_migrate_internal.recompile(targets, column_names);
             PERFORM set_config('lock_timeout', former_timeout, true);
-            RAISE NOTICE 'old rows keep their IDs: %', snowflake_internal.migration_retention_note(targets, column_names);
+            RAISE NOTICE 'old rows keep their IDs: %', snowflake_migrate_internal.retention_note(targets, column_names);
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             -- A transaction that called nextval() holds a lock on the sequence until
             -- it ends, and may write to the table before that. So the locks on the
             -- tables are released. A sequence cannot be locked in advance: only
             -- statements that alter it lock it, not LOCK TABLE.
-            last_notice_at := snowflake_internal.migration_lock_missed(relations || sequences, text 'ACCESS EXCLUSIVE', started_at, last_notice_at);
+            last_notice_at := snowflake_migrate_internal.lock_missed(relations || sequences, text 'ACCESS EXCLUSIVE', started_at, last_notice_at);
         END;
         PERFORM pg_sleep(pause * (0.5 + random()));
         pause := least(pause * 1.5, 2);
@@ -523,51 +523,51 @@ END
 $function$;
 
 -- The remaining statements before the swap, and the swap.
-CREATE FUNCTION snowflake_internal.migration_online_steps(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.online_steps(targets regclass[], column_names name[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
-    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_shadow_steps(targets, column_names) AS s;
-    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_backfill_steps(targets, column_names) AS s;
-    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_leftover_steps(targets, column_names) AS s;
-    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_check_steps(targets, column_names) AS s;
-    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_statistics_steps(targets, column_names) AS s;
-    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_index_steps(targets, column_names) AS s;
-    RETURN QUERY SELECT s.* FROM snowflake_internal.migration_foreign_key_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.shadow_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.backfill_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.leftover_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.check_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.statistics_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.index_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.foreign_key_steps(targets, column_names) AS s;
     -- Wide columns without statistics are included, because the check after a
     -- migration includes them.
     RETURN QUERY
         -- The statistics of statistics objects and of expressions in indexes take an
         -- ANALYZE of the whole table.
-        SELECT concat('ANALYZE ', snowflake_internal.migration_name(c.relation),
+        SELECT concat('ANALYZE ', snowflake_migrate_internal.name_of(c.relation),
                       CASE WHEN w.relation IS NULL THEN format(' (%s)', string_agg(quote_ident(c.name), ', ' ORDER BY c.attribute)) END),
                'SHARE UPDATE EXCLUSIVE', true, 'collects statistics for the planner'
         FROM (SELECT s.relation, s.attribute, s.shadow_name AS name
-              FROM snowflake_internal.migration_shadows(targets, column_names) AS s
-              WHERE NOT s.is_kept OR NOT s.is_filled OR snowflake_internal.migration_lacks_statistics(s.relation, s.shadow_name)
+              FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+              WHERE NOT s.is_kept OR NOT s.is_filled OR snowflake_migrate_internal.lacks_statistics(s.relation, s.shadow_name)
             UNION ALL
               SELECT r.relation, r.attribute, a.attname
-              FROM snowflake_internal.migration_linked_columns(targets, column_names) AS r
+              FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
               JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
               JOIN pg_class AS o ON o.oid = r.relation AND pg_has_role(o.relowner, 'USAGE')
-              WHERE NOT r.is_narrow AND snowflake_internal.migration_lacks_statistics(r.relation, a.attname)
+              WHERE NOT r.is_narrow AND snowflake_migrate_internal.lacks_statistics(r.relation, a.attname)
             UNION ALL
               SELECT w.relation, NULL, NULL
-              FROM snowflake_internal.migration_analyzed_whole(targets, column_names) AS w WHERE w.is_lacking) AS c
-        LEFT JOIN snowflake_internal.migration_analyzed_whole(targets, column_names) AS w ON w.relation = c.relation
+              FROM snowflake_migrate_internal.analyzed_whole(targets, column_names) AS w WHERE w.is_lacking) AS c
+        LEFT JOIN snowflake_migrate_internal.analyzed_whole(targets, column_names) AS w ON w.relation = c.relation
         GROUP BY c.relation, w.relation
         ORDER BY c.relation = ANY (targets) DESC, c.relation::text;
     RETURN QUERY
-        SELECT snowflake_internal.migration_do_block(
-                   format(E'    PERFORM snowflake_internal.migration_swap(%s, %s);\n',
-                          snowflake_internal.migration_key_arguments(targets, column_names), snowflake_internal.migration_path_argument())),
+        SELECT snowflake_migrate_internal.do_block(
+                   format(E'    PERFORM snowflake_migrate_internal.swap(%s, %s);\n',
+                          snowflake_migrate_internal.key_arguments(targets, column_names), snowflake_migrate_internal.path_argument())),
                'ACCESS EXCLUSIVE', true,
                format('checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. They become the last columns of their tables. New rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch: %s',
                       (SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.attribute)
-                       FROM snowflake_internal.migration_shadows(targets, column_names) AS s),
-                      snowflake_internal.first_id_from_now(), snowflake_internal.migration_retention_note(targets, column_names))
-               || coalesce((SELECT format('. It %s in the same transaction', snowflake_internal.migration_dependents_note(n.relations, n.names))
-                            FROM snowflake_internal.migration_swap_columns(targets, column_names) AS n), '');
+                       FROM snowflake_migrate_internal.shadows(targets, column_names) AS s),
+                      snowflake_migrate_internal.first_id_at(now()), snowflake_migrate_internal.retention_note(targets, column_names))
+               || coalesce((SELECT format('. It %s in the same transaction', snowflake_migrate_internal.dependents_note(n.relations, n.names))
+                            FROM snowflake_migrate_internal.swap_columns(targets, column_names) AS n), '');
 END
 $function$;

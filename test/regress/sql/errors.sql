@@ -29,14 +29,14 @@ SELECT snowflake_start_after(9223372036854775806);
 \echo :LAST_ERROR_SQLSTATE
 \set VERBOSITY default
 -- Tables and columns without a sequence.
-CALL snowflake_migrate('no_such_table');
+CALL snowflake_migrate.run('no_such_table');
 \echo :LAST_ERROR_SQLSTATE
 CREATE TABLE plain (name text);
-CALL snowflake_migrate('plain');
+CALL snowflake_migrate.run('plain');
 \echo :LAST_ERROR_SQLSTATE
-CALL snowflake_migrate_revert('plain');
+CALL snowflake_migrate.revert('plain');
 \echo :LAST_ERROR_SQLSTATE
-SELECT * FROM snowflake_migration_plan('plain', 'no_such_column');
+SELECT * FROM snowflake_migrate.plan('plain', 'no_such_column');
 \echo :LAST_ERROR_SQLSTATE
 SELECT * FROM snowflake_audit('plain');
 \echo :LAST_ERROR_SQLSTATE

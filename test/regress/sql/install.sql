@@ -2,27 +2,32 @@
 -- with the privileges of its owner.
 CREATE EXTENSION snowflake;
 CREATE VIEW routines AS
-SELECT n.nspname = 'snowflake_internal' AS internal, p.proname AS name, p.prokind AS kind,
+SELECT e.extname AS extension, n.nspname LIKE '%\_internal' AS internal, p.proname AS name, p.prokind AS kind,
        CASE p.provolatile WHEN 'i' THEN 'immutable' WHEN 's' THEN 'stable' ELSE 'volatile' END AS volatility,
        CASE p.proparallel WHEN 's' THEN 'safe' WHEN 'r' THEN 'restricted' ELSE 'unsafe' END AS parallel,
        p.proisstrict AS strict, p.prosecdef AS definer, pg_get_function_identity_arguments(p.oid) AS arguments
 FROM pg_depend AS d
-JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname = 'snowflake'
+JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname LIKE 'snowflake%'
 JOIN pg_proc AS p ON p.oid = d.objid
 JOIN pg_namespace AS n ON n.oid = p.pronamespace
 WHERE d.classid = 'pg_proc'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
 ORDER BY p.proname COLLATE "C", pg_get_function_identity_arguments(p.oid) COLLATE "C";
 CREATE VIEW relations AS
-SELECT n.nspname AS schema, c.relname AS name, c.relkind AS kind
+SELECT e.extname AS extension, n.nspname AS schema, c.relname AS name, c.relkind AS kind
 FROM pg_depend AS d
-JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname = 'snowflake'
+JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname LIKE 'snowflake%'
 JOIN pg_class AS c ON c.oid = d.objid
 JOIN pg_namespace AS n ON n.oid = c.relnamespace
 WHERE d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_extension'::regclass AND d.deptype = 'e'
 ORDER BY n.nspname COLLATE "C", c.relname COLLATE "C";
 SELECT name, kind, volatility, parallel, strict, definer, arguments FROM routines WHERE NOT internal;
-SELECT * FROM relations;
+SELECT schema, name, kind FROM relations;
 SELECT name, kind, volatility, parallel, strict, definer, arguments FROM routines WHERE internal;
+-- The tool that migrates tables is an extension of its own.
+CREATE EXTENSION snowflake_migrate;
+SELECT name, kind, volatility, parallel, strict, definer, arguments FROM routines WHERE extension = 'snowflake_migrate' AND NOT internal;
+SELECT schema, name, kind FROM relations WHERE extension = 'snowflake_migrate';
+SELECT name, kind, volatility, parallel, strict, definer, arguments FROM routines WHERE extension = 'snowflake_migrate' AND internal;
 DROP VIEW routines, relations;
 -- Once a database.
 CREATE EXTENSION snowflake;

@@ -7,7 +7,7 @@ SET client_min_messages = warning;
 -- Its own functions that a plan calls are not for people, and names that it
 -- derives from OIDs differ: neither is shown.
 CREATE FUNCTION pg_temp.shown(statement text) RETURNS text LANGUAGE sql AS $$
-    SELECT regexp_replace(regexp_replace(statement, '[a-z_]+\.(snowflake_)?(migration_|shadow\()', '\2', 'g'),
+    SELECT regexp_replace(regexp_replace(statement, 'snowflake_migrate_internal\.', '', 'g'),
                           'snowflake_[0-9a-f]{8}_', 'snowflake_*_', 'g')
 $$;
 CREATE TABLE tickets (id bigserial PRIMARY KEY, note text);
@@ -17,19 +17,19 @@ INSERT INTO tickets (note) VALUES ('has a number'), ('too');
 INSERT INTO customers (name) VALUES ('one'), ('two');
 INSERT INTO invoices (customer_id) VALUES (1), (2), (2);
 SELECT table_name, column_name, data_type, kind, sequence, last_value, percent_used, referenced_by
-FROM snowflake_serial_columns ORDER BY table_name COLLATE "C";
+FROM snowflake_migrate.columns ORDER BY table_name COLLATE "C";
 -- A bigint key: its default is switched.
-SELECT step, pg_temp.shown(statement) AS statement, lock_level, rewrites, in_transaction FROM snowflake_migration_plan('tickets');
-CALL snowflake_migrate('tickets');
+SELECT step, pg_temp.shown(statement) AS statement, lock_level, rewrites, in_transaction FROM snowflake_migrate.plan('tickets');
+CALL snowflake_migrate.run('tickets');
 INSERT INTO tickets (note) VALUES ('has a snowflake');
 SELECT id < 1000 AS is_number, note FROM tickets ORDER BY id;
-SELECT count(*) AS left_to_do FROM snowflake_migration_plan('tickets');
+SELECT count(*) AS left_to_do FROM snowflake_migrate.plan('tickets');
 SET client_min_messages = notice;
-CALL snowflake_migrate('tickets');
+CALL snowflake_migrate.run('tickets');
 SET client_min_messages = warning;
 -- An integer key is widened together with the columns that reference it.
-SELECT step, pg_temp.shown(statement) AS statement, lock_level, rewrites, in_transaction FROM snowflake_migration_plan('customers');
-CALL snowflake_migrate('customers');
+SELECT step, pg_temp.shown(statement) AS statement, lock_level, rewrites, in_transaction FROM snowflake_migrate.plan('customers');
+CALL snowflake_migrate.run('customers');
 SELECT attrelid::regclass AS table_name, attname, format_type(atttypid, atttypmod) AS type
 FROM pg_attribute WHERE (attrelid, attname) IN (('customers'::regclass, 'id'), ('invoices'::regclass, 'customer_id'))
 ORDER BY attrelid::regclass::text COLLATE "C";
@@ -38,23 +38,23 @@ INSERT INTO invoices (customer_id) SELECT id FROM customers WHERE name = 'three'
 SELECT count(*) FROM invoices JOIN customers ON customers.id = customer_id;
 -- What prevents a migration is named before anything changes.
 ALTER TABLE invoices ADD COLUMN half int GENERATED ALWAYS AS (number / 2) STORED;
-SELECT step, statement, lock_level, note FROM snowflake_migration_plan('invoices');
-CALL snowflake_migrate('invoices');
+SELECT step, statement, lock_level, note FROM snowflake_migrate.plan('invoices');
+CALL snowflake_migrate.run('invoices');
 ALTER TABLE invoices DROP COLUMN half;
 -- A view is dropped and created again, in the statement that changes the type.
 CREATE VIEW open_invoices AS SELECT number FROM invoices;
 COMMENT ON VIEW open_invoices IS 'not paid';
-SELECT step, pg_temp.shown(statement) AS statement, lock_level, rewrites FROM snowflake_migration_plan('invoices');
-CALL snowflake_migrate('invoices');
+SELECT step, pg_temp.shown(statement) AS statement, lock_level, rewrites FROM snowflake_migrate.plan('invoices');
+CALL snowflake_migrate.run('invoices');
 SELECT format_type(atttypid, atttypmod) AS type, obj_description('open_invoices'::regclass) AS comment
 FROM pg_attribute WHERE attrelid = 'open_invoices'::regclass AND attname = 'number';
 DROP VIEW open_invoices;
 -- Reverting: the sequence resumes after the numbers, the IDs stay.
-CALL snowflake_migrate_revert('tickets');
+CALL snowflake_migrate.revert('tickets');
 INSERT INTO tickets (note) VALUES ('has a number again') RETURNING id;
 SELECT count(*) FILTER (WHERE id > 1000) AS snowflakes, count(*) FROM tickets;
-CALL snowflake_migrate_revert('invoices');
+CALL snowflake_migrate.revert('invoices');
 INSERT INTO invoices (customer_id) VALUES (1) RETURNING number;
-SELECT table_name, column_name, data_type, kind, last_value FROM snowflake_serial_columns ORDER BY table_name COLLATE "C";
-CALL snowflake_migrate_revert('tickets');
+SELECT table_name, column_name, data_type, kind, last_value FROM snowflake_migrate.columns ORDER BY table_name COLLATE "C";
+CALL snowflake_migrate.revert('tickets');
 DROP TABLE tickets, invoices, customers;

@@ -5,7 +5,7 @@ SELECT c.relname AS view, a.attname AS column, format_type(a.atttypid, a.atttypm
 FROM pg_attribute AS a
 JOIN pg_class AS c ON c.oid = a.attrelid
 WHERE c.oid IN ('snowflake_status'::regclass, 'snowflake_stat_slots'::regclass, 'snowflake_layouts'::regclass,
-                'snowflake_serial_columns'::regclass, 'snowflake_migrations'::regclass, 'snowflake_unresolved'::regclass)
+                'snowflake_migrate.columns'::regclass, 'snowflake_migrate.progress'::regclass, 'snowflake_unresolved'::regclass)
   AND a.attnum > 0
 ORDER BY c.relname COLLATE "C", a.attnum;
 SELECT snowflake_stat_reset();
@@ -17,4 +17,4 @@ FROM snowflake_status;
 SELECT count(*) AS slots, min(backend_id), max(backend_id), sum(ids) >= 1000 AS counts_ids FROM snowflake_stat_slots;
 SELECT count(*) AS own_slot FROM snowflake_stat_slots WHERE pg_backend_pid() = ANY (pids);
 SELECT name, layout, expires_at, ids_per_second, nodes, backends FROM snowflake_layouts ORDER BY name COLLATE "C";
-SELECT * FROM snowflake_migrations;
+SELECT * FROM snowflake_migrate.progress;

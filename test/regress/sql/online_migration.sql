@@ -6,7 +6,7 @@ SET client_min_messages = warning;
 -- Its own functions that a plan calls are not for people, and names that it
 -- derives from OIDs differ: neither is shown.
 CREATE FUNCTION pg_temp.shown(statement text) RETURNS text LANGUAGE sql AS $$
-    SELECT regexp_replace(regexp_replace(statement, '[a-z_]+\.(snowflake_)?(migration_|shadow\()', '\2', 'g'),
+    SELECT regexp_replace(regexp_replace(statement, 'snowflake_migrate_internal\.', '', 'g'),
                           'snowflake_[0-9a-f]{8}_', 'snowflake_*_', 'g')
 $$;
 CREATE TABLE customers (id serial PRIMARY KEY, name text);
@@ -15,15 +15,15 @@ INSERT INTO customers (name) SELECT 'customer ' || n FROM generate_series(1, 100
 INSERT INTO visits SELECT n, '2026-11-20' FROM generate_series(1, 100) AS n;
 VACUUM ANALYZE customers, visits;
 SELECT step, pg_temp.shown(statement) AS statement, lock_level, rewrites, in_transaction
-FROM snowflake_migration_plan('customers', online => true);
-SELECT * FROM snowflake_migrations;
+FROM snowflake_migrate.plan('customers', online => true);
+SELECT * FROM snowflake_migrate.progress;
 -- What \gexec echoes are those statements.
 \set ECHO none
 \o /dev/null
-SELECT statement FROM snowflake_migration_plan('customers', online => true) \gexec
+SELECT statement FROM snowflake_migrate.plan('customers', online => true) \gexec
 \o
 \set ECHO all
-SELECT count(*) AS left_to_do FROM snowflake_migration_plan('customers', online => true);
+SELECT count(*) AS left_to_do FROM snowflake_migrate.plan('customers', online => true);
 SELECT attrelid::regclass AS table_name, attname, format_type(atttypid, atttypmod) AS type
 FROM pg_attribute
 WHERE attrelid IN ('customers'::regclass, 'visits'::regclass) AND attnum > 0 AND NOT attisdropped
@@ -36,7 +36,7 @@ INSERT INTO customers (name) VALUES ('after') RETURNING id > 1000 AS is_snowflak
 -- A column that was widened is the last one of its table now.
 INSERT INTO visits (customer_id, day) SELECT id, date '2026-11-21' FROM customers WHERE name = 'after';
 SELECT count(*) FROM visits JOIN customers ON id = customer_id;
-CALL snowflake_migrate_revert('customers');
+CALL snowflake_migrate.revert('customers');
 INSERT INTO customers (name) VALUES ('reverted') RETURNING id;
 DROP TABLE visits, customers;
 -- A migration that has begun can be cancelled.
@@ -44,12 +44,12 @@ CREATE TABLE tickets (id serial PRIMARY KEY, note text);
 INSERT INTO tickets (note) VALUES ('first');
 \set ECHO none
 \o /dev/null
-SELECT statement FROM snowflake_migration_plan('tickets', online => true) WHERE step <= 2 \gexec
+SELECT statement FROM snowflake_migrate.plan('tickets', online => true) WHERE step <= 2 \gexec
 \o
 \set ECHO all
 INSERT INTO tickets (note) VALUES ('while it is under way');
-SELECT table_name, column_name, step, rows_done FROM snowflake_migrations;
-CALL snowflake_migrate_revert('tickets');
-SELECT table_name, column_name, step, rows_done FROM snowflake_migrations;
+SELECT table_name, column_name, step, rows_done FROM snowflake_migrate.progress;
+CALL snowflake_migrate.revert('tickets');
+SELECT table_name, column_name, step, rows_done FROM snowflake_migrate.progress;
 INSERT INTO tickets (note) VALUES ('second') RETURNING id;
 DROP TABLE tickets;

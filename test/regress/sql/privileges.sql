@@ -15,11 +15,11 @@ SELECT count(*) FROM snowflake_status;
 SELECT count(*) > 0 AS has_slots FROM snowflake_stat_slots;
 -- Its own table, and no other.
 CREATE TABLE own (id serial PRIMARY KEY);
-CALL snowflake_migrate('own');
+CALL snowflake_migrate.run('own');
 INSERT INTO own DEFAULT VALUES RETURNING id > 1000 AS is_snowflake;
-CALL snowflake_migrate_revert('own');
-CALL snowflake_migrate('others');
-CALL snowflake_migrate_revert('others');
+CALL snowflake_migrate.revert('own');
+CALL snowflake_migrate.run('others');
+CALL snowflake_migrate.revert('others');
 -- What administrators do.
 SELECT snowflake_stat_reset();
 SELECT snowflake_start_after(1);

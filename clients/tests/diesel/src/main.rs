@@ -119,7 +119,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "Int8 cannot take an integer column",
     )?;
 
-    connection.batch_execute("CALL snowflake_migrate('tickets')")?;
+    connection.batch_execute("CALL snowflake_migrate.run('tickets')")?;
 
     let failed = diesel::insert_into(before::tickets::table)
         .values(before::tickets::note.eq("lost"))

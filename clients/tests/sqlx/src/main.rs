@@ -101,7 +101,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         "an i64 as parameter before the migration",
     )?;
 
-    sqlx::raw_sql("CALL snowflake_migrate('tickets')")
+    sqlx::raw_sql("CALL snowflake_migrate.run('tickets')")
         .execute(&mut connection)
         .await?;
 

@@ -113,7 +113,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     report.check(found == "old", "$1::bigint before the migration")?;
 
     client
-        .batch_execute("CALL snowflake_migrate('tickets')")
+        .batch_execute("CALL snowflake_migrate.run('tickets')")
         .await?;
 
     let failed = service.query_one(&insert, &[&"lost"]).await.err();

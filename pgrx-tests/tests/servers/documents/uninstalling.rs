@@ -65,7 +65,7 @@ const LEFT: &str = "
     UNION ALL SELECT 'constraint ' || conname FROM pg_constraint WHERE pg_get_constraintdef(oid) LIKE '%snowflake%'
     UNION ALL SELECT 'index ' || indexdef FROM pg_indexes WHERE indexdef LIKE '%snowflake%'
     UNION ALL SELECT 'view ' || viewname FROM pg_views WHERE definition LIKE '%snowflake_%' AND schemaname <> 'information_schema'
-    UNION ALL SELECT 'extension ' || extname FROM pg_extension WHERE extname = 'snowflake'";
+    UNION ALL SELECT 'extension ' || extname FROM pg_extension WHERE extname LIKE 'snowflake%'";
 
 /// Migrated by the documents, and there not reverted.
 const MIGRATED: [&str; 7] = [
@@ -89,7 +89,7 @@ fn follow(client: &mut Client, object: &str) -> Result<Result<(), ServerError>> 
             client,
             &format!("SELECT relispartition FROM pg_class WHERE oid = '{table}'::regclass"),
         )? == "t";
-        let revert = format!("CALL snowflake_migrate_revert('{table}', '{column}')");
+        let revert = format!("CALL snowflake_migrate.revert('{table}', '{column}')");
         if !is_partition {
             match client
                 .batch_execute(&revert)
@@ -170,6 +170,7 @@ fn dropped_by_cascade(server: &Server) -> Result<BTreeSet<String>> {
         .lines()
         .map(|line| line.trim_start_matches("DETAIL:  "))
         .filter_map(|line| line.strip_prefix("drop cascades to "))
+        .filter(|object| *object != "extension snowflake_migrate")
         .map(str::to_owned)
         .collect())
 }
@@ -190,7 +191,7 @@ fn remove_settings(server: &Server) -> Result<usize> {
 fn uninstalling_as_printed_keeps_all_rows() -> Result<()> {
     let list = document::block("README.md", "WITH RECURSIVE extension_part")?;
     for printed in [
-        "with `snowflake_migrate_revert`",
+        "with `snowflake_migrate.revert`",
         "`DROP TRIGGER snowflake_watch ON orders`",
         "2. `DROP EXTENSION snowflake`. It fails while the list has a row.",
         "3. Remove `snowflake` from `shared_preload_libraries` and the `snowflake.` settings, and restart the server.",
@@ -251,7 +252,7 @@ fn uninstalling_as_printed_keeps_all_rows() -> Result<()> {
     // 1.
     let unfinished: Vec<String> = column(
         client_ref,
-        "SELECT table_name::text FROM snowflake_migrations",
+        "SELECT table_name::text FROM snowflake_migrate.progress",
     )?;
     ensure!(
         unfinished.iter().any(|table| table == "routes"),
@@ -259,7 +260,7 @@ fn uninstalling_as_printed_keeps_all_rows() -> Result<()> {
     );
     for table in ["couriers", "routes"] {
         client_ref
-            .batch_execute(&format!("CALL snowflake_migrate_revert('{table}')"))
+            .batch_execute(&format!("CALL snowflake_migrate.revert('{table}')"))
             .with_context(|| format!("cancelling the migration of {table}"))?;
     }
     let triggers: Vec<String> = column(client_ref, &list)?;
@@ -279,7 +280,7 @@ fn uninstalling_as_printed_keeps_all_rows() -> Result<()> {
         );
     }
     // 2.
-    client_ref.batch_execute("DROP EXTENSION snowflake")?;
+    client_ref.batch_execute("DROP EXTENSION snowflake_migrate; DROP EXTENSION snowflake")?;
 
     let left: Vec<String> = column(client_ref, LEFT)?;
     ensure!(left.is_empty(), "of the extension are left: {left:#?}");

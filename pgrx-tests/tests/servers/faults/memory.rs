@@ -48,7 +48,7 @@ fn a_text_of_any_length_ends_no_other_session() -> Result<()> {
         .conf("log_min_messages", "fatal")
         .memory_limit(memory_limit_bytes)
         .time_limit(Duration::from_secs(900))
-        .start_with_extension()?;
+        .start_with_migrate()?;
     let mut client = cluster.connect()?;
     client.batch_execute(
         "CREATE ROLE guest LOGIN; CREATE SCHEMA g AUTHORIZATION guest;
@@ -71,7 +71,7 @@ fn a_text_of_any_length_ends_no_other_session() -> Result<()> {
         "SELECT format('%s', p.oid::regproc), p.prokind = 'p', ARRAY(SELECT format_type(a.type, NULL) FROM unnest(p.proargtypes) WITH ORDINALITY AS a (type, place) ORDER BY place)
          FROM pg_proc AS p
          JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-         JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname = 'snowflake'
+         JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname IN ('snowflake', 'snowflake_migrate')
          WHERE 'text'::regtype = ANY (p.proargtypes) ORDER BY p.oid",
         &[],
     )?;
@@ -119,7 +119,7 @@ fn a_text_of_any_length_ends_no_other_session() -> Result<()> {
     )?;
     let notes = value(
         &mut client,
-        "SELECT string_agg(note, ' ') FROM snowflake_migration_plan('victim')",
+        "SELECT string_agg(note, ' ') FROM snowflake_migrate.plan('victim')",
     )?;
     ensure!(
         notes.contains("function g.f() was not searched, because its body is larger than 1 MB"),
@@ -141,15 +141,15 @@ fn a_text_of_any_length_ends_no_other_session() -> Result<()> {
 /// A message shows the beginning of a long argument.
 #[test]
 fn messages_are_short_whatever_the_argument() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     for call in [
         "snowflake_from_text(repeat('+', 1000000))",
         "snowflake_from_text('a', repeat('é', 1000000))",
         "snowflake_decode(1, repeat('é', 1000000))",
         "snowflake_decode(1, repeat('timestamp:1 ', 1000000))",
-        "snowflake_internal.migration_lock_table('pg_class', repeat('x', 1000000))",
-        "snowflake_internal.migration_run('pg_class', 'SELECT 1', repeat('a b ', 250000))",
+        "snowflake_internal.lock_table('pg_class', repeat('x', 1000000))",
+        "snowflake_internal.run('pg_class', 'SELECT 1', repeat('a b ', 250000))",
     ] {
         let error =
             snowflake_tests::server_error::expect_error(&mut client, &format!("SELECT {call}"))?;

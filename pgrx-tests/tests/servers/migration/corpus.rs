@@ -200,7 +200,7 @@ impl<'a> Trial<'a> {
     fn refused(&mut self, sqlstate: &str, obstacle: &str) -> Result<String> {
         let before = self.schema()?;
         let query = format!(
-            "SELECT snowflake_migration_plan({}, online => {})",
+            "SELECT snowflake_migrate.plan({}, online => {})",
             self.entry.arguments(),
             self.online
         );
@@ -282,7 +282,7 @@ impl<'a> Trial<'a> {
             before = online::contents(&mut self.superuser, &columns)?;
             run(
                 &mut self.owner,
-                [format!("CALL snowflake_migrate({arguments})")],
+                [format!("CALL snowflake_migrate.run({arguments})")],
             )?;
         }
         let (tables, rows) = self.check_migrated(&columns, &before)?;
@@ -298,7 +298,7 @@ impl<'a> Trial<'a> {
             online::plan_for(&mut self.owner, &arguments, self.online).context("the plan")?;
         let script = format!(
             "SET search_path = shop, public;\n\
-             SELECT statement FROM snowflake_migration_plan({arguments}, online => {}) ORDER BY step \\gexec\n",
+             SELECT statement FROM snowflake_migrate.plan({arguments}, online => {}) ORDER BY step \\gexec\n",
             self.online
         );
         let written = psql(self.cluster, OWNER, &self.database, &script, true)?;
@@ -338,7 +338,7 @@ impl<'a> Trial<'a> {
 
     /// The statement that reverts the migration.
     fn revert(&self) -> String {
-        format!("CALL snowflake_migrate_revert({})", self.entry.arguments())
+        format!("CALL snowflake_migrate.revert({})", self.entry.arguments())
     }
 
     /// The migrated database, dumped, restored and reverted there. `before` is the
@@ -390,11 +390,11 @@ impl<'a> Trial<'a> {
             if round > 0 {
                 let columns = online::columns(&mut self.superuser)?;
                 let rows = online::contents(&mut self.superuser, &columns)?;
-                let migrate = format!("CALL snowflake_migrate({})", self.entry.arguments());
+                let migrate = format!("CALL snowflake_migrate.run({})", self.entry.arguments());
                 // The mark that was restored in the copy has raised the slots, so that IDs
                 // of before the revert may be ahead of the clock by a lease.
                 let passed = format!(
-                    "SELECT NOT EXISTS (SELECT FROM {} WHERE id >= snowflake_min_id(clock_timestamp()))",
+                    "SELECT NOT EXISTS (SELECT FROM {} WHERE id >= snowflake_migrate_internal.first_id_at(clock_timestamp()))",
                     self.entry.table
                 );
                 wait_until(&mut self.superuser, &passed)?;
@@ -662,7 +662,7 @@ fn run_corpus(online: bool) -> Result<()> {
         .conf("wal_level", "logical")
         // A minute on an idle machine.
         .time_limit(Duration::from_secs(1800))
-        .start_with_extension()?;
+        .start_with_migrate()?;
     template(&cluster)?;
     let mut lines: Vec<(&str, Line)> = Vec::new();
     let entries = entries().filter(|entry| entry.is_pushed || tier::is_full());

@@ -39,7 +39,7 @@ const INDEXES_BY_PATH: &str = "
 
 #[test]
 fn functions_find_others_by_the_callers_search_path() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute("SET client_min_messages = error; CREATE ROLE keeper; GRANT CREATE ON DATABASE postgres TO keeper; SET ROLE keeper")?;
@@ -73,8 +73,8 @@ fn functions_find_others_by_the_callers_search_path() -> Result<()> {
             let mut fresh = cluster.connect()?;
             fresh.batch_execute(&format!(
                 "SET ROLE {role}; SET client_min_messages = error; SET search_path = app, public; BEGIN;
-                 CALL snowflake_migrate('{table}'); INSERT INTO {table} (note) VALUES ('B');
-                 CALL snowflake_migrate_revert('{table}'); ROLLBACK"
+                 CALL snowflake_migrate.run('{table}'); INSERT INTO {table} (note) VALUES ('B');
+                 CALL snowflake_migrate.revert('{table}'); ROLLBACK"
             )).with_context(|| format!("{table} as {role}"))?;
         }
     }
@@ -83,9 +83,9 @@ fn functions_find_others_by_the_callers_search_path() -> Result<()> {
         "SET ROLE keeper; SET client_min_messages = error; SET search_path = app, public",
     )?;
     if is_old {
-        fresh.batch_execute("CALL snowflake_migrate('in_index')")?;
+        fresh.batch_execute("CALL snowflake_migrate.run('in_index')")?;
     } else {
-        let plan = "SELECT * FROM snowflake_migration_plan('in_index')";
+        let plan = "SELECT * FROM snowflake_migrate.plan('in_index')";
         let refused = refused(&mut fresh, plan, "55000")?;
         assert!(
             refused.detail.contains(
@@ -102,7 +102,7 @@ fn functions_find_others_by_the_callers_search_path() -> Result<()> {
             "{refused}"
         );
         fresh.batch_execute(
-            "ALTER FUNCTION app.called(text) SET search_path = app, public; CALL snowflake_migrate('in_index')",
+            "ALTER FUNCTION app.called(text) SET search_path = app, public; CALL snowflake_migrate.run('in_index')",
         )?;
     }
     // The trigger fires for the copied rows: it is not disabled by this role.
@@ -124,7 +124,7 @@ fn functions_find_others_by_the_callers_search_path() -> Result<()> {
 /// the function under its other name, which the owner sets after the migration.
 #[test]
 fn a_key_whose_default_is_snowflake_id_counts_as_migrated() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
@@ -143,7 +143,7 @@ fn a_key_whose_default_is_snowflake_id_counts_as_migrated() -> Result<()> {
         if table == "narrow" {
             online::migrate(client, "'narrow'")?;
         } else {
-            client.batch_execute(&format!("CALL snowflake_migrate('{table}')"))?;
+            client.batch_execute(&format!("CALL snowflake_migrate.run('{table}')"))?;
         }
         client.batch_execute(&format!(
             "ALTER TABLE {table} ALTER COLUMN id SET DEFAULT snowflake_id();
@@ -158,7 +158,7 @@ fn a_key_whose_default_is_snowflake_id_counts_as_migrated() -> Result<()> {
                 number(
                     client,
                     &format!(
-                        "SELECT count(*) FROM snowflake_migration_plan('{table}', online => {online})"
+                        "SELECT count(*) FROM snowflake_migrate.plan('{table}', online => {online})"
                     )
                 )?,
                 0,
@@ -175,7 +175,7 @@ fn a_key_whose_default_is_snowflake_id_counts_as_migrated() -> Result<()> {
             number(
                 client,
                 &format!(
-                    "SELECT count(*) FROM snowflake_serial_columns WHERE table_name::text = '{table}'"
+                    "SELECT count(*) FROM snowflake_migrate.columns WHERE table_name::text = '{table}'"
                 )
             )?,
             0,
@@ -188,7 +188,7 @@ fn a_key_whose_default_is_snowflake_id_counts_as_migrated() -> Result<()> {
     tally.assert_unique();
     for table in tables {
         client.batch_execute(&format!(
-            "CALL snowflake_migrate_revert('{table}'); INSERT INTO {table} (note) VALUES ('reverted')"
+            "CALL snowflake_migrate.revert('{table}'); INSERT INTO {table} (note) VALUES ('reverted')"
         ))?;
         assert_eq!(
             number(
@@ -207,7 +207,7 @@ fn a_key_whose_default_is_snowflake_id_counts_as_migrated() -> Result<()> {
 
 #[test]
 fn lock_timeout_is_the_callers_again() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
@@ -218,9 +218,9 @@ fn lock_timeout_is_the_callers_again() -> Result<()> {
     for timeout in ["0", "7s"] {
         // Not in one text, whose settings a ROLLBACK would restore.
         client.batch_execute(&format!("SET lock_timeout = '{timeout}'"))?;
-        client.batch_execute("BEGIN; CALL snowflake_migrate('t')")?;
+        client.batch_execute("BEGIN; CALL snowflake_migrate.run('t')")?;
         assert_eq!(value(client, "SHOW lock_timeout")?, timeout);
-        client.batch_execute("CALL snowflake_migrate_revert('t')")?;
+        client.batch_execute("CALL snowflake_migrate.revert('t')")?;
         assert_eq!(value(client, "SHOW lock_timeout")?, timeout);
         client.batch_execute("ROLLBACK")?;
         // Each statement of an online migration, in a transaction block.
@@ -237,7 +237,7 @@ fn lock_timeout_is_the_callers_again() -> Result<()> {
             client.batch_execute(if step.is_swap() { "ROLLBACK" } else { "COMMIT" })?;
             seen += 1;
         }
-        client.batch_execute("BEGIN; CALL snowflake_migrate_revert('u')")?;
+        client.batch_execute("BEGIN; CALL snowflake_migrate.revert('u')")?;
         assert_eq!(value(client, "SHOW lock_timeout")?, timeout);
         client.batch_execute("COMMIT")?;
     }
@@ -249,15 +249,15 @@ fn lock_timeout_is_the_callers_again() -> Result<()> {
 
 #[test]
 fn a_definer_function_of_the_owner_migrates_for_other_roles() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     let wrapper = |name: &str| {
         format!(
             "CREATE FUNCTION app.{name}(what text) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = app, pg_temp AS $$
              BEGIN
-                 IF what = 'plan' THEN RETURN (SELECT count(*) FROM public.snowflake_migration_plan('app.t')); END IF;
-                 IF what = 'migrate' THEN CALL public.snowflake_migrate('app.t'); ELSE CALL public.snowflake_migrate_revert('app.t'); END IF;
+                 IF what = 'plan' THEN RETURN (SELECT count(*) FROM snowflake_migrate.plan('app.t')); END IF;
+                 IF what = 'migrate' THEN CALL snowflake_migrate.run('app.t'); ELSE CALL snowflake_migrate.revert('app.t'); END IF;
                  RETURN 0;
              END $$"
         )
@@ -297,7 +297,7 @@ fn a_definer_function_of_the_owner_migrates_for_other_roles() -> Result<()> {
 
 #[test]
 fn roles_that_insert_but_do_not_generate_ids_are_named() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     run(
@@ -313,9 +313,9 @@ fn roles_that_insert_but_do_not_generate_ids_are_named() -> Result<()> {
         ],
     )?;
     for statement in [
-        "SELECT * FROM snowflake_migration_plan('t')",
-        "CALL snowflake_migrate('t')",
-        "SELECT * FROM snowflake_migration_plan('t', online => true)",
+        "SELECT * FROM snowflake_migrate.plan('t')",
+        "CALL snowflake_migrate.run('t')",
+        "SELECT * FROM snowflake_migrate.plan('t', online => true)",
     ] {
         let refused = refused(client, statement, "42501")?;
         for part in [
@@ -329,7 +329,7 @@ fn roles_that_insert_but_do_not_generate_ids_are_named() -> Result<()> {
         client,
         [
             "RESET ROLE; GRANT EXECUTE ON FUNCTION public.snowflake_nextval() TO by_column, inserting, of_child, of_view",
-            "SET ROLE owner; CALL snowflake_migrate('t'); RESET ROLE; GRANT USAGE ON SCHEMA public TO PUBLIC",
+            "SET ROLE owner; CALL snowflake_migrate.run('t'); RESET ROLE; GRANT USAGE ON SCHEMA public TO PUBLIC",
         ],
     )?;
     for (role, table) in [
@@ -360,7 +360,7 @@ fn roles_that_insert_but_do_not_generate_ids_are_named() -> Result<()> {
     )?;
     let refused = refused(
         client,
-        "SELECT * FROM snowflake_migration_plan('many')",
+        "SELECT * FROM snowflake_migrate.plan('many')",
         "42501",
     )?;
     // Half of them are members of the others, and twenty are named.
@@ -379,7 +379,7 @@ const TRIGGERS: &str =
 
 #[test]
 fn disabled_foreign_keys_stay_disabled() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
@@ -408,7 +408,7 @@ fn disabled_foreign_keys_stay_disabled() -> Result<()> {
     let detail = "rows of public.c1 violate foreign key c1_p_id_fkey, whose triggers are disabled";
     for online in [false, true] {
         let plan =
-            format!("SELECT * FROM snowflake_migration_plan('c1', 'p_id', online => {online})");
+            format!("SELECT * FROM snowflake_migrate.plan('c1', 'p_id', online => {online})");
         let plan = plan.replace("'c1', 'p_id'", "'p1'");
         let refused = refused(client, &plan, "55000")?;
         if !online {
@@ -425,7 +425,7 @@ fn disabled_foreign_keys_stay_disabled() -> Result<()> {
     // The owner cannot disable such triggers again.
     let refused = refused(
         client,
-        "SET ROLE keeper; SELECT * FROM snowflake_migration_plan('p2')",
+        "SET ROLE keeper; SELECT * FROM snowflake_migrate.plan('p2')",
         "42501",
     )?;
     assert!(
@@ -435,7 +435,7 @@ fn disabled_foreign_keys_stay_disabled() -> Result<()> {
         "{refused}"
     );
     client.batch_execute(
-        "RESET ROLE; DELETE FROM c1 WHERE p_id = 5000; CALL snowflake_migrate('p1')",
+        "RESET ROLE; DELETE FROM c1 WHERE p_id = 5000; CALL snowflake_migrate.run('p1')",
     )?;
     assert_eq!(
         column::<String>(client, TRIGGERS)?,
@@ -446,7 +446,7 @@ fn disabled_foreign_keys_stay_disabled() -> Result<()> {
         &cluster,
         "postgres",
         "postgres",
-        "SELECT statement FROM snowflake_migration_plan('p2') \\gexec\n",
+        "SELECT statement FROM snowflake_migrate.plan('p2') \\gexec\n",
         true,
     )?;
     ensure!(pasted.success, "{pasted:?}");
@@ -454,7 +454,7 @@ fn disabled_foreign_keys_stay_disabled() -> Result<()> {
     online::migrate(client, "'p3'")?;
     assert_eq!(column::<String>(client, TRIGGERS)?, before, "online");
     client.batch_execute(
-        "CALL snowflake_migrate_revert('p1'); CALL snowflake_migrate_revert('p3')",
+        "CALL snowflake_migrate.revert('p1'); CALL snowflake_migrate.revert('p3')",
     )?;
     assert_eq!(
         column::<String>(client, TRIGGERS)?,
@@ -470,7 +470,7 @@ fn disabled_foreign_keys_stay_disabled() -> Result<()> {
 
 #[test]
 fn derived_statistics_are_collected_again() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
@@ -481,10 +481,10 @@ fn derived_statistics_are_collected_again() -> Result<()> {
     )?;
     let both = "SELECT format('%s %s', (SELECT count(*) FROM pg_stats_ext WHERE dependencies IS NOT NULL), (SELECT count(*) FROM pg_stats WHERE tablename = 'e_expr_idx'))";
     assert_eq!(value(client, both)?, "1 1");
-    client.batch_execute("CALL snowflake_migrate('s'); CALL snowflake_migrate('e')")?;
+    client.batch_execute("CALL snowflake_migrate.run('s'); CALL snowflake_migrate.run('e')")?;
     assert_eq!(value(client, both)?, "1 1");
     let analyze =
-        "SELECT statement FROM snowflake_migration_plan('plain') WHERE statement LIKE 'ANALYZE%'";
+        "SELECT statement FROM snowflake_migrate.plan('plain') WHERE statement LIKE 'ANALYZE%'";
     assert_eq!(value(client, analyze)?, "ANALYZE public.plain (id)");
     println!(
         "edges: extended statistics and those of an index expression exist after the migration"
@@ -494,7 +494,7 @@ fn derived_statistics_are_collected_again() -> Result<()> {
 
 #[test]
 fn a_key_that_no_index_leads_with_is_scanned_before_the_lock() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     let rows = tier::size(20_000, 1_000_000);
@@ -504,11 +504,11 @@ fn a_key_that_no_index_leads_with_is_scanned_before_the_lock() -> Result<()> {
     ))?;
     let statements: Vec<String> = column(
         client,
-        "SELECT statement FROM snowflake_migration_plan('t') ORDER BY step",
+        "SELECT statement FROM snowflake_migrate.plan('t') ORDER BY step",
     )?;
     for revert in [false, true] {
         let statement = if revert {
-            "CALL snowflake_migrate_revert('t')"
+            "CALL snowflake_migrate.revert('t')"
         } else {
             client.batch_execute(&statements[0])?;
             &statements[1]
@@ -540,7 +540,7 @@ fn a_key_that_no_index_leads_with_is_scanned_before_the_lock() -> Result<()> {
         assert_eq!(scanned, 1, "{statement}");
     }
     // A sequence that has got above the first snowflake ID since is noticed under the lock.
-    client.batch_execute("BEGIN; SELECT setval('t_id_seq', 9000000000000000000); SELECT snowflake_internal.migration_record_origin('t', 'id'); COMMIT")?;
+    client.batch_execute("BEGIN; SELECT setval('t_id_seq', 9000000000000000000); SELECT snowflake_migrate_internal.record_origin('t', 'id'); COMMIT")?;
     let refused = refused(client, &statements[1], "55000")?;
     assert!(
         refused
@@ -551,7 +551,7 @@ fn a_key_that_no_index_leads_with_is_scanned_before_the_lock() -> Result<()> {
     client.batch_execute(&format!("SELECT setval('t_id_seq', {})", rows + 1))?;
     run(
         client,
-        [statements[1].as_str(), "CALL snowflake_migrate_revert('t')"],
+        [statements[1].as_str(), "CALL snowflake_migrate.revert('t')"],
     )?;
     let last_old = number(client, "SELECT max(id) FROM t WHERE id < 1000000000")?;
     assert_eq!(number(client, "SELECT last_value FROM t_id_seq")?, last_old);
@@ -562,7 +562,7 @@ fn a_key_that_no_index_leads_with_is_scanned_before_the_lock() -> Result<()> {
 fn a_prepared_transaction_that_holds_a_lock_is_named() -> Result<()> {
     let cluster = Cluster::builder()
         .conf("max_prepared_transactions", 5)
-        .start_with_extension()?;
+        .start_with_migrate()?;
     let mut client = cluster.connect()?;
     run(
         &mut client,
@@ -573,7 +573,7 @@ fn a_prepared_transaction_that_holds_a_lock_is_named() -> Result<()> {
         ],
     )?;
     let missed = "SET client_min_messages = notice; SET ROLE postgres;
-        SELECT snowflake_internal.migration_lock_missed(ARRAY['t'::regclass], 'ACCESS EXCLUSIVE', clock_timestamp(), clock_timestamp() - interval '6 seconds');\n";
+        SELECT snowflake_migrate_internal.lock_missed(ARRAY['t'::regclass], 'ACCESS EXCLUSIVE', clock_timestamp(), clock_timestamp() - interval '6 seconds');\n";
     let waiting = psql(&cluster, "postgres", "postgres", missed, true)?;
     ensure!(
         waiting
@@ -583,7 +583,7 @@ fn a_prepared_transaction_that_holds_a_lock_is_named() -> Result<()> {
     );
     let refused = refused(
         &mut client,
-        "SELECT snowflake_internal.migration_lock_missed(ARRAY['t'::regclass], 'ACCESS EXCLUSIVE', clock_timestamp() - interval '1 hour', clock_timestamp())",
+        "SELECT snowflake_migrate_internal.lock_missed(ARRAY['t'::regclass], 'ACCESS EXCLUSIVE', clock_timestamp() - interval '1 hour', clock_timestamp())",
         "55P03",
     )?;
     assert!(
@@ -628,13 +628,13 @@ fn more_locks_than_the_server_has_room_for_are_refused() -> Result<()> {
         .conf("max_connections", 20)
         .conf("snowflake.node_id", 1)
         .conf("max_locks_per_transaction", 10)
-        .start_with_extension()?;
+        .start_with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute("SET client_min_messages = error")?;
     let room = number(
         client,
-        "SELECT snowflake_internal.migration_lock_slots() * 10",
+        "SELECT snowflake_migrate_internal.lock_slots() * 10",
     )?;
     let mut outcomes = Vec::new();
     for count in [15, 30, 50, 75, 100, 130] {
@@ -643,16 +643,16 @@ fn more_locks_than_the_server_has_room_for_are_refused() -> Result<()> {
         let needed = number(
             client,
             &format!(
-                "SELECT sum(locks)::bigint FROM snowflake_internal.migration_lock_needs(ARRAY['{name}'::regclass], '{{id}}')"
+                "SELECT sum(locks)::bigint FROM snowflake_migrate_internal.lock_needs(ARRAY['{name}'::regclass], '{{id}}')"
             ),
         )?;
         let planned =
-            client.simple_query(&format!("SELECT * FROM snowflake_migration_plan('{name}')"));
+            client.simple_query(&format!("SELECT * FROM snowflake_migrate.plan('{name}')"));
         let is_refused = planned.is_err();
         let note = number(
             client,
             &format!(
-                "SELECT count(*) FROM snowflake_migration_plan('{name}') WHERE note LIKE '%Needs about % locks%'"
+                "SELECT count(*) FROM snowflake_migrate.plan('{name}') WHERE note LIKE '%Needs about % locks%'"
             ),
         );
         ensure!(is_refused || note? == i64::from(needed > room), "{count}");
@@ -707,7 +707,7 @@ fn more_locks_than_the_server_has_room_for_are_refused() -> Result<()> {
 /// Objects of another role on the path of the role that migrates do not run.
 #[test]
 fn objects_planted_on_the_callers_path_are_not_called() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     run(
@@ -764,18 +764,19 @@ fn objects_planted_on_the_callers_path_are_not_called() -> Result<()> {
             };
             let (d, w, o) = (key("d"), key("w"), key("o"));
             for call in [
-                format!("CALL public.snowflake_migrate({d})"),
-                format!("CALL public.snowflake_migrate_revert({d})"),
-                format!("CALL public.snowflake_migrate({w})"),
-                format!("CALL public.snowflake_migrate_revert({w})"),
+                format!("CALL snowflake_migrate.run({d})"),
+                format!("CALL snowflake_migrate.revert({d})"),
+                format!("CALL snowflake_migrate.run({w})"),
+                format!("CALL snowflake_migrate.revert({w})"),
             ] {
                 fresh
                     .batch_execute(&call)
                     .with_context(|| format!("{role}: {path}: {call}"))?;
                 calls += 1;
             }
-            let plan =
-                format!("SELECT statement FROM public.snowflake_migration_plan({o}, true) LIMIT 1");
+            let plan = format!(
+                "SELECT statement FROM snowflake_migrate.plan({o}, online => true) LIMIT 1"
+            );
             while let Some(row) = fresh.query_opt(&plan, &[])? {
                 let statement: String = row.get(0);
                 calls += 1;
@@ -804,7 +805,7 @@ fn objects_planted_on_the_callers_path_are_not_called() -> Result<()> {
 /// trigger in such a statement.
 #[test]
 fn tables_with_deferred_constraints_and_triggers_are_migrated() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut admin = cluster.connect()?;
     admin.batch_execute(
         "CREATE ROLE keeper LOGIN; GRANT CREATE ON DATABASE postgres TO keeper; SET ROLE keeper; CREATE SCHEMA own",
@@ -831,7 +832,10 @@ fn tables_with_deferred_constraints_and_triggers_are_migrated() -> Result<()> {
                 if online && table != "own.t" {
                     online::migrate(&mut client, &format!("'{table}'"))?;
                 } else {
-                    run(&mut client, [format!("CALL snowflake_migrate('{table}')")])?;
+                    run(
+                        &mut client,
+                        [format!("CALL snowflake_migrate.run('{table}')")],
+                    )?;
                 }
             }
             // Places are exchanged, and the trigger fires, at the end of the transaction.
@@ -845,7 +849,7 @@ fn tables_with_deferred_constraints_and_triggers_are_migrated() -> Result<()> {
             for table in ["own.t", "own.p"] {
                 run(
                     &mut client,
-                    [format!("CALL snowflake_migrate_revert('{table}')")],
+                    [format!("CALL snowflake_migrate.revert('{table}')")],
                 )?;
             }
             rows += number(&mut admin, "SELECT count(*) FROM own.t, own.counted")?;

@@ -101,8 +101,7 @@ const HARMLESS: &[Code] = &[
 
 /// Warnings of a plan, and its notes.
 fn plan(cluster: &Cluster, table: &str, online: bool) -> Result<(String, String)> {
-    let script =
-        format!("SELECT note FROM snowflake_migration_plan('{table}', online => {online})");
+    let script = format!("SELECT note FROM snowflake_migrate.plan('{table}', online => {online})");
     let written = psql(cluster, "postgres", "postgres", &script, true)?;
     assert!(written.success, "{written:?}");
     Ok((written.errors, written.output))
@@ -128,7 +127,7 @@ fn create(client: &mut Client, code: &Code) -> Result<()> {
 
 #[test]
 fn code_that_a_migration_breaks_is_named_in_warnings_and_notes() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     for code in AFFECTED {
         create(&mut client, code)?;
@@ -171,7 +170,7 @@ fn code_that_a_migration_breaks_is_named_in_warnings_and_notes() -> Result<()> {
 
 #[test]
 fn code_that_is_not_affected_gives_no_warning() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     for code in HARMLESS {
         create(&mut client, code)?;
@@ -200,7 +199,7 @@ fn code_that_is_not_affected_gives_no_warning() -> Result<()> {
 /// What is warned of is so: writes fail, and not before.
 #[test]
 fn what_is_warned_of_happens() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     for code in AFFECTED
@@ -211,7 +210,7 @@ fn what_is_warned_of_happens() -> Result<()> {
         let schema = code.schema;
         let insert = format!("INSERT INTO {schema}.orders (n) VALUES (1)");
         client.batch_execute(&format!("SET search_path = {schema}, public; {insert}"))?;
-        client.batch_execute(&format!("CALL snowflake_migrate('{schema}.orders')"))?;
+        client.batch_execute(&format!("CALL snowflake_migrate.run('{schema}.orders')"))?;
         if schema == "c01" {
             client.batch_execute(&insert)?;
             assert!(number(client, "SELECT max(id) FROM c01.orders")? < 100);
@@ -227,7 +226,7 @@ fn what_is_warned_of_happens() -> Result<()> {
 
 #[test]
 fn names_and_bodies_of_any_kind_are_searched() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     for name in [
@@ -255,13 +254,13 @@ fn names_and_bodies_of_any_kind_are_searched() -> Result<()> {
             client,
             &format!(
                 "SELECT DISTINCT f.stage FROM pg_class AS c,
-                     snowflake_internal.migration_findings(ARRAY[c.oid::regclass], ARRAY[c.relname], true) AS f
+                     snowflake_migrate_internal.findings(ARRAY[c.oid::regclass], ARRAY[c.relname], true) AS f
                  WHERE c.relnamespace = 's'::regnamespace AND c.relname = $n${name}$n$ ORDER BY 1"
             ),
         )?;
         assert_eq!(found, ["shadow", "type"], "{name}");
         client.batch_execute(&format!(
-            "DO $d$ BEGIN PERFORM count(*) FROM pg_class AS c, snowflake_migration_plan(c.oid::regclass, online => true), snowflake_migration_references(c.oid::regclass)
+            "DO $d$ BEGIN PERFORM count(*) FROM pg_class AS c, snowflake_migrate.plan(c.oid::regclass, online => true), snowflake_migrate.unlinked(c.oid::regclass)
              WHERE c.relnamespace = 's'::regnamespace AND c.relname = $n${name}$n$; END $d$"
         ))?;
     }
@@ -294,7 +293,7 @@ fn names_and_bodies_of_any_kind_are_searched() -> Result<()> {
             &format!("DO $do$ BEGIN EXECUTE format('CREATE FUNCTION long{number}() RETURNS trigger LANGUAGE plpgsql AS %L', repeat($p${piece}$p$, 1000000 / {})); END $do$", piece.len()), &[])?;
         client.batch_execute(&format!("CREATE TRIGGER long{number} AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION long{number}()"))?;
         // Two minutes would be too long for a statement.
-        client.batch_execute("SELECT * FROM snowflake_internal.migration_findings(ARRAY['t'::regclass], ARRAY['id'::name], true)")?;
+        client.batch_execute("SELECT * FROM snowflake_migrate_internal.findings(ARRAY['t'::regclass], ARRAY['id'::name], true)")?;
         client.batch_execute(&format!("DROP FUNCTION long{number} CASCADE"))?;
     }
     Ok(())
@@ -302,7 +301,7 @@ fn names_and_bodies_of_any_kind_are_searched() -> Result<()> {
 
 #[test]
 fn five_thousand_functions_are_searched_in_seconds() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     let functions = tier::size(500, 5000);
@@ -315,7 +314,7 @@ fn five_thousand_functions_are_searched_in_seconds() -> Result<()> {
     ))?;
     let found = value(
         client,
-        "SELECT string_agg(stage || ' ' || n, ' ' ORDER BY stage) FROM (SELECT stage, count(*) AS n FROM snowflake_internal.migration_findings(ARRAY['t'::regclass], ARRAY['id'::name], true) GROUP BY stage) AS s",
+        "SELECT string_agg(stage || ' ' || n, ' ' ORDER BY stage) FROM (SELECT stage, count(*) AS n FROM snowflake_migrate_internal.findings(ARRAY['t'::regclass], ARRAY['id'::name], true) GROUP BY stage) AS s",
     )?;
     assert_eq!(
         found,

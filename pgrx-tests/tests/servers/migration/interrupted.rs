@@ -106,7 +106,7 @@ fn finish(cluster: &Cluster, before: &Before) -> Result<()> {
     ] {
         refused(client, violation, "23503")?;
     }
-    client.batch_execute("CALL snowflake_migrate_revert('t')")?;
+    client.batch_execute("CALL snowflake_migrate.revert('t')")?;
     // 200 numbers from 10 on in steps of 5; recovery leaves some out.
     let next = number(client, insert)?;
     assert!(
@@ -118,7 +118,7 @@ fn finish(cluster: &Cluster, before: &Before) -> Result<()> {
 
 #[test]
 fn a_migration_interrupted_at_any_step_is_finished() -> Result<()> {
-    let mut cluster = Cluster::with_extension()?;
+    let mut cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let before = prepare(&mut client, &cluster)?;
     assert_eq!(before.plan.len(), STEPS, "{:#?}", before.plan);
@@ -159,11 +159,11 @@ fn a_migration_interrupted_at_any_step_is_finished() -> Result<()> {
 
 #[test]
 fn an_interrupted_call_changes_nothing() -> Result<()> {
-    let mut cluster = Cluster::with_extension()?;
+    let mut cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let before = prepare(&mut client, &cluster)?;
     // The table that the last of the CALL's locks is on.
-    let call = "CALL snowflake_migrate('t') /* public.grandchild */";
+    let call = "CALL snowflake_migrate.run('t') /* public.grandchild */";
     let patient = format!("SET lock_timeout = '100s'; {call}");
     assert_eq!(interrupted(&cluster, &patient, true)?, "57014");
     if tier::is_full() {
@@ -175,14 +175,14 @@ fn an_interrupted_call_changes_nothing() -> Result<()> {
     }
     let impatient = format!("SET lock_timeout = '50ms'; {call}");
     assert_eq!(interrupted(&cluster, &impatient, false)?, "55P03");
-    client.batch_execute("BEGIN; CALL snowflake_migrate('t')")?;
+    client.batch_execute("BEGIN; CALL snowflake_migrate.run('t')")?;
     client = kill_and_start(&mut cluster)?;
     assert_eq!(plan(&mut client, "'t'")?, before.plan);
     assert_unchanged(&cluster, &before.schema, "interrupted")?;
     assert_eq!(
         number(
             &mut client,
-            "SELECT count(*) FROM snowflake_internal.origins"
+            "SELECT count(*) FROM snowflake_migrate_internal.origins"
         )?,
         0
     );
@@ -191,12 +191,12 @@ fn an_interrupted_call_changes_nothing() -> Result<()> {
 
 #[test]
 fn an_interrupted_revert_changes_nothing() -> Result<()> {
-    let mut cluster = Cluster::with_extension()?;
+    let mut cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let before = prepare(&mut client, &cluster)?;
-    client.batch_execute("CALL snowflake_migrate('t')")?;
+    client.batch_execute("CALL snowflake_migrate.run('t')")?;
     let migrated = schema(&cluster, "postgres")?;
-    let revert = "CALL snowflake_migrate_revert('t')";
+    let revert = "CALL snowflake_migrate.revert('t')";
     let patient = format!("SET lock_timeout = '100s'; {revert}");
     assert_eq!(interrupted(&cluster, &patient, true)?, "57014");
     client.batch_execute(&format!("BEGIN; {revert}"))?;
@@ -210,12 +210,12 @@ fn an_interrupted_revert_changes_nothing() -> Result<()> {
     let half = plan(&mut client, "'t'")?;
     run(&mut client, [&half[0], revert])?;
     assert_eq!(plan(&mut client, "'t'")?.len(), half.len());
-    run(&mut client, ["CALL snowflake_migrate('t')", revert])
+    run(&mut client, ["CALL snowflake_migrate.run('t')", revert])
 }
 
 #[test]
 fn the_switch_is_refused_without_an_earlier_statement() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     let before = prepare(client, &cluster)?;
@@ -241,7 +241,7 @@ fn the_switch_is_refused_without_an_earlier_statement() -> Result<()> {
 
 #[test]
 fn rows_inserted_between_two_steps_are_respected() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     let insert = "INSERT INTO big VALUES (DEFAULT) RETURNING id";
@@ -269,7 +269,7 @@ fn rows_inserted_between_two_steps_are_respected() -> Result<()> {
     client.batch_execute(&of_big[0])?;
     client.batch_execute("INSERT INTO big SELECT FROM generate_series(1, 50); DELETE FROM big")?;
     run(client, &of_big[1..])?;
-    client.batch_execute("CALL snowflake_migrate_revert('big')")?;
+    client.batch_execute("CALL snowflake_migrate.revert('big')")?;
     assert_eq!(number(client, insert)?, 51);
     Ok(())
 }
@@ -277,11 +277,11 @@ fn rows_inserted_between_two_steps_are_respected() -> Result<()> {
 /// Without `ON_ERROR_STOP`, with each of the tables locked in turn.
 #[test]
 fn psql_that_continues_after_errors_does_no_harm() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     let before = prepare(client, &cluster)?;
-    let script = "SELECT statement FROM snowflake_migration_plan('t') \\gexec\n";
+    let script = "SELECT statement FROM snowflake_migrate.plan('t') \\gexec\n";
     let impatient = format!("SET lock_timeout = '50ms';\n{script}");
     let through_psql = |script: &str| psql(&cluster, "postgres", "postgres", script, false);
     for table in ["t", "child", "grandchild"] {
@@ -305,15 +305,16 @@ fn psql_that_continues_after_errors_does_no_harm() -> Result<()> {
 /// first state is still known for reverting.
 #[test]
 fn two_sessions_migrate_a_table_at_once() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let before = prepare(&mut client, &cluster)?;
     let mut second = cluster.connect()?;
     let pid = ids::backend_pid(&mut second)?;
-    client.batch_execute("BEGIN; CALL snowflake_migrate('t')")?;
+    client.batch_execute("BEGIN; CALL snowflake_migrate.run('t')")?;
     let answer = thread::scope(|scope| -> Result<_> {
-        let waiting = scope
-            .spawn(|| second.batch_execute("SET lock_timeout = 0; CALL snowflake_migrate('t')"));
+        let waiting = scope.spawn(|| {
+            second.batch_execute("SET lock_timeout = 0; CALL snowflake_migrate.run('t')")
+        });
         waits(&mut cluster.connect()?, pid, || false)?;
         client.batch_execute("COMMIT")?;
         Ok(waiting.join().expect("the session's thread"))
@@ -328,7 +329,7 @@ fn two_sessions_migrate_a_table_at_once() -> Result<()> {
 /// were granted since.
 #[test]
 fn tables_changed_after_their_migration_are_reverted() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
@@ -338,13 +339,13 @@ fn tables_changed_after_their_migration_are_reverted() -> Result<()> {
          CREATE TABLE c (id int GENERATED BY DEFAULT AS IDENTITY (MAXVALUE 1000)); INSERT INTO c SELECT FROM generate_series(1, 3);
          CREATE TABLE d (id serial PRIMARY KEY); INSERT INTO d SELECT FROM generate_series(1, 3);
          CREATE TABLE e (id smallserial PRIMARY KEY);
-         CALL snowflake_migrate('a'); CALL snowflake_migrate('b'); CALL snowflake_migrate('c'); CALL snowflake_migrate('d'); CALL snowflake_migrate('e');
+         CALL snowflake_migrate.run('a'); CALL snowflake_migrate.run('b'); CALL snowflake_migrate.run('c'); CALL snowflake_migrate.run('d'); CALL snowflake_migrate.run('e');
          ALTER DEFAULT PRIVILEGES GRANT ALL ON SEQUENCES TO stranger;
          ALTER TABLE a RENAME TO a2; ALTER TABLE a2 SET SCHEMA elsewhere; ALTER SEQUENCE elsewhere.a_id_seq RENAME TO anew;
          DROP SEQUENCE b_id_seq; ALTER TABLE c SET SCHEMA elsewhere;
          INSERT INTO d VALUES (1000), (4000000000); INSERT INTO e VALUES (32767);
-         CALL snowflake_migrate_revert('elsewhere.a2'); CALL snowflake_migrate_revert('b'); CALL snowflake_migrate_revert('elsewhere.c');
-         CALL snowflake_migrate_revert('d'); CALL snowflake_migrate_revert('e')",
+         CALL snowflake_migrate.revert('elsewhere.a2'); CALL snowflake_migrate.revert('b'); CALL snowflake_migrate.revert('elsewhere.c');
+         CALL snowflake_migrate.revert('d'); CALL snowflake_migrate.revert('e')",
     )?;
     for (table, next) in [
         ("elsewhere.a2", 4),
@@ -372,30 +373,31 @@ fn tables_changed_after_their_migration_are_reverted() -> Result<()> {
 
 #[test]
 fn records_follow_changes_by_hand_and_dropped_tables() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     // What is recorded is no longer the column's state.
     client.batch_execute(
         "CREATE TABLE f (id int GENERATED ALWAYS AS IDENTITY); CREATE SEQUENCE own START 77;
-         SELECT snowflake_internal.migration_record_origin('f', 'id'); ALTER TABLE f ALTER id DROP IDENTITY; ALTER TABLE f ALTER id SET DEFAULT nextval('own');
-         CALL snowflake_migrate('f'); INSERT INTO f VALUES (DEFAULT); CALL snowflake_migrate_revert('f')",
+         SELECT snowflake_migrate_internal.record_origin('f', 'id'); ALTER TABLE f ALTER id DROP IDENTITY; ALTER TABLE f ALTER id SET DEFAULT nextval('own');
+         CALL snowflake_migrate.run('f'); INSERT INTO f VALUES (DEFAULT); CALL snowflake_migrate.revert('f')",
     )?;
     assert_eq!(
         number(client, "INSERT INTO f VALUES (DEFAULT) RETURNING id")?,
         77
     );
     // Dropped tables are forgotten, and not dumped.
-    client
-        .batch_execute("CREATE TABLE g (id serial); CALL snowflake_migrate('g'); DROP TABLE g")?;
+    client.batch_execute(
+        "CREATE TABLE g (id serial); CALL snowflake_migrate.run('g'); DROP TABLE g",
+    )?;
     let dumped = migration::dump(&cluster, "postgres", &["--data-only"])?;
     assert!(
         dumped.contains("public\tf\tid\t") && !dumped.contains("public\tg\t"),
         "{dumped}"
     );
-    let stale = "SELECT count(*) FROM snowflake_internal.origins AS o WHERE NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = o.target)";
+    let stale = "SELECT count(*) FROM snowflake_migrate_internal.origins AS o WHERE NOT EXISTS (SELECT FROM pg_class AS c WHERE c.oid = o.target)";
     assert_eq!(number(client, stale)?, 1);
-    client.batch_execute("CALL snowflake_migrate('f')")?;
+    client.batch_execute("CALL snowflake_migrate.run('f')")?;
     assert_eq!(number(client, stale)?, 0);
     Ok(())
 }

@@ -21,7 +21,7 @@ fn start(tables: &Many) -> Result<Cluster> {
         .conf("snowflake.node_id", 1)
         // All tables are rewritten in one transaction.
         .conf("max_locks_per_transaction", 512)
-        .start_with_extension()?;
+        .start_with_migrate()?;
     let mut client = cluster.connect_to_new_database("one_plan")?;
     client.batch_execute(&tables.setup)?;
     // PostgreSQL calls it for each table that it rewrites.
@@ -34,17 +34,17 @@ fn start(tables: &Many) -> Result<Cluster> {
     Ok(cluster)
 }
 
-/// The keys' tables as an argument.
-fn array(keys: &[String]) -> String {
-    format!("'{{{}}}'::regclass[]", keys.join(","))
+/// The keys' tables as arguments.
+fn arguments(keys: &[String]) -> String {
+    format!("'{}', also => '{{{}}}'", keys[0], keys[1..].join(","))
 }
 
 /// The plan of several keys.
 fn plan(client: &mut Client, keys: &[String], online: bool) -> Result<Vec<Step>> {
     let query = format!(
         "SELECT step, statement, lock_level, rewrites, in_transaction, note
-         FROM snowflake_migration_plan_tables({}, online => {online}) ORDER BY step",
-        array(keys)
+         FROM snowflake_migrate.plan({}, online => {online}) ORDER BY step",
+        arguments(keys)
     );
     let rows = client.query(&query, &[]).context("the plan")?;
     Ok(rows
@@ -100,8 +100,8 @@ fn a_hundred_and_fifty_keys_rewrite_each_table_once() -> Result<()> {
     assert!(!plan(client, &tables.keys, true)?.is_empty());
     let planned = steps.iter().filter(|step| step.rewrites).count();
     client.batch_execute(&format!(
-        "CALL snowflake_migrate_tables({})",
-        array(&tables.keys)
+        "CALL snowflake_migrate.run({})",
+        arguments(&tables.keys)
     ))?;
     let rewritten: Vec<String> = column(client, "SELECT name FROM rewritten")?;
     let mut once = rewritten.clone();
@@ -171,7 +171,7 @@ fn twelve_keys_online_copy_each_table_once() -> Result<()> {
     assert_eq!(steps.iter().filter(|step| step.is_backfill()).count(), 1);
     run(client, online::statements(&steps[..middle]))?;
     client.batch_execute(&format!(
-        "CALL snowflake_migrate_revert('{}')",
+        "CALL snowflake_migrate.revert('{}')",
         tables.keys[5]
     ))?;
     assert_same_schema(
@@ -217,7 +217,7 @@ fn twelve_keys_online_copy_each_table_once() -> Result<()> {
     );
 
     for key in &tables.keys {
-        client.batch_execute(&format!("CALL snowflake_migrate_revert('{key}')"))?;
+        client.batch_execute(&format!("CALL snowflake_migrate.revert('{key}')"))?;
         let id = number(
             client,
             &format!("INSERT INTO {key} (note) VALUES ('old') RETURNING id"),

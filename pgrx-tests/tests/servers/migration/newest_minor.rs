@@ -26,7 +26,7 @@ fn clusters() -> Result<Vec<(Cluster, bool)>> {
             let cluster = Cluster::builder()
                 .installation(installation)
                 .conf("snowflake.node_id", 1)
-                .start_with_extension()?;
+                .start_with_migrate()?;
             let setting = "SELECT current_setting('composite_type_mismatch', true) IS NOT NULL";
             let checks_expressions = value(&mut cluster.connect()?, setting)? == "t";
             Ok((cluster, checks_expressions))
@@ -112,7 +112,7 @@ fn create(client: &mut Client) -> Result<()> {
 fn obstacles(client: &mut Client, schema: &str, online: bool) -> Result<String> {
     let query = format!(
         "SELECT obstacle || '. ' || remedy
-         FROM snowflake_internal.migration_plan_kind_obstacles('{{{schema}.t}}', '{{id}}', {online})"
+         FROM snowflake_migrate_internal.plan_kind_obstacles('{{{schema}.t}}', '{{id}}', {online})"
     );
     Ok(column::<String>(client, &query)?.join("\n"))
 }
@@ -148,7 +148,7 @@ fn what_uses_a_row_type_is_named_where_the_server_rejects_it() -> Result<()> {
             }
             client.batch_execute("ROLLBACK")?;
             if is_named {
-                let plan = format!("SELECT * FROM snowflake_migration_plan('{schema}.t')");
+                let plan = format!("SELECT * FROM snowflake_migrate.plan('{schema}.t')");
                 let refused = refused(client, &plan, "55000")?;
                 assert!(refused.detail.contains(user.named), "{refused}");
                 for line in refused.detail.lines() {
@@ -164,7 +164,7 @@ fn what_uses_a_row_type_is_named_where_the_server_rejects_it() -> Result<()> {
                 ))?;
             }
             client
-                .batch_execute(&format!("CALL snowflake_migrate('{schema}.t')"))
+                .batch_execute(&format!("CALL snowflake_migrate.run('{schema}.t')"))
                 .context(schema)?;
             migrated += 1;
         }
@@ -188,7 +188,7 @@ fn online_only_rows_that_are_held_are_obstacles() -> Result<()> {
             let schema = user.schema;
             if user.holds_rows {
                 let plan =
-                    format!("SELECT * FROM snowflake_migration_plan('{schema}.t', online => true)");
+                    format!("SELECT * FROM snowflake_migrate.plan('{schema}.t', online => true)");
                 let refused = refused(client, &plan, "55000")?;
                 assert!(refused.detail.contains(user.named), "{refused}");
                 held.insert(schema);

@@ -30,7 +30,7 @@ fn owner(cluster: &Cluster) -> Result<Client> {
 /// constraint allows, and PostgreSQL has no other one without a constraint.
 #[test]
 fn deferrable_keys_are_migrated_in_a_window() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     client.batch_execute(
         "CREATE TABLE lists (id serial PRIMARY KEY);
@@ -39,15 +39,15 @@ fn deferrable_keys_are_migrated_in_a_window() -> Result<()> {
          INSERT INTO lists SELECT FROM generate_series(1, 200);
          INSERT INTO items SELECT l, p FROM generate_series(1, 200) AS l, generate_series(1, 10) AS p",
     )?;
-    let plan = "SELECT snowflake_migration_plan('lists', online => true)";
+    let plan = "SELECT snowflake_migrate.plan('lists', online => true)";
     let answer = refused(&mut client, plan, "55000")?;
     let said = "constraint items_key of public.items is DEFERRABLE";
     assert!(answer.detail.contains(said), "{answer}");
     let exchange = "UPDATE items SET position = 11 - position";
     for statement in [
-        "CALL snowflake_migrate('lists')",
+        "CALL snowflake_migrate.run('lists')",
         exchange,
-        "CALL snowflake_migrate_revert('lists')",
+        "CALL snowflake_migrate.revert('lists')",
         exchange,
     ] {
         client.batch_execute(statement)?;
@@ -85,7 +85,7 @@ const STATISTICS: &str = "SELECT (SELECT string_agg(statistics_name, ' ' ORDER B
 
 #[test]
 fn expressions_checks_and_statistics_are_kept_online_as_in_a_window() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     let client = &mut client;
     for schema in ["window", "online"] {
@@ -129,7 +129,7 @@ fn expressions_checks_and_statistics_are_kept_online_as_in_a_window() -> Result<
             refused(client, violation, sqlstate).with_context(|| when.clone())?;
         }
         if done == steps.len() - 2 {
-            client.batch_execute("CALL snowflake_migrate_revert('online.projects')")?;
+            client.batch_execute("CALL snowflake_migrate.revert('online.projects')")?;
             assert_same_schema(&original, &schema(&cluster, "postgres")?, "reverted");
             run(client, online::statements(&steps[..=done]))?;
         }
@@ -137,7 +137,7 @@ fn expressions_checks_and_statistics_are_kept_online_as_in_a_window() -> Result<
     assert_eq!(value(client, STATISTICS)?, statistics);
     // PostgreSQL loses these targets when it rebuilds an index or a statistics object.
     client.batch_execute(
-        "CALL snowflake_migrate('\"window\".projects');
+        "CALL snowflake_migrate.run('\"window\".projects');
          ALTER INDEX \"window\".in_order ALTER COLUMN 1 SET STATISTICS 321; ALTER STATISTICS \"window\".of_text SET STATISTICS 55",
     )?;
     // The order of the columns is another one.
@@ -205,7 +205,7 @@ const CHANGES: &[(&str, &str, &str)] = &[
 
 #[test]
 fn counterparts_follow_objects_that_are_replaced_or_dropped() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     let client = &mut client;
     for (change, query, expected) in CHANGES {
@@ -256,7 +256,7 @@ fn migrate_beside_rounds(client: &mut Client, done: &AtomicI64, allowed: &Atomic
 /// partial unique index.
 #[test]
 fn of_two_equal_rows_one_is_refused_during_a_migration() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     client.batch_execute(
         "CREATE TABLE projects (id serial PRIMARY KEY); INSERT INTO projects SELECT FROM generate_series(1, 5000);
@@ -360,7 +360,7 @@ const INTEGERS_ONLY: &[(&str, &str, &str)] = &[
 
 #[test]
 fn expressions_that_accept_integers_only_are_named_before_anything_is_changed() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     let client = &mut client;
     client.batch_execute("SET client_min_messages = error")?;
@@ -379,7 +379,7 @@ fn expressions_that_accept_integers_only_are_named_before_anything_is_changed() 
             run(client, [setup, "RESET search_path"])?;
             let before = schema(&cluster, "postgres")?;
             let plan_it =
-                format!("SELECT * FROM snowflake_migration_plan('f.t', online => {is_online})");
+                format!("SELECT * FROM snowflake_migrate.plan('f.t', online => {is_online})");
             let answer = refused(client, &plan_it, "55000").context(*setup)?;
             assert!(answer.detail.contains(said), "no {said:?} in {answer}");
             assert!(
@@ -399,7 +399,7 @@ fn expressions_that_accept_integers_only_are_named_before_anything_is_changed() 
                 online::migrate(client, "'f.t'").context(*setup)?;
             } else {
                 client
-                    .batch_execute("CALL snowflake_migrate('f.t')")
+                    .batch_execute("CALL snowflake_migrate.run('f.t')")
                     .context(*setup)?;
             }
             assert_eq!(
@@ -415,7 +415,7 @@ fn expressions_that_accept_integers_only_are_named_before_anything_is_changed() 
 #[test]
 fn a_foreign_key_on_an_index_that_includes_the_column_is_named_with_a_remedy_that_helps()
 -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     let client = &mut client;
     for is_online in [false, true] {
@@ -423,7 +423,7 @@ fn a_foreign_key_on_an_index_that_includes_the_column_is_named_with_a_remedy_tha
             "CREATE TABLE t (id serial PRIMARY KEY, code int, CONSTRAINT t_code UNIQUE (code) INCLUDE (id)); INSERT INTO t (code) VALUES (7);
              CREATE TABLE c (code int REFERENCES t (code)); INSERT INTO c VALUES (7)",
         )?;
-        let plan_it = format!("SELECT * FROM snowflake_migration_plan('t', online => {is_online})");
+        let plan_it = format!("SELECT * FROM snowflake_migrate.plan('t', online => {is_online})");
         let answer = refused(client, &plan_it, "55000")?;
         for part in [
             "foreign key c_code_fkey of public.c depends on unique index public.t_code, which includes column id",
@@ -438,7 +438,7 @@ fn a_foreign_key_on_an_index_that_includes_the_column_is_named_with_a_remedy_tha
         if is_online {
             online::migrate(client, "'t'")?;
         } else {
-            client.batch_execute("CALL snowflake_migrate('t')")?;
+            client.batch_execute("CALL snowflake_migrate.run('t')")?;
         }
         assert_eq!(plan(client, "'t'")?.len(), 0);
         refused(client, "INSERT INTO c VALUES (8)", "23503")?;
@@ -455,7 +455,7 @@ const GRANTS: &str = "SELECT string_agg(format('%s %s %s %s', g.grantor::regrole
 /// option of the whole table, and by a role without USAGE on the schema.
 #[test]
 fn the_grantors_of_column_privileges_are_kept() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     let mut admin = cluster.connect()?;
     admin.batch_execute(
@@ -527,7 +527,7 @@ fn the_grantors_of_column_privileges_are_kept() -> Result<()> {
 /// Some minor releases keep a version there, which others refuse.
 #[test]
 fn options_of_columns_that_begin_with_pg_are_left_out() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     client.batch_execute(
         "CREATE TABLE t (id serial PRIMARY KEY, n int); ALTER TABLE t ALTER id SET (n_distinct = -0.5); INSERT INTO t (n) VALUES (1)",
@@ -552,14 +552,14 @@ fn options_of_columns_that_begin_with_pg_are_left_out() -> Result<()> {
 /// A statistics object of another role.
 #[test]
 fn the_owner_of_a_statistics_object_is_kept() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     let mut admin = cluster.connect()?;
     client.batch_execute(
         "CREATE TABLE t (id serial PRIMARY KEY, n int); INSERT INTO t (n) SELECT n FROM generate_series(1, 20) AS n; CREATE STATISTICS st ON id, n FROM t; COMMENT ON STATISTICS st IS 'of both'",
     )?;
     admin.batch_execute("CREATE ROLE analyst; GRANT CREATE ON SCHEMA public TO analyst; ALTER STATISTICS st OWNER TO analyst")?;
-    let plan_it = "SELECT snowflake_migration_plan('t', online => true)";
+    let plan_it = "SELECT snowflake_migrate.plan('t', online => true)";
     let answer = refused(&mut client, plan_it, "55000")?;
     assert!(
         answer
@@ -580,7 +580,7 @@ fn the_owner_of_a_statistics_object_is_kept() -> Result<()> {
 /// Names of columns are replaced, and names of pg_catalog's objects are qualified.
 #[test]
 fn names_of_columns_in_expressions_are_replaced() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     #[rustfmt::skip]
     let cases = [
@@ -615,7 +615,7 @@ fn names_of_columns_in_expressions_are_replaced() -> Result<()> {
     ];
     for (expression, expected) in cases {
         let row = client.query_one(
-            "SELECT snowflake_internal.migration_rename_columns($1::text, ARRAY['id', 'Key']::name[], ARRAY['new_id', 'new \"K']::name[])",
+            "SELECT snowflake_migrate_internal.rename_columns($1::text, ARRAY['id', 'Key']::name[], ARRAY['new_id', 'new \"K']::name[])",
             &[&expression],
         )?;
         let found: Option<String> = row.get(0);
@@ -624,14 +624,14 @@ fn names_of_columns_in_expressions_are_replaced() -> Result<()> {
     for text in ["", "id +", "id) (", "'id", "id AS x"] {
         let literal = text.replace('\'', "''");
         let call = format!(
-            "SELECT snowflake_internal.migration_rename_columns('{literal}', '{{id}}', '{{x}}')"
+            "SELECT snowflake_migrate_internal.rename_columns('{literal}', '{{id}}', '{{x}}')"
         );
         refused(&mut client, &call, "42601").context(text)?;
     }
     let empty: Vec<Option<String>> = column(
         &mut client,
-        "SELECT snowflake_internal.migration_rename_columns(NULL, '{id}', '{x}')
-         UNION ALL SELECT snowflake_internal.migration_rename_columns('id', NULL, '{x}')",
+        "SELECT snowflake_migrate_internal.rename_columns(NULL, '{id}', '{x}')
+         UNION ALL SELECT snowflake_migrate_internal.rename_columns('id', NULL, '{x}')",
     )?;
     ensure!(empty.iter().all(Option::is_none), "{empty:?}");
     Ok(())
@@ -650,7 +650,7 @@ const TRAPS: &str = "CREATE SCHEMA trap;
 
 #[test]
 fn expressions_of_a_plan_do_not_depend_on_the_search_path() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     let client = &mut client;
     cluster.connect()?.batch_execute(TRAPS)?;
@@ -665,7 +665,7 @@ fn expressions_of_a_plan_do_not_depend_on_the_search_path() -> Result<()> {
     online::migrate(client, "'t'")?;
     assert_eq!(number(client, "SELECT count(*) FROM t")?, 20);
     client.batch_execute(
-        "CALL snowflake_migrate_revert('t'); DROP TABLE t; SET search_path = public",
+        "CALL snowflake_migrate.revert('t'); DROP TABLE t; SET search_path = public",
     )?;
     // Where no schema can be written, the index is not accepted.
     client.batch_execute(
@@ -676,7 +676,7 @@ fn expressions_of_a_plan_do_not_depend_on_the_search_path() -> Result<()> {
     refused(client, &steps[swap].statement, "55000")?;
     let answer = refused(
         client,
-        "SELECT snowflake_migration_plan('t', online => true)",
+        "SELECT snowflake_migrate.plan('t', online => true)",
         "55000",
     )?;
     assert!(

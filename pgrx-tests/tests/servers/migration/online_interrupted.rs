@@ -82,7 +82,7 @@ fn finish(cluster: &Cluster, before: &Before) -> Result<()> {
     assert!(online::plan(client, "'t'")?.is_empty());
     assert_eq!(foreign_keys(client)?, before.keys);
     assert_eq!(
-        number(client, "SELECT count(*) FROM snowflake_migrations")?,
+        number(client, "SELECT count(*) FROM snowflake_migrate.progress")?,
         0
     );
     assert_eq!(
@@ -105,9 +105,9 @@ fn finish(cluster: &Cluster, before: &Before) -> Result<()> {
     }
     let last = number(
         client,
-        "SELECT sequence_last_value FROM snowflake_internal.origins",
+        "SELECT sequence_last_value FROM snowflake_migrate_internal.origins",
     )?;
-    client.batch_execute("CALL snowflake_migrate_revert('t')")?;
+    client.batch_execute("CALL snowflake_migrate.revert('t')")?;
     let next = number(client, insert)?;
     // Recovery leaves up to 32 numbers out.
     assert!(
@@ -186,7 +186,7 @@ impl Interrupted<'_> {
 
 #[test]
 fn an_online_migration_interrupted_at_any_step_is_finished() -> Result<()> {
-    let mut cluster = Cluster::with_extension()?;
+    let mut cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let before = prepare(&mut client, &cluster)?;
     let whole = online::plan(&mut client, "'t'")?;
@@ -275,7 +275,7 @@ const BESIDE: [&str; 9] = [
 /// A lost client's statement is still running when the migration is planned again.
 #[test]
 fn a_migration_is_finished_beside_statements_of_lost_clients() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     let before = prepare(client, &cluster)?;
@@ -476,7 +476,7 @@ fn assert_all_rows_exist(client: &mut Client, written: &[Written]) -> Result<i64
 
 #[test]
 fn a_migration_loses_no_row_of_writers_at_any_isolation_level() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let before = prepare(&mut client, &cluster)?;
     let levels = ["read committed", "repeatable read", "serializable"];
@@ -597,7 +597,7 @@ fn with_an_old_snapshot(
 /// as they were, with their IDs.
 #[test]
 fn a_transaction_with_an_older_snapshot_sees_the_rows_as_they_were() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     cluster
         .connect()?
         .batch_execute("CREATE ROLE keeper LOGIN; GRANT CREATE ON SCHEMA public TO keeper")?;

@@ -28,7 +28,7 @@ fn primary_and_standby() -> Result<(Cluster, Cluster)> {
         .can_be_copied()
         .conf("snowflake.node_id", 1)
         .conf("wal_level", "replica")
-        .start_with_extension()?;
+        .start_with_migrate()?;
     primary.connect()?.batch_execute(TABLES)?;
     let mut standby = Cluster::builder()
         .conf("snowflake.node_id", 2)
@@ -59,17 +59,17 @@ fn the_backfill_waits_for_a_standby() -> Result<()> {
         "SELECT pg_get_wal_replay_pause_state() = 'paused'",
     )?;
     let mut migrating = primary.connect()?;
-    let done = "SELECT coalesce(sum(rows_done), 0)::bigint FROM snowflake_migrations";
+    let done = "SELECT coalesce(sum(rows_done), 0)::bigint FROM snowflake_migrate.progress";
     let stood_at = thread::scope(|scope| -> Result<i64> {
         let running = scope.spawn(|| {
             migrating.batch_execute(
-                "CALL snowflake_migrate_backfill('t', batch_size => 500, pause => '200 ms', max_replay_lag => '500 ms')",
+                "CALL snowflake_migrate.backfill('t', batch_size => 500, pause => '200 ms', max_replay_lag => '500 ms')",
             )
         });
         // At least 32 pauses of 0.2 s, in which the standby falls behind.
         wait_until(
             &mut client,
-            "SELECT count(*) = 1 FROM snowflake_migrations WHERE waiting_for LIKE '%: more than 00:00:00.5 behind'",
+            "SELECT count(*) = 1 FROM snowflake_migrate.progress WHERE waiting_for LIKE '%: more than 00:00:00.5 behind'",
         )?;
         let stood_at = number(&mut client, done)?;
         ensure!(stood_at < 16_000, "all was done at {stood_at}");
@@ -77,7 +77,7 @@ fn the_backfill_waits_for_a_standby() -> Result<()> {
         ensure!(!running.is_finished(), "it did not wait for the standby");
         assert_eq!(number(&mut client, done)?, stood_at);
         there.batch_execute("SELECT pg_wal_replay_resume()")?;
-        client.batch_execute("CALL snowflake_migrate_pace('t', pause => '0')")?;
+        client.batch_execute("CALL snowflake_migrate.pace('t', pause => '0')")?;
         running.join().expect("the session's thread")?;
         Ok(stood_at)
     })?;
@@ -99,7 +99,7 @@ fn waiting_for_standbys_needs_the_right_to_see_them() -> Result<()> {
     )?;
     let mut keeper = primary.connect_as("keeper", "postgres")?;
     run_before(&mut keeper, "'mine', 'id'", Step::is_backfill)?;
-    let call = "CALL snowflake_migrate_backfill('mine', 'id', max_replay_lag => '1 s')";
+    let call = "CALL snowflake_migrate.backfill('mine', 'id', max_replay_lag => '1 s')";
     let refused = refused(&mut keeper, call, "42501")?;
     assert!(refused.hint.contains("pg_monitor"), "{refused}");
     Ok(())

@@ -149,10 +149,10 @@ fn shop(cluster: &Cluster) -> Result<Client> {
 /// Copying rows must not fire triggers that fire on each UPDATE.
 #[test]
 fn triggers_that_fire_on_each_update_are_an_obstacle() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     client.batch_execute(&SHOP.replace("{s}", "m").replace("{t}", "int"))?;
-    let plan = "SELECT snowflake_migration_plan('m.orders', online => true)";
+    let plan = "SELECT snowflake_migrate.plan('m.orders', online => true)";
     let answer = refused(&mut client, plan, "42501")?;
     for part in [
         "trigger zzz of m.orders fires on each UPDATE",
@@ -201,7 +201,7 @@ fn assert_left(client: &mut Client, arguments: &str, rest: &[Step], when: &str) 
 
 #[test]
 fn writes_after_each_step_give_the_same_as_without_a_migration() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = shop(&cluster)?;
     let client = &mut client;
     let columns = online::columns(client)?;
@@ -238,7 +238,7 @@ fn writes_after_each_step_give_the_same_as_without_a_migration() -> Result<()> {
     client.batch_execute(&format!(
         "INSERT INTO m.lines (order_id) VALUES ({id}); INSERT INTO m.marks (order_id) VALUES ({id});
          UPDATE m.orders SET parent = {id} WHERE id = {id}; DELETE FROM m.orders WHERE id = {id};
-         CALL snowflake_migrate_revert('m.orders')"
+         CALL snowflake_migrate.revert('m.orders')"
     ))?;
     // Reverting leaves wider columns, at the end of their tables.
     let expected = widened(
@@ -282,7 +282,7 @@ const SMALL_WIDENED: &[(&str, &str)] = &[("public.t", "id"), ("public.r", "t_id"
 
 #[test]
 fn an_online_migration_is_reverted_after_any_step() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     let client = &mut client;
     client.batch_execute(SMALL)?;
@@ -291,7 +291,7 @@ fn an_online_migration_is_reverted_after_any_step() -> Result<()> {
     let rows = online::contents(client, &columns)?;
     let steps = online::plan(client, "'t'")?;
     let swap = steps.iter().position(Step::is_swap).context("no swap")?;
-    let revert = "CALL snowflake_migrate_revert('t')";
+    let revert = "CALL snowflake_migrate.revert('t')";
     // Before the swap, the schema is the same to the letter.
     for last in 0..swap {
         let when = &steps[last].statement;
@@ -302,7 +302,7 @@ fn an_online_migration_is_reverted_after_any_step() -> Result<()> {
         assert_same_schema(&before, &schema(&cluster, "postgres")?, when);
         assert_eq!(online::contents(client, &columns)?, rows);
         assert_eq!(
-            number(client, "SELECT count(*) FROM snowflake_migrations")?,
+            number(client, "SELECT count(*) FROM snowflake_migrate.progress")?,
             0
         );
         assert_left(client, "'t'", &steps, when)?;
@@ -374,7 +374,7 @@ fn assert_swap_is_refused(
     assert_same_schema(&tampered, &schema(cluster, "postgres")?, what);
     assert_eq!(online::contents(client, &columns)?, rows, "{what}");
     if !remedy.is_empty() {
-        let plan = "SELECT snowflake_migration_plan('t', online => true)";
+        let plan = "SELECT snowflake_migrate.plan('t', online => true)";
         let named = refused(client, plan, "55000")?;
         assert!(named.detail.contains(said), "{what}: {named}");
         client.batch_execute(remedy)?;
@@ -393,7 +393,7 @@ fn assert_swap_is_refused(
 
 #[test]
 fn a_swap_is_refused_when_its_preparation_was_damaged() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     let drop_index = on_shadow("EXECUTE format('DROP INDEX %s CASCADE', it.index)");
     let invalidate = on_shadow(
@@ -424,7 +424,7 @@ fn a_swap_is_refused_when_its_preparation_was_damaged() -> Result<()> {
         ["the trigger is disabled", &disable, "has been changed", &enable],
         ["the trigger fires for replicas only", &replica_only, "has been changed", &enable],
         ["the trigger was dropped", &drop_trigger, "has been changed", clear],
-        ["the check was dropped", &drop_check, "has been changed", "CALL snowflake_migrate_revert('t')"],
+        ["the check was dropped", &drop_check, "has been changed", "CALL snowflake_migrate.revert('t')"],
         ["the foreign key was dropped", &drop_key, "", ""],
     ];
     for case in cases {
@@ -449,7 +449,7 @@ const LATE: &[[&str; 4]] = &[
 
 #[test]
 fn a_swap_is_refused_when_a_new_object_uses_the_column() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     for case in LATE {
         assert_swap_is_refused(&cluster, &mut client, *case).context(case[0])?;
@@ -460,7 +460,7 @@ fn a_swap_is_refused_when_a_new_object_uses_the_column() -> Result<()> {
 /// Comments, privileges, defaults, statistics targets and the like.
 #[test]
 fn changes_before_the_swap_are_kept() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     let client = &mut client;
     client.batch_execute(SMALL)?;
@@ -497,7 +497,7 @@ fn changes_before_the_swap_are_kept() -> Result<()> {
 #[test]
 fn the_swap_waits_for_transactions_that_hold_the_sequence() -> Result<()> {
     for column in ["serial", "int GENERATED BY DEFAULT AS IDENTITY"] {
-        let cluster = Cluster::with_extension()?;
+        let cluster = Cluster::with_migrate()?;
         let mut client = owner(&cluster)?;
         client.batch_execute(&format!(
             "CREATE TABLE t (id {column} PRIMARY KEY, note text); INSERT INTO t (note) VALUES ('before')"
@@ -536,7 +536,7 @@ const LARGE: &str =
      CREATE TABLE r (n int, t_id int REFERENCES t); INSERT INTO r (n, t_id) SELECT n, 1 + n % 6000 FROM generate_series(1, 3000) AS n;
      ANALYZE t, r";
 
-/// A row of `snowflake_migrations`.
+/// A row of `snowflake_migrate.progress`.
 #[derive(Debug)]
 struct Progress {
     table: String,
@@ -550,7 +550,7 @@ struct Progress {
 fn progress(client: &mut Client) -> Result<Vec<Progress>> {
     let rows = client.query(
         "SELECT table_name::text, column_name::text, rows_done::bigint, rows_total::bigint,
-                rows_per_second::float8, extract(epoch FROM time_left)::float8, step::text FROM snowflake_migrations",
+                rows_per_second::float8, extract(epoch FROM time_left)::float8, step::text FROM snowflake_migrate.progress",
         &[],
     )?;
     Ok(rows
@@ -586,7 +586,7 @@ const LOOKS: usize = 4;
 
 #[test]
 fn the_backfill_shows_its_progress() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     let client = &mut client;
     client.batch_execute(LARGE)?;
@@ -603,7 +603,7 @@ fn the_backfill_shows_its_progress() -> Result<()> {
     thread::scope(|scope| -> Result<()> {
         let running = scope.spawn(|| {
             migrating.batch_execute(
-                "CALL snowflake_migrate_backfill('t', batch_size => 250, pause => '0')",
+                "CALL snowflake_migrate.backfill('t', batch_size => 250, pause => '0')",
             )
         });
         // After each of the first batches.
@@ -640,7 +640,7 @@ fn the_backfill_shows_its_progress() -> Result<()> {
         "no total, speed or time left: {seen:?}"
     );
     // A second call has nothing to do.
-    migrating.batch_execute("CALL snowflake_migrate_backfill('t')")?;
+    migrating.batch_execute("CALL snowflake_migrate.backfill('t')")?;
     let steps = online::plan(client, "'t'")?;
     assert!(!steps.iter().any(Step::is_backfill), "{steps:#?}");
     let notices = notices.lock().map(|it| it.clone()).unwrap_or_default();
@@ -658,7 +658,7 @@ fn the_backfill_shows_its_progress() -> Result<()> {
 
 #[test]
 fn senseless_arguments_of_the_backfill_are_refused() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     client.batch_execute(SMALL)?;
     run_before(&mut client, "'t'", Step::is_backfill)?;
@@ -670,7 +670,7 @@ fn senseless_arguments_of_the_backfill_are_refused() -> Result<()> {
         ("'nowhere'", "42P01"),
         ("'t', 'nothing'", "42703"),
     ] {
-        let call = format!("CALL snowflake_migrate_backfill({arguments})");
+        let call = format!("CALL snowflake_migrate.backfill({arguments})");
         refused(&mut client, &call, sqlstate)?;
     }
     Ok(())
@@ -702,7 +702,7 @@ const OBSTACLES: &[(&str, &str, &str)] = &[
 
 #[test]
 fn obstacles_to_an_online_migration_are_named_with_a_remedy_that_helps() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     let client = &mut client;
     client.batch_execute("SET client_min_messages = error")?;
@@ -713,7 +713,7 @@ fn obstacles_to_an_online_migration_are_named_with_a_remedy_that_helps() -> Resu
         )?;
         run(client, [setup, "RESET search_path"])?;
         let before = schema(&cluster, "postgres")?;
-        let plan = "SELECT snowflake_migration_plan('o.t', online => true)";
+        let plan = "SELECT snowflake_migrate.plan('o.t', online => true)";
         let answer = refused(client, plan, "55000").context(*setup)?;
         assert!(answer.detail.contains(said), "no {said:?} in {answer}");
         for line in answer.detail.lines() {
@@ -732,7 +732,7 @@ fn obstacles_to_an_online_migration_are_named_with_a_remedy_that_helps() -> Resu
 
 #[test]
 fn temporary_tables_and_two_migrations_of_a_table_are_refused() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = owner(&cluster)?;
     let client = &mut client;
     client.batch_execute(
@@ -743,14 +743,17 @@ fn temporary_tables_and_two_migrations_of_a_table_are_refused() -> Result<()> {
     run(client, online::statements(&of_b[..2]))?;
     for (statement, part) in [
         (
-            "SELECT snowflake_migration_plan('mine', online => true)",
+            "SELECT snowflake_migrate.plan('mine', online => true)",
             "temporary",
         ),
         (
-            "SELECT snowflake_migration_plan('a', online => true)",
+            "SELECT snowflake_migrate.plan('a', online => true)",
             "another column of",
         ),
-        ("CALL snowflake_migrate('b')", "is being migrated online"),
+        (
+            "CALL snowflake_migrate.run('b')",
+            "is being migrated online",
+        ),
     ] {
         let answer = refused(client, statement, "55000")?;
         assert!(answer.detail.contains(part), "{answer}");
@@ -775,10 +778,10 @@ fn with_a_stranger(cluster: &Cluster) -> Result<(Client, Client)> {
 
 #[test]
 fn only_the_owner_migrates_online() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let (mut client, mut stranger) = with_a_stranger(&cluster)?;
     let before = schema(&cluster, "postgres")?;
-    let plan = "SELECT snowflake_migration_plan('t', online => true)";
+    let plan = "SELECT snowflake_migrate.plan('t', online => true)";
     let steps = online::plan(&mut client, "'t'")?;
     // ANALYZE only warns.
     let statements = steps.iter().map(|step| step.statement.as_str());
@@ -786,8 +789,8 @@ fn only_the_owner_migrates_online() -> Result<()> {
     let mut denied = 0;
     for statement in statements.chain([
         plan,
-        "CALL snowflake_migrate_backfill('t')",
-        "CALL snowflake_migrate_revert('t')",
+        "CALL snowflake_migrate.backfill('t')",
+        "CALL snowflake_migrate.revert('t')",
     ]) {
         let answer = expect_error(&mut stranger, statement)?;
         // A statement that needs an earlier one may report that first.
@@ -810,7 +813,7 @@ fn only_the_owner_migrates_online() -> Result<()> {
 
 #[test]
 fn roles_that_own_nothing_can_write_after_each_step() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let (mut client, mut stranger) = with_a_stranger(&cluster)?;
     let steps = online::plan(&mut client, "'t'")?;
     for step in &steps {

@@ -20,7 +20,7 @@ const ROWS: i64 = 30_000;
 /// A server with a table whose online migration has come to the backfill. Its
 /// owner is no superuser.
 fn prepared() -> Result<(Cluster, Client)> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     cluster.connect()?.batch_execute(&format!(
         "CREATE ROLE keeper LOGIN; CREATE ROLE stranger LOGIN; GRANT CREATE ON SCHEMA public TO keeper, stranger; SET ROLE keeper;
          CREATE TABLE t (id serial PRIMARY KEY, note text); INSERT INTO t (note) SELECT repeat('n', 400) FROM generate_series(1, {ROWS}); ANALYZE t"
@@ -30,7 +30,7 @@ fn prepared() -> Result<(Cluster, Client)> {
     Ok((cluster, client))
 }
 
-const DONE: &str = "SELECT coalesce(sum(rows_done), 0)::bigint FROM snowflake_migrations";
+const DONE: &str = "SELECT coalesce(sum(rows_done), 0)::bigint FROM snowflake_migrate.progress";
 
 /// Rows copied within a time, and per second. A busy machine copies fewer.
 fn copied(client: &mut Client, time: Duration) -> Result<(i64, f64)> {
@@ -81,7 +81,7 @@ impl Backfill {
         });
         let mut client = config.connect(NoTls)?;
         let pid = ids::backend_pid(&mut client)?;
-        let call = format!("CALL snowflake_migrate_backfill({arguments})");
+        let call = format!("CALL snowflake_migrate.backfill({arguments})");
         let running = thread::spawn(move || client.batch_execute(&call));
         Ok(Self {
             pid,
@@ -104,7 +104,7 @@ impl Backfill {
     }
 }
 
-const FULL_SPEED: &str = "CALL snowflake_migrate_pace('t', batch_size => 10000, pause => '0')";
+const FULL_SPEED: &str = "CALL snowflake_migrate.pace('t', batch_size => 10000, pause => '0')";
 
 #[test]
 fn another_session_changes_the_pace() -> Result<()> {
@@ -118,27 +118,27 @@ fn another_session_changes_the_pace() -> Result<()> {
     )?;
     wait_until(
         client,
-        "SELECT sum(rows_done) > 0 FROM snowflake_migrations",
+        "SELECT sum(rows_done) > 0 FROM snowflake_migrate.progress",
     )?;
     let (rows, _) = copied(client, Duration::from_millis(500))?;
     assert_eq!(rows, 0, "it did not pause");
     assert_eq!(
         value(
             client,
-            "SELECT (batch_size, pause, is_paused, waiting_for IS NULL) FROM snowflake_migrations"
+            "SELECT (batch_size, pause, is_paused, waiting_for IS NULL) FROM snowflake_migrate.progress"
         )?,
         "(50,01:00:00,f,t)"
     );
 
     // While it sleeps for an hour.
     // The rows suffice for 60 batches of 500, which is half a minute.
-    client.batch_execute("CALL snowflake_migrate_pace('t', pause => '400 ms')")?;
+    client.batch_execute("CALL snowflake_migrate.pace('t', pause => '400 ms')")?;
     let woken = until_more(client)?;
     until_more(client)?;
     let slow = largest_batch(client, &initial)?;
     assert!((1..=50).contains(&slow), "batches of {slow}");
     // While it copies.
-    client.batch_execute("CALL snowflake_migrate_pace('t', 'id', 500)")?;
+    client.batch_execute("CALL snowflake_migrate.pace('t', 'id', 500)")?;
     // A batch ends with a page, and is at most twice as large as the one before.
     let mut fast = 0;
     wait::until("a batch of more than 250", LIMIT, || {
@@ -148,14 +148,14 @@ fn another_session_changes_the_pace() -> Result<()> {
     assert_eq!(
         value(
             client,
-            "SELECT (batch_size, pause) FROM snowflake_migrations"
+            "SELECT (batch_size, pause) FROM snowflake_migrate.progress"
         )?,
         "(500,00:00:00.4)"
     );
 
     // A transaction that is open has changed nothing yet, and holds nothing up.
     client.batch_execute(
-        "BEGIN; CALL snowflake_migrate_pace('t', pause => '1 hour', is_paused => true)",
+        "BEGIN; CALL snowflake_migrate.pace('t', pause => '1 hour', is_paused => true)",
     )?;
     let mut observer = cluster.connect()?;
     until_more(&mut observer)?;
@@ -166,7 +166,10 @@ fn another_session_changes_the_pace() -> Result<()> {
     backfill.end()?;
     online::migrate(client, "'t'")?;
     assert_eq!(
-        number(client, "SELECT count(*) FROM snowflake_internal.pace")?,
+        number(
+            client,
+            "SELECT count(*) FROM snowflake_migrate_internal.pace"
+        )?,
         0
     );
     println!(
@@ -187,13 +190,13 @@ fn a_paused_backfill_holds_nothing_and_resumes() -> Result<()> {
     )?;
     wait_until(
         client,
-        "SELECT sum(rows_done) > 0 FROM snowflake_migrations",
+        "SELECT sum(rows_done) > 0 FROM snowflake_migrate.progress",
     )?;
-    client.batch_execute("CALL snowflake_migrate_pace('t', is_paused => true)")?;
+    client.batch_execute("CALL snowflake_migrate.pace('t', is_paused => true)")?;
     let asked = Instant::now();
     wait_until(
         client,
-        "SELECT is_paused AND waiting_for IS NOT DISTINCT FROM 'snowflake_migrate_pace(is_paused => false)' FROM snowflake_migrations",
+        "SELECT is_paused AND waiting_for IS NOT DISTINCT FROM 'snowflake_migrate.pace(is_paused => false)' FROM snowflake_migrate.progress",
     )?;
     let paused = asked.elapsed();
     let stands = Instant::now();
@@ -221,19 +224,19 @@ fn a_paused_backfill_holds_nothing_and_resumes() -> Result<()> {
     assert!(
         notices
             .iter()
-            .any(|it| it.starts_with("paused: CALL snowflake_migrate_pace(")),
+            .any(|it| it.starts_with("paused: CALL snowflake_migrate.pace(")),
         "{notices:?}"
     );
 
     let stood = stands.elapsed();
-    client.batch_execute("CALL snowflake_migrate_pace('t', is_paused => false)")?;
+    client.batch_execute("CALL snowflake_migrate.pace('t', is_paused => false)")?;
     let resumed = until_more(client)?;
     client.batch_execute(FULL_SPEED)?;
     backfill.end()?;
     // Paused time is no time of copying.
     let copying: f64 = value(
         client,
-        "SELECT sum(run_seconds) FROM snowflake_internal.progress",
+        "SELECT sum(run_seconds) FROM snowflake_migrate_internal.progress",
     )?
     .parse()?;
     let all = begun.elapsed();
@@ -262,7 +265,7 @@ fn the_backfill_slows_down_beside_active_sessions() -> Result<()> {
     )?;
     wait_until(
         client,
-        "SELECT sum(rows_done) > 0 FROM snowflake_migrations",
+        "SELECT sum(rows_done) > 0 FROM snowflake_migrate.progress",
     )?;
     let mut busy = Vec::new();
     for _ in 0..4 {
@@ -273,7 +276,7 @@ fn the_backfill_slows_down_beside_active_sessions() -> Result<()> {
     }
     wait_until(
         client,
-        "SELECT waiting_for IS NOT DISTINCT FROM 'other sessions: more than 2 are active' FROM snowflake_migrations",
+        "SELECT waiting_for IS NOT DISTINCT FROM 'other sessions: more than 2 are active' FROM snowflake_migrate.progress",
     )?;
     // The pause doubles from batch to batch, from 0.1 s on.
     thread::sleep(Duration::from_secs(1));
@@ -285,7 +288,7 @@ fn the_backfill_slows_down_beside_active_sessions() -> Result<()> {
     let recovered = until_more(client)?;
     wait_until(
         client,
-        "SELECT waiting_for IS NULL FROM snowflake_migrations",
+        "SELECT waiting_for IS NULL FROM snowflake_migrate.progress",
     )?;
     let notices = backfill.notices();
     let notice = notices
@@ -298,11 +301,11 @@ fn the_backfill_slows_down_beside_active_sessions() -> Result<()> {
     assert!(beside < 300.0, "{beside} rows/s");
 
     // Without the limit, sessions do not matter.
-    client.batch_execute("CALL snowflake_migrate_pace('t', max_active_sessions => -1)")?;
+    client.batch_execute("CALL snowflake_migrate.pace('t', max_active_sessions => -1)")?;
     assert_eq!(
         value(
             client,
-            "SELECT max_active_sessions IS NULL FROM snowflake_migrations"
+            "SELECT max_active_sessions IS NULL FROM snowflake_migrate.progress"
         )?,
         "t"
     );
@@ -319,48 +322,51 @@ fn the_backfill_slows_down_beside_active_sessions() -> Result<()> {
 fn the_pace_survives_a_crash() -> Result<()> {
     let (mut cluster, mut client) = prepared()?;
     // Set before, it holds from the first batch on.
-    client.batch_execute("CALL snowflake_migrate_pace('t', pause => '1 hour')")?;
+    client.batch_execute("CALL snowflake_migrate.pace('t', pause => '1 hour')")?;
     let backfill = Backfill::start(&cluster, "keeper", "'t', batch_size => 70")?;
     wait_until(
         &mut client,
-        "SELECT sum(rows_done) > 0 FROM snowflake_migrations",
+        "SELECT sum(rows_done) > 0 FROM snowflake_migrate.progress",
     )?;
-    client.batch_execute("CALL snowflake_migrate_pace('t', is_paused => true)")?;
+    client.batch_execute("CALL snowflake_migrate.pace('t', is_paused => true)")?;
     wait_until(
         &mut client,
-        "SELECT waiting_for IS NOT NULL FROM snowflake_migrations",
+        "SELECT waiting_for IS NOT NULL FROM snowflake_migrate.progress",
     )?;
     kill_and_start(&mut cluster)?;
     assert!(backfill.end().is_err());
     let mut client = cluster.connect_as("keeper", "postgres")?;
     let client = &mut client;
-    let pace = "SELECT (batch_size, pause, is_paused, waiting_for) FROM snowflake_migrations";
+    let pace = "SELECT (batch_size, pause, is_paused, waiting_for) FROM snowflake_migrate.progress";
     assert_eq!(value(client, pace)?, "(70,01:00:00,t,)");
 
     // The same call again is still paused, and then pauses for an hour.
     let backfill = Backfill::start(&cluster, "keeper", "'t'")?;
     wait_until(
         client,
-        "SELECT waiting_for IS NOT NULL FROM snowflake_migrations",
+        "SELECT waiting_for IS NOT NULL FROM snowflake_migrate.progress",
     )?;
     assert_eq!(copied(client, Duration::from_millis(400))?.0, 0);
-    client.batch_execute("CALL snowflake_migrate_pace('t', is_paused => false)")?;
+    client.batch_execute("CALL snowflake_migrate.pace('t', is_paused => false)")?;
     until_more(client)?;
     assert_eq!(copied(client, Duration::from_millis(400))?.0, 0);
     assert_eq!(value(client, pace)?, "(70,01:00:00,f,)");
 
     // Cancelled where it waits: the migration ends, and its pace is forgotten.
-    client.batch_execute("CALL snowflake_migrate_pace('t', is_paused => true)")?;
+    client.batch_execute("CALL snowflake_migrate.pace('t', is_paused => true)")?;
     wait_until(
         client,
-        "SELECT waiting_for IS NOT NULL FROM snowflake_migrations",
+        "SELECT waiting_for IS NOT NULL FROM snowflake_migrate.progress",
     )?;
-    client.batch_execute("CALL snowflake_migrate_revert('t')")?;
+    client.batch_execute("CALL snowflake_migrate.revert('t')")?;
     let error = backfill.end().expect_err("it was ended");
     let error = ServerError::in_chain(&error).context("no error of the server")?;
     assert_eq!(error.sqlstate, "55000", "{error}");
     assert_eq!(
-        number(client, "SELECT count(*) FROM snowflake_internal.pace")?,
+        number(
+            client,
+            "SELECT count(*) FROM snowflake_migrate_internal.pace"
+        )?,
         0
     );
     online::migrate(client, "'t'")?;
@@ -391,59 +397,63 @@ fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
         ("'pg_class', is_paused => true", "42501"),
         ("NULL, is_paused => true", "42P01"),
     ] {
-        let call = format!("CALL snowflake_migrate_pace({arguments})");
+        let call = format!("CALL snowflake_migrate.pace({arguments})");
         let refused = refused(client, &call, sqlstate)?;
         if sqlstate == "42501" && arguments.starts_with("'t'") {
             assert!(refused.hint.contains("pg_monitor"), "{refused}");
         }
     }
     assert_eq!(
-        number(client, "SELECT count(*) FROM snowflake_internal.pace")?,
+        number(
+            client,
+            "SELECT count(*) FROM snowflake_migrate_internal.pace"
+        )?,
         0
     );
 
     // Another role: by the procedure, the functions below it, and the table.
     superuser.batch_execute("GRANT ALL ON ALL TABLES IN SCHEMA snowflake_internal TO stranger; GRANT SELECT ON t TO stranger; CREATE TABLE lure (id int)")?;
-    let row = "ROW('t'::regclass, 'id', 1, '1 day', NULL, NULL, true)::snowflake_internal.pace";
+    let row =
+        "ROW('t'::regclass, 'id', 1, '1 day', NULL, NULL, true)::snowflake_migrate_internal.pace";
     for statement in [
-        "CALL snowflake_migrate_pace('t', is_paused => true)".to_owned(),
-        format!("SELECT snowflake_internal.migration_keep_pace({row})"),
-        "SELECT snowflake_internal.migration_pace('t', 'id')".to_owned(),
-        "SELECT snowflake_internal.migration_set_pace('{t}', '{id}', 1, NULL, NULL, NULL, true)"
+        "CALL snowflake_migrate.pace('t', is_paused => true)".to_owned(),
+        format!("SELECT snowflake_migrate_internal.keep_pace({row})"),
+        "SELECT snowflake_migrate_internal.pace('t', 'id')".to_owned(),
+        "SELECT snowflake_migrate_internal.set_pace('{t}', '{id}', 1, NULL, NULL, NULL, true)"
             .to_owned(),
-        format!("INSERT INTO snowflake_internal.pace SELECT ({row}).*"),
-        "DELETE FROM snowflake_internal.pace".to_owned(),
-        "TRUNCATE snowflake_internal.pace".to_owned(),
+        format!("INSERT INTO snowflake_migrate_internal.pace SELECT ({row}).*"),
+        "DELETE FROM snowflake_migrate_internal.pace".to_owned(),
+        "TRUNCATE snowflake_migrate_internal.pace".to_owned(),
     ] {
         refused(&mut stranger, &statement, "42501")?;
     }
     // What the owner writes past the procedure is read with care.
-    client.batch_execute("SELECT snowflake_internal.migration_keep_pace(ROW('t'::regclass, 'id', -5, '-1 day', NULL, NULL, false)::snowflake_internal.pace)")?;
+    client.batch_execute("SELECT snowflake_migrate_internal.keep_pace(ROW('t'::regclass, 'id', -5, '-1 day', NULL, NULL, false)::snowflake_migrate_internal.pace)")?;
     assert_eq!(
         value(
             client,
-            "SELECT (batch_size, pause) FROM snowflake_migrations"
+            "SELECT (batch_size, pause) FROM snowflake_migrate.progress"
         )?,
         "(1,00:00:00)"
     );
     refused(
         client,
-        "SELECT snowflake_internal.migration_keep_pace(ROW('t'::regclass, 'id', 1, NULL, NULL, NULL, NULL)::snowflake_internal.pace)",
+        "SELECT snowflake_migrate_internal.keep_pace(ROW('t'::regclass, 'id', 1, NULL, NULL, NULL, NULL)::snowflake_migrate_internal.pace)",
         "23502",
     )?;
 
     // A limit that the backfill's role cannot observe is waited for, not ignored.
     superuser
-        .batch_execute("CALL snowflake_migrate_pace('t', batch_size => 100, pause => '100 ms')")?;
+        .batch_execute("CALL snowflake_migrate.pace('t', batch_size => 100, pause => '100 ms')")?;
     let backfill = Backfill::start(&cluster, "keeper", "'t'")?;
     wait_until(
         client,
-        "SELECT sum(rows_done) > 0 FROM snowflake_migrations",
+        "SELECT sum(rows_done) > 0 FROM snowflake_migrate.progress",
     )?;
-    superuser.batch_execute("CALL snowflake_migrate_pace('t', max_active_sessions => 50)")?;
+    superuser.batch_execute("CALL snowflake_migrate.pace('t', max_active_sessions => 50)")?;
     wait_until(
         client,
-        "SELECT waiting_for IS NOT DISTINCT FROM 'GRANT pg_monitor TO keeper' FROM snowflake_migrations",
+        "SELECT waiting_for IS NOT DISTINCT FROM 'GRANT pg_monitor TO keeper' FROM snowflake_migrate.progress",
     )?;
     superuser.batch_execute("GRANT pg_monitor TO keeper")?;
     until_more(client)?;
@@ -452,32 +462,35 @@ fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
     online::migrate(client, "'t'")?;
     refused(
         client,
-        "CALL snowflake_migrate_pace('t', is_paused => true)",
+        "CALL snowflake_migrate.pace('t', is_paused => true)",
         "55000",
     )?;
 
     // Several keys have one pace, by the name of any of them.
     let steps = client.query(
-        "SELECT statement FROM snowflake_migration_plan_tables('{two,other}', online => true) ORDER BY step",
+        "SELECT statement FROM snowflake_migrate.plan('two', also => '{other}', online => true) ORDER BY step",
         &[],
     )?;
     for step in steps {
         let statement: String = step.get(0);
-        if statement.contains("snowflake_migrate_backfill") {
+        if statement.contains("snowflake_migrate.backfill") {
             break;
         }
         client.batch_execute(&statement)?;
     }
-    client.batch_execute("CALL snowflake_migrate_pace('other', 'id', batch_size => 7)")?;
+    client.batch_execute("CALL snowflake_migrate.pace('other', 'id', batch_size => 7)")?;
     assert_eq!(
         value(
             client,
-            "SELECT string_agg(format('%s %s', table_name, batch_size), ', ' ORDER BY table_name::text) FROM snowflake_migrations"
+            "SELECT string_agg(format('%s %s', table_name, batch_size), ', ' ORDER BY table_name::text) FROM snowflake_migrate.progress"
         )?,
         "other 7, two 7"
     );
     assert_eq!(
-        number(client, "SELECT count(*) FROM snowflake_internal.pace")?,
+        number(
+            client,
+            "SELECT count(*) FROM snowflake_migrate_internal.pace"
+        )?,
         1
     );
     Ok(())

@@ -17,7 +17,7 @@ const PLANNED: &str =
 
 #[test]
 fn a_plans_note_does_not_list_partitions_whose_defaults_change() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
@@ -31,7 +31,7 @@ fn a_plans_note_does_not_list_partitions_whose_defaults_change() -> Result<()> {
         note.ends_with("The sequence is still used by public.other.id"),
         "{note}"
     );
-    client.batch_execute("CALL snowflake_migrate('p'); INSERT INTO p_0 (k) VALUES (1)")?;
+    client.batch_execute("CALL snowflake_migrate.run('p'); INSERT INTO p_0 (k) VALUES (1)")?;
     let id: i64 = client.query_one("SELECT id FROM p_0", &[])?.get(0);
     assert!(id > 1 << 40, "{id}");
     Ok(())
@@ -39,7 +39,7 @@ fn a_plans_note_does_not_list_partitions_whose_defaults_change() -> Result<()> {
 
 #[test]
 fn a_plan_describes_its_steps() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(PLANNED)?;
@@ -98,7 +98,7 @@ fn a_plan_describes_its_steps() -> Result<()> {
 
 #[test]
 fn a_plans_steps_take_the_locks_that_it_names() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(PLANNED)?;
@@ -127,18 +127,18 @@ fn a_plans_steps_take_the_locks_that_it_names() -> Result<()> {
 
 #[test]
 fn a_table_that_references_a_migrated_one_later_is_widened_too() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(PLANNED)?;
     client.batch_execute(
-        "CALL snowflake_migrate('t'); CREATE TABLE late (t_id int REFERENCES t);
+        "CALL snowflake_migrate.run('t'); CREATE TABLE late (t_id int REFERENCES t);
          CREATE VIEW seen AS SELECT t_id FROM late",
     )?;
-    let note = "SELECT count(*) FROM snowflake_migration_plan('t') WHERE note LIKE '%drops and re-creates view public.seen%'";
+    let note = "SELECT count(*) FROM snowflake_migrate.plan('t') WHERE note LIKE '%drops and re-creates view public.seen%'";
     assert_eq!(number(client, note)?, 1);
     assert_eq!(plan(client, "'t'")?.len(), 2);
-    client.batch_execute("CALL snowflake_migrate('t')")?;
+    client.batch_execute("CALL snowflake_migrate.run('t')")?;
     assert!(plan(client, "'t'")?.is_empty());
     Ok(())
 }

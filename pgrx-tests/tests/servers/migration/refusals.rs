@@ -87,7 +87,7 @@ const OBSTACLES_OF_18: &[Obstacle] = &[
 
 #[test]
 fn obstacles_are_named_with_a_remedy_that_helps() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let of_18 = if cluster.installation().major >= 18 {
         OBSTACLES_OF_18
     } else {
@@ -115,9 +115,9 @@ fn obstacles_are_named_with_a_remedy_that_helps() -> Result<()> {
     } in obstacles()
     {
         for statement in [
-            format!("SELECT * FROM snowflake_migration_plan({arguments})"),
-            format!("CALL snowflake_migrate({arguments})"),
-            format!("SELECT * FROM snowflake_migration_plan({arguments}, online => true)"),
+            format!("SELECT * FROM snowflake_migrate.plan({arguments})"),
+            format!("CALL snowflake_migrate.run({arguments})"),
+            format!("SELECT * FROM snowflake_migrate.plan({arguments}, online => true)"),
         ] {
             let refused = refused(client, &statement, "55000")?;
             assert!(
@@ -142,7 +142,10 @@ fn obstacles_are_named_with_a_remedy_that_helps() -> Result<()> {
     assert_same_schema(&before, &schema(&cluster, "refused")?, "refused");
     assert_eq!(contents(client)?, rows);
     assert_eq!(
-        number(client, "SELECT count(*) FROM snowflake_internal.origins")?,
+        number(
+            client,
+            "SELECT count(*) FROM snowflake_migrate_internal.origins"
+        )?,
         0
     );
 
@@ -153,7 +156,7 @@ fn obstacles_are_named_with_a_remedy_that_helps() -> Result<()> {
     {
         run(
             client,
-            [*remedy, &format!("CALL snowflake_migrate({arguments})")],
+            [*remedy, &format!("CALL snowflake_migrate.run({arguments})")],
         )?;
         assert!(plan(client, arguments)?.is_empty(), "{arguments}");
         migrated += 1;
@@ -168,7 +171,7 @@ fn obstacles_are_named_with_a_remedy_that_helps() -> Result<()> {
 
 #[test]
 fn senseless_arguments_are_refused() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
@@ -188,25 +191,26 @@ fn senseless_arguments_are_refused() -> Result<()> {
         ("NULL", "42P01"),
     ] {
         for statement in [
-            format!("SELECT * FROM snowflake_migration_plan({arguments})"),
-            format!("SELECT * FROM snowflake_migration_plan({arguments}, online => true)"),
-            format!("CALL snowflake_migrate({arguments})"),
-            format!("CALL snowflake_migrate_backfill({arguments})"),
-            format!("CALL snowflake_migrate_revert({arguments})"),
+            format!("SELECT * FROM snowflake_migrate.plan({arguments})"),
+            format!("SELECT * FROM snowflake_migrate.plan({arguments}, online => true)"),
+            format!("CALL snowflake_migrate.run({arguments})"),
+            format!("CALL snowflake_migrate.backfill({arguments})"),
+            format!("CALL snowflake_migrate.revert({arguments})"),
         ] {
             refused(client, &statement, sqlstate)?;
         }
     }
-    refused(client, "CALL snowflake_migrate_revert('t')", "55000")?;
+    refused(client, "CALL snowflake_migrate.revert('t')", "55000")?;
     // Named, either of the two columns can be migrated.
     run(
         client,
         [
-            "CALL snowflake_migrate('two', 'b')",
-            "CALL snowflake_migrate('two', 'a')",
+            "CALL snowflake_migrate.run('two', 'b')",
+            "CALL snowflake_migrate.run('two', 'a')",
         ],
     )?;
-    let migrated = "SELECT count(*) FROM snowflake_internal.origins WHERE target = 'two'::regclass";
+    let migrated =
+        "SELECT count(*) FROM snowflake_migrate_internal.origins WHERE target = 'two'::regclass";
     assert_eq!(number(client, migrated)?, 2);
     Ok(())
 }
@@ -220,13 +224,13 @@ fn a_server_that_issues_no_ids_migrates_nothing() -> Result<()> {
             "not in shared_preload_libraries",
         ),
     ] {
-        let cluster = builder.start_with_extension()?;
+        let cluster = builder.start_with_migrate()?;
         let mut client = cluster.connect()?;
         client.batch_execute("CREATE TABLE t (id serial PRIMARY KEY)")?;
         let before = schema(&cluster, "postgres")?;
         for statement in [
-            "SELECT * FROM snowflake_migration_plan('t')",
-            "CALL snowflake_migrate('t')",
+            "SELECT * FROM snowflake_migrate.plan('t')",
+            "CALL snowflake_migrate.run('t')",
         ] {
             let refused = refused(&mut client, statement, "55000")?;
             assert!(refused.detail.contains(part), "{refused}");
@@ -240,7 +244,7 @@ fn a_server_that_issues_no_ids_migrates_nothing() -> Result<()> {
 /// partitions of. `member` and `deputy` are members of `keeper`, the latter
 /// without inheriting its privileges.
 fn tables_of_keeper() -> Result<(Cluster, Client)> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     client.batch_execute(
         "CREATE ROLE keeper LOGIN; CREATE ROLE other LOGIN; CREATE ROLE member LOGIN IN ROLE keeper; CREATE ROLE deputy LOGIN NOINHERIT IN ROLE keeper;
@@ -260,23 +264,23 @@ fn tables_of_keeper() -> Result<(Cluster, Client)> {
 /// What a role is refused with 42501, and parts of the answer.
 #[rustfmt::skip]
 const DENIED: &[(&str, &str, &[&str])] = &[
-    ("other", "SELECT * FROM snowflake_migration_plan('k.t')", &["must be owner of table k.t", "Run it as a member of keeper"]),
-    ("other", "CALL snowflake_migrate('k.t')", &["must be owner of table k.t"]),
-    ("other", "CALL snowflake_migrate_revert('k.t')", &["must be owner of table t"]),
-    ("other", "SELECT snowflake_internal.migration_record_origin('k.t', 'id')", &["must be owner of table t"]),
-    ("other", "SELECT snowflake_internal.migration_record_reverted('k.t', 'id')", &["must be owner of table t"]),
-    ("deputy", "SELECT snowflake_internal.migration_record_origin('k.t', 'id')", &["must be owner of table t"]),
-    ("deputy", "CALL snowflake_migrate('k.t')", &["must be owner of table k.t"]),
-    ("keeper", "CALL snowflake_migrate('k.referenced')",
+    ("other", "SELECT * FROM snowflake_migrate.plan('k.t')", &["must be owner of table k.t", "Run it as a member of keeper"]),
+    ("other", "CALL snowflake_migrate.run('k.t')", &["must be owner of table k.t"]),
+    ("other", "CALL snowflake_migrate.revert('k.t')", &["must be owner of table t"]),
+    ("other", "SELECT snowflake_migrate_internal.record_origin('k.t', 'id')", &["must be owner of table t"]),
+    ("other", "SELECT snowflake_migrate_internal.record_reverted('k.t', 'id')", &["must be owner of table t"]),
+    ("deputy", "SELECT snowflake_migrate_internal.record_origin('k.t', 'id')", &["must be owner of table t"]),
+    ("deputy", "CALL snowflake_migrate.run('k.t')", &["must be owner of table k.t"]),
+    ("keeper", "CALL snowflake_migrate.run('k.referenced')",
         &["must be owner of table hidden.r", "permission denied for schema hidden", "GRANT USAGE"]),
-    ("keeper", "CALL snowflake_migrate('k.parted')", &["must be owner of table k.part"]),
-    ("keeper", "CALL snowflake_migrate('closed.seen')", &["permission denied for schema closed"]),
-    ("keeper", "INSERT INTO snowflake_internal.origins VALUES ('k.t', 'id', 'none', 'bigint', 'now()')",
+    ("keeper", "CALL snowflake_migrate.run('k.parted')", &["must be owner of table k.part"]),
+    ("keeper", "CALL snowflake_migrate.run('closed.seen')", &["permission denied for schema closed"]),
+    ("keeper", "INSERT INTO snowflake_migrate_internal.origins VALUES ('k.t', 'id', 'none', 'bigint', 'now()')",
         &["permission denied for table origins"]),
-    ("keeper", "UPDATE snowflake_internal.origins SET default_expression = 'now()'", &["permission denied"]),
-    ("keeper", "DELETE FROM snowflake_internal.origins", &["permission denied"]),
-    ("keeper", "TRUNCATE snowflake_internal.origins", &["permission denied"]),
-    ("keeper", "MERGE INTO snowflake_internal.origins AS o USING k.t ON o.target = 'k.t'::regclass WHEN MATCHED THEN DELETE", &["permission denied"]),
+    ("keeper", "UPDATE snowflake_migrate_internal.origins SET default_expression = 'now()'", &["permission denied"]),
+    ("keeper", "DELETE FROM snowflake_migrate_internal.origins", &["permission denied"]),
+    ("keeper", "TRUNCATE snowflake_migrate_internal.origins", &["permission denied"]),
+    ("keeper", "MERGE INTO snowflake_migrate_internal.origins AS o USING k.t ON o.target = 'k.t'::regclass WHEN MATCHED THEN DELETE", &["permission denied"]),
 ];
 
 #[test]
@@ -299,7 +303,7 @@ fn roles_without_the_rights_of_the_owner_are_refused() -> Result<()> {
     assert_eq!(
         number(
             &mut client,
-            "SELECT count(*) FROM snowflake_internal.origins"
+            "SELECT count(*) FROM snowflake_migrate_internal.origins"
         )?,
         0
     );
@@ -314,26 +318,26 @@ fn members_of_the_owner_migrate_and_writers_do_not_revert() -> Result<()> {
     run(
         &mut member,
         [
-            "CALL snowflake_migrate('k.t')",
-            "CALL snowflake_migrate_revert('k.t')",
+            "CALL snowflake_migrate.run('k.t')",
+            "CALL snowflake_migrate.revert('k.t')",
         ],
     )?;
     migrate_by_psql(&cluster, "keeper", "postgres", "'k.b'")?;
     let mut deputy = cluster.connect_as("deputy", "postgres")?;
-    deputy.batch_execute("SET ROLE keeper; CALL snowflake_migrate('k.t')")?;
+    deputy.batch_execute("SET ROLE keeper; CALL snowflake_migrate.run('k.t')")?;
     // A role that may only write cannot revert.
     let mut other = cluster.connect_as("other", "postgres")?;
     other.batch_execute("INSERT INTO k.t DEFAULT VALUES")?;
     for statement in [
-        "CALL snowflake_migrate_revert('k.t')",
-        "SELECT snowflake_internal.migration_record_reverted('k.t', 'id')",
+        "CALL snowflake_migrate.revert('k.t')",
+        "SELECT snowflake_migrate_internal.record_reverted('k.t', 'id')",
     ] {
         refused(&mut other, statement, "42501")?;
     }
     // Called alone, it is refused to a member as well.
     refused(
         &mut member,
-        "SELECT snowflake_internal.migration_record_reverted('k.t', 'id')",
+        "SELECT snowflake_migrate_internal.record_reverted('k.t', 'id')",
         "55000",
     )?;
     Ok(())
@@ -348,19 +352,19 @@ fn the_owner_needs_the_rights_to_generate_ids_and_to_create_sequences() -> Resul
     client.batch_execute(
         "SET ROLE keeper; CREATE TABLE k.i (id int GENERATED ALWAYS AS IDENTITY); RESET ROLE",
     )?;
-    let denied = refused(&mut member, "CALL snowflake_migrate('k.i')", "42501")?;
+    let denied = refused(&mut member, "CALL snowflake_migrate.run('k.i')", "42501")?;
     let detail = "permission denied for function snowflake_nextval";
     assert!(denied.detail.contains(detail), "{denied}");
     client.batch_execute("GRANT EXECUTE ON FUNCTION snowflake_nextval() TO PUBLIC")?;
-    member.batch_execute("CALL snowflake_migrate('k.i')")?;
+    member.batch_execute("CALL snowflake_migrate.run('k.i')")?;
     client.batch_execute("REVOKE ALL ON SCHEMA k FROM keeper; ALTER SCHEMA k OWNER TO postgres; GRANT USAGE ON SCHEMA k TO PUBLIC")?;
     let before = schema(&cluster, "postgres")?;
-    refused(&mut member, "CALL snowflake_migrate_revert('k.i')", "42501")?;
+    refused(&mut member, "CALL snowflake_migrate.revert('k.i')", "42501")?;
     assert_same_schema(&before, &schema(&cluster, "postgres")?, "reverting refused");
     // A superuser reverts with the rights of the owner, and no others.
-    refused(client, "CALL snowflake_migrate_revert('k.i')", "42501")?;
+    refused(client, "CALL snowflake_migrate.revert('k.i')", "42501")?;
     client.batch_execute(
-        "GRANT USAGE, CREATE ON SCHEMA k TO keeper; CALL snowflake_migrate_revert('k.i')",
+        "GRANT USAGE, CREATE ON SCHEMA k TO keeper; CALL snowflake_migrate.revert('k.i')",
     )?;
     let owner = "SELECT pg_get_userbyid(relowner) FROM pg_class WHERE oid = 'k.i_id_seq'::regclass";
     assert_eq!(value(client, owner)?, "keeper");
@@ -402,8 +406,8 @@ const OTHER_TRAPS: &str = "
     CREATE DOMAIN trap.text AS pg_catalog.text CHECK (false); CREATE DOMAIN trap.int8 AS pg_catalog.int8 CHECK (false);
     CREATE TEMP TABLE pg_class (oid oid); CREATE TEMP TABLE pg_attribute (attrelid oid); CREATE TEMP TABLE pg_constraint (oid oid);
     -- Nearer to two literals than the real ones, where others may create functions.
-    CREATE FUNCTION snowflake_internal.migration_check(text, text) RETURNS void LANGUAGE sql AS 'SELECT trap.spring(''check'')';
-    CREATE FUNCTION snowflake_internal.migration_record_origin(text, text) RETURNS void LANGUAGE sql AS 'SELECT trap.spring(''remember'')'";
+    CREATE FUNCTION snowflake_migrate_internal.check_switch(text, text) RETURNS void LANGUAGE sql AS 'SELECT trap.spring(''check'')';
+    CREATE FUNCTION snowflake_migrate_internal.record_origin(text, text) RETURNS void LANGUAGE sql AS 'SELECT trap.spring(''remember'')'";
 
 const TRAPPED: &str = "SET search_path = pg_temp, trap, pg_catalog, public";
 
@@ -432,7 +436,7 @@ const SPRUNG: &str = "SELECT pg_catalog.count(*) FROM public.sprung";
 
 #[test]
 fn a_search_path_with_traps_changes_nothing() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
@@ -445,15 +449,15 @@ fn a_search_path_with_traps_changes_nothing() -> Result<()> {
     for round in 0..2 {
         let statements: Vec<String> = column(
             client,
-            "SELECT statement::pg_catalog.text FROM public.snowflake_migration_plan('public.t')",
+            "SELECT statement::pg_catalog.text FROM snowflake_migrate.plan('public.t')",
         )?;
         assert_eq!(statements.len(), 6, "{statements:?}");
         if round == 0 {
             run(client, &statements)?;
         } else {
-            client.batch_execute("CALL public.snowflake_migrate('public.t')")?;
+            client.batch_execute("CALL snowflake_migrate.run('public.t')")?;
         }
-        client.batch_execute("INSERT INTO public.t (n) VALUES (3); CALL public.snowflake_migrate_revert('public.t'); SET search_path = public")?;
+        client.batch_execute("INSERT INTO public.t (n) VALUES (3); CALL snowflake_migrate.revert('public.t'); SET search_path = public")?;
         assert_eq!(number(client, SPRUNG)?, 0);
         assert_eq!(
             number(client, "INSERT INTO t (n) VALUES (4) RETURNING id")?,
@@ -466,7 +470,7 @@ fn a_search_path_with_traps_changes_nothing() -> Result<()> {
         client.batch_execute(TRAPPED)?;
     }
     client.batch_execute(
-        "DROP FUNCTION snowflake_internal.migration_check(pg_catalog.text, pg_catalog.text), snowflake_internal.migration_record_origin(pg_catalog.text, pg_catalog.text);
+        "DROP FUNCTION snowflake_migrate_internal.check_switch(pg_catalog.text, pg_catalog.text), snowflake_migrate_internal.record_origin(pg_catalog.text, pg_catalog.text);
          SET search_path = public; SET client_min_messages = error; DROP SCHEMA trap CASCADE",
     )?;
     let expected = widened(&before, &[("public.t", "id"), ("public.r", "t_id")])?;
@@ -484,23 +488,21 @@ fn a_search_path_with_traps_changes_nothing() -> Result<()> {
 
 #[test]
 fn tables_are_migrated_with_the_extension_in_a_schema_of_its_own() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     cluster.connect()?.batch_execute("CREATE DATABASE apart")?;
     let mut client = cluster.connect_to("apart")?;
     let client = &mut client;
     client.batch_execute(
-        "CREATE SCHEMA \"100 %s\"; CREATE EXTENSION snowflake SCHEMA \"100 %s\";
+        "CREATE SCHEMA \"100 %s\"; CREATE EXTENSION snowflake SCHEMA \"100 %s\"; CREATE EXTENSION snowflake_migrate;
          CREATE TABLE t (id serial PRIMARY KEY); INSERT INTO t VALUES (DEFAULT); CREATE TEMP TABLE tt (id int GENERATED ALWAYS AS IDENTITY); INSERT INTO tt VALUES (DEFAULT);
          CREATE TABLE public.tt (id int)",
     )?;
     for table in ["t", "tt"] {
         let insert = format!("INSERT INTO {table} VALUES (DEFAULT) RETURNING id");
         for _ in 0..2 {
-            client.batch_execute(&format!("CALL \"100 %s\".snowflake_migrate('{table}')"))?;
+            client.batch_execute(&format!("CALL snowflake_migrate.run('{table}')"))?;
             assert!(number(client, &insert)? > 1 << 40);
-            client.batch_execute(&format!(
-                "CALL \"100 %s\".snowflake_migrate_revert('{table}')"
-            ))?;
+            client.batch_execute(&format!("CALL snowflake_migrate.revert('{table}')"))?;
         }
         assert_eq!(number(client, &insert)?, 2);
     }
@@ -511,7 +513,7 @@ fn tables_are_migrated_with_the_extension_in_a_schema_of_its_own() -> Result<()>
 /// name there, for texts, which literals without a type would prefer.
 #[test]
 fn functions_of_the_same_name_in_the_extensions_schema_are_not_called() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     for name in [
         "snowflake_min_id",
@@ -531,8 +533,8 @@ fn functions_of_the_same_name_in_the_extensions_schema_are_not_called() -> Resul
     assert!(sprung.message.starts_with("sprung by"), "{sprung}");
     client.batch_execute(
         "CREATE TABLE t (id serial PRIMARY KEY); INSERT INTO t SELECT FROM generate_series(1, 10);
-         CALL snowflake_migrate('t'); INSERT INTO t DEFAULT VALUES;
-         SELECT * FROM snowflake_audit('t'); CALL snowflake_migrate_revert('t');
+         CALL snowflake_migrate.run('t'); INSERT INTO t DEFAULT VALUES;
+         SELECT * FROM snowflake_audit('t'); CALL snowflake_migrate.revert('t');
          CREATE TABLE p (id bigint) PARTITION BY RANGE (id);
          SELECT * FROM snowflake_partition_ddl('p', '2026-01-01', '2026-02-01', '1 day');
          SELECT snowflake_between(1, '2026-01-01', '2026-02-01')",

@@ -98,7 +98,7 @@ fn revert(client: &mut Client, app: &mut Client, table: &str) -> Result<()> {
     let insert = format!("INSERT INTO s.{table} (n) VALUES (1) RETURNING id");
     app.batch_execute(&insert)?;
     seen(client, "an owner's row")?;
-    client.batch_execute(&format!("CALL snowflake_migrate_revert('s.{table}')"))?;
+    client.batch_execute(&format!("CALL snowflake_migrate.revert('s.{table}')"))?;
     seen(client, "reverted")?;
     assert_eq!(value(app, &insert)?, "51");
     client.batch_execute("DELETE FROM public.seen")?;
@@ -107,7 +107,7 @@ fn revert(client: &mut Client, app: &mut Client, table: &str) -> Result<()> {
 
 #[test]
 fn owners_code_runs_as_the_owner_when_a_superuser_migrates() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     let mut app = cluster.connect_as("postgres", "postgres")?;
@@ -115,7 +115,7 @@ fn owners_code_runs_as_the_owner_when_a_superuser_migrates() -> Result<()> {
     app.batch_execute("SET ROLE app")?;
 
     create(client, "w", true)?;
-    client.batch_execute("CALL snowflake_migrate('s.w')")?;
+    client.batch_execute("CALL snowflake_migrate.run('s.w')")?;
     let rewritten = seen(client, "in a maintenance window")?;
     assert!(rewritten > 0, "no code of the owner's ran");
     revert(client, &mut app, "w")?;
@@ -132,7 +132,7 @@ fn owners_code_runs_as_the_owner_when_a_superuser_migrates() -> Result<()> {
     create(client, "b", false)?;
     let steps = online::plan(client, "'s.b'")?;
     run(client, online::statements(&steps[..4]))?;
-    client.batch_execute("CALL snowflake_migrate_revert('s.b')")?;
+    client.batch_execute("CALL snowflake_migrate.revert('s.b')")?;
     seen(client, "cancelled")?;
     println!(
         "migration rights: the owner's functions ran {rewritten} and {copied} times, as the owner"
@@ -143,7 +143,7 @@ fn owners_code_runs_as_the_owner_when_a_superuser_migrates() -> Result<()> {
 /// The planner runs functions of constants in an index's predicate.
 #[test]
 fn owners_code_runs_as_the_owner_when_a_superuser_audits() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     client.batch_execute(WITNESSES)?;
     create(&mut client, "w", true)?;
@@ -156,7 +156,7 @@ fn owners_code_runs_as_the_owner_when_a_superuser_audits() -> Result<()> {
 /// was dropped: both are the owner's afterwards, with the privileges they had.
 #[test]
 fn sequences_that_a_superuser_restores_are_the_owners() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
@@ -164,8 +164,8 @@ fn sequences_that_a_superuser_restores_are_the_owners() -> Result<()> {
          CREATE TABLE s.i (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY); GRANT SELECT ON SEQUENCE s.i_id_seq TO reader;
          COMMENT ON SEQUENCE s.i_id_seq IS 'kept'; INSERT INTO s.i SELECT FROM generate_series(1, 3);
          CREATE TABLE s.d (id serial PRIMARY KEY); INSERT INTO s.d SELECT FROM generate_series(1, 3);
-         RESET ROLE; CALL snowflake_migrate('s.i'); CALL snowflake_migrate('s.d'); DROP SEQUENCE s.d_id_seq;
-         CALL snowflake_migrate_revert('s.i'); CALL snowflake_migrate_revert('s.d')",
+         RESET ROLE; CALL snowflake_migrate.run('s.i'); CALL snowflake_migrate.run('s.d'); DROP SEQUENCE s.d_id_seq;
+         CALL snowflake_migrate.revert('s.i'); CALL snowflake_migrate.revert('s.d')",
     )?;
     for sequence in ["s.i_id_seq", "s.d_id_seq"] {
         let state = format!(
@@ -187,7 +187,7 @@ fn sequences_that_a_superuser_restores_are_the_owners() -> Result<()> {
 /// recorded, and is only ever moved ahead.
 #[test]
 fn another_roles_sequence_is_neither_recorded_nor_moved_back() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
@@ -197,16 +197,16 @@ fn another_roles_sequence_is_neither_recorded_nor_moved_back() -> Result<()> {
          INSERT INTO l VALUES (DEFAULT); RESET ROLE",
     )?;
     let mut app = cluster.connect_as("app", "postgres")?;
-    app.batch_execute("CALL snowflake_migrate('t'); CALL snowflake_migrate('l')")?;
+    app.batch_execute("CALL snowflake_migrate.run('t'); CALL snowflake_migrate.run('l')")?;
     assert_eq!(
         number(
             client,
-            "SELECT count(*) FROM snowflake_internal.origins AS o WHERE o.sequence_last_value IS NOT NULL OR to_jsonb(o)::text ~ '4711'"
+            "SELECT count(*) FROM snowflake_migrate_internal.origins AS o WHERE o.sequence_last_value IS NOT NULL OR to_jsonb(o)::text ~ '4711'"
         )?,
         0
     );
     app.batch_execute("INSERT INTO l VALUES (DEFAULT), (105)")?;
-    app.batch_execute("CALL snowflake_migrate_revert('t'); CALL snowflake_migrate_revert('l')")?;
+    app.batch_execute("CALL snowflake_migrate.revert('t'); CALL snowflake_migrate.revert('l')")?;
     assert_eq!(value(client, "SELECT last_value FROM secret")?, "4711");
     assert_eq!(
         value(&mut app, "INSERT INTO l VALUES (DEFAULT) RETURNING id")?,
@@ -220,7 +220,7 @@ fn another_roles_sequence_is_neither_recorded_nor_moved_back() -> Result<()> {
 /// that may create functions there would have them run by a superuser.
 #[test]
 fn functions_of_nearly_the_same_arguments_are_not_called() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
@@ -263,7 +263,7 @@ fn functions_of_nearly_the_same_arguments_are_not_called() -> Result<()> {
             END LOOP;
         END $do$;
         CREATE TABLE w (id serial PRIMARY KEY); INSERT INTO w SELECT FROM generate_series(1, 10); CREATE TABLE w_r (id int REFERENCES w);
-        CALL snowflake_migrate('w'::regclass, 'id'::name); CALL snowflake_migrate_revert('w'::regclass, 'id'::name);
+        CALL snowflake_migrate.run('w'::regclass, 'id'::name); CALL snowflake_migrate.revert('w'::regclass, 'id'::name);
         CREATE TABLE o (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, n int); INSERT INTO o (n) SELECT generate_series(1, 10);
         CREATE INDEX ON o (n, id); CREATE TABLE o_r (id int REFERENCES o); CREATE TABLE b (LIKE o INCLUDING ALL)"#,
     )?;
@@ -271,9 +271,9 @@ fn functions_of_nearly_the_same_arguments_are_not_called() -> Result<()> {
     let steps = online::plan(client, "'b'::regclass, 'id'::name")?;
     run(client, online::statements(&steps[..4]))?;
     client.batch_execute(
-        "SELECT * FROM snowflake_serial_columns; SELECT * FROM snowflake_migrations;
+        "SELECT * FROM snowflake_migrate.columns; SELECT * FROM snowflake_migrate.progress;
          SELECT * FROM snowflake_audit('o'::regclass, 'id'::name, NULL::integer[], NULL::bigint);
-         CALL snowflake_migrate_revert('o'::regclass, 'id'::name); CALL snowflake_migrate_revert('b'::regclass, 'id'::name)",
+         CALL snowflake_migrate.revert('o'::regclass, 'id'::name); CALL snowflake_migrate.revert('b'::regclass, 'id'::name)",
     )?;
     println!(
         "migration rights: past {} functions of nearly the same arguments",
@@ -284,7 +284,7 @@ fn functions_of_nearly_the_same_arguments_are_not_called() -> Result<()> {
 
 /// A table `t` of `app`'s, one of `stranger`'s, and privileges on all tables.
 fn tables() -> Result<(Cluster, Client)> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     client.batch_execute(
         "CREATE ROLE app LOGIN; CREATE ROLE stranger LOGIN; GRANT CREATE ON SCHEMA public TO app; SET ROLE app;
@@ -299,12 +299,12 @@ fn tables() -> Result<(Cluster, Client)> {
 macro_rules! keep_origin {
     ($table:literal, $kind:literal) => {
         concat!(
-            "SELECT snowflake_internal.migration_keep_origin(ROW(",
+            "SELECT snowflake_migrate_internal.keep_origin(ROW(",
             $table,
             ", 'id', ",
             $kind,
             ", 'integer', '0; ALTER ROLE app SUPERUSER; --',
-             NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1, 1, now(), NULL)::snowflake_internal.origins)"
+             NULL, NULL, NULL, NULL, NULL, NULL, NULL, 1, 1, now(), NULL)::snowflake_migrate_internal.origins)"
         )
     };
 }
@@ -330,14 +330,14 @@ fn assert_refused(role: &str, statements: &[(&str, &str)]) -> Result<()> {
 #[rustfmt::skip]
 fn internal_functions_refuse_tables_of_others() -> Result<()> {
     assert_refused("stranger", &[
-        ("SELECT snowflake_internal.migration_run('t', 'SELECT 1')", "42501"),
-        ("SELECT snowflake_internal.migration_read('t', 'SELECT id FROM public.t')", "42501"),
-        ("SELECT snowflake_internal.migration_query('t', 'SELECT 1')", "42501"),
-        ("SELECT snowflake_internal.migration_lock_table('t', 'ACCESS EXCLUSIVE')", "42501"),
-        ("SELECT * FROM snowflake_internal.migration_sequence_state('t_id_seq', 't')", "42501"),
-        ("SELECT snowflake_internal.migration_progress('t', 'id', 'own')", "42501"),
-        ("SELECT snowflake_internal.migration_progress('own', 'id', 't')", "42501"),
-        ("SELECT snowflake_internal.migration_end('t', 'id')", "42501"),
+        ("SELECT snowflake_internal.run('t', 'SELECT 1')", "42501"),
+        ("SELECT snowflake_internal.read('t', 'SELECT id FROM public.t')", "42501"),
+        ("SELECT snowflake_migrate_internal.query('t', 'SELECT 1')", "42501"),
+        ("SELECT snowflake_internal.lock_table('t', 'ACCESS EXCLUSIVE')", "42501"),
+        ("SELECT * FROM snowflake_migrate_internal.sequence_state('t_id_seq', 't')", "42501"),
+        ("SELECT snowflake_migrate_internal.progress('t', 'id', 'own')", "42501"),
+        ("SELECT snowflake_migrate_internal.progress('own', 'id', 't')", "42501"),
+        ("SELECT snowflake_migrate_internal.end_backfill('t', 'id')", "42501"),
         (keep_origin!("'t'", "'serial'"), "42501"),
     ])
 }
@@ -347,20 +347,20 @@ fn internal_functions_refuse_tables_of_others() -> Result<()> {
 fn internal_functions_refuse_what_is_no_table_lock_or_statement() -> Result<()> {
     assert_refused("app", &[
         // Not existing, or no table.
-        ("SELECT snowflake_internal.migration_run(0, 'SELECT 1')", "42P01"),
-        ("SELECT snowflake_internal.migration_run(NULL, 'SELECT 1')", "42P01"),
-        ("SELECT snowflake_internal.migration_lock_table(4294967295, 'ACCESS EXCLUSIVE')", "42P01"),
-        ("SELECT snowflake_internal.migration_lock_table('t_id_seq', 'ACCESS EXCLUSIVE')", "42809"),
-        ("SELECT snowflake_internal.migration_lock_table('t', 'EXCLUSIVE')", "22023"),
-        ("SELECT snowflake_internal.migration_lock_table('t', NULL)", "22023"),
+        ("SELECT snowflake_internal.run(0, 'SELECT 1')", "42P01"),
+        ("SELECT snowflake_internal.run(NULL, 'SELECT 1')", "42P01"),
+        ("SELECT snowflake_internal.lock_table(4294967295, 'ACCESS EXCLUSIVE')", "42P01"),
+        ("SELECT snowflake_internal.lock_table('t_id_seq', 'ACCESS EXCLUSIVE')", "42809"),
+        ("SELECT snowflake_internal.lock_table('t', 'EXCLUSIVE')", "22023"),
+        ("SELECT snowflake_internal.lock_table('t', NULL)", "22023"),
         // Not one statement.
-        ("SELECT snowflake_internal.migration_run('t', NULL)", "22004"),
-        ("SELECT snowflake_internal.migration_run('t', '')", "42601"),
-        ("SELECT snowflake_internal.migration_run('t', 'SELECT 1; SELECT 2')", "42601"),
-        ("SELECT snowflake_internal.migration_run('t', 'SELEC 1')", "42601"),
-        ("SELECT snowflake_internal.migration_run('t', 'COMMIT')", "0A000"),
-        ("SELECT snowflake_internal.migration_run('t', 'COPY t FROM STDIN')", "0A000"),
-        ("SELECT snowflake_internal.migration_query('t', 'DELETE FROM public.t')", "0A000"),
+        ("SELECT snowflake_internal.run('t', NULL)", "22004"),
+        ("SELECT snowflake_internal.run('t', '')", "42601"),
+        ("SELECT snowflake_internal.run('t', 'SELECT 1; SELECT 2')", "42601"),
+        ("SELECT snowflake_internal.run('t', 'SELEC 1')", "42601"),
+        ("SELECT snowflake_internal.run('t', 'COMMIT')", "0A000"),
+        ("SELECT snowflake_internal.run('t', 'COPY t FROM STDIN')", "0A000"),
+        ("SELECT snowflake_migrate_internal.query('t', 'DELETE FROM public.t')", "0A000"),
     ])
 }
 
@@ -374,12 +374,12 @@ fn records_of_migrations_refuse_rows_that_no_migration_writes() -> Result<()> {
         (keep_origin!("NULL", "'serial'"), "23502"),
         (keep_origin!("0", "'serial'"), "42P01"),
         // Privileges on the tables have no effect.
-        ("INSERT INTO snowflake_internal.origins VALUES ('t', 'id', 'none', 'bigint')", "42501"),
-        ("UPDATE snowflake_internal.origins SET default_expression = 'now()'", "42501"),
-        ("DELETE FROM snowflake_internal.origins", "42501"),
-        ("TRUNCATE snowflake_internal.origins", "42501"),
-        ("DELETE FROM snowflake_internal.progress", "42501"),
-        ("TRUNCATE snowflake_internal.progress", "42501"),
+        ("INSERT INTO snowflake_migrate_internal.origins VALUES ('t', 'id', 'none', 'bigint')", "42501"),
+        ("UPDATE snowflake_migrate_internal.origins SET default_expression = 'now()'", "42501"),
+        ("DELETE FROM snowflake_migrate_internal.origins", "42501"),
+        ("TRUNCATE snowflake_migrate_internal.origins", "42501"),
+        ("DELETE FROM snowflake_migrate_internal.progress", "42501"),
+        ("TRUNCATE snowflake_migrate_internal.progress", "42501"),
     ])
 }
 
@@ -390,7 +390,7 @@ fn statements_run_as_the_owner_and_change_no_settings() -> Result<()> {
     assert_eq!(
         value(
             client,
-            "SELECT snowflake_internal.migration_run('t', 'SELECT current_user, current_setting(''search_path''), NULL, set_config(''work_mem'', ''1MB'', false)')::text"
+            "SELECT snowflake_internal.run('t', 'SELECT current_user, current_setting(''search_path''), NULL, set_config(''work_mem'', ''1MB'', false)')::text"
         )?,
         "{app,\"pg_catalog, pg_temp\",NULL,1MB}"
     );
@@ -408,7 +408,7 @@ fn statements_run_as_the_owner_and_change_no_settings() -> Result<()> {
     ] {
         refused(
             client,
-            &format!("SELECT snowflake_internal.migration_run('t', '{statement}')"),
+            &format!("SELECT snowflake_internal.run('t', '{statement}')"),
             "42501",
         )?;
     }
@@ -420,11 +420,11 @@ fn a_recorded_row_is_its_owners_and_runs_no_second_statement() -> Result<()> {
     let (cluster, mut client) = tables()?;
     let mut app = cluster.connect_as("app", "postgres")?;
     app.batch_execute(keep_origin!("'t'", "'serial'"))?;
-    client.batch_execute("REVOKE ALL ON snowflake_internal.origins FROM stranger")?;
+    client.batch_execute("REVOKE ALL ON snowflake_migrate_internal.origins FROM stranger")?;
     let mut stranger = cluster.connect_as("stranger", "postgres")?;
-    let hidden = "SELECT snowflake_internal.migration_origin('t', 'id') IS NULL";
+    let hidden = "SELECT snowflake_migrate_internal.origin('t', 'id') IS NULL";
     assert_eq!(value(&mut stranger, hidden)?, "t");
-    let kind = "SELECT (snowflake_internal.migration_origin('t', 'id')).kind";
+    let kind = "SELECT (snowflake_migrate_internal.origin('t', 'id')).kind";
     assert_eq!(value(&mut app, kind)?, "serial");
     client.batch_execute(
         "ALTER TABLE t ALTER id SET DEFAULT snowflake_nextval(), ALTER id TYPE bigint",
@@ -433,7 +433,7 @@ fn a_recorded_row_is_its_owners_and_runs_no_second_statement() -> Result<()> {
         let mut session = cluster.connect_as(role, "postgres")?;
         refused(
             &mut session,
-            "CALL snowflake_migrate_revert('t', 'id')",
+            "CALL snowflake_migrate.revert('t', 'id')",
             "42601",
         )?;
     }
@@ -444,7 +444,7 @@ fn a_recorded_row_is_its_owners_and_runs_no_second_statement() -> Result<()> {
 /// not alter.
 #[test]
 fn trigger_functions_of_another_role_continue_to_work() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut admin = Session::connect(&cluster, "postgres", "postgres")?;
     admin.run(
         "CREATE ROLE app LOGIN; CREATE ROLE other LOGIN; CREATE SCHEMA s AUTHORIZATION app; CREATE SCHEMA o AUTHORIZATION other;
@@ -464,19 +464,19 @@ fn trigger_functions_of_another_role_continue_to_work() -> Result<()> {
         ))?;
         app.run(&format!("INSERT INTO {table} (n) VALUES (1)"))?;
     }
-    let answer = admin.run("CALL snowflake_migrate('s.t')")?;
+    let answer = admin.run("CALL snowflake_migrate.run('s.t')")?;
     assert!(!answer.contains("reconnect"), "{answer}");
     app.run("INSERT INTO s.t (n) VALUES (2)")?;
     // Nothing remains of what the steps were told.
     assert_eq!(
         value(
             &mut admin.client,
-            "SELECT coalesce(current_setting('snowflake_internal.recompiles_later', true), '')"
+            "SELECT coalesce(current_setting('snowflake_migrate_internal.recompiles_later', true), '')"
         )?,
         ""
     );
     // A caller who cannot alter the function sees the reason.
-    let answer = app.run("CALL snowflake_migrate('s.v')")?;
+    let answer = app.run("CALL snowflake_migrate.run('s.v')")?;
     for part in [
         "have to reconnect: o.trg()",
         "o.trg(): must be able to act as its owner, other.",
@@ -488,7 +488,7 @@ fn trigger_functions_of_another_role_continue_to_work() -> Result<()> {
 
 #[test]
 fn only_functions_that_name_a_table_are_compiled_again() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     client.batch_execute(
         r#"CREATE TABLE item (id serial PRIMARY KEY); CREATE TABLE "Odd ""i.tem" (id serial PRIMARY KEY);"#,
@@ -525,7 +525,7 @@ fn only_functions_that_name_a_table_are_compiled_again() -> Result<()> {
             &mut client,
             &format!(
                 "SELECT string_agg(f.function::text, ' ' ORDER BY f.function::text)
-                 FROM snowflake_internal.migration_compiled_functions(ARRAY[{tables}::regclass]) AS f"
+                 FROM snowflake_migrate_internal.compiled_functions(ARRAY[{tables}::regclass]) AS f"
             ),
         )?;
         assert_eq!(found, expected, "{tables}");

@@ -11,7 +11,7 @@ use crate::support::{publisher_and_subscriber, run, subscribe, wait_until};
 /// Rows of other servers do not count as old rows, whichever way the column was fed.
 #[test]
 fn a_reverted_sequence_resumes_below_ids_from_elsewhere() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     let mut checked = 0;
@@ -37,7 +37,7 @@ fn a_reverted_sequence_resumes_below_ids_from_elsewhere() -> Result<()> {
             if there_before {
                 client.batch_execute(other)?;
             }
-            client.batch_execute("CALL snowflake_migrate('t')")?;
+            client.batch_execute("CALL snowflake_migrate.run('t')")?;
             if !there_before {
                 client.batch_execute(other)?;
             }
@@ -46,7 +46,7 @@ fn a_reverted_sequence_resumes_below_ids_from_elsewhere() -> Result<()> {
             if script && key == "bigserial" {
                 client.batch_execute("SELECT setval('t_id_seq', max(id)) FROM t")?;
             }
-            client.batch_execute("CALL snowflake_migrate_revert('t')")?;
+            client.batch_execute("CALL snowflake_migrate.revert('t')")?;
             let next = number(client, "INSERT INTO t (note) VALUES ('old') RETURNING id")?;
             assert_eq!(next, 3, "{key}, {there_before}, {script}");
             client.batch_execute("DROP TABLE t")?;
@@ -55,9 +55,9 @@ fn a_reverted_sequence_resumes_below_ids_from_elsewhere() -> Result<()> {
     }
     // Never used, and set by a script to a snowflake ID.
     client.batch_execute(
-        "CREATE TABLE t (id bigserial PRIMARY KEY); CALL snowflake_migrate('t');
+        "CREATE TABLE t (id bigserial PRIMARY KEY); CALL snowflake_migrate.run('t');
          INSERT INTO t DEFAULT VALUES; SELECT setval('t_id_seq', max(id)) FROM t;
-         ALTER SEQUENCE t_id_seq OWNED BY NONE; CALL snowflake_migrate_revert('t')",
+         ALTER SEQUENCE t_id_seq OWNED BY NONE; CALL snowflake_migrate.revert('t')",
     )?;
     assert_eq!(
         number(client, "INSERT INTO t DEFAULT VALUES RETURNING id")?,
@@ -90,14 +90,14 @@ fn each_server_of_a_published_table_reverts_by_its_own_records() -> Result<()> {
     // The plan shows what has to be done at the subscriber first.
     let notes = value(
         &mut here,
-        "SELECT string_agg(note, E'\\n') FROM snowflake_migration_plan('t')",
+        "SELECT string_agg(note, E'\\n') FROM snowflake_migrate.plan('t')",
     )?;
     assert!(
         notes.contains("Published by everything: widen the column at the subscribers first"),
         "{notes}"
     );
-    there.batch_execute("CALL snowflake_migrate('t')")?;
-    here.batch_execute("CALL snowflake_migrate('t')")?;
+    there.batch_execute("CALL snowflake_migrate.run('t')")?;
+    here.batch_execute("CALL snowflake_migrate.run('t')")?;
     let new = number(
         &mut here,
         "INSERT INTO t (note) VALUES ('new') RETURNING id",
@@ -108,7 +108,7 @@ fn each_server_of_a_published_table_reverts_by_its_own_records() -> Result<()> {
     )?;
 
     // Each is reverted alone: what one records is not the other's.
-    here.batch_execute("CALL snowflake_migrate_revert('t')")?;
+    here.batch_execute("CALL snowflake_migrate.revert('t')")?;
     let old = number(
         &mut here,
         "INSERT INTO t (note) VALUES ('old') RETURNING id",
@@ -121,11 +121,11 @@ fn each_server_of_a_published_table_reverts_by_its_own_records() -> Result<()> {
     assert_eq!(
         value(
             &mut there,
-            "SELECT count(*) || ' ' || (count(reverted_at) = 0) FROM snowflake_internal.origins"
+            "SELECT count(*) || ' ' || (count(reverted_at) = 0) FROM snowflake_migrate_internal.origins"
         )?,
         "1 true"
     );
-    there.batch_execute("CALL snowflake_migrate_revert('t')")?;
+    there.batch_execute("CALL snowflake_migrate.revert('t')")?;
     let next = number(
         &mut there,
         "INSERT INTO t (note) VALUES ('there') RETURNING id",
@@ -140,7 +140,7 @@ fn each_server_of_a_published_table_reverts_by_its_own_records() -> Result<()> {
 
 #[test]
 fn views_over_views_and_locked_tables_are_named() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
@@ -150,14 +150,14 @@ fn views_over_views_and_locked_tables_are_named() -> Result<()> {
     )?;
     let note = value(
         client,
-        "SELECT note FROM snowflake_migration_plan('t') WHERE statement LIKE '%migration_widen%'",
+        "SELECT note FROM snowflake_migrate.plan('t') WHERE statement LIKE '%internal.widen(%'",
     )?;
     let listed = "drops and re-creates view public.one, view public.two, materialized view public.three with its data";
     assert!(note.contains(listed), "{note}");
     client.batch_execute("DROP VIEW one CASCADE")?;
     let notes = value(
         client,
-        "SELECT string_agg(note, E'\\n' ORDER BY step) FROM snowflake_migration_plan('t') WHERE rewrites",
+        "SELECT string_agg(note, E'\\n' ORDER BY step) FROM snowflake_migrate.plan('t') WHERE rewrites",
     )?;
     let notes: Vec<&str> = notes.lines().collect();
     assert_eq!(notes.len(), 2, "{notes:?}");
@@ -171,9 +171,10 @@ fn views_over_views_and_locked_tables_are_named() -> Result<()> {
 
 /// Everything that the extension's tables contain.
 const RECORDS: &str = "SELECT concat_ws(E'\\n',
-    (SELECT string_agg(o::text, ', ' ORDER BY o::text) FROM snowflake_internal.origins AS o),
-    (SELECT string_agg(p::text, ', ' ORDER BY p::text) FROM snowflake_internal.progress AS p),
-    (SELECT string_agg(p::text, ', ' ORDER BY p::text) FROM snowflake_internal.pace AS p),
+    (SELECT string_agg(f::text, ', ' ORDER BY f::text) FROM snowflake_internal.first_ids AS f),
+    (SELECT string_agg(o::text, ', ' ORDER BY o::text) FROM snowflake_migrate_internal.origins AS o),
+    (SELECT string_agg(p::text, ', ' ORDER BY p::text) FROM snowflake_migrate_internal.progress AS p),
+    (SELECT string_agg(p::text, ', ' ORDER BY p::text) FROM snowflake_migrate_internal.pace AS p),
     (SELECT string_agg(l::text, ', ' ORDER BY l::text) FROM snowflake_internal.accepted_layout AS l))";
 
 /// A publication of all tables publishes TRUNCATE of the extension's too, which does
@@ -195,11 +196,11 @@ fn a_replicated_truncate_keeps_the_records() -> Result<()> {
          END $do$;
          INSERT INTO u SELECT FROM generate_series(1, 10)",
     )?;
-    there.batch_execute("CALL snowflake_migrate('t')")?;
+    there.batch_execute("CALL snowflake_migrate.run('t')")?;
     let steps = online::plan(&mut there, "'u'")?;
     let begun = steps.iter().take_while(|step| !step.is_backfill());
     run(&mut there, begun.map(|step| &step.statement))?;
-    there.batch_execute("CALL snowflake_migrate_pace('u', is_paused => true)")?;
+    there.batch_execute("CALL snowflake_migrate.pace('u', is_paused => true)")?;
     there.batch_execute("SELECT snowflake_nextval()")?;
     subscribe(&mut there, &publisher, "everything")?;
     wait_until(
@@ -207,28 +208,28 @@ fn a_replicated_truncate_keeps_the_records() -> Result<()> {
         "SELECT bool_and(srsubstate = 'r') FROM pg_subscription_rel",
     )?;
     let before = value(&mut there, RECORDS)?;
-    ensure!(before.lines().count() == 4, "{before}");
+    ensure!(before.lines().count() == 5, "{before}");
     for (rows, truncated) in [
         (
             1,
-            "origins, snowflake_internal.progress, snowflake_internal.pace, snowflake_internal.accepted_layout",
+            "snowflake_internal.first_ids, snowflake_migrate_internal.origins, snowflake_migrate_internal.progress, snowflake_migrate_internal.pace, snowflake_internal.accepted_layout",
         ),
-        (2, "origins"),
-        (3, "accepted_layout"),
+        (2, "snowflake_migrate_internal.origins"),
+        (3, "snowflake_internal.first_ids"),
     ] {
-        here.batch_execute(&format!("TRUNCATE snowflake_internal.{truncated}"))?;
+        here.batch_execute(&format!("TRUNCATE {truncated}"))?;
         here.batch_execute("INSERT INTO t (note) VALUES ('after it')")?;
         wait_until(&mut there, &format!("SELECT count(*) = {rows} FROM t"))?;
         assert_eq!(value(&mut there, RECORDS)?, before, "{truncated}");
     }
-    there.batch_execute("CALL snowflake_migrate_revert('t')")?;
-    there.batch_execute("CALL snowflake_migrate_revert('u')")?;
+    there.batch_execute("CALL snowflake_migrate.revert('t')")?;
+    there.batch_execute("CALL snowflake_migrate.revert('u')")?;
     // What a superuser of this server truncates is empty.
-    there.batch_execute("TRUNCATE snowflake_internal.origins")?;
+    there.batch_execute("TRUNCATE snowflake_migrate_internal.origins")?;
     assert_eq!(
         number(
             &mut there,
-            "SELECT count(*) FROM snowflake_internal.origins"
+            "SELECT count(*) FROM snowflake_migrate_internal.origins"
         )?,
         0
     );

@@ -23,12 +23,12 @@ const TABLES: &str = "
     INSERT INTO projects (group_id, creator_id) SELECT n, n FROM generate_series(1, 200) AS n;
     INSERT INTO issues (project_id, author_id, group_id) SELECT 1 + n % 200, 1 + n % 300, 1 + n % 200 FROM generate_series(1, 2000) AS n";
 
-const KEYS: &str = "'{users,groups,projects,issues}'::regclass[]";
+const KEYS: &str = "'users', also => '{groups,projects,issues}'";
 
 fn cluster() -> Result<(Cluster, Client)> {
     let cluster = Cluster::builder()
         .conf("snowflake.node_id", 3)
-        .start_with_extension()?;
+        .start_with_migrate()?;
     let mut client = cluster.connect()?;
     client.batch_execute(TABLES)?;
     Ok((cluster, client))
@@ -37,7 +37,7 @@ fn cluster() -> Result<(Cluster, Client)> {
 fn plan(client: &mut Client, online: bool) -> Result<Vec<Step>> {
     Ok(client
         .query(
-            &format!("SELECT step, statement, lock_level, rewrites, in_transaction, note FROM snowflake_migration_plan_tables({KEYS}, online => {online}) ORDER BY step"),
+            &format!("SELECT step, statement, lock_level, rewrites, in_transaction, note FROM snowflake_migrate.plan({KEYS}, online => {online}) ORDER BY step"),
             &[],
         )?
         .iter()
@@ -114,7 +114,7 @@ fn one_plan_rewrites_each_table_once() -> Result<()> {
     for key in ["users", "groups", "projects", "issues"] {
         one_by_one += number(
             &mut client,
-            &format!("SELECT count(*) FROM snowflake_migration_plan('{key}') WHERE rewrites"),
+            &format!("SELECT count(*) FROM snowflake_migrate.plan('{key}') WHERE rewrites"),
         )?;
     }
     println!("{rewrites} rewrites in one plan, {one_by_one} key by key");
@@ -124,7 +124,7 @@ fn one_plan_rewrites_each_table_once() -> Result<()> {
     assert_eq!(rows(&mut client)?, before);
     assert_migrated(&mut client, 6)?;
     assert!(statements(&mut client, false)?.is_empty());
-    client.batch_execute(&format!("CALL snowflake_migrate_tables({KEYS})"))?;
+    client.batch_execute(&format!("CALL snowflake_migrate.run({KEYS})"))?;
     Ok(())
 }
 
@@ -154,19 +154,25 @@ fn one_online_plan_copies_each_table_once() -> Result<()> {
     assert_eq!(
         number(
             &mut client,
-            "SELECT count(DISTINCT rows_done) FROM snowflake_migrations WHERE column_name = 'id'"
+            "SELECT count(DISTINCT rows_done) FROM snowflake_migrate.progress WHERE column_name = 'id'"
         )?,
         1
     );
     assert_eq!(
-        number(&mut client, "SELECT count(*) FROM snowflake_migrations")?,
+        number(
+            &mut client,
+            "SELECT count(*) FROM snowflake_migrate.progress"
+        )?,
         4
     );
 
     // A part of the keys stands for all of them; others cannot join.
     let rest = statements(&mut client, true)?;
     let of_one: Vec<String> = client
-        .query("SELECT statement FROM snowflake_migration_plan('groups', online => true) ORDER BY step", &[])?
+        .query(
+            "SELECT statement FROM snowflake_migrate.plan('groups', online => true) ORDER BY step",
+            &[],
+        )?
         .iter()
         .map(|row| row.get(0))
         .collect();
@@ -174,13 +180,13 @@ fn one_online_plan_copies_each_table_once() -> Result<()> {
     client.batch_execute("CREATE TABLE labels (id serial PRIMARY KEY)")?;
     let error = refused(
         &mut client,
-        "SELECT * FROM snowflake_migration_plan_tables('{users,labels}', online => true)",
+        "SELECT * FROM snowflake_migrate.plan('users', also => '{labels}', online => true)",
         "55000",
     )?;
     assert!(error.detail.contains("has begun"));
     refused(
         &mut client,
-        "SELECT * FROM snowflake_migration_plan('users')",
+        "SELECT * FROM snowflake_migrate.plan('users')",
         "55000",
     )?;
 
@@ -189,11 +195,14 @@ fn one_online_plan_copies_each_table_once() -> Result<()> {
     assert_eq!(rows(&mut client)?, before);
     assert_migrated(&mut client, 6)?;
     assert_eq!(
-        number(&mut client, "SELECT count(*) FROM snowflake_migrations")?,
+        number(
+            &mut client,
+            "SELECT count(*) FROM snowflake_migrate.progress"
+        )?,
         0
     );
     for table in ["users", "groups", "projects", "issues"] {
-        client.batch_execute(&format!("CALL snowflake_migrate_revert('{table}')"))?;
+        client.batch_execute(&format!("CALL snowflake_migrate.revert('{table}')"))?;
     }
     Ok(())
 }
@@ -209,7 +218,7 @@ fn cancelling_one_key_cancels_the_whole_plan() -> Result<()> {
             &mut client,
             steps[..cancelled_after].iter().map(|step| &step.statement),
         )?;
-        client.batch_execute("CALL snowflake_migrate_revert('projects')")?;
+        client.batch_execute("CALL snowflake_migrate.revert('projects')")?;
         let left =
             "SELECT count(*) FROM pg_attribute WHERE attname LIKE 'snowflake%' AND NOT attisdropped
                       AND attrelid = ANY ('{users,groups,projects,issues}'::regclass[])";
@@ -217,14 +226,14 @@ fn cancelling_one_key_cancels_the_whole_plan() -> Result<()> {
         assert_eq!(
             number(
                 &mut client,
-                "SELECT count(*) FROM snowflake_internal.progress"
+                "SELECT count(*) FROM snowflake_migrate_internal.progress"
             )?,
             0
         );
         assert_eq!(
             number(
                 &mut client,
-                "SELECT count(*) FROM snowflake_internal.origins WHERE reverted_at IS NULL"
+                "SELECT count(*) FROM snowflake_migrate_internal.origins WHERE reverted_at IS NULL"
             )?,
             0
         );
@@ -236,25 +245,29 @@ fn cancelling_one_key_cancels_the_whole_plan() -> Result<()> {
 fn senseless_lists_of_tables_are_refused() -> Result<()> {
     let (_cluster, mut client) = cluster()?;
     for (arguments, sqlstate) in [
-        ("'{}'", "22023"),
-        ("NULL", "22023"),
-        ("'{users,groups}', '{id}'", "22023"),
-        ("ARRAY['users', NULL]::regclass[]", "42P01"),
-        ("'{users}', '{nothing}'", "42703"),
+        ("NULL", "42P01"),
+        ("'users', NULL, '{groups}', '{}'", "22023"),
+        ("'users', NULL, '{groups}', '{id,id}'", "22023"),
+        ("'users', NULL, NULL, '{id}'", "22023"),
+        ("'users', also => ARRAY[NULL]::regclass[]", "42P01"),
+        (
+            "'users', also => '{groups}', also_columns => '{nothing}'",
+            "42703",
+        ),
     ] {
         refused(
             &mut client,
-            &format!("SELECT * FROM snowflake_migration_plan_tables({arguments})"),
+            &format!("SELECT * FROM snowflake_migrate.plan({arguments})"),
             sqlstate,
         )?;
         refused(
             &mut client,
-            &format!("CALL snowflake_migrate_tables({arguments})"),
+            &format!("CALL snowflake_migrate.run({arguments})"),
             sqlstate,
         )?;
         refused(
             &mut client,
-            &format!("CALL snowflake_migrate_backfill_tables({arguments})"),
+            &format!("CALL snowflake_migrate.backfill({arguments})"),
             sqlstate,
         )?;
     }
@@ -262,11 +275,11 @@ fn senseless_lists_of_tables_are_refused() -> Result<()> {
     assert_eq!(
         number(
             &mut client,
-            "SELECT count(*) FROM snowflake_migration_plan_tables('{users,users}') WHERE rewrites"
+            "SELECT count(*) FROM snowflake_migrate.plan('users', also => '{users}') WHERE rewrites"
         )?,
         number(
             &mut client,
-            "SELECT count(*) FROM snowflake_migration_plan('users') WHERE rewrites"
+            "SELECT count(*) FROM snowflake_migrate.plan('users') WHERE rewrites"
         )?
     );
     Ok(())

@@ -59,7 +59,7 @@ fn work(client: &mut Client, query: &str) -> Result<f64> {
 
 #[test]
 fn columns_fed_by_sequences_are_listed() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
@@ -79,7 +79,7 @@ fn columns_fed_by_sequences_are_listed() -> Result<()> {
     theirs.batch_execute("CREATE TEMP TABLE theirs (id serial)")?;
     let list = "SELECT concat_ws('|', table_name, column_name, data_type, kind, sequence, coalesce(last_value::text, '-'),
                                  coalesce(percent_used::text, '-'), referenced_by)
-                FROM snowflake_serial_columns ORDER BY 1";
+                FROM snowflake_migrate.columns ORDER BY 1";
     let rows: Vec<String> = column(client, list)?;
     let expected = [
         "My Table|Id|integer|serial|\"My Schema\".\"My Table_Id_seq\"|-|-|{}",
@@ -101,7 +101,7 @@ fn columns_fed_by_sequences_are_listed() -> Result<()> {
     // A role without privileges sees the columns, and no numbers.
     let mut keeper = cluster.connect_as("keeper", "postgres")?;
     let rows = keeper.query(
-        "SELECT table_name::text, last_value, percent_used::text FROM snowflake_serial_columns",
+        "SELECT table_name::text, last_value, percent_used::text FROM snowflake_migrate.columns",
         &[],
     )?;
     assert_eq!(rows.len(), expected.len() - 1);
@@ -120,21 +120,24 @@ fn columns_fed_by_sequences_are_listed() -> Result<()> {
 
 #[test]
 fn serial_columns_take_time_in_proportion_to_the_tables() -> Result<()> {
-    const VIEW: &str = "SELECT * FROM snowflake_serial_columns";
-    const SOURCE: &str = "SELECT * FROM snowflake_internal.migration_source('t7', 'id')";
-    let cluster = Cluster::with_extension()?;
+    const VIEW: &str = "SELECT * FROM snowflake_migrate.columns";
+    const SOURCE: &str = "SELECT * FROM snowflake_migrate_internal.source('t7', 'id')";
+    let cluster = Cluster::with_migrate()?;
     let (mut works, mut source_works) = (Vec::new(), Vec::new());
     let counts = tier::size([100, 500, 1000], [300, 1500, 3000]);
     for count in counts {
         let mut client = tables(&cluster, count)?;
         assert_eq!(
-            number(&mut client, "SELECT count(*) FROM snowflake_serial_columns")?,
+            number(
+                &mut client,
+                "SELECT count(*) FROM snowflake_migrate.columns"
+            )?,
             count as i64
         );
         assert_eq!(
             number(
                 &mut client,
-                "SELECT sum(cardinality(referenced_by)) FROM snowflake_serial_columns"
+                "SELECT sum(cardinality(referenced_by)) FROM snowflake_migrate.columns"
             )?,
             count as i64 - 1
         );
@@ -159,7 +162,7 @@ fn serial_columns_take_time_in_proportion_to_the_tables() -> Result<()> {
 
 #[test]
 fn children_of_a_parents_sequence_are_not_listed() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
@@ -176,7 +179,7 @@ fn children_of_a_parents_sequence_are_not_listed() -> Result<()> {
     )?;
     let found = column::<String>(
         client,
-        "SELECT concat_ws(' ', table_name, column_name, data_type, kind, sequence, percent_used, referenced_by) FROM snowflake_serial_columns ORDER BY 1",
+        "SELECT concat_ws(' ', table_name, column_name, data_type, kind, sequence, percent_used, referenced_by) FROM snowflake_migrate.columns ORDER BY 1",
     )?;
     assert_eq!(
         found,
@@ -195,8 +198,7 @@ fn children_of_a_parents_sequence_are_not_listed() -> Result<()> {
         ("i", "identity by default"),
         ("d", "default"),
     ] {
-        let query =
-            format!("SELECT kind FROM snowflake_internal.migration_source('{table}', 'id')");
+        let query = format!("SELECT kind FROM snowflake_migrate_internal.source('{table}', 'id')");
         assert_eq!(value(client, &query)?, source, "{table}");
     }
     Ok(())
@@ -225,11 +227,11 @@ const REFERENCES: &str = "
 
 #[test]
 fn references_without_a_foreign_key_are_found_with_a_statement() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(REFERENCES)?;
-    let query = "SELECT f.line FROM (SELECT concat_ws(' ', kind, object, referencing_column, data_type) AS line FROM snowflake_migration_references('orders')) AS f ORDER BY f.line COLLATE \"C\"";
+    let query = "SELECT f.line FROM (SELECT concat_ws(' ', kind, object, referencing_column, data_type) AS line FROM snowflake_migrate.unlinked('orders')) AS f ORDER BY f.line COLLATE \"C\"";
     let found = column::<String>(client, query)?;
     assert_eq!(
         found,
@@ -267,13 +269,13 @@ fn references_without_a_foreign_key_are_found_with_a_statement() -> Result<()> {
     // Each statement runs, and nothing but functions remains.
     for statement in column::<String>(
         client,
-        "SELECT statement FROM snowflake_migration_references('orders') WHERE statement IS NOT NULL",
+        "SELECT statement FROM snowflake_migrate.unlinked('orders') WHERE statement IS NOT NULL",
     )? {
         client.batch_execute(&statement)?;
     }
     let kinds = column::<String>(
         client,
-        "SELECT DISTINCT kind FROM snowflake_migration_references('orders')",
+        "SELECT DISTINCT kind FROM snowflake_migrate.unlinked('orders')",
     )?;
     assert_eq!(kinds, ["function"]);
     // Plurals, and keys that have the table's name.
@@ -290,7 +292,7 @@ fn references_without_a_foreign_key_are_found_with_a_statement() -> Result<()> {
         ("boxes", "box_id"),
     ] {
         let query = format!(
-            "SELECT string_agg(referencing_column, ' ') FROM snowflake_migration_references('{table}') WHERE object = 'public.r'"
+            "SELECT string_agg(referencing_column, ' ') FROM snowflake_migrate.unlinked('{table}') WHERE object = 'public.r'"
         );
         assert_eq!(value(client, &query)?, referencing);
     }
@@ -299,7 +301,7 @@ fn references_without_a_foreign_key_are_found_with_a_statement() -> Result<()> {
 
 #[test]
 fn the_survey_has_a_row_for_every_column_and_role() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
@@ -316,7 +318,7 @@ fn the_survey_has_a_row_for_every_column_and_role() -> Result<()> {
          ALTER TABLE s.wide OWNER TO maker",
     )?;
     let query = "SELECT concat_ws('|', table_name, window_way, online_way, tables_rewritten, cardinality(window_obstacles) > 0, cardinality(online_obstacles) > 0, cardinality(findings))
-                 FROM snowflake_migration_survey('s') ORDER BY table_name::text COLLATE \"C\"";
+                 FROM snowflake_migrate.survey('s') ORDER BY table_name::text COLLATE \"C\"";
     assert_eq!(
         column::<String>(client, query)?,
         [
@@ -334,19 +336,19 @@ fn the_survey_has_a_row_for_every_column_and_role() -> Result<()> {
     assert_eq!(
         number(
             &mut reader,
-            "SELECT count(*) FROM snowflake_migration_survey()"
+            "SELECT count(*) FROM snowflake_migrate.survey()"
         )?,
         7
     );
     assert_eq!(
         number(
             &mut reader,
-            "SELECT count(*) FROM snowflake_migration_survey('s') WHERE window_way = 'not possible' AND array_to_string(window_obstacles, ' ') LIKE '%must be owner of table%'"
+            "SELECT count(*) FROM snowflake_migrate.survey('s') WHERE window_way = 'not possible' AND array_to_string(window_obstacles, ' ') LIKE '%must be owner of table%'"
         )?,
         7
     );
     let mut maker = cluster.connect_as("maker", "postgres")?;
-    let owned = "SELECT array_to_string(window_obstacles, ' ') FROM snowflake_migration_survey('s') WHERE table_name = 's.wide'::regclass";
+    let owned = "SELECT array_to_string(window_obstacles, ' ') FROM snowflake_migrate.survey('s') WHERE table_name = 's.wide'::regclass";
     assert!(expect_reason(&mut maker, owned)?.contains("permission denied for schema s"));
     Ok(())
 }
@@ -364,13 +366,13 @@ fn expect_reason(client: &mut Client, query: &str) -> Result<String> {
 
 #[test]
 fn a_database_with_three_hundred_columns_is_surveyed_in_seconds() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     // A statement that takes two minutes ends with an error.
     let count = tier::size(100, 300);
     let mut client = tables(&cluster, count)?;
     let rows = number(
         &mut client,
-        "SELECT count(*) FROM snowflake_migration_survey() WHERE online_way = 'possible'",
+        "SELECT count(*) FROM snowflake_migrate.survey() WHERE online_way = 'possible'",
     )?;
     assert_eq!(rows, i64::try_from(count)?);
     Ok(())

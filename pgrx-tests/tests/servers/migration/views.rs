@@ -126,7 +126,7 @@ SELECT line FROM (
     SELECT format('rule %s of %s: %s | %s', w.rulename, r.name, w.ev_enabled, pg_get_ruledef(w.oid)) FROM relation AS r JOIN pg_rewrite AS w ON w.ev_class = r.oid WHERE w.rulename <> '_RETURN'
   UNION ALL
     SELECT format('trigger %s of %s: %s | %s | %s', t.tgname, r.name, t.tgenabled, t.tgconstrrelid::regclass, pg_get_triggerdef(t.oid)) FROM relation AS r JOIN pg_trigger AS t ON t.tgrelid = r.oid
-    WHERE NOT t.tgisinternal AND t.tgfoid <> 'snowflake_internal.shadow()'::regprocedure
+    WHERE NOT t.tgisinternal AND t.tgfoid <> 'snowflake_migrate_internal.shadow()'::regprocedure
   UNION ALL
     SELECT format('policy %s of %s: %s', p.polname, r.name, concat_ws(' | ', p.polcmd, p.polpermissive, p.polroles::regrole[], pg_get_expr(p.polqual, p.polrelid), 'check', pg_get_expr(p.polwithcheck, p.polrelid)))
     FROM relation AS r JOIN pg_policy AS p ON p.polrelid = r.oid
@@ -233,7 +233,7 @@ fn cluster_with_roles() -> Result<Cluster> {
     let cluster = Cluster::builder()
         .conf("snowflake.node_id", 1)
         .conf("jit", "off")
-        .start_with_extension()?;
+        .start_with_migrate()?;
     cluster.connect()?.batch_execute(
         "CREATE ROLE maker LOGIN; CREATE ROLE keeper LOGIN; CREATE ROLE granter; CREATE ROLE reader",
     )?;
@@ -255,7 +255,7 @@ fn use_and_revert(client: &mut Client, schema: &str, migrated: &[String]) -> Res
         client,
         [
             format!("DELETE FROM {schema}.t WHERE id > 1::bigint << 40"),
-            format!("CALL snowflake_migrate_revert('{schema}.t')"),
+            format!("CALL snowflake_migrate.revert('{schema}.t')"),
         ],
     )?;
     let reverted = describe(client, schema)?;
@@ -266,7 +266,7 @@ fn use_and_revert(client: &mut Client, schema: &str, migrated: &[String]) -> Res
 /// A shape migrated in a window: the lines about it, and the differences.
 fn in_window(client: &mut Client, schema: &str) -> Result<(usize, usize, usize)> {
     let before = describe(client, schema)?;
-    client.batch_execute(&format!("CALL snowflake_migrate('{schema}.t')"))?;
+    client.batch_execute(&format!("CALL snowflake_migrate.run('{schema}.t')"))?;
     let migrated = describe(client, schema)?;
     let (types, casts) = types_only(&before, &migrated)?;
     use_and_revert(client, schema, &migrated)?;
@@ -281,7 +281,7 @@ fn while_in_use(client: &mut Client, schema: &str, ways: Ways) -> Result<(usize,
         _ => Vec::new(),
     };
     if !views.is_empty() {
-        let plan = format!("SELECT * FROM snowflake_migration_plan('{schema}.t', online => true)");
+        let plan = format!("SELECT * FROM snowflake_migrate.plan('{schema}.t', online => true)");
         let refused = refused(client, &plan, "55000")?;
         ensure!(refused.detail.contains("WITH NO DATA"), "{refused}");
     }
@@ -415,9 +415,9 @@ fn dependents_that_cannot_be_created_again_change_nothing() -> Result<()> {
                 refused(client, &steps[swap].statement, sqlstate)?.to_string()
             } else {
                 let statement = if online {
-                    format!("SELECT * FROM snowflake_migration_plan('{schema}.t', online => true)")
+                    format!("SELECT * FROM snowflake_migrate.plan('{schema}.t', online => true)")
                 } else {
-                    format!("CALL snowflake_migrate('{schema}.t')")
+                    format!("CALL snowflake_migrate.run('{schema}.t')")
                 };
                 refused(client, &statement, sqlstate)?.to_string()
             };
@@ -453,31 +453,31 @@ fn dependents_of_other_owners_are_refused_with_a_remedy() -> Result<()> {
     let mut maker = cluster.connect_as("maker", "owners")?;
     for (statement, part) in [
         (
-            "CALL snowflake_migrate('x.t')",
+            "CALL snowflake_migrate.run('x.t')",
             "must be owner of view x.v. It has to be dropped and created again: run it as a member of keeper",
         ),
         (
-            "SELECT * FROM snowflake_migration_plan('x.t', online => true)",
+            "SELECT * FROM snowflake_migrate.plan('x.t', online => true)",
             "must be owner of view x.v",
         ),
         (
-            "SELECT snowflake_internal.migration_widen('{x.t}', '{id}', '')",
+            "SELECT snowflake_migrate_internal.widen('{x.t}', '{id}', '')",
             "must be owner of view x.v",
         ),
         (
-            "CALL snowflake_migrate('x.u')",
+            "CALL snowflake_migrate.run('x.u')",
             "privileges on view x.w were granted by role granter",
         ),
         (
-            "SELECT snowflake_internal.migration_run_as('keeper'::regrole, 'DROP VIEW x.v', NULL)",
+            "SELECT snowflake_migrate_internal.run_as('keeper'::regrole, 'DROP VIEW x.v', NULL)",
             "must be able to SET ROLE \"keeper\"",
         ),
         (
-            "SELECT snowflake_internal.migration_run_as('postgres'::regrole, 'ALTER ROLE maker SUPERUSER', NULL)",
+            "SELECT snowflake_migrate_internal.run_as('postgres'::regrole, 'ALTER ROLE maker SUPERUSER', NULL)",
             "must be able to SET ROLE \"postgres\"",
         ),
         (
-            "SELECT snowflake_internal.migration_run_saved(jsonb_build_object('statements', jsonb_build_array(jsonb_build_object('phase', 1, 'role', 10, 'statement', 'ALTER ROLE maker SUPERUSER', 'identity', 'x'))), 1, NULL)",
+            "SELECT snowflake_migrate_internal.run_saved(jsonb_build_object('statements', jsonb_build_array(jsonb_build_object('phase', 1, 'role', 10, 'statement', 'ALTER ROLE maker SUPERUSER', 'identity', 'x'))), 1, NULL)",
             "SQLSTATE 42501",
         ),
     ] {
@@ -492,7 +492,7 @@ fn dependents_of_other_owners_are_refused_with_a_remedy() -> Result<()> {
     if cluster.installation().major >= 16 {
         // The privileges are inherited, but the role cannot be set.
         client.batch_execute("GRANT keeper TO maker WITH INHERIT TRUE, SET FALSE")?;
-        let answer = refused(&mut maker, "CALL snowflake_migrate('x.t')", "42501")?;
+        let answer = refused(&mut maker, "CALL snowflake_migrate.run('x.t')", "42501")?;
         ensure!(
             answer.detail.contains("must be owner of view x.v"),
             "{answer}"
@@ -502,8 +502,8 @@ fn dependents_of_other_owners_are_refused_with_a_remedy() -> Result<()> {
         client.batch_execute("GRANT keeper TO maker")?;
     }
     assert_eq!(describe(&mut client, "x")?, before);
-    maker.batch_execute("SET client_min_messages = error; CALL snowflake_migrate('x.t')")?;
-    client.batch_execute("SET client_min_messages = error; CALL snowflake_migrate('x.u')")?;
+    maker.batch_execute("SET client_min_messages = error; CALL snowflake_migrate.run('x.t')")?;
+    client.batch_execute("SET client_min_messages = error; CALL snowflake_migrate.run('x.u')")?;
     types_only(&before, &describe(&mut client, "x")?)?;
     Ok(())
 }

@@ -157,7 +157,7 @@ fn nothing_is_found_under_concurrent_inserts() -> Result<()> {
         let cluster = Cluster::builder()
             .conf("snowflake.node_id", 1)
             .conf("snowflake.layout", fields.layout)
-            .start_with_extension()?;
+            .start_with_migrate()?;
         let mut client = cluster.connect()?;
         client.batch_execute(TABLE)?;
         client.batch_execute(
@@ -200,7 +200,7 @@ fn nothing_is_found_under_concurrent_inserts() -> Result<()> {
 
 /// A server whose table `t` has a thousand IDs and two NULLs; the IDs.
 fn thousand_rows() -> Result<(Cluster, Client, Vec<i64>)> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     client.batch_execute(
         "CREATE TABLE t (id bigint DEFAULT snowflake_nextval(), note text);
@@ -408,7 +408,7 @@ fn numbers_above_a_narrow_layouts_bits_are_found() -> Result<()> {
     let cluster = Cluster::builder()
         .conf("snowflake.node_id", 1)
         .conf("snowflake.layout", "js53")
-        .start_with_extension()?;
+        .start_with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(TABLE)?;
@@ -434,7 +434,7 @@ fn numbers_above_a_narrow_layouts_bits_are_found() -> Result<()> {
 fn without_node_and_backend_numbers_every_id_is_this_servers() -> Result<()> {
     let cluster = Cluster::builder()
         .conf("snowflake.layout", "timestamp:41 sequence:12")
-        .start_with_extension()?;
+        .start_with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(TABLE)?;
@@ -455,7 +455,7 @@ fn ids_of_a_second_server_with_the_same_number_are_found() -> Result<()> {
         let cluster = Cluster::builder()
             .conf("snowflake.node_id", node)
             .conf("snowflake.lease", "500ms")
-            .start_with_extension()?;
+            .start_with_migrate()?;
         cluster.connect()?.batch_execute(TABLE)?;
         Ok(cluster)
     };
@@ -570,7 +570,7 @@ fn nothing_is_found_after_restarts_and_crashes() -> Result<()> {
     let mut cluster = Cluster::builder()
         .conf("snowflake.node_id", 1)
         .conf("snowflake.lease", "500ms")
-        .start_with_extension()?;
+        .start_with_migrate()?;
     cluster.connect()?.batch_execute(TABLE)?;
     let mut second = cluster.connect_to_new_database("second")?;
     second.batch_execute(TABLE)?;
@@ -629,7 +629,7 @@ fn nothing_is_found_after_restarts_and_crashes() -> Result<()> {
 /// superuser has to confirm it before IDs are issued again.
 #[test]
 fn nothing_is_found_below_a_mark_that_was_set() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(TABLE)?;
@@ -661,7 +661,7 @@ fn only_ids_of_the_future_are_found_after_a_clock_step() -> Result<()> {
         .conf("snowflake.node_id", 1)
         // The audit compares with the server's clock_timestamp().
         .faketime()
-        .start_with_extension()?;
+        .start_with_migrate()?;
     cluster.connect()?.batch_execute(TABLE)?;
     let mut audits = 0;
     let mut clean = |cluster: &Cluster| -> Result<()> {
@@ -725,7 +725,7 @@ fn scans(client: &mut Client, tables: &str) -> Result<i64> {
 
 #[test]
 fn duplicates_across_partitions_and_children_are_found() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     // The same numbers in two partitions, each with a unique index of its own.
@@ -770,7 +770,7 @@ const SCANS: &[(&str, i64, usize)] = &[
 
 #[test]
 fn a_unique_index_saves_a_scan() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
@@ -820,7 +820,7 @@ fn a_unique_index_saves_a_scan() -> Result<()> {
 /// Also types that are no bigint, and the column where none is named.
 #[test]
 fn tables_and_columns_with_any_name_are_audited() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
@@ -870,7 +870,7 @@ fn tables_and_columns_with_any_name_are_audited() -> Result<()> {
 
 #[test]
 fn a_search_path_with_traps_changes_nothing() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(TABLE)?;
@@ -890,7 +890,7 @@ fn a_search_path_with_traps_changes_nothing() -> Result<()> {
     run(client, ["RESET search_path", "CREATE DATABASE apart"])?;
     let mut apart = cluster.connect_to("apart")?;
     apart.batch_execute(
-        "CREATE SCHEMA \"Ids %s Of\"; CREATE EXTENSION snowflake SCHEMA \"Ids %s Of\";
+        "CREATE SCHEMA \"Ids %s Of\"; CREATE EXTENSION snowflake SCHEMA \"Ids %s Of\"; CREATE EXTENSION snowflake_migrate;
          CREATE TABLE t (id bigint DEFAULT \"Ids %s Of\".snowflake_nextval()); INSERT INTO t VALUES (DEFAULT), (-1)",
     )?;
     let row = apart.query_one("SELECT * FROM \"Ids %s Of\".snowflake_audit('t')", &[])?;
@@ -900,7 +900,7 @@ fn a_search_path_with_traps_changes_nothing() -> Result<()> {
 
 #[test]
 fn roles_that_may_read_the_column_may_audit_it() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     client.batch_execute(
         "CREATE ROLE reader LOGIN; CREATE ROLE of_column LOGIN; CREATE ROLE stranger LOGIN;
@@ -951,7 +951,7 @@ fn roles_that_may_read_the_column_may_audit_it() -> Result<()> {
 
 #[test]
 fn relations_and_columns_without_ids_are_refused() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     client.batch_execute(
         "CREATE TABLE t (id bigint DEFAULT snowflake_nextval(), secret text);
@@ -1003,7 +1003,7 @@ fn a_standby_looks_for_all_but_ids_of_its_own_number() -> Result<()> {
     let primary = Cluster::builder()
         .conf("snowflake.node_id", 1)
         .can_be_copied()
-        .start_with_extension()?;
+        .start_with_migrate()?;
     primary.connect()?.batch_execute(TABLE)?;
     insert_by_sessions(&primary, "postgres", 4, 100)?;
     let mut standby = Cluster::builder()
@@ -1045,7 +1045,7 @@ fn a_server_that_issues_no_ids_looks_for_all_but_its_own() -> Result<()> {
         ),
         (Cluster::builder(), "snowflake.node_id is not set."),
     ] {
-        let cluster = builder.start_with_extension()?;
+        let cluster = builder.start_with_migrate()?;
         let mut client = cluster.connect()?;
         client.batch_execute(fill)?;
         assert_eq!(
@@ -1069,14 +1069,14 @@ fn a_server_that_issues_no_ids_looks_for_all_but_its_own() -> Result<()> {
 fn old_rows_of_a_migrated_column_are_below_its_first_id() -> Result<()> {
     let cluster = Cluster::builder()
         .conf("snowflake.node_id", 0)
-        .start_with_extension()?;
+        .start_with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
         "CREATE TABLE orders (id serial PRIMARY KEY, n int, note text);
          INSERT INTO orders (n) SELECT n FROM generate_series(1, 50000) AS n;
          CREATE ROLE reader LOGIN; CREATE ROLE other LOGIN; GRANT SELECT (id) ON orders TO reader; GRANT SELECT (n) ON orders TO other;
-         CALL snowflake_migrate('orders'); INSERT INTO orders (n) SELECT 1 FROM generate_series(1, 100)",
+         CALL snowflake_migrate.run('orders'); INSERT INTO orders (n) SELECT 1 FROM generate_series(1, 100)",
     )?;
     // They are no finding, and a large number that no integer column had is one.
     assert_clean(client, "'orders'")?;
@@ -1104,17 +1104,13 @@ fn old_rows_of_a_migrated_column_are_below_its_first_id() -> Result<()> {
         0
     );
     let first = "SELECT snowflake_internal.first_id_of('orders', 'id')";
-    let recorded = number(
-        client,
-        "SELECT first_id_ever FROM snowflake_internal.origins",
-    )?;
+    let recorded = number(client, "SELECT first_id FROM snowflake_internal.first_ids")?;
     assert_eq!(number(client, first)?, recorded);
     // For roles that may read the column, and nothing else of the record.
     let mut reader = cluster.connect_as("reader", "postgres")?;
     assert_eq!(number(&mut reader, first)?, recorded);
     assert_clean(&mut reader, "'orders', 'id'")?;
-    let rest =
-        "SELECT (snowflake_internal.migration_origin('orders', 'id')).sequence_last_value IS NULL";
+    let rest = "SELECT (snowflake_internal.first_id_record('orders', 'id')).last_old_id IS NULL";
     assert_eq!(value(&mut reader, rest)?, "t");
     let mut other = cluster.connect_as("other", "postgres")?;
     for (role, arguments) in [
@@ -1140,40 +1136,47 @@ fn old_rows_of_a_migrated_column_are_below_its_first_id() -> Result<()> {
     Ok(())
 }
 
-const FORMER: &str = "IDs from the former sequence since the migration";
+/// What the tool's audit finds: IDs, and the largest.
+fn former(client: &mut Client, arguments: &str) -> Result<Vec<(i64, i64)>> {
+    let found = client.query(
+        &format!(
+            "SELECT ids, example FROM snowflake_migrate.audit({arguments})
+             WHERE finding = 'IDs from the former sequence since the migration'"
+        ),
+        &[],
+    )?;
+    Ok(found.iter().map(|row| (row.get(0), row.get(1))).collect())
+}
 
 /// Something other than the default continues to use the sequence.
 #[test]
 fn rows_from_the_former_sequence_are_found() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
         "CREATE TABLE t (id bigserial PRIMARY KEY, n int); INSERT INTO t (n) SELECT 1 FROM generate_series(1, 100);
          INSERT INTO t VALUES (5000);
          CREATE ROLE reader LOGIN; GRANT SELECT ON t TO reader;
-         CALL snowflake_migrate('t'); INSERT INTO t (n) VALUES (1)",
+         CALL snowflake_migrate.run('t'); INSERT INTO t (n) VALUES (1)",
     )?;
-    assert_clean(client, "'t'")?;
     // A value that no row has is not one.
     client.batch_execute("SELECT nextval('t_id_seq')")?;
-    assert_clean(client, "'t'")?;
+    assert_eq!(former(client, "'t'")?, []);
     client.batch_execute(
         "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN NEW.id := nextval(''t_id_seq''); RETURN NEW; END';
          CREATE TRIGGER f BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f();
          INSERT INTO t (n) SELECT 1 FROM generate_series(1, 7)",
     )?;
-    assert_eq!(audit(client, "'t'")?, [found(FORMER, 7, 108)]);
+    assert_eq!(former(client, "'t'")?, [(7, 108)]);
+    assert_eq!(former(client, "")?, [(7, 108)]);
+    assert_clean(client, "'t'")?;
     // The sequence's value is recorded for the table's owner only.
     let mut reader = cluster.connect_as("reader", "postgres")?;
-    assert_clean(&mut reader, "'t'")?;
+    assert_eq!(former(&mut reader, "'t'")?, []);
     client.batch_execute(
-        "DROP TRIGGER f ON t; CALL snowflake_migrate_revert('t'); INSERT INTO t (n) VALUES (2)",
+        "DROP TRIGGER f ON t; CALL snowflake_migrate.revert('t'); INSERT INTO t (n) VALUES (2)",
     )?;
-    assert!(
-        !kinds(&audit(client, "'t'")?)
-            .iter()
-            .any(|it| it.0 == FORMER)
-    );
+    assert_eq!(former(client, "'t'")?, []);
     Ok(())
 }

@@ -46,7 +46,7 @@ fn the_recipe_keeps_the_rows_that_are_older_than_a_migration() -> Result<()> {
     document::require("README.md", RECIPE)?;
     document::require("docs/reading.md", RECIPE)?;
     for is_online in [false, true] {
-        let cluster = Cluster::with_extension()?;
+        let cluster = Cluster::with_migrate()?;
         let mut client = cluster.connect()?;
         let client = &mut client;
         client.batch_execute(&format!(
@@ -61,7 +61,7 @@ fn the_recipe_keeps_the_rows_that_are_older_than_a_migration() -> Result<()> {
                 &cluster,
                 "postgres",
                 "postgres",
-                "CALL snowflake_migrate('orders')",
+                "CALL snowflake_migrate.run('orders')",
                 true,
             )?;
             ensure!(
@@ -84,7 +84,7 @@ fn the_recipe_keeps_the_rows_that_are_older_than_a_migration() -> Result<()> {
         );
         // After reverting, new rows have numbers without a time again.
         let first = number(client, "SELECT snowflake_first_id('orders')")?;
-        client.batch_execute("CALL snowflake_migrate_revert('orders')")?;
+        client.batch_execute("CALL snowflake_migrate.revert('orders')")?;
         assert_eq!(
             number(client, "SELECT snowflake_first_id('orders')")?,
             first
@@ -102,7 +102,7 @@ fn a_subscriber_keeps_old_rows_once_the_boundary_is_recorded() -> Result<()> {
          INSERT INTO orders (note) SELECT 'old' FROM generate_series(1, {OLD_ROWS});
          CREATE PUBLICATION of_orders FOR TABLE orders WITH (publish = 'insert')"
     ))?;
-    here.batch_execute("CALL snowflake_migrate('orders')")?;
+    here.batch_execute("CALL snowflake_migrate.run('orders')")?;
     insert_aged(&mut here)?;
     there.batch_execute(
         "CREATE ROLE reader LOGIN;
@@ -155,10 +155,10 @@ fn a_subscriber_keeps_old_rows_once_the_boundary_is_recorded() -> Result<()> {
     // It is no migration that could be reverted, and a migration keeps it.
     refused(
         &mut there,
-        "CALL snowflake_migrate_revert('orders')",
+        "CALL snowflake_migrate.revert('orders')",
         "55000",
     )?;
-    there.batch_execute("CALL snowflake_migrate('orders', 'id')")?;
+    there.batch_execute("CALL snowflake_migrate.run('orders', 'id')")?;
     assert_eq!(
         number(&mut there, "SELECT snowflake_first_id('orders')")?,
         first
@@ -180,7 +180,7 @@ fn partitions_with_old_rows_are_not_dropped_by_time() -> Result<()> {
     const BOUNDARY: &str = "
           AND substring(pg_get_expr(c.relpartbound, c.oid) FROM 'FROM \\(''(\\d+)''\\)')::bigint
               >= snowflake_first_id('events')";
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(&format!(
@@ -189,7 +189,7 @@ fn partitions_with_old_rows_are_not_dropped_by_time() -> Result<()> {
          CREATE TABLE events_first PARTITION OF events FOR VALUES FROM (0) TO (50001);
          CREATE TABLE events_second PARTITION OF events FOR VALUES FROM (50001) TO (1000000);
          INSERT INTO events (note) SELECT 'old' FROM generate_series(1, {OLD_ROWS});
-         CALL snowflake_migrate('events');
+         CALL snowflake_migrate.run('events');
          GRANT SELECT ON events_first TO reader"
     ))?;
     client.batch_execute(
@@ -228,7 +228,7 @@ fn partitions_with_old_rows_are_not_dropped_by_time() -> Result<()> {
 
 #[test]
 fn roles_that_may_read_the_column_learn_its_first_id() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let client = &mut client;
     client.batch_execute(
@@ -237,7 +237,7 @@ fn roles_that_may_read_the_column_learn_its_first_id() -> Result<()> {
          CREATE TABLE apart (id bigint PRIMARY KEY); CREATE VIEW seen AS TABLE t;
          ALTER TABLE t OWNER TO owner; ALTER TABLE child OWNER TO owner; GRANT ALL ON SCHEMA public TO owner;
          INSERT INTO t (note) VALUES ('old'); INSERT INTO child (note) VALUES ('old');
-         CALL snowflake_migrate('t');
+         CALL snowflake_migrate.run('t');
          GRANT SELECT ON t TO reader; GRANT SELECT (id) ON t, child TO of_column; GRANT SELECT (note) ON t TO of_other",
     )?;
     let first = number(client, "SELECT snowflake_first_id('t')")?;

@@ -33,7 +33,7 @@ const GRANTS: &[(&str, &str, &str)] = &[
     (
         "grants of TRIGGER",
         "",
-        "GRANT TRIGGER, REFERENCES, SELECT ON snowflake_internal.origins, snowflake_internal.progress TO mallory",
+        "GRANT TRIGGER, REFERENCES, SELECT ON snowflake_migrate_internal.origins, snowflake_migrate_internal.progress TO mallory",
     ),
 ];
 
@@ -42,57 +42,57 @@ const REVOKE: &str = "REVOKE pg_read_all_data, pg_write_all_data FROM mallory";
 
 /// Statements that write to a table, or make another role's statement do so.
 const WRITES: &[&str] = &[
-    "INSERT INTO snowflake_internal.origins (target, column_name, kind, data_type, first_id_ever, first_id)
+    "INSERT INTO snowflake_migrate_internal.origins (target, column_name, kind, data_type, first_id_ever, first_id)
      VALUES ('app.t', 'id', 'none', 'integer', 1, 1)",
-    "INSERT INTO snowflake_internal.origins (target, column_name, kind, data_type, first_id_ever, first_id)
-     SELECT target, column_name, kind, data_type, 1, 1 FROM snowflake_internal.origins
+    "INSERT INTO snowflake_migrate_internal.origins (target, column_name, kind, data_type, first_id_ever, first_id)
+     SELECT target, column_name, kind, data_type, 1, 1 FROM snowflake_migrate_internal.origins
      ON CONFLICT (target, column_name) DO UPDATE SET default_expression = 'arms.strike()'",
-    "INSERT INTO snowflake_internal.progress (target, column_name, relation) VALUES ('app.t', 'id', 'app.t')",
-    "UPDATE snowflake_internal.origins SET default_expression = '0; alter role mallory superuser; --'",
-    "UPDATE snowflake_internal.progress SET blocks_done = blocks_total + 1",
-    "WITH written AS (UPDATE snowflake_internal.origins SET first_id = 2 RETURNING *) SELECT count(*) FROM written",
-    "WITH written AS (DELETE FROM snowflake_internal.progress RETURNING *) SELECT count(*) FROM written",
-    "MERGE INTO snowflake_internal.origins AS o USING (SELECT 1) AS s ON true WHEN MATCHED THEN UPDATE SET first_id_ever = 3",
-    "SET LOCAL session_replication_role = replica; DELETE FROM snowflake_internal.origins",
-    "ALTER TABLE snowflake_internal.origins DISABLE TRIGGER ALL",
-    "ALTER TABLE snowflake_internal.origins OWNER TO mallory",
-    "ALTER TABLE snowflake_internal.progress ENABLE ROW LEVEL SECURITY",
-    "CREATE RULE struck AS ON INSERT TO snowflake_internal.origins DO ALSO SELECT arms.strike()",
-    "CREATE POLICY struck ON snowflake_internal.origins USING (arms.strike() > 0)",
-    "CREATE INDEX ON snowflake_internal.origins ((arms.quiet(kind)))",
-    "CREATE TABLE app.inherits () INHERITS (snowflake_internal.origins)",
-    "CREATE VIEW app.through AS SELECT * FROM snowflake_internal.origins; DELETE FROM app.through",
-    "DELETE FROM snowflake_internal.progress",
-    "DELETE FROM snowflake_internal.origins",
-    "TRUNCATE snowflake_internal.progress",
-    "TRUNCATE snowflake_internal.origins CASCADE",
+    "INSERT INTO snowflake_migrate_internal.progress (target, column_name, relation) VALUES ('app.t', 'id', 'app.t')",
+    "UPDATE snowflake_migrate_internal.origins SET default_expression = '0; alter role mallory superuser; --'",
+    "UPDATE snowflake_migrate_internal.progress SET blocks_done = blocks_total + 1",
+    "WITH written AS (UPDATE snowflake_migrate_internal.origins SET first_id = 2 RETURNING *) SELECT count(*) FROM written",
+    "WITH written AS (DELETE FROM snowflake_migrate_internal.progress RETURNING *) SELECT count(*) FROM written",
+    "MERGE INTO snowflake_migrate_internal.origins AS o USING (SELECT 1) AS s ON true WHEN MATCHED THEN UPDATE SET first_id_ever = 3",
+    "SET LOCAL session_replication_role = replica; DELETE FROM snowflake_migrate_internal.origins",
+    "ALTER TABLE snowflake_migrate_internal.origins DISABLE TRIGGER ALL",
+    "ALTER TABLE snowflake_migrate_internal.origins OWNER TO mallory",
+    "ALTER TABLE snowflake_migrate_internal.progress ENABLE ROW LEVEL SECURITY",
+    "CREATE RULE struck AS ON INSERT TO snowflake_migrate_internal.origins DO ALSO SELECT arms.strike()",
+    "CREATE POLICY struck ON snowflake_migrate_internal.origins USING (arms.strike() > 0)",
+    "CREATE INDEX ON snowflake_migrate_internal.origins ((arms.quiet(kind)))",
+    "CREATE TABLE app.inherits () INHERITS (snowflake_migrate_internal.origins)",
+    "CREATE VIEW app.through AS SELECT * FROM snowflake_migrate_internal.origins; DELETE FROM app.through",
+    "DELETE FROM snowflake_migrate_internal.progress",
+    "DELETE FROM snowflake_migrate_internal.origins",
+    "TRUNCATE snowflake_migrate_internal.progress",
+    "TRUNCATE snowflake_migrate_internal.origins CASCADE",
 ];
 
 /// Code of the attacker's beside the tables, and rows of his that hold theirs.
 const BESIDE: &[&str] = &[
-    "CREATE TRIGGER pulled_row BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.origins FOR EACH ROW EXECUTE FUNCTION arms.pull()",
-    "CREATE TRIGGER pulled_all AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.origins FOR EACH STATEMENT EXECUTE FUNCTION arms.pull()",
-    "CREATE CONSTRAINT TRIGGER pulled_late AFTER INSERT OR UPDATE OR DELETE ON snowflake_internal.origins DEFERRABLE INITIALLY DEFERRED
+    "CREATE TRIGGER pulled_row BEFORE INSERT OR UPDATE OR DELETE ON snowflake_migrate_internal.origins FOR EACH ROW EXECUTE FUNCTION arms.pull()",
+    "CREATE TRIGGER pulled_all AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_migrate_internal.origins FOR EACH STATEMENT EXECUTE FUNCTION arms.pull()",
+    "CREATE CONSTRAINT TRIGGER pulled_late AFTER INSERT OR UPDATE OR DELETE ON snowflake_migrate_internal.origins DEFERRABLE INITIALLY DEFERRED
      FOR EACH ROW EXECUTE FUNCTION arms.pull()",
-    "CREATE TRIGGER pulled_row BEFORE INSERT OR UPDATE OR DELETE ON snowflake_internal.progress FOR EACH ROW EXECUTE FUNCTION arms.pull()",
-    "CREATE TRIGGER pulled_all AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.progress FOR EACH STATEMENT EXECUTE FUNCTION arms.pull()",
-    "CREATE OR REPLACE TRIGGER origins_guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_internal.origins
+    "CREATE TRIGGER pulled_row BEFORE INSERT OR UPDATE OR DELETE ON snowflake_migrate_internal.progress FOR EACH ROW EXECUTE FUNCTION arms.pull()",
+    "CREATE TRIGGER pulled_all AFTER INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_migrate_internal.progress FOR EACH STATEMENT EXECUTE FUNCTION arms.pull()",
+    "CREATE OR REPLACE TRIGGER guard BEFORE INSERT OR UPDATE OR DELETE OR TRUNCATE ON snowflake_migrate_internal.origins
      FOR EACH STATEMENT EXECUTE FUNCTION arms.pull()",
     "CREATE TRIGGER a BEFORE INSERT ON snowflake_internal.restore FOR EACH ROW EXECUTE FUNCTION arms.pull()",
     "SET search_path = app, snowflake_internal; CREATE TRIGGER b BEFORE INSERT ON restore FOR EACH STATEMENT EXECUTE FUNCTION arms.pull()",
     "CREATE OR REPLACE TRIGGER restore_row BEFORE INSERT ON snowflake_internal.restore FOR EACH ROW EXECUTE FUNCTION arms.pull()",
-    "CREATE TABLE app.holds (target regclass, column_name name, FOREIGN KEY (target, column_name) REFERENCES snowflake_internal.origins);
-     INSERT INTO app.holds SELECT target, column_name FROM snowflake_internal.origins",
+    "CREATE TABLE app.holds (target regclass, column_name name, FOREIGN KEY (target, column_name) REFERENCES snowflake_migrate_internal.origins);
+     INSERT INTO app.holds SELECT target, column_name FROM snowflake_migrate_internal.origins",
     "CREATE TABLE app.held (target regclass, column_name name, relation regclass,
-         FOREIGN KEY (target, column_name, relation) REFERENCES snowflake_internal.progress);
-     INSERT INTO app.held SELECT target, column_name, relation FROM snowflake_internal.progress",
+         FOREIGN KEY (target, column_name, relation) REFERENCES snowflake_migrate_internal.progress);
+     INSERT INTO app.held SELECT target, column_name, relation FROM snowflake_migrate_internal.progress",
 ];
 
-const CONTENTS: &str = "SELECT (SELECT coalesce(string_agg(o::text, E'\\n' ORDER BY o::text), '') FROM snowflake_internal.origins AS o)
-    || (SELECT coalesce(string_agg(p::text, E'\\n' ORDER BY p::text), '') FROM snowflake_internal.progress AS p)
+const CONTENTS: &str = "SELECT (SELECT coalesce(string_agg(o::text, E'\\n' ORDER BY o::text), '') FROM snowflake_migrate_internal.origins AS o)
+    || (SELECT coalesce(string_agg(p::text, E'\\n' ORDER BY p::text), '') FROM snowflake_migrate_internal.progress AS p)
     || (SELECT string_agg(c.relowner::text || c.relrowsecurity || c.relhasrules || c.relhassubclass || (SELECT count(*) FROM pg_index WHERE indrelid = c.oid)
                           || (SELECT string_agg(tgenabled::text, '') FROM pg_trigger WHERE tgrelid = c.oid AND tgname !~ '^pulled|^RI_'), ' ' ORDER BY c.oid)
-        FROM pg_class AS c WHERE c.oid IN ('snowflake_internal.origins'::regclass, 'snowflake_internal.progress'::regclass))";
+        FROM pg_class AS c WHERE c.oid IN ('snowflake_migrate_internal.origins'::regclass, 'snowflake_migrate_internal.progress'::regclass))";
 
 #[test]
 fn grants_on_all_tables_give_no_right_to_records() -> Result<()> {
@@ -105,7 +105,7 @@ fn grants_on_all_tables_give_no_right_to_records() -> Result<()> {
             .batch_execute(&format!("CREATE DATABASE {database}"))?;
         let mut admin = Session::connect(&cluster, "postgres", &database)?;
         admin.run(before)?;
-        admin.run("CREATE EXTENSION snowflake")?;
+        admin.run("CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate")?;
         admin.run(after)?;
         admin.run(ATTACK_FUNCTIONS)?;
         let mut thief = Session::connect(&cluster, "mallory", &database)?;
@@ -118,7 +118,7 @@ fn grants_on_all_tables_give_no_right_to_records() -> Result<()> {
             "CREATE TABLE stranger.t (id serial PRIMARY KEY); INSERT INTO stranger.t DEFAULT VALUES;
              CREATE TABLE stranger.o (id serial PRIMARY KEY); INSERT INTO stranger.o SELECT FROM generate_series(1, 100)",
         )?;
-        stranger.run("CALL snowflake_migrate('stranger.t')")?;
+        stranger.run("CALL snowflake_migrate.run('stranger.t')")?;
         let steps = online::plan(&mut stranger.client, "'stranger.o'")?;
         let rest = steps
             .iter()
@@ -147,7 +147,7 @@ fn grants_on_all_tables_give_no_right_to_records() -> Result<()> {
                 format!("{what}: {beside}: {answer}"),
             );
         }
-        thief.attempt("DELETE FROM snowflake_internal.origins")?;
+        thief.attempt("DELETE FROM snowflake_migrate_internal.origins")?;
         attacks.record(
             admin.run(CONTENTS)? != contents,
             format!("{what}: the guard was replaced"),
@@ -157,12 +157,12 @@ fn grants_on_all_tables_give_no_right_to_records() -> Result<()> {
         attacks.check(format!("{what}: a restored row"))?;
         // Others work on their tables as if nothing were there.
         let mut work: Vec<(bool, String)> = [
-            (false, "CALL snowflake_migrate_revert('stranger.t')"),
-            (false, "CALL snowflake_migrate('stranger.t')"),
-            (true, "CALL snowflake_migrate_revert('stranger.t')"),
-            (true, "CALL snowflake_migrate('stranger.t')"),
-            (true, "CALL snowflake_migrate('app.t')"),
-            (true, "CALL snowflake_migrate_revert('app.t')"),
+            (false, "CALL snowflake_migrate.revert('stranger.t')"),
+            (false, "CALL snowflake_migrate.run('stranger.t')"),
+            (true, "CALL snowflake_migrate.revert('stranger.t')"),
+            (true, "CALL snowflake_migrate.run('stranger.t')"),
+            (true, "CALL snowflake_migrate.run('app.t')"),
+            (true, "CALL snowflake_migrate.revert('app.t')"),
         ]
         .map(|(by_admin, work)| (by_admin, work.to_owned()))
         .to_vec();
@@ -173,7 +173,7 @@ fn grants_on_all_tables_give_no_right_to_records() -> Result<()> {
         );
         work.push((
             false,
-            "CALL snowflake_migrate_revert('stranger.o')".to_owned(),
+            "CALL snowflake_migrate.revert('stranger.o')".to_owned(),
         ));
         for (by_admin, work) in work {
             let session = if by_admin { &mut admin } else { &mut stranger };
@@ -202,7 +202,7 @@ fn grants_of_a_superuser_revoke_no_privilege() -> Result<()> {
         .connect()?
         .batch_execute("CREATE DATABASE shop OWNER mallory")?;
     let mut owner = cluster.connect_as("mallory", "shop")?;
-    owner.batch_execute("CREATE EXTENSION snowflake")?;
+    owner.batch_execute("CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate")?;
     owner.batch_execute(
         "CREATE TABLE x (i int); ALTER EXTENSION snowflake ADD TABLE x; GRANT INSERT ON x TO first WITH GRANT OPTION",
     )?;
@@ -252,7 +252,7 @@ const FIELDS: &[&str] = &[
 fn recorded_texts_do_not_run_as_superuser() -> Result<()> {
     let cluster = server()?;
     let mut admin = Session::connect(&cluster, "postgres", "postgres")?;
-    admin.run("CREATE EXTENSION snowflake")?;
+    admin.run("CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate")?;
     admin.run(ATTACK_FUNCTIONS)?;
     let mut attacks = Attacks::on(&cluster)?;
     let mut owner = Session::connect(&cluster, "mallory", "postgres")?;
@@ -276,16 +276,16 @@ fn recorded_texts_do_not_run_as_superuser() -> Result<()> {
                 owner.run(&format!(
                     "DROP SCHEMA IF EXISTS app CASCADE; CREATE SCHEMA app; CREATE TABLE app.t ({table}); CREATE TABLE app.k () INHERITS (app.t)",
                 ))?;
-                owner.run("CALL snowflake_migrate('app.t')")?;
+                owner.run("CALL snowflake_migrate.run('app.t')")?;
                 owner.run(afterwards)?;
                 let field = field.replace('#', &format!("$p${poison}$p$::text"));
                 let (worked, _) = admin.attempt(&format!(
-                    "UPDATE snowflake_internal.origins SET {field} WHERE target = 'app.t'::regclass"
+                    "UPDATE snowflake_migrate_internal.origins SET {field} WHERE target = 'app.t'::regclass"
                 ))?;
                 kept += usize::from(worked);
                 for work in [
-                    "SELECT * FROM snowflake_migration_plan('app.t')",
-                    "CALL snowflake_migrate_revert('app.t')",
+                    "SELECT * FROM snowflake_migrate.plan('app.t')",
+                    "CALL snowflake_migrate.revert('app.t')",
                 ] {
                     admin.attempt(work)?;
                     attacks.check(format!("{kind}: {field}: {work}"))?;
@@ -293,7 +293,7 @@ fn recorded_texts_do_not_run_as_superuser() -> Result<()> {
             }
         }
     }
-    println!("rights: {kept} texts were in snowflake_internal.origins");
+    println!("rights: {kept} texts were in snowflake_migrate_internal.origins");
     assert!(kept > 0);
     attacks.end("texts in the extension's tables, and a superuser who reverts");
     Ok(())
@@ -312,7 +312,7 @@ fn administrative_functions_are_refused_to_others() -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
     for statement in [
-        "CREATE EXTENSION snowflake",
+        "CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate",
         "CREATE DATABASE owned OWNER mallory",
         "CREATE DATABASE granted",
     ] {
@@ -320,9 +320,9 @@ fn administrative_functions_are_refused_to_others() -> Result<()> {
     }
     cluster
         .connect_as("mallory", "owned")?
-        .batch_execute("CREATE EXTENSION snowflake")?;
+        .batch_execute("CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate")?;
     cluster.connect_to("granted")?.batch_execute(
-        "ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO mallory; CREATE EXTENSION snowflake;
+        "ALTER DEFAULT PRIVILEGES GRANT ALL ON FUNCTIONS TO mallory; CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate;
          GRANT ALL ON ALL ROUTINES IN SCHEMA public, snowflake_internal TO mallory",
     )?;
     let mut attacks = Attacks::on(&cluster)?;

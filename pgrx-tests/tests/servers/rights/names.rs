@@ -50,7 +50,7 @@ fn tables(owner: &mut Client, schema: &str, state: State) -> Result<String> {
                 owner.batch_execute(&step.statement)?;
             }
         }
-        State::Migrated => owner.batch_execute("CALL snowflake_migrate('app.t')")?,
+        State::Migrated => owner.batch_execute("CALL snowflake_migrate.run('app.t')")?,
     }
     value(owner, "SELECT 'app.t'::regclass::oid")
 }
@@ -112,10 +112,10 @@ fn swaps() -> Vec<(&'static str, String, &'static str)> {
 fn readable(session: &mut Session) -> Result<String> {
     let mut all = String::new();
     for relation in [
-        "snowflake_internal.origins",
-        "snowflake_internal.progress",
-        "snowflake_serial_columns",
-        "snowflake_migrations",
+        "snowflake_migrate_internal.origins",
+        "snowflake_migrate_internal.progress",
+        "snowflake_migrate.columns",
+        "snowflake_migrate.progress",
         "snowflake_internal.mark",
     ] {
         let query = format!("SAVEPOINT s; SELECT it::text FROM {relation} AS it; RELEASE s");
@@ -135,7 +135,9 @@ fn readable(session: &mut Session) -> Result<String> {
 fn names_are_exchanged(caller: &str, state: State) -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
-    client.batch_execute(&format!("CREATE EXTENSION snowflake; {ATTACK_FUNCTIONS}"))?;
+    client.batch_execute(&format!(
+        "CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate; {ATTACK_FUNCTIONS}"
+    ))?;
     let mut attacks = Attacks::on(&cluster)?;
     let mut owner = cluster.connect_as("mallory", "postgres")?;
     let mut session = Session::connect(&cluster, caller, "postgres")?;
@@ -206,7 +208,7 @@ fn a_schema_in_place_of_the_extensions_gives_no_right() -> Result<()> {
         .connect_to("owned")?
         .batch_execute(ATTACK_FUNCTIONS)?;
     let mut owner = cluster.connect_as("mallory", "owned")?;
-    owner.batch_execute("CREATE SCHEMA ext; CREATE EXTENSION snowflake SCHEMA ext")?;
+    owner.batch_execute("CREATE SCHEMA ext; CREATE EXTENSION snowflake SCHEMA ext; CREATE EXTENSION snowflake_migrate")?;
     let mut attacks = Attacks::on(&cluster)?;
     let mut session = Session::connect(&cluster, "mallory", "owned")?;
     for state in [State::New, State::HalfOnline, State::Migrated] {
@@ -362,23 +364,25 @@ const LOADED: &[(&str, &str)] = &[
 
 /// What a superuser does with another role's table.
 const WORK: &[&str] = &[
-    "SELECT * FROM snowflake_serial_columns",
-    "SELECT * FROM snowflake_migrations",
+    "SELECT * FROM snowflake_migrate.columns",
+    "SELECT * FROM snowflake_migrate.progress",
     "SELECT * FROM snowflake_status",
     "SELECT * FROM snowflake_stat_slots",
-    "SELECT * FROM snowflake_migration_plan('#')",
-    "SELECT * FROM snowflake_migration_plan('#', online => true)",
+    "SELECT * FROM snowflake_migrate.plan('#')",
+    "SELECT * FROM snowflake_migrate.plan('#', online => true)",
     "SELECT * FROM snowflake_audit('#', 'id')",
-    "CALL snowflake_migrate('#')",
+    "CALL snowflake_migrate.run('#')",
     "SELECT * FROM snowflake_audit('#')",
-    "CALL snowflake_migrate_revert('#')",
+    "CALL snowflake_migrate.revert('#')",
 ];
 
 #[test]
 fn code_in_an_attackers_tables_does_not_run_as_superuser() -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
-    client.batch_execute(&format!("CREATE EXTENSION snowflake; {ATTACK_FUNCTIONS}"))?;
+    client.batch_execute(&format!(
+        "CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate; {ATTACK_FUNCTIONS}"
+    ))?;
     let mut attacks = Attacks::on(&cluster)?;
     let mut owner = cluster.connect_as("mallory", "postgres")?;
     let mut admin = Session::connect(&cluster, "postgres", "postgres")?;
@@ -409,7 +413,7 @@ fn code_in_an_attackers_tables_does_not_run_as_superuser() -> Result<()> {
                 break;
             }
         }
-        let (worked, _) = admin.attempt(&format!("CALL snowflake_migrate_revert('{table}')"))?;
+        let (worked, _) = admin.attempt(&format!("CALL snowflake_migrate.revert('{table}')"))?;
         went_through += usize::from(worked);
         attacks.check(format!("{what}: back from the online migration"))?;
     }
@@ -426,7 +430,9 @@ fn code_in_an_attackers_tables_does_not_run_as_superuser() -> Result<()> {
 fn another_roles_sequence_is_not_read() -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
-    client.batch_execute(&format!("CREATE EXTENSION snowflake; {ATTACK_FUNCTIONS}"))?;
+    client.batch_execute(&format!(
+        "CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate; {ATTACK_FUNCTIONS}"
+    ))?;
     let mut attacks = Attacks::on(&cluster)?;
     let mut owner = cluster.connect_as("mallory", "postgres")?;
     let mut thief = Session::connect(&cluster, "mallory", "postgres")?;
@@ -453,9 +459,9 @@ fn another_roles_sequence_is_not_read() -> Result<()> {
         // To the end, by the owner himself and by a superuser.
         for by_admin in [false, true] {
             for work in [
-                "CALL snowflake_migrate('app.thief')",
+                "CALL snowflake_migrate.run('app.thief')",
                 "INSERT INTO app.thief VALUES (DEFAULT)",
-                "CALL snowflake_migrate_revert('app.thief')",
+                "CALL snowflake_migrate.revert('app.thief')",
             ] {
                 // An insert takes the sequence's number by the rights of who inserts.
                 let (_, mut answer) = if by_admin && !work.starts_with("INSERT") {
@@ -479,12 +485,12 @@ fn another_roles_sequence_is_not_read() -> Result<()> {
     }
     // What was kept of others' tables is not for all roles.
     client.batch_execute(
-        "SET SESSION AUTHORIZATION stranger; CREATE TABLE stranger.t (id serial PRIMARY KEY); CALL snowflake_migrate('stranger.t')",
+        "SET SESSION AUTHORIZATION stranger; CREATE TABLE stranger.t (id serial PRIMARY KEY); CALL snowflake_migrate.run('stranger.t')",
     )?;
-    let (worked, answer) = thief.attempt("SELECT * FROM snowflake_internal.origins")?;
+    let (worked, answer) = thief.attempt("SELECT * FROM snowflake_migrate_internal.origins")?;
     attacks.record(
         worked && answer.contains("stranger.t"),
-        "SELECT * FROM snowflake_internal.origins: what is kept of a stranger's table",
+        "SELECT * FROM snowflake_migrate_internal.origins: what is kept of a stranger's table",
     );
     attacks.end("a table of one's own with a stranger's sequence");
     Ok(())
@@ -496,7 +502,9 @@ fn another_roles_sequence_is_not_read() -> Result<()> {
 fn names_exchanged_at_any_moment_give_no_right() -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
-    client.batch_execute(&format!("CREATE EXTENSION snowflake; {ATTACK_FUNCTIONS}"))?;
+    client.batch_execute(&format!(
+        "CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate; {ATTACK_FUNCTIONS}"
+    ))?;
     let mut attacks = Attacks::on(&cluster)?;
     let mut owner = cluster.connect_as("mallory", "postgres")?;
     let exchanged = AtomicUsize::new(0);

@@ -60,53 +60,53 @@ const TEXTS: &[&str] = &[
     "CLUSTER app.t USING t_pkey",
     "VACUUM app.t",
     "ANALYZE app.t",
-    "CALL public.snowflake_migrate('app.t')",
+    "CALL snowflake_migrate.run('app.t')",
     "SELECT public.snowflake_start_after(1)",
-    "SELECT snowflake_internal.migration_run('app.t', 'SELECT arms.strike()')",
-    "SELECT snowflake_internal.migration_run('stranger.secret', 'SELECT arms.strike()')",
+    "SELECT snowflake_internal.run('app.t', 'SELECT arms.strike()')",
+    "SELECT snowflake_internal.run('stranger.secret', 'SELECT arms.strike()')",
 ];
 
 /// What a role tries on tables that it does not own.
 const ON_OTHERS: &[&str] = &[
-    "SELECT snowflake_internal.migration_run('stranger.secret', 'SELECT note FROM stranger.secret')",
-    "SELECT snowflake_internal.migration_run('stranger.secret', 'SELECT arms.strike()')",
-    "SELECT snowflake_internal.migration_run('stranger.secret', 'ALTER TABLE stranger.secret OWNER TO mallory')",
-    "SELECT snowflake_internal.migration_query('stranger.secret', 'SELECT note FROM stranger.secret')",
-    "SELECT snowflake_internal.migration_query('stranger.seq', 'SELECT last_value FROM stranger.seq')",
-    "SELECT snowflake_internal.migration_run('pg_catalog.pg_class', 'SELECT arms.strike()')",
-    "SELECT snowflake_internal.migration_run('snowflake_internal.origins', 'SELECT arms.strike()')",
-    "SELECT snowflake_internal.migration_run('snowflake_internal.origins', 'DELETE FROM snowflake_internal.origins')",
-    "SELECT snowflake_internal.migration_run('snowflake_internal.mark', 'SELECT arms.strike()')",
-    "SELECT snowflake_internal.migration_run(0, 'SELECT arms.strike()')",
-    "SELECT snowflake_internal.migration_run(NULL, 'SELECT arms.strike()')",
-    "SELECT snowflake_internal.migration_lock_table('stranger.secret', 'ACCESS EXCLUSIVE')",
-    "SELECT snowflake_internal.migration_lock_table('stranger.secret', 'SHARE ROW EXCLUSIVE')",
-    "SELECT snowflake_internal.migration_lock_table('stranger.secret', 'SHARE UPDATE EXCLUSIVE')",
-    "SELECT snowflake_internal.migration_lock_table('stranger.seq', 'SHARE UPDATE EXCLUSIVE')",
-    "SELECT snowflake_internal.migration_lock_table('app.over', 'ACCESS EXCLUSIVE')",
-    "SELECT snowflake_internal.migration_lock_table('pg_catalog.pg_class', 'ACCESS EXCLUSIVE')",
-    "SELECT snowflake_internal.migration_lock_table('snowflake_internal.origins', 'ACCESS EXCLUSIVE')",
-    "SELECT * FROM snowflake_internal.migration_sequence_state('stranger.seq', 'app.t')",
-    "SELECT * FROM snowflake_internal.migration_sequence_state('stranger.seq', 'stranger.secret')",
-    "SELECT * FROM snowflake_internal.migration_sequence_state('stranger.seq', 'app.thief')",
-    "SELECT * FROM snowflake_internal.migration_sequence_state('stranger.secret', 'app.t')",
-    "SELECT * FROM snowflake_internal.migration_sequence_state('app.over', 'app.t')",
-    "SELECT snowflake_internal.migration_origin('stranger.t', 'id')",
-    "SELECT snowflake_internal.migration_keep_origin(jsonb_populate_record(NULL::snowflake_internal.origins, '{\"target\": \"stranger.t\", \"column_name\": \"id\", \"kind\": \"none\",
+    "SELECT snowflake_internal.run('stranger.secret', 'SELECT note FROM stranger.secret')",
+    "SELECT snowflake_internal.run('stranger.secret', 'SELECT arms.strike()')",
+    "SELECT snowflake_internal.run('stranger.secret', 'ALTER TABLE stranger.secret OWNER TO mallory')",
+    "SELECT snowflake_migrate_internal.query('stranger.secret', 'SELECT note FROM stranger.secret')",
+    "SELECT snowflake_migrate_internal.query('stranger.seq', 'SELECT last_value FROM stranger.seq')",
+    "SELECT snowflake_internal.run('pg_catalog.pg_class', 'SELECT arms.strike()')",
+    "SELECT snowflake_internal.run('snowflake_migrate_internal.origins', 'SELECT arms.strike()')",
+    "SELECT snowflake_internal.run('snowflake_migrate_internal.origins', 'DELETE FROM snowflake_migrate_internal.origins')",
+    "SELECT snowflake_internal.run('snowflake_internal.mark', 'SELECT arms.strike()')",
+    "SELECT snowflake_internal.run(0, 'SELECT arms.strike()')",
+    "SELECT snowflake_internal.run(NULL, 'SELECT arms.strike()')",
+    "SELECT snowflake_internal.lock_table('stranger.secret', 'ACCESS EXCLUSIVE')",
+    "SELECT snowflake_internal.lock_table('stranger.secret', 'SHARE ROW EXCLUSIVE')",
+    "SELECT snowflake_internal.lock_table('stranger.secret', 'SHARE UPDATE EXCLUSIVE')",
+    "SELECT snowflake_internal.lock_table('stranger.seq', 'SHARE UPDATE EXCLUSIVE')",
+    "SELECT snowflake_internal.lock_table('app.over', 'ACCESS EXCLUSIVE')",
+    "SELECT snowflake_internal.lock_table('pg_catalog.pg_class', 'ACCESS EXCLUSIVE')",
+    "SELECT snowflake_internal.lock_table('snowflake_migrate_internal.origins', 'ACCESS EXCLUSIVE')",
+    "SELECT * FROM snowflake_migrate_internal.sequence_state('stranger.seq', 'app.t')",
+    "SELECT * FROM snowflake_migrate_internal.sequence_state('stranger.seq', 'stranger.secret')",
+    "SELECT * FROM snowflake_migrate_internal.sequence_state('stranger.seq', 'app.thief')",
+    "SELECT * FROM snowflake_migrate_internal.sequence_state('stranger.secret', 'app.t')",
+    "SELECT * FROM snowflake_migrate_internal.sequence_state('app.over', 'app.t')",
+    "SELECT snowflake_migrate_internal.origin('stranger.t', 'id')",
+    "SELECT snowflake_migrate_internal.keep_origin(jsonb_populate_record(NULL::snowflake_migrate_internal.origins, '{\"target\": \"stranger.t\", \"column_name\": \"id\", \"kind\": \"none\",
         \"data_type\": \"SECRET-ROW\", \"first_id_ever\": 1, \"first_id\": 1, \"remembered_at\": \"2026-01-01\"}'))",
-    "SELECT snowflake_internal.migration_keep_origin(NULL::snowflake_internal.origins)",
-    "SELECT snowflake_internal.migration_keep_origin(ROW(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::snowflake_internal.origins)",
-    "SELECT snowflake_internal.migration_keep_origin(jsonb_populate_record(NULL::snowflake_internal.origins, '{\"target\": \"app.t\"}'))",
-    "SELECT snowflake_internal.migration_keep_progress(jsonb_populate_record(NULL::snowflake_internal.progress, '{\"target\": \"stranger.t\", \"column_name\": \"id\", \"relation\": \"stranger.t\",
+    "SELECT snowflake_migrate_internal.keep_origin(NULL::snowflake_migrate_internal.origins)",
+    "SELECT snowflake_migrate_internal.keep_origin(ROW(NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)::snowflake_migrate_internal.origins)",
+    "SELECT snowflake_migrate_internal.keep_origin(jsonb_populate_record(NULL::snowflake_migrate_internal.origins, '{\"target\": \"app.t\"}'))",
+    "SELECT snowflake_migrate_internal.keep_progress(jsonb_populate_record(NULL::snowflake_migrate_internal.progress, '{\"target\": \"stranger.t\", \"column_name\": \"id\", \"relation\": \"stranger.t\",
         \"blocks_done\": 1, \"blocks_total\": 1, \"skipped\": \"{}\", \"rows_done\": 1, \"rows_total\": 1, \"run_rows\": 1, \"run_seconds\": 1, \"updated_at\": \"2026-01-01\"}'))",
-    "SELECT snowflake_internal.migration_keep_progress(jsonb_populate_record(NULL::snowflake_internal.progress, '{\"target\": \"stranger.t\", \"column_name\": \"id\", \"relation\": \"app.t\",
+    "SELECT snowflake_migrate_internal.keep_progress(jsonb_populate_record(NULL::snowflake_migrate_internal.progress, '{\"target\": \"stranger.t\", \"column_name\": \"id\", \"relation\": \"app.t\",
         \"blocks_done\": 1, \"blocks_total\": 1, \"skipped\": \"{}\", \"rows_done\": 1, \"rows_total\": 1, \"run_rows\": 1, \"run_seconds\": 1, \"updated_at\": \"2026-01-01\"}'))",
-    "SELECT snowflake_internal.migration_keep_progress(jsonb_populate_record(NULL::snowflake_internal.progress, '{\"target\": \"app.t\", \"column_name\": \"id\"}'))",
-    "SELECT snowflake_internal.migration_end('stranger.t', 'id')",
-    "SELECT snowflake_internal.migration_progress('stranger.t', 'id', 'stranger.t')",
-    "CALL snowflake_migrate('stranger.t')",
-    "CALL snowflake_migrate_revert('stranger.t')",
-    "CALL snowflake_migrate_backfill('stranger.t')",
+    "SELECT snowflake_migrate_internal.keep_progress(jsonb_populate_record(NULL::snowflake_migrate_internal.progress, '{\"target\": \"app.t\", \"column_name\": \"id\"}'))",
+    "SELECT snowflake_migrate_internal.end_backfill('stranger.t', 'id')",
+    "SELECT snowflake_migrate_internal.progress('stranger.t', 'id', 'stranger.t')",
+    "CALL snowflake_migrate.run('stranger.t')",
+    "CALL snowflake_migrate.revert('stranger.t')",
+    "CALL snowflake_migrate.backfill('stranger.t')",
 ];
 
 #[test]
@@ -115,7 +115,7 @@ fn internal_routines_touch_no_table_of_another_role() -> Result<()> {
         .conf("snowflake.node_id", 1)
         .conf("log_min_messages", "log")
         .conf("max_prepared_transactions", 2)
-        .start_with_extension()?;
+        .start_with_migrate()?;
     let mut admin = Session::connect(&cluster, "postgres", "postgres")?;
     admin.run(ROLES)?;
     admin.run(ATTACK_FUNCTIONS)?;
@@ -131,9 +131,9 @@ fn internal_routines_touch_no_table_of_another_role() -> Result<()> {
     )?;
     let mut stranger = Session::connect(&cluster, "stranger", "postgres")?;
     stranger.run("CREATE TABLE stranger.t (id serial PRIMARY KEY)")?;
-    stranger.run("CALL snowflake_migrate('stranger.t')")?;
-    let contents = "SELECT (SELECT string_agg(o::text, E'\\n' ORDER BY o::text) FROM snowflake_internal.origins AS o WHERE o.target = 'stranger.t'::regclass)
-            || (SELECT count(*) FROM snowflake_internal.progress WHERE target = 'stranger.t'::regclass OR relation = 'stranger.t'::regclass)
+    stranger.run("CALL snowflake_migrate.run('stranger.t')")?;
+    let contents = "SELECT (SELECT string_agg(o::text, E'\\n' ORDER BY o::text) FROM snowflake_migrate_internal.origins AS o WHERE o.target = 'stranger.t'::regclass)
+            || (SELECT count(*) FROM snowflake_migrate_internal.progress WHERE target = 'stranger.t'::regclass OR relation = 'stranger.t'::regclass)
             || (SELECT relowner::regrole::text FROM pg_class WHERE oid = 'stranger.t'::regclass)
             || (SELECT pg_get_expr(adbin, adrelid) FROM pg_attrdef WHERE adrelid = 'stranger.t'::regclass)";
     let before = admin.run(contents)?;
@@ -159,10 +159,7 @@ fn internal_routines_touch_no_table_of_another_role() -> Result<()> {
     let state = "SELECT concat_ws(' ', current_user, session_user, current_setting('role'), current_setting('search_path'), current_setting('session_replication_role'),
         current_setting('default_transaction_read_only'), current_setting('is_superuser'), current_setting('session_preload_libraries'))";
     let mut missing = Vec::new();
-    for routine in [
-        "snowflake_internal.migration_run",
-        "snowflake_internal.migration_query",
-    ] {
+    for routine in ["snowflake_internal.run", "snowflake_migrate_internal.query"] {
         for text in TEXTS {
             for block in [false, true] {
                 let mut session = Session::connect(&cluster, "postgres", "postgres")?;
@@ -197,7 +194,7 @@ fn internal_routines_touch_no_table_of_another_role() -> Result<()> {
 /// A row of progress about the attacker's table that names these keys.
 fn set(targets: &str, names: &str) -> String {
     format!(
-        "SELECT snowflake_internal.migration_keep_progress(jsonb_populate_record(NULL::snowflake_internal.progress, jsonb_build_object(
+        "SELECT snowflake_migrate_internal.keep_progress(jsonb_populate_record(NULL::snowflake_migrate_internal.progress, jsonb_build_object(
              'target', 'app.x', 'column_name', 'id', 'relation', 'app.x', 'blocks_done', 0, 'blocks_total', 1, 'skipped', '{{}}',
              'rows_done', 0, 'rows_total', 0, 'run_rows', 0, 'run_seconds', 0, 'updated_at', now(),
              'key_targets', '{{{targets}}}', 'key_column_names', '{{{names}}}')))"
@@ -208,7 +205,7 @@ fn set(targets: &str, names: &str) -> String {
 /// tables of others would block their migrations, and have a superuser change them.
 #[test]
 fn sets_of_migrations_include_no_table_of_another_role() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut admin = Session::connect(&cluster, "postgres", "postgres")?;
     admin.run(ROLES)?;
     admin.run(ATTACK_FUNCTIONS)?;
@@ -256,29 +253,29 @@ fn sets_of_migrations_include_no_table_of_another_role() -> Result<()> {
     let statements: Vec<String> = thief
         .client
         .query(
-            "SELECT statement FROM snowflake_migration_plan_tables('{app.x,app.z}', online => true) ORDER BY step",
+            "SELECT statement FROM snowflake_migrate.plan('app.x', also => '{app.z}', online => true) ORDER BY step",
             &[],
         )?
         .iter()
         .map(|row| row.get(0))
-        .take_while(|statement: &String| !statement.contains("snowflake_migrate_backfill"))
+        .take_while(|statement: &String| !statement.contains("snowflake_migrate.backfill"))
         .collect();
     for statement in &statements {
         thief.run(statement)?;
     }
-    let kept = "SELECT count(*) FROM pg_trigger WHERE tgrelid = 'app.z'::regclass AND tgfoid = 'snowflake_internal.shadow()'::regprocedure";
+    let kept = "SELECT count(*) FROM pg_trigger WHERE tgrelid = 'app.z'::regclass AND tgfoid = 'snowflake_migrate_internal.shadow()'::regprocedure";
     ensure!(number(&mut admin.client, kept)? == 1, "{statements:#?}");
     admin.run(
         "ALTER TABLE app.z OWNER TO stranger; GRANT USAGE, CREATE ON SCHEMA app TO stranger",
     )?;
     for call in [
-        "SELECT count(*) FROM snowflake_migration_plan('app.z', online => true)",
-        "CALL snowflake_migrate_backfill('app.z')",
+        "SELECT count(*) FROM snowflake_migrate.plan('app.z', online => true)",
+        "CALL snowflake_migrate.backfill('app.z')",
     ] {
         let (worked, answer) = stranger.attempt(call)?;
         attacks.record(!worked, format!("{call}: {answer}"));
     }
-    admin.run("CALL snowflake_migrate_revert('app.x')")?;
+    admin.run("CALL snowflake_migrate.revert('app.x')")?;
     attacks.record(
         number(&mut admin.client, kept)? == 0,
         "a superuser who cancels the attacker's migration cancels another role's",
@@ -296,7 +293,7 @@ fn a_backfill_by_a_superuser_lends_no_replica_role() -> Result<()> {
     let cluster = Cluster::builder()
         .conf("snowflake.node_id", 1)
         .conf("snowflake.on_node_conflict", "stop")
-        .start_with_extension()?;
+        .start_with_migrate()?;
     let mut admin = Session::connect(&cluster, "postgres", "postgres")?;
     admin.run(ROLES)?;
     admin.run(ATTACK_FUNCTIONS)?;
@@ -330,10 +327,10 @@ fn a_backfill_by_a_superuser_lends_no_replica_role() -> Result<()> {
         "CREATE TRIGGER noop BEFORE UPDATE ON app.x FOR EACH ROW EXECUTE FUNCTION app.noop()",
     )?;
     for call in [
-        "SELECT * FROM snowflake_migration_plan('app.x', online => true)",
-        "CALL snowflake_migrate_backfill('app.x')",
+        "SELECT * FROM snowflake_migrate.plan('app.x', online => true)",
+        "CALL snowflake_migrate.backfill('app.x')",
         // As if the trigger were newer than the check for obstacles.
-        "SELECT snowflake_internal.migration_backfill_batch('{app.x}', '{id}', 'app.x', 1000)",
+        "SELECT snowflake_migrate_internal.backfill_batch('{app.x}', '{id}', 'app.x', 1000)",
     ] {
         let (worked, answer) = admin.attempt(call)?;
         attacks.record(

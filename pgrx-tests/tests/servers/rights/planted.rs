@@ -135,7 +135,7 @@ fn near_misses(client: &mut Client) -> Result<String> {
                 pg_get_function_result(p.oid)
          FROM pg_proc AS p JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
            AND d.refclassid = 'pg_extension'::regclass
-         JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname = 'snowflake' ORDER BY 1",
+         JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname IN ('snowflake', 'snowflake_migrate') ORDER BY 1",
         &[],
     )?;
     let known: Vec<(String, Vec<String>)> =
@@ -209,7 +209,7 @@ fn near_misses(client: &mut Client) -> Result<String> {
 pub(crate) const STRANGE: &str = "
     WITH member AS (
         SELECT d.classid, d.objid FROM pg_depend AS d JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid
-        WHERE e.extname = 'snowflake' AND d.deptype = 'e'
+        WHERE e.extname IN ('snowflake', 'snowflake_migrate') AND d.deptype = 'e'
     ), relation AS (
         SELECT objid AS oid FROM member WHERE classid = 'pg_class'::regclass
     ), part AS (
@@ -240,8 +240,8 @@ fn plant(cluster: &Cluster, client: &mut Client) -> Result<Client> {
     let names = value(
         client,
         "SELECT array_agg(DISTINCT w.word[1])::text
-         FROM (SELECT p.prosrc AS source FROM pg_proc AS p WHERE (p.proname LIKE 'snowflake%' OR p.pronamespace = 'snowflake_internal'::regnamespace)
-               UNION ALL SELECT definition FROM pg_views WHERE viewname LIKE 'snowflake%'
+         FROM (SELECT p.prosrc AS source FROM pg_proc AS p WHERE (p.proname LIKE 'snowflake%' OR p.pronamespace::regnamespace::text LIKE 'snowflake%')
+               UNION ALL SELECT definition FROM pg_views WHERE viewname LIKE 'snowflake%' OR schemaname LIKE 'snowflake%'
                UNION ALL SELECT pg_get_functiondef(p.oid) FROM pg_proc AS p WHERE p.proname LIKE 'snowflake%' AND p.prosqlbody IS NOT NULL) AS s,
          LATERAL regexp_matches(s.source, '([a-z_0-9]+)\\(', 'g') AS w (word)
          WHERE EXISTS (SELECT FROM pg_proc AS p WHERE p.proname = w.word[1] AND p.pronamespace = 'pg_catalog'::regnamespace)",
@@ -269,8 +269,8 @@ fn plant(cluster: &Cluster, client: &mut Client) -> Result<Client> {
 fn look(admin: &mut Session, attacks: &mut Attacks<'_>) -> Result<()> {
     for step in 0..20 {
         let (worked, statement) = admin.attempt(
-            "SELECT p.statement FROM snowflake_migration_plan('app.online'::pg_catalog.regclass, 'id'::pg_catalog.name, true) AS p
-             WHERE p.statement OPERATOR(pg_catalog.!~~) '%migration_swap%' LIMIT 1"
+            "SELECT p.statement FROM snowflake_migrate.plan('app.online'::pg_catalog.regclass, 'id'::pg_catalog.name, online => true) AS p
+             WHERE p.statement OPERATOR(pg_catalog.!~~) '%internal.swap(%' LIMIT 1"
         )?;
         attacks.check(format!(
             "the plan of an online migration, after {step} steps"
@@ -280,14 +280,14 @@ fn look(admin: &mut Session, attacks: &mut Attacks<'_>) -> Result<()> {
         }
         admin.attempt(&statement)?;
         attacks.check(format!("a step of an online migration: {statement}"))?;
-        admin.attempt("SELECT * FROM snowflake_migrations")?;
+        admin.attempt("SELECT * FROM snowflake_migrate.progress")?;
         attacks.check(format!(
-            "SELECT * FROM snowflake_migrations, after {step} steps"
+            "SELECT * FROM snowflake_migrate.progress, after {step} steps"
         ))?;
     }
     for view in [
-        "serial_columns",
-        "migrations",
+        "migrate.columns",
+        "migrate.progress",
         "status",
         "stat_slots",
         "layouts",
@@ -312,13 +312,14 @@ const CALLS: &[&str] = &[
     "SELECT snowflake_between(1000000000000000000, pg_catalog.now(), pg_catalog.now(), 'default'::pg_catalog.text)",
     "SELECT snowflake_min_id(pg_catalog.now())",
     "SELECT * FROM snowflake_partition_ddl('app.part'::pg_catalog.regclass, '2026-01-01'::timestamp with time zone, '2026-02-01'::timestamp with time zone, '1 day'::interval)",
-    "CALL snowflake_migrate('app.t'::pg_catalog.regclass)",
+    "CALL snowflake_migrate.run('app.t'::pg_catalog.regclass)",
     "INSERT INTO app.t DEFAULT VALUES",
     "SELECT * FROM snowflake_audit('app.t'::pg_catalog.regclass)",
-    "CALL snowflake_migrate_revert('app.t'::pg_catalog.regclass)",
-    "CALL snowflake_migrate_backfill('app.online'::pg_catalog.regclass)",
-    "CALL snowflake_migrate_revert('app.online'::pg_catalog.regclass)",
+    "CALL snowflake_migrate.revert('app.t'::pg_catalog.regclass)",
+    "CALL snowflake_migrate.backfill('app.online'::pg_catalog.regclass)",
+    "CALL snowflake_migrate.revert('app.online'::pg_catalog.regclass)",
     "SELECT snowflake_stat_reset()",
+    "DROP EXTENSION snowflake_migrate",
     "DROP EXTENSION snowflake",
 ];
 
@@ -326,10 +327,12 @@ const CALLS: &[&str] = &[
 fn objects_planted_before_create_extension_are_not_used() -> Result<()> {
     let cluster = server()?;
     let mut client = cluster.connect()?;
-    client.batch_execute("CREATE EXTENSION snowflake")?;
+    client.batch_execute("CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate")?;
     let mut owner = plant(&cluster, &mut client)?;
     let mut attacks = Attacks::on(&cluster)?;
-    owner.batch_execute("RESET search_path; CREATE EXTENSION snowflake")?;
+    owner.batch_execute(
+        "RESET search_path; CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate",
+    )?;
     attacks.check("CREATE EXTENSION")?;
 
     // Not with the planted objects on the path of this very query.
@@ -373,10 +376,10 @@ const DEFINER: &[(&str, &str)] = &[];
 
 #[test]
 fn routines_run_with_the_callers_rights() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let member = "JOIN pg_depend AS d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e'
-        AND d.refclassid = 'pg_extension'::regclass JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname = 'snowflake'
+        AND d.refclassid = 'pg_extension'::regclass JOIN pg_extension AS e ON e.oid = d.refobjid AND e.extname IN ('snowflake', 'snowflake_migrate')
         JOIN pg_language AS l ON l.oid = p.prolang";
     let mut list = |condition: &str| -> Result<Vec<String>> {
         let query = format!(
@@ -397,13 +400,10 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
     assert_eq!(
         without_path,
         [
-            "snowflake_migrate(regclass,name)",
-            "snowflake_migrate_backfill(regclass,name,integer,interval,interval,integer)",
-            "snowflake_migrate_backfill_tables(regclass[],name[],integer,interval,interval,integer)",
-            "snowflake_migrate_revert(regclass,name)",
-            "snowflake_migrate_tables(regclass[],name[])",
-            "snowflake_migration_plan(regclass,name,boolean)",
-            "snowflake_migration_plan_tables(regclass[],name[],boolean)",
+            "snowflake_migrate.backfill(regclass,name,regclass[],name[],integer,interval,interval,integer)",
+            "snowflake_migrate.plan(regclass,name,regclass[],name[],boolean)",
+            "snowflake_migrate.revert(regclass,name)",
+            "snowflake_migrate.run(regclass,name,regclass[],name[])",
         ],
         "routines without a search path of their own"
     );
@@ -414,11 +414,19 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
         "l.lanname = 'plpgsql' AND regexp_replace(p.prosrc, '--[^\n]*', '', 'g')
              ~* '(?<!'')\\mEXECUTE\\M(?!''|\\s+(FUNCTION|ON)\\M)'",
     )?;
-    assert!(dynamic.is_empty(), "routines that run a text: {dynamic:#?}");
+    // The install scripts call these two.
+    assert_eq!(
+        dynamic,
+        [
+            "snowflake_internal.protect(regclass)",
+            "snowflake_internal.revoke_default_privileges(name,name)",
+        ],
+        "routines that run a text"
+    );
     let strange: Vec<String> = column(&mut client, STRANGE)?;
     assert!(strange.is_empty(), "{strange:#?}");
     println!(
-        "rights: {all} routines, {} of them with their owner's rights, 7 without a search path of their own, none runs a text",
+        "rights: {all} routines, {} of them with their owner's rights, 4 without a search path of their own, 2 of the install scripts run a text",
         definer.len()
     );
     Ok(())

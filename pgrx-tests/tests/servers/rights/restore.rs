@@ -21,13 +21,17 @@ const LAYOUT: &str = "INSERT INTO snowflake_internal.restore (record, layout, ac
     VALUES ('layout', 'timestamp:41 node:10 sequence:12 tick:1ms epoch:2020-01-01T00:00:00Z', now())";
 
 /// A record that would make a revert run a text as the owner of the table.
-const ORIGIN: &str = "INSERT INTO snowflake_internal.restore (record, target_schema, target_name, column_name, kind, data_type,
+const ORIGIN: &str = "INSERT INTO snowflake_migrate_internal.restore (target_schema, target_name, column_name, kind, data_type,
         default_expression, first_id_ever, first_id, remembered_at)
-    VALUES ('origin', 'stranger', 'new', 'id', 'default', 'integer', 'arms.strike()', 1, 1, now())";
+    VALUES ('stranger', 'new', 'id', 'default', 'integer', 'arms.strike()', 1, 1, now())";
+
+/// A first ID with which rows would be deleted, or kept for ever.
+const FIRST_ID: &str = "INSERT INTO snowflake_internal.restore (record, target_schema, target_name, column_name, first_id, is_migrated)
+    VALUES ('first ID', 'stranger', 'new', 'id', 9000000000000000000, true)";
 
 /// Ways to write what the role may not write.
 fn ways() -> Vec<String> {
-    let mut ways: Vec<String> = [MARK, LAYOUT, ORIGIN].map(str::to_owned).to_vec();
+    let mut ways: Vec<String> = [MARK, LAYOUT, FIRST_ID, ORIGIN].map(str::to_owned).to_vec();
     for end in ["ON CONFLICT DO NOTHING", "RETURNING *"] {
         ways.push(format!("{MARK} {end}"));
     }
@@ -48,6 +52,10 @@ fn ways() -> Vec<String> {
             "DELETE FROM snowflake_internal.restore",
             "TRUNCATE snowflake_internal.restore",
             "LOCK TABLE snowflake_internal.restore IN SHARE MODE",
+            "ALTER TABLE snowflake_migrate_internal.restore DISABLE TRIGGER ALL",
+            "CREATE TRIGGER a_strike BEFORE INSERT ON snowflake_migrate_internal.restore FOR EACH ROW EXECUTE FUNCTION arms.pull()",
+            "CREATE RULE a_strike AS ON INSERT TO snowflake_migrate_internal.restore DO ALSO SELECT arms.strike()",
+            "UPDATE snowflake_migrate_internal.restore SET kind = 'default'",
         ]
         .map(str::to_owned),
     );
@@ -56,25 +64,28 @@ fn ways() -> Vec<String> {
 
 /// What an attack could change.
 const STATE: &str = "SELECT (SELECT (last_value > 8000000000000000000)::text FROM snowflake_internal.mark)
-    || (SELECT string_agg(o::text, ';' ORDER BY o::text) FROM snowflake_internal.origins AS o)
+    || (SELECT string_agg(o::text, ';' ORDER BY o::text) FROM snowflake_migrate_internal.origins AS o)
+    || (SELECT string_agg(f::text, ';' ORDER BY f::text) FROM snowflake_internal.first_ids AS f)
     || (SELECT string_agg(l.layout, ';' ORDER BY l.layout) FROM snowflake_internal.accepted_layout AS l)
     || (SELECT count(*) FROM snowflake_internal.restore)
-    || (SELECT count(*) FROM pg_trigger WHERE tgrelid = 'snowflake_internal.restore'::regclass)
-    || (SELECT concat(relhasrules, relhassubclass, relrowsecurity) FROM pg_class WHERE oid = 'snowflake_internal.restore'::regclass)";
+    || (SELECT string_agg(concat(tgname, tgenabled), ';' ORDER BY tgrelid) FROM pg_trigger
+        WHERE tgrelid IN ('snowflake_internal.restore'::regclass, 'snowflake_migrate_internal.restore'::regclass))
+    || (SELECT string_agg(concat(relhasrules, relhassubclass, relrowsecurity), ';' ORDER BY oid) FROM pg_class
+        WHERE oid IN ('snowflake_internal.restore'::regclass, 'snowflake_migrate_internal.restore'::regclass))";
 
 /// A table of another role, migrated, and one that is not.
 const TABLES: &str =
     "CREATE TABLE stranger.t (id serial PRIMARY KEY); INSERT INTO stranger.t DEFAULT VALUES;
-    CALL snowflake_migrate('stranger.t'); CREATE TABLE stranger.new (id serial PRIMARY KEY)";
+    CALL snowflake_migrate.run('stranger.t'); CREATE TABLE stranger.new (id serial PRIMARY KEY)";
 
 #[test]
 fn rows_of_other_roles_restore_nothing() -> Result<()> {
     let cluster = server()?;
     let mut attacks = Attacks::on(&cluster)?;
     let mut admin = Session::connect(&cluster, "postgres", "postgres")?;
-    admin.run("CREATE EXTENSION snowflake")?;
+    admin.run("CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate")?;
     admin.run(ATTACK_FUNCTIONS)?;
-    admin.run("GRANT SELECT, INSERT, UPDATE, DELETE ON snowflake_internal.restore TO mallory")?;
+    admin.run("GRANT SELECT, INSERT, UPDATE, DELETE ON snowflake_internal.restore, snowflake_migrate_internal.restore TO mallory")?;
     Session::connect(&cluster, "stranger", "postgres")?.run(TABLES)?;
     let mut mallory = Session::connect(&cluster, "mallory", "postgres")?;
     let state = admin.run(STATE)?;
@@ -124,7 +135,7 @@ fn owners_restore_into_their_own_tables_only() -> Result<()> {
     run(
         &mut admin,
         [
-            "CREATE EXTENSION snowflake",
+            "CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate",
             "CREATE DATABASE of_mallory OWNER mallory",
             "CREATE DATABASE of_stranger OWNER stranger",
         ],
@@ -133,18 +144,25 @@ fn owners_restore_into_their_own_tables_only() -> Result<()> {
         let mut here = Session::connect(&cluster, "postgres", database)?;
         here.run(ATTACK_FUNCTIONS)?;
         here.run("GRANT CREATE ON DATABASE of_mallory TO mallory; GRANT CREATE ON DATABASE of_stranger TO mallory")?;
-        Session::connect(&cluster, creator, database)?.run("CREATE EXTENSION snowflake")?;
+        Session::connect(&cluster, creator, database)?
+            .run("CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate")?;
         Session::connect(&cluster, "stranger", database)?.run(TABLES)?;
         let mut mallory = Session::connect(&cluster, "mallory", database)?;
         // A record of another owner's table.
-        let origins =
-            "SELECT string_agg(o::text, ';' ORDER BY o::text) FROM snowflake_internal.origins AS o";
+        let origins = "SELECT (SELECT string_agg(o::text, ';' ORDER BY o::text) FROM snowflake_migrate_internal.origins AS o)
+                || (SELECT string_agg(f::text, ';' ORDER BY f::text) FROM snowflake_internal.first_ids AS f)";
         let before = here.run(origins)?;
         for row in [
+            FIRST_ID.to_owned(),
+            FIRST_ID.replace("'new'", "'t'"),
+            FIRST_ID.replace("'stranger', 'new'", "'snowflake_internal', 'first_ids'"),
             ORIGIN.to_owned(),
             ORIGIN.replace("'new'", "'t'"),
             ORIGIN.replace("'new'", "'nothing'"),
-            ORIGIN.replace("'stranger', 'new'", "'snowflake_internal', 'origins'"),
+            ORIGIN.replace(
+                "'stranger', 'new'",
+                "'snowflake_migrate_internal', 'origins'",
+            ),
             ORIGIN.replace("'stranger', 'new'", "'pg_catalog', 'pg_class'"),
         ] {
             let (done, answer) = mallory.attempt(&row)?;
@@ -164,7 +182,8 @@ fn owners_restore_into_their_own_tables_only() -> Result<()> {
                 "(record, layout, accepted_at) VALUES ('layout', E'x\\nFATAL: forged', now())",
                 "22023",
             ),
-            ("(record) VALUES ('origin')", "23502"),
+            ("(record) VALUES ('first ID')", "23502"),
+            ("(record) VALUES ('origin')", "22023"),
             ("(record) VALUES ('other')", "22023"),
             ("(mark) VALUES (1)", "23502"),
         ] {
@@ -173,8 +192,8 @@ fn owners_restore_into_their_own_tables_only() -> Result<()> {
             ensure!(answer.contains(sqlstate), "{row}: {answer}");
         }
         let (_, answer) = mallory.attempt(
-            "CREATE TABLE arms.t (id int); INSERT INTO snowflake_internal.restore (record, target_schema, target_name, column_name, kind, data_type, first_id_ever, first_id, remembered_at)
-             VALUES ('origin', 'arms', 't', 'id', 'forged', 'integer', 1, 1, now())",
+            "CREATE TABLE arms.t (id int); INSERT INTO snowflake_migrate_internal.restore (target_schema, target_name, column_name, kind, data_type, first_id_ever, first_id, remembered_at)
+             VALUES ('arms', 't', 'id', 'forged', 'integer', 1, 1, now())",
         )?;
         ensure!(answer.contains("23514"), "{answer}");
         // A lower mark has no effect.
@@ -221,12 +240,12 @@ fn restored_marks_move_other_databases_by_a_lease_at_most() -> Result<()> {
     run(
         &mut admin,
         [
-            "CREATE EXTENSION snowflake",
+            "CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate",
             "CREATE DATABASE of_mallory OWNER mallory",
         ],
     )?;
     let mut mallory = cluster.connect_as("mallory", "of_mallory")?;
-    mallory.batch_execute("CREATE EXTENSION snowflake")?;
+    mallory.batch_execute("CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate")?;
     let mut highest = 0;
     for _ in 0..200 {
         mallory.batch_execute(
@@ -259,8 +278,8 @@ fn dumps_by_a_superuser_run_nothing_of_the_owner() -> Result<()> {
     owner.batch_execute(PLANT_TYPES)?;
     owner.batch_execute(PLANT)?;
     owner.batch_execute(
-        "RESET search_path; CREATE EXTENSION snowflake; CREATE TABLE arms.mine (id serial PRIMARY KEY);
-         INSERT INTO arms.mine DEFAULT VALUES; CALL snowflake_migrate('arms.mine'); INSERT INTO arms.mine DEFAULT VALUES",
+        "RESET search_path; CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate; CREATE TABLE arms.mine (id serial PRIMARY KEY);
+         INSERT INTO arms.mine DEFAULT VALUES; CALL snowflake_migrate.run('arms.mine'); INSERT INTO arms.mine DEFAULT VALUES",
     )?;
     for options in [
         &["--data-only", "-Fp"][..],
@@ -281,7 +300,7 @@ fn dumps_by_a_superuser_run_nothing_of_the_owner() -> Result<()> {
     }
     let kept = value(
         &mut admin,
-        "SELECT count(*) FROM snowflake_internal.origins",
+        "SELECT count(*) FROM snowflake_migrate_internal.origins",
     )?;
     attacks.record(kept != "1", "records");
     attacks.end("dumps of a database with planted objects");

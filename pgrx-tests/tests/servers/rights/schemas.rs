@@ -31,46 +31,38 @@ const TABLES: &str = "
     CREATE TABLE public.w (id bigint NOT NULL DEFAULT ext.snowflake_nextval(), n int); INSERT INTO public.w (n) VALUES (1), (2);
     CREATE TABLE public.m (id serial PRIMARY KEY, n int); INSERT INTO public.m (n) VALUES (1);
     CREATE VIEW public.v AS SELECT id FROM public.t;
-    CALL ext.snowflake_migrate('public.m');";
+    CALL snowflake_migrate.run('public.m');";
 
 /// What another session has locked, and how: writes wait for SHARE, and reads too for
 /// ACCESS EXCLUSIVE. And a call that works on it.
 const CALLS: &[(&str, &str, &str)] = &[
+    ("t", ALL, "SELECT * FROM snowflake_migrate.plan('public.t')"),
     (
         "t",
         ALL,
-        "SELECT * FROM ext.snowflake_migration_plan('public.t')",
+        "SELECT * FROM snowflake_migrate.plan('public.t', online => true)",
     ),
-    (
-        "t",
-        ALL,
-        "SELECT * FROM ext.snowflake_migration_plan('public.t', online => true)",
-    ),
-    ("t", ALL, "SELECT * FROM ext.snowflake_migration_survey()"),
-    ("t", WRITES, "CALL ext.snowflake_migrate('public.t')"),
-    ("r", WRITES, "CALL ext.snowflake_migrate('public.t')"),
+    ("t", ALL, "SELECT * FROM snowflake_migrate.survey()"),
+    ("t", WRITES, "CALL snowflake_migrate.run('public.t')"),
+    ("r", WRITES, "CALL snowflake_migrate.run('public.t')"),
     (
         "t",
         WRITES,
-        "CALL ext.snowflake_migrate_tables('{public.t,public.u}')",
+        "CALL snowflake_migrate.run('public.t', also => '{public.u}')",
     ),
     (
         "t",
         WRITES,
-        "SELECT snowflake_internal.migration_alter('ALTER TABLE public.t ALTER COLUMN id TYPE bigint')",
+        "SELECT snowflake_migrate_internal.alter('ALTER TABLE public.t ALTER COLUMN id TYPE bigint')",
     ),
-    (
-        "o",
-        WRITES,
-        "CALL ext.snowflake_migrate_backfill('public.o')",
-    ),
-    ("o", ROWS, "CALL ext.snowflake_migrate_backfill('public.o')"),
+    ("o", WRITES, "CALL snowflake_migrate.backfill('public.o')"),
+    ("o", ROWS, "CALL snowflake_migrate.backfill('public.o')"),
     ("w", ALL, "SELECT * FROM ext.snowflake_audit('public.w')"),
     ("w", ALL, "SELECT * FROM ext.snowflake_audit_tables()"),
     ("w", WRITES, "CALL ext.snowflake_watch('public.w')"),
-    ("m", ALL, "CALL ext.snowflake_migrate_revert('public.m')"),
-    ("m", WRITES, "CALL ext.snowflake_migrate_revert('public.m')"),
-    ("o", WRITES, "CALL ext.snowflake_migrate_revert('public.o')"),
+    ("m", ALL, "CALL snowflake_migrate.revert('public.m')"),
+    ("m", WRITES, "CALL snowflake_migrate.revert('public.m')"),
+    ("o", WRITES, "CALL snowflake_migrate.revert('public.o')"),
 ];
 const WRITES: &str = "LOCK TABLE # IN SHARE MODE";
 const ALL: &str = "LOCK TABLE # IN ACCESS EXCLUSIVE MODE";
@@ -195,7 +187,7 @@ fn schemas_are_exchanged(
 fn begin_online(owner: &mut Client) -> Result<()> {
     let steps: Vec<String> = owner
         .query(
-            "SELECT statement FROM ext.snowflake_migration_plan('public.o', online => true) ORDER BY step",
+            "SELECT statement FROM snowflake_migrate.plan('public.o', online => true) ORDER BY step",
             &[],
         )?
         .iter()
@@ -203,7 +195,7 @@ fn begin_online(owner: &mut Client) -> Result<()> {
         .collect();
     let adding = steps
         .iter()
-        .take_while(|statement| !statement.contains("snowflake_migrate_backfill"));
+        .take_while(|statement| !statement.contains("snowflake_migrate.backfill"));
     run(owner, adding)
 }
 
@@ -218,7 +210,7 @@ fn schemas_exchanged_under_a_call_give_no_right() -> Result<()> {
         .batch_execute(&format!("CREATE DATABASE {DATABASE} OWNER mallory"))?;
     let mut admin = cluster.connect_to(DATABASE)?;
     admin.batch_execute(
-        "CREATE SCHEMA ext; GRANT USAGE ON SCHEMA ext TO PUBLIC; CREATE EXTENSION snowflake SCHEMA ext;
+        "CREATE SCHEMA ext; GRANT USAGE ON SCHEMA ext TO PUBLIC; CREATE EXTENSION snowflake SCHEMA ext; CREATE EXTENSION snowflake_migrate;
          GRANT ALL ON SCHEMA public TO victim",
     )?;
     admin.batch_execute(ATTACK_FUNCTIONS)?;

@@ -11,10 +11,10 @@ fn everything_a_person_meets_has_a_description() -> Result<()> {
     let bare = texts(
         "SELECT pg_describe_object(classid, objid, 0) FROM pg_depend
          WHERE deptype = 'e' AND classid <> 'pg_type'::regclass AND refclassid = 'pg_extension'::regclass
-           AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'snowflake')
+           AND refobjid IN (SELECT oid FROM pg_extension WHERE extname IN ('snowflake', 'snowflake_migrate'))
            AND pg_describe_object(classid, objid, 0) !~ 'tests'
            AND (classid <> 'pg_proc'::regclass
-                OR (SELECT pronamespace FROM pg_proc WHERE oid = objid) <> 'snowflake_internal'::regnamespace)
+                OR (SELECT pronamespace FROM pg_proc WHERE oid = objid) NOT IN ('snowflake_internal'::regnamespace, 'snowflake_migrate_internal'::regnamespace))
            AND coalesce(obj_description(objid, classid::regclass::name), '') = ''",
     );
     assert_eq!(bare, Vec::<String>::new());
@@ -22,12 +22,14 @@ fn everything_a_person_meets_has_a_description() -> Result<()> {
         "SELECT format('%s.%s', attrelid::regclass, attname) FROM pg_attribute
          WHERE attrelid IN ('snowflake_status'::regclass, 'snowflake_stat_slots'::regclass,
                             'snowflake_layouts'::regclass,
-                            'snowflake_serial_columns'::regclass,
-                            'snowflake_internal.origins'::regclass,
-                            'snowflake_internal.progress'::regclass,
-                            'snowflake_internal.pace'::regclass,
+                            'snowflake_migrate.columns'::regclass,
+                            'snowflake_migrate_internal.origins'::regclass,
+                            'snowflake_migrate_internal.progress'::regclass,
+                            'snowflake_migrate_internal.pace'::regclass,
+                            'snowflake_internal.first_ids'::regclass,
                             'snowflake_internal.restore'::regclass,
-                            'snowflake_migrations'::regclass,
+                            'snowflake_migrate_internal.restore'::regclass,
+                            'snowflake_migrate.progress'::regclass,
                             'snowflake_unresolved'::regclass)
            AND attnum > 0 AND coalesce(col_description(attrelid, attnum), '') = ''",
     );

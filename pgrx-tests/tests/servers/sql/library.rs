@@ -215,7 +215,7 @@ fn each_function_of_the_library_is_declared_as_it_is() -> Result<()> {
 }
 
 /// A value of each type that a function takes.
-const VALUES: [(&str, &str); 14] = [
+const VALUES: [(&str, &str); 15] = [
     ("bigint", "1"),
     ("integer", "1"),
     ("text", "'x'"),
@@ -227,9 +227,10 @@ const VALUES: [(&str, &str); 14] = [
     ("regclass", "'pg_catalog.pg_class'"),
     ("timestamp with time zone", "'2030-01-01 00:00:00+00'"),
     ("internal", "NULL"),
-    ("snowflake_internal.origins", "NULL"),
-    ("snowflake_internal.progress", "NULL"),
-    ("snowflake_internal.pace", "NULL"),
+    ("snowflake_internal.first_ids", "NULL"),
+    ("snowflake_migrate_internal.origins", "NULL"),
+    ("snowflake_migrate_internal.progress", "NULL"),
+    ("snowflake_migrate_internal.pace", "NULL"),
 ];
 
 #[test]

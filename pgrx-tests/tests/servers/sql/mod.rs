@@ -23,7 +23,7 @@ thread_local! {
 fn session() -> Result<()> {
     let cluster = Cluster::builder()
         .conf("snowflake.node_id", 5)
-        .start_with_extension()?;
+        .start_with_migrate()?;
     let mut client = cluster.connect()?;
     client.batch_execute("BEGIN")?;
     SESSION.set(Some((client, cluster)));

@@ -9,9 +9,9 @@ fn create_table() {
     run(
         "CREATE TABLE kept (a integer, b smallint, wide_a bigint, wide_b bigint, note text);
          CREATE TRIGGER keep_a BEFORE INSERT OR UPDATE ON kept
-             FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow('a', 'wide_a');
+             FOR EACH ROW EXECUTE FUNCTION snowflake_migrate_internal.shadow('a', 'wide_a');
          CREATE TRIGGER keep_b BEFORE INSERT OR UPDATE ON kept
-             FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow('b', 'wide_b')",
+             FOR EACH ROW EXECUTE FUNCTION snowflake_migrate_internal.shadow('b', 'wide_b')",
     );
 }
 
@@ -59,37 +59,37 @@ fn a_trigger_that_is_defined_otherwise_is_refused() -> Result<()> {
     run("CREATE TABLE refused (a integer, t text, wide bigint)");
     for (trigger, state, message) in [
         (
-            "AFTER INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow('a', 'wide')",
+            "AFTER INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_migrate_internal.shadow('a', 'wide')",
             "39P01",
             "trigger \"it\" must fire before INSERT or UPDATE for each row",
         ),
         (
-            "BEFORE INSERT ON refused FOR EACH STATEMENT EXECUTE FUNCTION snowflake_internal.shadow('a', 'wide')",
+            "BEFORE INSERT ON refused FOR EACH STATEMENT EXECUTE FUNCTION snowflake_migrate_internal.shadow('a', 'wide')",
             "39P01",
             "trigger \"it\" must fire before INSERT or UPDATE for each row",
         ),
         (
-            "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow('a')",
+            "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_migrate_internal.shadow('a')",
             "22023",
             "trigger \"it\" must name two columns",
         ),
         (
-            "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow('b', 'wide')",
+            "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_migrate_internal.shadow('b', 'wide')",
             "42703",
             "column \"b\" of relation \"refused\" does not exist",
         ),
         (
-            "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow('ctid', 'wide')",
+            "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_migrate_internal.shadow('ctid', 'wide')",
             "42703",
             "column \"ctid\" of relation \"refused\" does not exist",
         ),
         (
-            "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow('t', 'wide')",
+            "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_migrate_internal.shadow('t', 'wide')",
             "42804",
             "column \"t\" has the wrong type for a migration",
         ),
         (
-            "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_internal.shadow('a', 't')",
+            "BEFORE INSERT ON refused FOR EACH ROW EXECUTE FUNCTION snowflake_migrate_internal.shadow('a', 't')",
             "42804",
             "column \"t\" has the wrong type for a migration",
         ),

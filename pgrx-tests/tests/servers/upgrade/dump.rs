@@ -33,8 +33,8 @@ fn dump_and_restore(is_updated: bool) -> Result<()> {
             "INSERT INTO own.d (n) SELECT 1 FROM generate_series(1, 20000)",
             "CREATE TABLE own.b (id serial PRIMARY KEY, n int)",
             "INSERT INTO own.b (n) VALUES (1)",
-            "CALL snowflake_migrate('own.b')",
-            "CALL snowflake_migrate_revert('own.b')",
+            "CALL snowflake_migrate.run('own.b')",
+            "CALL snowflake_migrate.revert('own.b')",
         ],
     )?;
     let received = ids::fetch(&mut app, "SELECT id FROM own.d")?;

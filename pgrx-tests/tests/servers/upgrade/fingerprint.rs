@@ -61,15 +61,16 @@ const CHANGES: &[&str] = &[
     "DELETE FROM pg_init_privs WHERE objoid = 'snowflake_internal.mark'::regclass",
     "UPDATE pg_proc SET prosrc = prosrc || ' ' WHERE proname = 'snowflake_audit'",
     "ALTER FUNCTION snowflake_nextval() PARALLEL RESTRICTED",
-    "ALTER TABLE snowflake_internal.origins ADD COLUMN x int",
-    "ALTER TABLE snowflake_internal.pace DISABLE TRIGGER pace_guard",
+    "ALTER TABLE snowflake_migrate_internal.origins ADD COLUMN x int",
+    "ALTER TABLE snowflake_migrate_internal.pace DISABLE TRIGGER guard",
     "CREATE OR REPLACE VIEW snowflake_layouts AS SELECT *, 1 AS x FROM snowflake_internal.get_layouts()",
     "UPDATE pg_extension SET extcondition[1] = 'WHERE false' WHERE extname = 'snowflake'",
+    "UPDATE pg_extension SET extcondition[1] = 'WHERE false' WHERE extname = 'snowflake_migrate'",
 ];
 
 #[test]
 fn the_fingerprint_finds_every_planted_change() -> Result<()> {
-    let cluster = Cluster::with_extension()?;
+    let cluster = Cluster::with_migrate()?;
     let mut client = cluster.connect()?;
     let before = fingerprint(&mut client)?;
     for change in CHANGES {

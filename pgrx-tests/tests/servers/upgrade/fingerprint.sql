@@ -3,7 +3,7 @@
 -- same way. OIDs and the numbers of columns after dropped ones are left out. Kinds of
 -- objects that the extension does not have are compared by name only (member).
 WITH extension AS (
-    SELECT * FROM pg_extension WHERE extname = 'snowflake'
+    SELECT * FROM pg_extension WHERE extname IN ('snowflake', 'snowflake_migrate')
 ), member AS (
     SELECT d.classid, d.objid, pg_describe_object(d.classid, d.objid, 0) AS name
     FROM pg_depend AS d JOIN extension AS e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid
@@ -20,7 +20,7 @@ WITH extension AS (
     UNION
     SELECT t.* FROM relation AS r JOIN pg_type AS t ON t.typrelid = r.oid
 ), line (what, description) AS (
-    SELECT 'extension', format('version %s, relocatable %s, schema %s, owner %s', extversion, extrelocatable, extnamespace::regnamespace, extowner::regrole)
+    SELECT 'extension', format('%s: version %s, relocatable %s, schema %s, owner %s', extname, extversion, extrelocatable, extnamespace::regnamespace, extowner::regrole)
     FROM extension
     UNION ALL
     SELECT 'member', name FROM member

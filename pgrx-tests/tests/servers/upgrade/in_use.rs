@@ -8,15 +8,15 @@ use snowflake_tests::query::value;
 use super::fingerprint::{assert_same, difference, fingerprint};
 use super::{
     CREATE, PausedUpdate, REVERTED_BY, UPDATE, VERSION, continue_workload, create_database,
-    create_in_use, finish, server, start_workload,
+    create_in_use, create_version, finish, server, start_workload,
 };
 use crate::support::{refused, run};
 
 /// What an administrator has granted and revoked.
 const GRANTED: &str = "GRANT EXECUTE ON FUNCTION snowflake_nextval() TO reader; GRANT SELECT ON snowflake_internal.mark TO reader;
     REVOKE SELECT ON snowflake_layouts FROM PUBLIC; GRANT SELECT ON snowflake_layouts TO app, reader;
-    REVOKE EXECUTE ON FUNCTION snowflake_internal.migration_record_reverted(regclass, name) FROM PUBLIC;
-    GRANT EXECUTE ON FUNCTION snowflake_internal.migration_record_reverted(regclass, name) TO app WITH GRANT OPTION";
+    REVOKE EXECUTE ON FUNCTION snowflake_migrate_internal.record_reverted(regclass, name) FROM PUBLIC;
+    GRANT EXECUTE ON FUNCTION snowflake_migrate_internal.record_reverted(regclass, name) TO app WITH GRANT OPTION";
 
 #[test]
 fn an_update_in_use_gives_the_objects_of_a_fresh_install() -> Result<()> {
@@ -92,7 +92,7 @@ fn an_update_gives_the_objects_of_a_fresh_install_in_any_setting() -> Result<()>
                 let create = format!("CREATE DATABASE {database} OWNER app");
                 run(&mut cluster.connect()?, [create])?;
                 run(&mut cluster.connect_to(database)?, [before])?;
-                let create = format!("{CREATE}{schema} VERSION '{version}'");
+                let create = create_version(schema, version);
                 run(&mut cluster.connect_as(user, database)?, [create])?;
             }
             run(&mut cluster.connect_as(user, &old)?, [UPDATE])?;

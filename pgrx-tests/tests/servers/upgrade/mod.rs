@@ -22,13 +22,21 @@ use snowflake_tests::{Cluster, ClusterBuilder, ids, online};
 use crate::migration::run_before;
 use crate::support::run;
 
-const CREATE: &str = "CREATE EXTENSION snowflake";
-const UPDATE: &str = "ALTER EXTENSION snowflake UPDATE";
+const CREATE: &str = "CREATE EXTENSION snowflake; CREATE EXTENSION snowflake_migrate";
+const UPDATE: &str = "ALTER EXTENSION snowflake UPDATE; ALTER EXTENSION snowflake_migrate UPDATE";
 const VERSION: &str = "SELECT extversion FROM pg_extension WHERE extname = 'snowflake'";
+
+/// The statements that create a version of the extensions. `schema` is a clause of the
+/// first one.
+fn create_version(schema: &str, version: &str) -> String {
+    format!(
+        "CREATE EXTENSION snowflake{schema} VERSION '{version}'; CREATE EXTENSION snowflake_migrate VERSION '{version}'"
+    )
+}
 
 /// The roles that reverted migrations, in the column that the next version appends.
 const REVERTED_BY: &str = "SELECT string_agg(DISTINCT coalesce(reverted_by, 'unknown'), ', ')
-    FROM snowflake_internal.origins WHERE reverted_at IS NOT NULL";
+    FROM snowflake_migrate_internal.origins WHERE reverted_at IS NOT NULL";
 
 /// A server with both versions, and the role `app`.
 fn server(next: &NextVersion) -> Result<Cluster> {
@@ -58,7 +66,7 @@ fn create_database(cluster: &Cluster, database: &str, create: &str) -> Result<Cl
 /// Creates the database `old` of today's version, in which `t` and `i` are migrated, and
 /// `o` is half migrated online.
 fn create_in_use(cluster: &Cluster, next: &NextVersion) -> Result<Client> {
-    let create = format!("CREATE EXTENSION snowflake VERSION '{}'", next.today);
+    let create = create_version("", &next.today);
     let mut app = create_database(cluster, "old", &create)?;
     app.batch_execute(
         "CREATE SCHEMA own;
@@ -67,7 +75,7 @@ fn create_in_use(cluster: &Cluster, next: &NextVersion) -> Result<Client> {
          CREATE TABLE own.o (id serial PRIMARY KEY, n int); INSERT INTO own.o (n) SELECT 1 FROM generate_series(1, 1000);
          CREATE TABLE own.r (o_id int REFERENCES own.o); INSERT INTO own.r SELECT id FROM own.o;
          CREATE VIEW own.layouts AS SELECT * FROM snowflake_layouts;
-         CALL snowflake_migrate('own.t'); CALL snowflake_migrate('own.i');
+         CALL snowflake_migrate.run('own.t'); CALL snowflake_migrate.run('own.i');
          INSERT INTO own.t (n) VALUES (1); INSERT INTO own.i (n) VALUES (1)",
     )?;
     let (steps, backfill) = run_before(&mut app, "'own.o'", online::Step::is_backfill)?;
@@ -81,7 +89,7 @@ fn finish(app: &mut Client) -> Result<i64> {
     let id = number(app, "INSERT INTO own.o (n) VALUES (1) RETURNING id")?;
     ensure!(steps > 0 && id > 1 << 40, "{steps} steps, ID {id}");
     for table in ["own.t", "own.i"] {
-        run(app, [format!("CALL snowflake_migrate_revert('{table}')")])?;
+        run(app, [format!("CALL snowflake_migrate.revert('{table}')")])?;
         let insert = format!("INSERT INTO {table} (n) VALUES (1) RETURNING id");
         let next = number(app, &insert)?;
         // A crash leaves out up to 32 values of a sequence.

@@ -7,7 +7,7 @@ use snowflake_tests::next_version::next_version;
 use snowflake_tests::query::value;
 
 use super::fingerprint::assert_same;
-use super::{CREATE, PausedUpdate, VERSION, create_database, start};
+use super::{CREATE, PausedUpdate, VERSION, create_database, create_version, start};
 use crate::faults::mark::{dense, set_clock};
 use crate::support::{in_sessions, refused, run};
 
@@ -26,7 +26,7 @@ fn update_and_promote(is_protected: bool) -> Result<Tally> {
         .can_be_copied()
         .movable_clock();
     let primary = start(dense(builder, &SLOW_SLOTS), &next)?;
-    let create = format!("{CREATE} VERSION '{}'", next.today);
+    let create = create_version("", &next.today);
     let mut app = create_database(&primary, "old", &create)?;
     let table = "CREATE TABLE rows (id bigint DEFAULT snowflake_nextval(), n int)";
     run(&mut app, [table])?;

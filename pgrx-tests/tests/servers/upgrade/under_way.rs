@@ -73,7 +73,7 @@ fn a_migration_begun_before_the_update_is_finished_after_it() -> Result<()> {
         }
         let highest = format!("SELECT max(id) FROM own.{name} WHERE id < 1 << 30");
         let highest = number(&mut app, &highest)?;
-        let revert = format!("CALL snowflake_migrate_revert({table})");
+        let revert = format!("CALL snowflake_migrate.revert({table})");
         run(&mut app, [revert]).with_context(|| name.clone())?;
         let id = insert(&mut app, name)?[0];
         ensure!(

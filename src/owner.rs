@@ -1,4 +1,9 @@
-//! Statements with the privileges of a table's owner.
+//! Statements with the privileges of a table's owner, and locks on what they are
+//! about.
+//!
+//! No routine of the extensions is SECURITY DEFINER. These functions check the
+//! caller's privileges on a relation by its OID, not by a name, before it is locked and
+//! again afterwards.
 //!
 //! Names in a statement are looked up when it runs, and the owner's code
 //! (defaults, checks, triggers, functions of indexes) runs with it. So each
@@ -25,57 +30,43 @@ use std::ffi::CStr;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use super::{class_of, hold_owned, require_owner};
 use crate::encoding::{readable, shown};
 use crate::error::{Error, or_report};
+use crate::pg::catalog::Class;
 use crate::pg::meaning::Meaning;
 use crate::pg::privileges::SearchPath;
 use crate::pg::statement::TextArray;
-use crate::pg::{self, Text};
+use crate::pg::{self, Mode, Relation, Text};
 
+/// The modes that a migration uses.
+const MODES: [(&[u8], u32); 3] = [
+    (b"SHARE UPDATE EXCLUSIVE", pg_sys::ShareUpdateExclusiveLock),
+    (b"SHARE ROW EXCLUSIVE", pg_sys::ShareRowExclusiveLock),
+    (b"ACCESS EXCLUSIVE", pg_sys::AccessExclusiveLock),
+];
+
+// LOCK TABLE takes a name, which may belong to another relation by the time it is
+// looked up.
 #[pg_extern(sql = false)]
-fn snowflake_migration_run(
-    relation: Option<pg_sys::Oid>,
-    statement: Option<Text<'_>>,
-) -> Option<TextArray> {
-    run(relation, statement, None, false)
+fn snowflake_lock_table(relation: Option<pg_sys::Oid>, mode: Option<Text<'_>>) {
+    let relation = relation.unwrap_or(pg_sys::InvalidOid);
+    or_report(lock(relation, mode.map_or(&[][..], Text::bytes)));
 }
 
-// NULL as a path: as without one.
+// NULL as a path: pg_catalog alone.
 #[pg_extern(sql = false)]
-fn snowflake_migration_run_with_path(
+fn snowflake_run(
     relation: Option<pg_sys::Oid>,
     statement: Option<Text<'_>>,
-    search_path: Option<Text<'_>>,
+    search_path: default!(Option<Text<'_>>, "NULL"),
 ) -> Option<TextArray> {
     run(relation, statement, search_path, false)
 }
 
-// In the caller's snapshot, for functions that are STABLE.
+// For every role that may read a table. The query runs with the owner's privileges if
+// the caller has them, otherwise with the caller's own.
 #[pg_extern(sql = false)]
-fn snowflake_migration_query(
-    relation: Option<pg_sys::Oid>,
-    query: Option<Text<'_>>,
-) -> Option<TextArray> {
-    run(relation, query, None, true)
-}
-
-#[pg_extern(sql = false)]
-fn snowflake_migration_query_with_path(
-    relation: Option<pg_sys::Oid>,
-    query: Option<Text<'_>>,
-    search_path: Option<Text<'_>>,
-) -> Option<TextArray> {
-    run(relation, query, search_path, true)
-}
-
-// The same for every role that may read a table. The query runs with the owner's
-// privileges if the caller has them, otherwise with the caller's own.
-#[pg_extern(sql = false)]
-fn snowflake_migration_read(
-    relation: Option<pg_sys::Oid>,
-    query: Option<Text<'_>>,
-) -> Option<TextArray> {
+fn snowflake_read(relation: Option<pg_sys::Oid>, query: Option<Text<'_>>) -> Option<TextArray> {
     or_report(
         class_of(relation.unwrap_or(pg_sys::InvalidOid)).and_then(|class| {
             let caller = pg::session::current_user();
@@ -85,57 +76,46 @@ fn snowflake_migration_read(
     )
 }
 
-// A statement of a plan, by name: with the privileges of the owner of the table that has
-// the name when it runs. The code of that table may find others by the session's path.
-#[pg_extern(sql = false)]
-fn snowflake_migration_alter(statement: Option<Text<'_>>) {
-    or_report(alter(statement));
-}
-
+/// What the catalog has of a relation now, without a lock on it.
+///
 /// # Errors
-/// [`Error::NotAnAlteration`], and as [`run_as`].
-fn alter(statement: Option<Text<'_>>) -> Result<(), Error> {
-    let text = statement.ok_or(Error::NullStatement)?.to_c_str();
-    require_one(text)?;
-    let table = pg::meaning::altered_table(text).ok_or(Error::NotAnAlteration)?;
-    let class = hold_owned(table)?;
-    pg::meaning::pin_schema(class.schema);
-    // A setting that is in force is a list of names.
-    let path = SearchPath::of_session().unwrap_or_else(SearchPath::system);
-    run_in(class.owner, text, &path, false, Some(table)).map(|_| ())
+/// [`Error::NoRelation`].
+pub fn class_of(relation: pg_sys::Oid) -> Result<Class, Error> {
+    Class::of(relation).ok_or(Error::NoRelation(relation))
 }
 
-// With a role's privileges, for objects that are not relations, and for privileges
-// that a role other than the owner has granted. The caller must be able to SET
-// ROLE: what a role may do is more than what its members inherit. The search
-// path begins with pg_catalog; `path` follows it.
-#[pg_extern(sql = false)]
-fn snowflake_migration_run_as(
-    role: Option<pg_sys::Oid>,
-    statement: Option<Text<'_>>,
-    path: Option<Text<'_>>,
-) -> Option<TextArray> {
-    let role = role.unwrap_or(pg_sys::InvalidOid);
-    // An empty path adds nothing to pg_catalog.
-    let path = path.filter(|path| !path.bytes().is_empty());
-    or_report(require_role(role).and_then(|()| run_as(role, statement, path, false, None)))
+/// A relation's name for a message.
+pub fn name_of(class: &Class) -> String {
+    readable(class.name.to_bytes()).into_owned()
 }
 
+/// What the catalog has of a relation, for its owner only.
+///
 /// # Errors
-/// [`Error::RoleDenied`] unless the current user can become the role, and has
-/// its privileges.
-fn require_role(role: pg_sys::Oid) -> Result<(), Error> {
-    let caller = pg::session::current_user();
-    if pg::privileges::has_privileges_of(caller, role) && pg::privileges::may_become(caller, role) {
-        Ok(())
+/// [`Error::NotOwner`] unless the current user has the owner's privileges.
+pub fn require_owner(class: Class) -> Result<Class, Error> {
+    if pg::privileges::has_privileges_of(pg::session::current_user(), class.owner) {
+        Ok(class)
     } else {
-        Err(Error::RoleDenied(
-            readable(pg::catalog::role_name(role).to_bytes()).into_owned(),
-        ))
+        Err(Error::NotOwner(name_of(&class)))
     }
 }
 
-fn run(
+/// Locks a relation of the current user's against being dropped, until the end
+/// of the transaction, and leaves it closed: a statement that alters a table
+/// fails if its session has the table open.
+///
+/// # Errors
+/// [`Error::NoRelation`] and [`Error::NotOwner`].
+pub fn hold_owned(relation: pg_sys::Oid) -> Result<Class, Error> {
+    require_owner(class_of(relation)?)?;
+    let opened = Relation::open(relation, Mode::Hold).ok_or(Error::NoRelation(relation))?;
+    require_owner(opened.class())
+}
+
+/// Runs a statement, or a query in the snapshot of the caller, with the privileges of a
+/// table's owner, which the caller must have.
+pub fn run(
     relation: Option<pg_sys::Oid>,
     statement: Option<Text<'_>>,
     search_path: Option<Text<'_>>,
@@ -158,7 +138,7 @@ fn run(
 /// [`Error::NullStatement`], [`Error::NotOneStatement`] and
 /// [`Error::InvalidSearchPath`], and [`Error::StatementRefused`] for a statement
 /// that does not run in functions.
-fn run_as(
+pub fn run_as(
     role: pg_sys::Oid,
     statement: Option<Text<'_>>,
     search_path: Option<Text<'_>>,
@@ -179,7 +159,7 @@ fn run_as(
 ///
 /// # Errors
 /// [`Error::StatementRefused`].
-fn run_in(
+pub fn run_in(
     role: pg_sys::Oid,
     statement: &CStr,
     search_path: &SearchPath,
@@ -205,9 +185,51 @@ fn refuse(name: &CStr) -> ! {
 
 /// # Errors
 /// [`Error::NotOneStatement`]. A text that is not SQL raises a syntax error.
-fn require_one(text: &CStr) -> Result<(), Error> {
+pub fn require_one(text: &CStr) -> Result<(), Error> {
     match pg::statement::count_statements(text) {
         1 => Ok(()),
         count => Err(Error::NotOneStatement(count)),
     }
 }
+
+fn lock(relation: pg_sys::Oid, mode: &[u8]) -> Result<(), Error> {
+    let Some((_, mode)) = MODES.iter().find(|(name, _)| *name == mode) else {
+        return Err(Error::InvalidLockMode(shown(mode)));
+    };
+    require_lockable(relation)?;
+    // Until the end of the transaction, as LOCK TABLE does.
+    pg::lock::relation(relation, *mode);
+    // The table may have been dropped, or given to another owner, in the meantime.
+    require_lockable(relation)
+}
+
+fn require_lockable(relation: pg_sys::Oid) -> Result<(), Error> {
+    let class = class_of(relation)?;
+    // LOCK TABLE locks no materialized views, so their privileges do not suffice.
+    let is_lockable = [
+        pg_sys::RELKIND_RELATION,
+        pg_sys::RELKIND_PARTITIONED_TABLE,
+        pg_sys::RELKIND_VIEW,
+    ]
+    .contains(&class.kind);
+    if !is_lockable && class.kind != pg_sys::RELKIND_MATVIEW {
+        return Err(Error::NotATable(name_of(&class)));
+    }
+    let user = pg::session::current_user();
+    if pg::privileges::has_privileges_of(user, class.owner)
+        || is_lockable && pg::privileges::has_privilege_on(relation, user, SUFFICIENT)
+    {
+        Ok(())
+    } else {
+        Err(Error::LockDenied(name_of(&class)))
+    }
+}
+
+/// The privileges of which LOCK TABLE asks for one with these modes.
+#[cfg(not(any(feature = "pg17", feature = "pg18")))]
+const SUFFICIENT: u32 = pg_sys::ACL_UPDATE | pg_sys::ACL_DELETE | pg_sys::ACL_TRUNCATE;
+
+/// The privileges of which LOCK TABLE asks for one with these modes.
+#[cfg(any(feature = "pg17", feature = "pg18"))]
+const SUFFICIENT: u32 =
+    pg_sys::ACL_UPDATE | pg_sys::ACL_DELETE | pg_sys::ACL_TRUNCATE | pg_sys::ACL_MAINTAIN;

@@ -22,7 +22,7 @@ use crate::pg::{self, Names, Text, TextResult};
 const LONGEST_EXPRESSION_BYTES: usize = 1 << 20;
 
 #[pg_extern(sql = false)]
-fn snowflake_migration_rename_columns(
+fn snowflake_migrate_rename_columns(
     expression: Text<'_>,
     former: Names<'_>,
     present: Names<'_>,

@@ -9,13 +9,13 @@ use std::ffi::c_char;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use super::{class_of, name_of};
 use crate::encoding::shown;
 use crate::error::{Error, or_report};
+use crate::owner::{class_of, name_of};
 use crate::pg::{self, Name, Text};
 
 #[pg_extern(sql = false)]
-fn snowflake_migration_set_trigger_state(
+fn snowflake_migrate_set_trigger_state(
     relation: pg_sys::Oid,
     trigger_name: Name<'_>,
     state: Text<'_>,

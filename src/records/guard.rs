@@ -3,7 +3,7 @@
 //! Privileges on all tables (`GRANT … ON ALL TABLES`, default privileges,
 //! `pg_write_all_data`) include these tables. A superuser who reverts a migration
 //! runs statements that are built from them, so a privilege is not enough. Only
-//! superusers may write to them by SQL. The extension's own writes ([`super::records`]) fire no trigger.
+//! superusers may write to them by SQL. The extension's own writes ([`super::keep`]) fire no trigger.
 //!
 //! The privilege TRIGGER would let a role replace these triggers, or have its code run
 //! by a superuser who restores a dump. So only superusers create triggers here, which
@@ -22,20 +22,22 @@ use parking_lot::Mutex;
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use crate::catalog;
+use crate::catalog::{CORE, Home, MIGRATE};
 use crate::encoding::readable;
 use crate::error::Error;
 use crate::pg::table::{CopiedRows, Table};
 use crate::pg::trigger::Trigger;
 use crate::pg::{self, Call, Mode, Relation, TriggerResult};
 
-/// The tables with triggers of the extension.
-const TABLES: [&CStr; 5] = [
-    c"accepted_layout",
-    c"origins",
-    c"pace",
-    c"progress",
-    c"restore",
+/// The tables with triggers of the extensions.
+const TABLES: [(Home, &CStr); 7] = [
+    (CORE, c"accepted_layout"),
+    (CORE, c"first_ids"),
+    (CORE, c"restore"),
+    (MIGRATE, c"origins"),
+    (MIGRATE, c"pace"),
+    (MIGRATE, c"progress"),
+    (MIGRATE, c"restore"),
 ];
 
 /// The rows of tables that are being truncated.
@@ -47,7 +49,7 @@ fn snowflake_guard(call: Call<'_>) -> TriggerResult {
         Error::GuardIsATrigger.report();
     };
     let is_replicated = trigger.is_for_truncate() && pg::session::is_logical_worker();
-    if is_replicated && is_own(call.function(), trigger.table()) {
+    if is_replicated && is_own(trigger.table()) {
         keep_rows(trigger);
     } else if !pg::session::is_superuser() {
         let table = readable(trigger.table_name().to_bytes()).into_owned();
@@ -56,10 +58,9 @@ fn snowflake_guard(call: Call<'_>) -> TriggerResult {
     TriggerResult::no_row()
 }
 
-/// Whether a table belongs to the extension of a function.
-fn is_own(function: pg_sys::Oid, table: pg_sys::Oid) -> bool {
-    let extension = pg::catalog::extension_of(pg_sys::ProcedureRelationId, function);
-    extension.is_some() && pg::catalog::extension_of(pg_sys::RelationRelationId, table) == extension
+/// Whether a table belongs to one of the extensions.
+fn is_own(table: pg_sys::Oid) -> bool {
+    CORE.owns(table) || MIGRATE.owns(table)
 }
 
 /// Copies the table's rows before a TRUNCATE, and writes them again after it.
@@ -90,8 +91,8 @@ pub fn triggers() -> Option<u64> {
         return None;
     }
     let mut hasher = DefaultHasher::new();
-    for table in TABLES {
-        let relation = catalog::internal_relation(table);
+    for (home, table) in TABLES {
+        let relation = home.relation(table);
         relation.map(pg::trigger::triggers_of).hash(&mut hasher);
     }
     Some(hasher.finish())

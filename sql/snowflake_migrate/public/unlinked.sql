@@ -2,7 +2,7 @@
 -- and by the shape of their tables. A foreign key is found without this.
 
 -- The words of a name: of order_id, orderId and "OrderID".
-CREATE FUNCTION snowflake_internal.migration_words(name name)
+CREATE FUNCTION snowflake_migrate_internal.words(name name)
 RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -11,7 +11,7 @@ AS $function$
 $function$;
 
 -- The singular of an English word, in its usual forms.
-CREATE FUNCTION snowflake_internal.migration_singular(word text)
+CREATE FUNCTION snowflake_migrate_internal.singular(word text)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -24,7 +24,7 @@ AS $function$
                 ELSE regexp_replace(word, 's$', '') END
 $function$;
 
-CREATE FUNCTION snowflake_migration_references(target regclass, column_name name DEFAULT NULL)
+CREATE FUNCTION snowflake_migrate.unlinked(target regclass, column_name name DEFAULT NULL)
 RETURNS TABLE (kind text, object text, referencing_column name, data_type text, reason text, statement text)
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
@@ -33,15 +33,15 @@ AS $function$
         SELECT c.oid AS relation, a.attname, a.attnum, words.words,
                -- The last word as a singular.
                words.words[:cardinality(words.words) - 1]
-               || snowflake_internal.migration_singular(words.words[cardinality(words.words)]) AS singular_words,
-               snowflake_internal.migration_words(a.attname) AS key_words
-        FROM snowflake_internal.migration_column(target, snowflake_migration_references.column_name) AS found (attname)
+               || snowflake_migrate_internal.singular(words.words[cardinality(words.words)]) AS singular_words,
+               snowflake_migrate_internal.words(a.attname) AS key_words
+        FROM snowflake_internal.column_of(target, unlinked.column_name) AS found (attname)
         JOIN pg_class AS c ON c.oid = target
         JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = found.attname
-        CROSS JOIN LATERAL (SELECT snowflake_internal.migration_words(c.relname) AS words) AS words
+        CROSS JOIN LATERAL (SELECT snowflake_migrate_internal.words(c.relname) AS words) AS words
     ), linked AS MATERIALIZED (
         SELECT r.relation, r.attribute FROM key CROSS JOIN LATERAL
-            snowflake_internal.migration_linked_columns(ARRAY[key.relation::regclass], ARRAY[key.attname]) AS r
+            snowflake_migrate_internal.linked_columns(ARRAY[key.relation::regclass], ARRAY[key.attname]) AS r
     ), form AS MATERIALIZED (
         -- What follows or precedes the table's name: id, or the key's own name.
         SELECT DISTINCT array_to_string(f.words || k.words, '_') AS behind, array_to_string(k.words || f.words, '_') AS ahead
@@ -55,14 +55,14 @@ AS $function$
         SELECT c.oid AS relation, c.relname, c.relkind, n.nspname, a.attname, a.attnum, a.atttypid, t.typtype,
                format_type(a.atttypid, a.atttypmod) AS type_name,
                t.typelem <> 0 AND t.typlen = -1 AS is_array,
-               array_to_string(snowflake_internal.migration_words(a.attname), '_') AS spelled
+               array_to_string(snowflake_migrate_internal.words(a.attname), '_') AS spelled
         FROM pg_class AS c
         JOIN pg_namespace AS n ON n.oid = c.relnamespace
         JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attinhcount = 0
         JOIN pg_type AS t ON t.oid = a.atttypid
         LEFT JOIN pg_type AS base ON base.oid = t.typbasetype
         WHERE c.relkind IN ('r', 'p', 'f', 'c')
-          AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
+          AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal', 'snowflake_migrate_internal') AND n.nspname !~ '^pg_(toast|temp)'
           AND (a.atttypid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
                OR base.oid IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype))
           AND NOT EXISTS (SELECT FROM linked AS l WHERE l.relation = c.oid AND l.attribute = a.attnum)
@@ -70,7 +70,7 @@ AS $function$
           AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'f' AND k.conkey = ARRAY[a.attnum])
           -- A column with a sequence is a key of its own.
           AND a.attidentity = ''
-          AND NOT EXISTS (SELECT FROM snowflake_internal.sequence_columns AS s WHERE s.relation = c.oid AND s.attribute = a.attnum)
+          AND NOT EXISTS (SELECT FROM snowflake_migrate_internal.sequence_columns AS s WHERE s.relation = c.oid AND s.attribute = a.attnum)
     ), found AS (
         SELECT m.*, CASE WHEN m.relkind = 'f' THEN 'foreign table' WHEN m.relkind = 'c' THEN 'composite type'
                          WHEN m.is_array THEN 'array' ELSE 'column' END AS kind,
@@ -94,7 +94,7 @@ AS $function$
         JOIN pg_attribute AS type ON type.attrelid = m.relation AND type.attnum > 0 AND NOT type.attisdropped
         JOIN pg_type AS t ON t.oid = type.atttypid AND (t.typcategory = 'S' OR t.typtype = 'e')
         WHERE NOT m.is_array AND m.spelled ~ '_id$'
-          AND array_to_string(snowflake_internal.migration_words(type.attname), '_') = regexp_replace(m.spelled, '_id$', '_type')
+          AND array_to_string(snowflake_migrate_internal.words(type.attname), '_') = regexp_replace(m.spelled, '_id$', '_type')
       UNION ALL
         SELECT m.*, 'history',
                format('%s has the columns of %s', m.relation::regclass, key.relation::regclass)
@@ -103,7 +103,7 @@ AS $function$
         WHERE m.attname = key.attname AND m.relation <> key.relation AND m.relkind IN ('r', 'p', 'f') AND NOT m.is_array
           -- The name says so, or it has all columns of the table, with their types.
           AND (m.relname::text ~* '(^|_)(history|histories|hist|audit|audits|archive|archives|archived|log|logs|version|versions|deleted|old|backup|bak|copy)(_|$)'
-               AND strpos(array_to_string(snowflake_internal.migration_words(m.relname), '_'),
+               AND strpos(array_to_string(snowflake_migrate_internal.words(m.relname), '_'),
                           array_to_string(key.singular_words, '_')) > 0
                OR (SELECT count(*) FROM pg_attribute AS own WHERE own.attrelid = key.relation AND own.attnum > 0 AND NOT own.attisdropped) >= 3
                   AND NOT EXISTS (
@@ -112,7 +112,7 @@ AS $function$
                         AND NOT EXISTS (SELECT FROM pg_attribute AS copy
                                         WHERE copy.attrelid = m.relation AND copy.attname = own.attname AND NOT copy.attisdropped
                                           AND (copy.atttypid = own.atttypid OR own.attnum = key.attnum))))
-          AND NOT EXISTS (SELECT FROM snowflake_internal.migration_table_tree(key.relation::regclass, key.attname) AS f WHERE f.relation = m.relation)
+          AND NOT EXISTS (SELECT FROM snowflake_migrate_internal.table_tree(key.relation::regclass, key.attname) AS f WHERE f.relation = m.relation)
     ), first_found AS (
         SELECT DISTINCT ON (f.relation, f.attnum) f.*
         FROM found AS f
@@ -122,14 +122,14 @@ AS $function$
         FROM pg_proc AS p
         JOIN pg_namespace AS n ON n.oid = p.pronamespace
         CROSS JOIN LATERAL unnest(p.proargtypes) WITH ORDINALITY AS a (type, place)
-        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal') AND n.nspname !~ '^pg_(toast|temp)'
+        WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'snowflake_internal', 'snowflake_migrate_internal') AND n.nspname !~ '^pg_(toast|temp)'
           AND a.type IN ('int2'::regtype, 'int4'::regtype, '_int2'::regtype, '_int4'::regtype)
           -- With OUT parameters, the places differ.
           AND p.proargnames IS NOT NULL AND (p.proallargtypes IS NULL OR p.proargmodes[1:p.pronargs] = array_fill('i'::"char", ARRAY[p.pronargs::integer]))
           AND EXISTS (
               SELECT FROM form AS f
               CROSS JOIN LATERAL (
-                  SELECT regexp_replace(array_to_string(snowflake_internal.migration_words(p.proargnames[a.place]::name), '_'),
+                  SELECT regexp_replace(array_to_string(snowflake_migrate_internal.words(p.proargnames[a.place]::name), '_'),
                                         '^(p|in|i|arg|param|the|v)_', '')) AS name (spelled)
               WHERE CASE WHEN format_type(a.type, NULL) ~ '\[\]$' THEN regexp_replace(name.spelled, 's$', '') ELSE name.spelled END IN (f.behind, f.ahead))
           AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_proc'::regclass AND d.objid = p.oid AND d.deptype = 'e')
@@ -139,7 +139,7 @@ AS $function$
            CASE WHEN f.typtype <> 'd' THEN
                format('ALTER %s %s ALTER %s %I TYPE bigint%s',
                       CASE f.relkind WHEN 'f' THEN 'FOREIGN TABLE' WHEN 'c' THEN 'TYPE' ELSE 'TABLE' END,
-                      snowflake_internal.migration_name(f.relation::regclass),
+                      snowflake_migrate_internal.name_of(f.relation::regclass),
                       CASE f.relkind WHEN 'c' THEN 'ATTRIBUTE' ELSE 'COLUMN' END,
                       f.attname, CASE WHEN f.is_array THEN '[]' ELSE '' END) END
     FROM first_found AS f
@@ -150,9 +150,9 @@ AS $function$
   UNION ALL
     SELECT 'function', regexp_replace(f.object, '^function (.*),$', '\1'), f.column_name, NULL, f.finding || '. ' || f.remedy, NULL
     FROM key
-    CROSS JOIN LATERAL snowflake_internal.migration_findings(ARRAY[key.relation::regclass], ARRAY[key.attname], false) AS f
+    CROSS JOIN LATERAL snowflake_migrate_internal.findings(ARRAY[key.relation::regclass], ARRAY[key.attname], false) AS f
     WHERE f.stage = 'type'
     ORDER BY 1, 2, 3
 $function$;
-COMMENT ON FUNCTION snowflake_migration_references(target regclass, column_name name) IS
+COMMENT ON FUNCTION snowflake_migrate.unlinked(target regclass, column_name name) IS
     'Returns the columns and parameters that seem to hold the IDs of a column without a foreign key, with statements that widen them';

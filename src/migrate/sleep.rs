@@ -9,7 +9,7 @@ use crate::pg::{self, Call};
 // PL/pgSQL takes a snapshot before each of its statements, CALL included, and
 // holds it until the transaction ends. So the procedure ends the transaction.
 #[pg_extern(sql = false)]
-fn snowflake_migration_sleep(milliseconds: Option<i32>, call: Call<'_>) {
+fn snowflake_migrate_sleep(milliseconds: Option<i32>, call: Call<'_>) {
     if call.may_commit() {
         pg::transaction::commit();
     }

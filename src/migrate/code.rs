@@ -23,7 +23,7 @@ use pgrx::prelude::*;
 use crate::error::{Error, or_report};
 use crate::pg::{Text, TextResult};
 
-/// `snowflake_internal.migration_findings` has the same number. Its list of the functions
+/// `snowflake_migrate_internal.findings` has the same number. Its list of the functions
 /// that were not searched depends on it.
 const LONGEST_BODY_BYTES: usize = 1 << 20;
 /// String constants within string constants are dynamic SQL within dynamic SQL.
@@ -34,13 +34,13 @@ const LONGEST_ARGUMENT_TOKENS: usize = 32;
 const LONGEST_NAME_BYTES: usize = 2 * 63 + 2;
 
 #[pg_extern(sql = false)]
-fn snowflake_migration_code(body: Text<'_>) -> Option<TextResult> {
+fn snowflake_migrate_code(body: Text<'_>) -> Option<TextResult> {
     let code = or_report(Code::of(body.bytes()))?;
     Some(TextResult::new(&code.text))
 }
 
 #[pg_extern(sql = false)]
-fn snowflake_migration_calls(body: Text<'_>) -> Option<TextResult> {
+fn snowflake_migrate_calls(body: Text<'_>) -> Option<TextResult> {
     let code = or_report(Code::of(body.bytes()))?;
     let lines = or_report(code.calls());
     Some(TextResult::new(&lines))

@@ -1,5 +1,5 @@
 //! The trigger that copies a narrow column to its shadow, a `bigint` column,
-//! while a key is widened under load (`sql/migration/online/`).
+//! while a key is widened under load (`sql/snowflake_migrate/online/`).
 //!
 //! It is written in Rust because it runs for each row that is written during the
 //! migration. Its arguments name the two columns, so it survives a dump. The

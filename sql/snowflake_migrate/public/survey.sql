@@ -1,7 +1,7 @@
 -- The obstacles of each of several keys. Checking many keys at once takes little
 -- longer than checking one, so they are divided only if some of them has an
 -- obstacle. An error is an obstacle too.
-CREATE FUNCTION snowflake_internal.migration_survey_obstacles(targets regclass[], column_names name[], online boolean)
+CREATE FUNCTION snowflake_migrate_internal.survey_obstacles(targets regclass[], column_names name[], online boolean)
 RETURNS TABLE (target regclass, column_name name, obstacles text[])
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -16,10 +16,10 @@ BEGIN
     BEGIN
         IF online IS NULL THEN
             found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
-                           FROM snowflake_internal.migration_obstacles(targets, column_names) AS o);
+                           FROM snowflake_migrate_internal.obstacles(targets, column_names) AS o);
         ELSE
             found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
-                           FROM snowflake_internal.migration_plan_kind_obstacles(targets, column_names, online) AS o);
+                           FROM snowflake_migrate_internal.plan_kind_obstacles(targets, column_names, online) AS o);
         END IF;
     EXCEPTION WHEN OTHERS THEN
         found := ARRAY[SQLERRM];
@@ -27,8 +27,8 @@ BEGIN
     IF cardinality(targets) = 1 OR cardinality(found) = 0 THEN
         RETURN QUERY SELECT k.target, k.column_name, found FROM unnest(targets, column_names) AS k (target, column_name);
     ELSE
-        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[:half], column_names[:half], online) AS o;
-        RETURN QUERY SELECT o.* FROM snowflake_internal.migration_survey_obstacles(targets[half + 1:], column_names[half + 1:], online) AS o;
+        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(targets[:half], column_names[:half], online) AS o;
+        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(targets[half + 1:], column_names[half + 1:], online) AS o;
     END IF;
 END
 $function$;
@@ -37,7 +37,7 @@ $function$;
 -- subtransaction. The functions of the application are read once, for all
 -- columns together. Compiling a query over the catalog takes longer than running
 -- it, so jit is off.
-CREATE FUNCTION snowflake_migration_survey(schema_name name DEFAULT NULL)
+CREATE FUNCTION snowflake_migrate.survey(schema_name name DEFAULT NULL)
 RETURNS TABLE (
     table_name regclass, column_name name, data_type text, percent_used numeric, row_estimate bigint,
     tables_rewritten bigint, bytes_rewritten bigint, window_way text, online_way text,
@@ -62,37 +62,37 @@ BEGIN
     SELECT array_agg(k.relation ORDER BY k.relation::oid, k.attname), array_agg(k.attname ORDER BY k.relation::oid, k.attname)
     INTO keys_targets, keys_columns
     FROM (SELECT DISTINCT c.oid::regclass AS relation, s.column_name AS attname
-          FROM @extschema@.snowflake_serial_columns AS s
+          FROM snowflake_migrate.columns AS s
           JOIN pg_namespace AS n ON n.nspname = s.schema_name
           JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
           WHERE c.relkind IN ('r', 'p')
-            AND (snowflake_migration_survey.schema_name IS NULL OR n.nspname = snowflake_migration_survey.schema_name)) AS k;
+            AND (survey.schema_name IS NULL OR n.nspname = survey.schema_name)) AS k;
     IF keys_targets IS NULL THEN
         RETURN;
     END IF;
     BEGIN
         SELECT array_agg(f.relation), array_agg(f.column_name), array_agg(format('%s %s. %s', f.object, f.finding, f.remedy))
         INTO found_relations, found_columns, found_texts
-        FROM snowflake_internal.migration_findings(keys_targets, keys_columns, true) AS f;
+        FROM snowflake_migrate_internal.findings(keys_targets, keys_columns, true) AS f;
     EXCEPTION WHEN OTHERS THEN
         finding_error := SQLERRM;
     END;
 
     SELECT coalesce(jsonb_object_agg(c.kind || ' ' || c.target::oid || ' ' || c.column_name, c.obstacles), '{}') INTO checked
     FROM (SELECT 'common' AS kind, o.*
-          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, NULL) AS o
+          FROM snowflake_migrate_internal.survey_obstacles(keys_targets, keys_columns, NULL) AS o
         UNION ALL
           SELECT 'window', o.*
-          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, false) AS o
+          FROM snowflake_migrate_internal.survey_obstacles(keys_targets, keys_columns, false) AS o
         UNION ALL
           SELECT 'online', o.*
-          FROM snowflake_internal.migration_survey_obstacles(keys_targets, keys_columns, true) AS o) AS c
+          FROM snowflake_migrate_internal.survey_obstacles(keys_targets, keys_columns, true) AS o) AS c
     WHERE c.obstacles <> '{}';
 
     FOR key IN
         SELECT DISTINCT ON (n.nspname, s.table_name, s.column_name)
                c.oid::regclass AS relation, s.column_name AS attname, s.data_type, s.percent_used
-        FROM @extschema@.snowflake_serial_columns AS s
+        FROM snowflake_migrate.columns AS s
         JOIN pg_namespace AS n ON n.nspname = s.schema_name
         JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
         WHERE c.oid = ANY (keys_targets::oid[])
@@ -111,17 +111,17 @@ BEGIN
         BEGIN
             SELECT coalesce(bool_or(r.is_narrow), false), array_agg(r.relation), array_agg(a.attname)
             INTO is_narrow, linked_relations, linked_columns
-            FROM snowflake_internal.migration_linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
+            FROM snowflake_migrate_internal.linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
             JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute;
-            SELECT sum(snowflake_internal.migration_row_estimate(f.relation)) INTO row_estimate
-            FROM snowflake_internal.migration_table_tree(key.relation, key.attname) AS f
+            SELECT sum(snowflake_migrate_internal.row_estimate(f.relation)) INTO row_estimate
+            FROM snowflake_migrate_internal.table_tree(key.relation, key.attname) AS f
             JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r';
             -- A table with several of the columns is rewritten once.
             SELECT count(*), coalesce(sum(pg_total_relation_size(t.relation)), 0) INTO tables_rewritten, bytes_rewritten
             FROM (SELECT DISTINCT f.relation
-                  FROM snowflake_internal.migration_linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
+                  FROM snowflake_migrate_internal.linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
                   JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-                  CROSS JOIN LATERAL snowflake_internal.migration_table_tree(r.relation, a.attname) AS f
+                  CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
                   JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r'
                   WHERE r.is_narrow) AS t;
             place := format(' %s %s', key.relation::oid, key.attname);
@@ -152,5 +152,5 @@ BEGIN
     END LOOP;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_migration_survey(schema_name name) IS
+COMMENT ON FUNCTION snowflake_migrate.survey(schema_name name) IS
     'Returns for each column with a sequence how it can be migrated, what prevents that, what it costs, and what it affects; of one schema or of all';

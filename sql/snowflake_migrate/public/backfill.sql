@@ -1,9 +1,9 @@
 -- The procedure commits, so it cannot have a SET clause. All names are qualified.
 -- Triggers that fire on the copied rows find names by the caller's search path.
--- Arguments that are not NULL are recorded, as by snowflake_migrate_pace().
-CREATE PROCEDURE snowflake_migrate_backfill_tables(
-    targets regclass[], column_names name[] DEFAULT NULL, batch_size integer DEFAULT NULL,
-    pause interval DEFAULT NULL, max_replay_lag interval DEFAULT NULL, max_active_sessions integer DEFAULT NULL
+-- Arguments that are not NULL are recorded, as by snowflake_migrate.pace().
+CREATE PROCEDURE snowflake_migrate.backfill(
+    target regclass, column_name name DEFAULT NULL, also regclass[] DEFAULT NULL, also_columns name[] DEFAULT NULL,
+    batch_size integer DEFAULT NULL, pause interval DEFAULT NULL, max_replay_lag interval DEFAULT NULL, max_active_sessions integer DEFAULT NULL
 ) LANGUAGE plpgsql
 AS $procedure$
 DECLARE
@@ -22,7 +22,7 @@ DECLARE
     last_cause pg_catalog.text;
 BEGIN
     IF pg_catalog.now() OPERATOR(pg_catalog.<) pg_catalog.statement_timestamp() THEN
-        PERFORM snowflake_internal.refuse('25001', 'snowflake_migrate_backfill cannot run inside a transaction block',
+        PERFORM snowflake_internal.refuse('25001', 'snowflake_migrate.backfill cannot run inside a transaction block',
             detail => 'It commits after each batch.');
     END IF;
     -- Set explicitly, because the server's default may differ: each batch has to
@@ -30,16 +30,16 @@ BEGIN
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     SELECT u.targets, u.column_names INTO key_targets, key_columns
-    FROM snowflake_internal.migration_keys(targets, column_names) AS k
-    CROSS JOIN LATERAL snowflake_internal.migration_unfinished(k.targets, k.column_names) AS u;
-    relations := snowflake_internal.migration_backfill_begin(key_targets, key_columns, batch_size, pause, max_replay_lag, max_active_sessions);
+    FROM snowflake_migrate_internal.keys(target, column_name, also, also_columns) AS k
+    CROSS JOIN LATERAL snowflake_migrate_internal.unfinished(k.targets, k.column_names) AS u;
+    relations := snowflake_migrate_internal.backfill_begin(key_targets, key_columns, batch_size, pause, max_replay_lag, max_active_sessions);
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     FOR i IN 1 .. pg_catalog.cardinality(relations) LOOP
         LOOP
             -- How long to wait, or what to copy: another session may have changed it.
             SELECT w.* INTO wait
-            FROM snowflake_internal.migration_backfill_wait(key_targets, key_columns, relations[i], batch_ended_at, is_locked,
+            FROM snowflake_migrate_internal.backfill_wait(key_targets, key_columns, relations[i], batch_ended_at, is_locked,
                                                             watermark, watermark_at, slow_seconds, slowed_at) AS w;
             watermark := wait.mark;
             watermark_at := wait.marked_at;
@@ -55,12 +55,12 @@ BEGIN
                 END IF;
                 -- A snapshot held while waiting would keep dead rows from being removed.
                 -- So it commits first.
-                CALL snowflake_internal.migration_sleep(wait.milliseconds);
+                CALL snowflake_migrate_internal.sleep(wait.milliseconds);
                 SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
                 CONTINUE;
             END IF;
             SELECT b.is_done, b.is_waiting, b.report INTO batch
-            FROM snowflake_internal.migration_backfill_batch(
+            FROM snowflake_migrate_internal.backfill_batch(
                 key_targets, key_columns, relations[i], wait.batch_size, pg_catalog.current_setting('search_path'::pg_catalog.text)) AS b;
             COMMIT;
             SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
@@ -80,18 +80,5 @@ BEGIN
     END LOOP;
 END
 $procedure$;
-COMMENT ON PROCEDURE snowflake_migrate_backfill_tables(targets regclass[], column_names name[], batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer) IS
-    'A step of snowflake_migration_plan_tables with online => true: copies the narrow columns of several tables to their shadow columns in batches; resumes after an interruption';
-
-CREATE PROCEDURE snowflake_migrate_backfill(
-    target regclass, column_name name DEFAULT NULL, batch_size integer DEFAULT NULL,
-    pause interval DEFAULT NULL, max_replay_lag interval DEFAULT NULL, max_active_sessions integer DEFAULT NULL
-) LANGUAGE plpgsql
-AS $procedure$
-BEGIN
-    CALL @extschema@.snowflake_migrate_backfill_tables(ARRAY[target], ARRAY[column_name], batch_size, pause, max_replay_lag,
-                                                     max_active_sessions);
-END
-$procedure$;
-COMMENT ON PROCEDURE snowflake_migrate_backfill(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer) IS
-    'A step of snowflake_migration_plan with online => true: copies the narrow columns to their shadow columns in batches, committing each; resumes after an interruption';
+COMMENT ON PROCEDURE snowflake_migrate.backfill(target regclass, column_name name, also regclass[], also_columns name[], batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer) IS
+    'A step of snowflake_migrate.plan with online => true: copies the narrow columns to their shadow columns in batches, committing each; resumes after an interruption';

@@ -8,7 +8,7 @@
 -- index on the referenced table. OFFSET keeps a sub-query from becoming a join.
 
 -- The columns that take their values from a sequence, and the sequence.
-CREATE VIEW snowflake_internal.sequence_columns AS
+CREATE VIEW snowflake_migrate_internal.sequence_columns AS
     SELECT source.relation, source.attribute, source.sequence, source.kind
     FROM (
         -- Identity columns own their sequence internally.
@@ -55,11 +55,10 @@ CREATE VIEW snowflake_internal.sequence_columns AS
                      AND d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid
                      AND d.refobjid = pa.attrelid AND d.refobjsubid = pa.attnum AND d.deptype = 'i'::"char"))
         OFFSET 0);
-COMMENT ON VIEW snowflake_internal.sequence_columns IS
-    'Used by snowflake_serial_columns and snowflake_internal.migration_source: columns and the sequences they use';
-GRANT SELECT ON snowflake_internal.sequence_columns TO PUBLIC;
+COMMENT ON VIEW snowflake_migrate_internal.sequence_columns IS
+    'Used by snowflake_migrate.columns and snowflake_migrate_internal.source: columns and the sequences they use';
 
-CREATE VIEW snowflake_serial_columns AS
+CREATE VIEW snowflake_migrate.columns AS
     SELECT n.nspname AS schema_name,
            c.relname AS table_name,
            a.attname AS column_name,
@@ -86,7 +85,7 @@ CREATE VIEW snowflake_serial_columns AS
                  WHERE k.contype = 'f'::"char" AND k.conparentid = 0::pg_catalog.oid
                    AND k.confrelid = c.oid AND key.referenced = a.attnum
                  ORDER BY 1) AS referenced_by
-    FROM snowflake_internal.sequence_columns AS source
+    FROM snowflake_migrate_internal.sequence_columns AS source
     JOIN pg_catalog.pg_class AS c ON c.oid = source.relation
     JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
     JOIN pg_catalog.pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = source.attribute
@@ -100,19 +99,17 @@ CREATE VIEW snowflake_serial_columns AS
         SELECT CASE WHEN a.atttypid = 'pg_catalog.int2'::pg_catalog.regtype::pg_catalog.oid
                       OR a.atttypid = 'pg_catalog.int4'::pg_catalog.regtype::pg_catalog.oid
                       OR a.atttypid = 'pg_catalog.int8'::pg_catalog.regtype::pg_catalog.oid
-                    THEN a.atttypid ELSE snowflake_internal.migration_base_type(a.atttypid) END AS type_oid
+                    THEN a.atttypid ELSE snowflake_migrate_internal.base_type(a.atttypid) END AS type_oid
     ) AS base
     WHERE NOT pg_catalog.pg_is_other_temp_schema(n.oid)
       AND n.nspname <> 'pg_catalog'::pg_catalog.name AND n.nspname <> 'information_schema'::pg_catalog.name;
-COMMENT ON VIEW snowflake_serial_columns IS 'Columns that take their values from a sequence';
-COMMENT ON COLUMN snowflake_serial_columns.schema_name IS 'Schema of the table';
-COMMENT ON COLUMN snowflake_serial_columns.table_name IS 'Table name. Partitions and child tables that use their parent''s sequence are not listed separately';
-COMMENT ON COLUMN snowflake_serial_columns.column_name IS 'Column name';
-COMMENT ON COLUMN snowflake_serial_columns.data_type IS 'Type of the column';
-COMMENT ON COLUMN snowflake_serial_columns.kind IS 'serial, identity always, identity by default, or default: a sequence that the column does not own';
-COMMENT ON COLUMN snowflake_serial_columns.sequence IS 'Sequence that the column uses';
-COMMENT ON COLUMN snowflake_serial_columns.last_value IS 'Last value of the sequence; NULL before the first one, or if the user may not read the sequence';
-COMMENT ON COLUMN snowflake_serial_columns.percent_used IS 'Percentage of the type''s range that last_value has reached';
-COMMENT ON COLUMN snowflake_serial_columns.referenced_by IS 'Columns that reference the column';
-
-GRANT SELECT ON snowflake_serial_columns TO PUBLIC;
+COMMENT ON VIEW snowflake_migrate.columns IS 'Columns that take their values from a sequence';
+COMMENT ON COLUMN snowflake_migrate.columns.schema_name IS 'Schema of the table';
+COMMENT ON COLUMN snowflake_migrate.columns.table_name IS 'Table name. Partitions and child tables that use their parent''s sequence are not listed separately';
+COMMENT ON COLUMN snowflake_migrate.columns.column_name IS 'Column name';
+COMMENT ON COLUMN snowflake_migrate.columns.data_type IS 'Type of the column';
+COMMENT ON COLUMN snowflake_migrate.columns.kind IS 'serial, identity always, identity by default, or default: a sequence that the column does not own';
+COMMENT ON COLUMN snowflake_migrate.columns.sequence IS 'Sequence that the column uses';
+COMMENT ON COLUMN snowflake_migrate.columns.last_value IS 'Last value of the sequence; NULL before the first one, or if the user may not read the sequence';
+COMMENT ON COLUMN snowflake_migrate.columns.percent_used IS 'Percentage of the type''s range that last_value has reached';
+COMMENT ON COLUMN snowflake_migrate.columns.referenced_by IS 'Columns that reference the column';

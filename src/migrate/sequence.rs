@@ -4,15 +4,15 @@
 use pgrx::pg_sys;
 use pgrx::prelude::*;
 
-use super::{class_of, require_owner};
 use crate::error::{Error, or_report};
+use crate::owner::{class_of, require_owner};
 use crate::pg::sequence::Sequence;
 use crate::pg::{self, Mode, Relation};
 
 /// The last value and whether it was issued; NULLs if the owner of the table
 /// `on_behalf_of` may not read the sequence.
 #[pg_extern(sql = false)]
-fn snowflake_migration_sequence_state(
+fn snowflake_migrate_sequence_state(
     sequence: pg_sys::Oid,
     on_behalf_of: pg_sys::Oid,
 ) -> TableIterator<

@@ -1,0 +1,32 @@
+-- The owner of the table may change the pace at any time. The backfill follows.
+CREATE PROCEDURE snowflake_migrate.pace(
+    target regclass, column_name name DEFAULT NULL, batch_size integer DEFAULT NULL, pause interval DEFAULT NULL,
+    max_replay_lag interval DEFAULT NULL, max_active_sessions integer DEFAULT NULL, is_paused boolean DEFAULT NULL
+) LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $procedure$
+DECLARE
+    key_column name;
+    targets regclass[];
+    column_names name[];
+BEGIN
+    -- Checked first: without ownership, column_of() does not see the record of
+    -- the migration, and would report a misleading error.
+    IF EXISTS (SELECT FROM pg_class AS c WHERE c.oid = target AND c.relkind IN ('r', 'p')) THEN
+        PERFORM snowflake_migrate_internal.require_owner(target);
+    END IF;
+    key_column := snowflake_internal.column_of(target, column_name);
+    SELECT u.targets, u.column_names INTO targets, column_names
+    FROM snowflake_migrate_internal.unfinished(ARRAY[target], ARRAY[key_column]) AS u;
+    IF NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadows(targets, column_names) AS s WHERE s.trigger_oid IS NOT NULL)
+       OR NOT EXISTS (SELECT FROM snowflake_migrate_internal.progress AS p WHERE p.target = targets[1] AND p.column_name = column_names[1])
+    THEN
+        PERFORM snowflake_internal.refuse('55000', format('column "%s" of %s is not being migrated online', key_column, target),
+            hint => 'The view snowflake_migrate.progress lists the unfinished online migrations.');
+    END IF;
+    PERFORM snowflake_migrate_internal.require_owner(key.target) FROM unnest(targets) AS key (target);
+    PERFORM snowflake_migrate_internal.set_pace(targets, column_names, batch_size, pause, max_replay_lag, max_active_sessions, is_paused);
+END
+$procedure$;
+COMMENT ON PROCEDURE snowflake_migrate.pace(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer, is_paused boolean) IS
+    'Changes how fast snowflake_migrate.backfill() copies rows, or pauses or resumes it, also while it runs in another session; NULL leaves a setting as it is, max_replay_lag 0 and max_active_sessions -1 remove the limit';

@@ -1,0 +1,39 @@
+-- As in snowflake_migrate.columns, operands and arguments have exactly the types
+-- that pg_catalog's operators and the extension's functions take.
+CREATE VIEW snowflake_migrate.progress AS
+    SELECT c.oid::pg_catalog.regclass AS table_name,
+           key.column_name,
+           snowflake_migrate_internal.online_step(p.targets, p.column_names) AS step,
+           p.rows_done, p.rows_total,
+           pg_catalog.round(p.run_rows / CASE WHEN p.run_seconds <> 0::pg_catalog.float8 THEN p.run_seconds END)::bigint AS rows_per_second,
+           pg_catalog.make_interval(secs => pg_catalog.round(
+               (p.rows_total - p.rows_done)::pg_catalog.float8 * p.run_seconds
+               / CASE WHEN p.run_rows <> 0::pg_catalog.float8 THEN p.run_rows END)) AS time_left,
+           pace.is_paused, pace.batch_size, pace.pause, pace.max_replay_lag, pace.max_active_sessions, p.waiting_for
+    FROM (SELECT coalesce(s.key_targets, ARRAY[s.target]) AS targets, coalesce(s.key_column_names, ARRAY[s.column_name]) AS column_names,
+                 pg_catalog.sum(s.rows_done)::bigint AS rows_done, pg_catalog.sum(s.rows_total)::bigint AS rows_total,
+                 pg_catalog.sum(s.run_rows)::double precision AS run_rows, pg_catalog.sum(s.run_seconds) AS run_seconds,
+                 -- Not what a session that was ended has left.
+                 pg_catalog.max(s.waiting_for) FILTER (WHERE s.waiting_for IS NOT NULL AND EXISTS (
+                     SELECT FROM pg_catalog.pg_stat_activity AS a WHERE a.pid = s.waiting_pid)) AS waiting_for
+          FROM snowflake_migrate_internal.progress AS s
+          GROUP BY 1, 2) AS p
+    CROSS JOIN LATERAL ROWS FROM (pg_catalog.unnest(p.targets), pg_catalog.unnest(p.column_names)) AS key (target, column_name)
+    JOIN pg_catalog.pg_class AS c ON c.oid = key.target::pg_catalog.oid
+    CROSS JOIN LATERAL snowflake_migrate_internal.pace_settings(p.targets[1], p.column_names[1]) AS pace
+    WHERE EXISTS (SELECT FROM snowflake_migrate_internal.shadows(p.targets, p.column_names) AS s
+                  WHERE s.trigger_oid IS NOT NULL);
+COMMENT ON VIEW snowflake_migrate.progress IS 'Unfinished online migrations. Tables that are migrated together have the same figures';
+COMMENT ON COLUMN snowflake_migrate.progress.table_name IS 'Table whose key is being migrated';
+COMMENT ON COLUMN snowflake_migrate.progress.column_name IS 'Key column';
+COMMENT ON COLUMN snowflake_migrate.progress.step IS 'Current or next step: adding shadow columns, backfill, validating rows, building indexes, adding foreign keys, ready to swap';
+COMMENT ON COLUMN snowflake_migrate.progress.rows_done IS 'Rows that the backfill has processed, in all tables';
+COMMENT ON COLUMN snowflake_migrate.progress.rows_total IS 'Estimated number of rows when the backfill began';
+COMMENT ON COLUMN snowflake_migrate.progress.rows_per_second IS 'Rows per second of the current or the last call of the backfill';
+COMMENT ON COLUMN snowflake_migrate.progress.time_left IS 'Estimated time for the remaining rows at that rate; NULL if the rate is unknown';
+COMMENT ON COLUMN snowflake_migrate.progress.is_paused IS 'Whether snowflake_migrate.pace() has paused the backfill';
+COMMENT ON COLUMN snowflake_migrate.progress.batch_size IS 'Largest number of rows that the backfill copies in one transaction';
+COMMENT ON COLUMN snowflake_migrate.progress.pause IS 'Pause after each batch';
+COMMENT ON COLUMN snowflake_migrate.progress.max_replay_lag IS 'The backfill waits while a standby or a subscriber is further behind; NULL if there is no limit';
+COMMENT ON COLUMN snowflake_migrate.progress.max_active_sessions IS 'The pauses grow while more other sessions are active; NULL if there is no limit';
+COMMENT ON COLUMN snowflake_migrate.progress.waiting_for IS 'What the backfill waits for at the moment; NULL if it copies rows or does not run';
