@@ -58,9 +58,9 @@ fn snowflake_lock_table(relation: Option<pg_sys::Oid>, mode: Option<Text<'_>>) {
 fn snowflake_run(
     relation: Option<pg_sys::Oid>,
     statement: Option<Text<'_>>,
-    search_path: default!(Option<Text<'_>>, "NULL"),
+    search_path: Option<Text<'_>>,
 ) -> Option<TextArray> {
-    run(relation, statement, search_path, false)
+    run(relation, statement, search_path, false, None)
 }
 
 // For every role that may read a table. The query runs with the owner's privileges if
@@ -71,7 +71,7 @@ fn snowflake_read(relation: Option<pg_sys::Oid>, query: Option<Text<'_>>) -> Opt
         class_of(relation.unwrap_or(pg_sys::InvalidOid)).and_then(|class| {
             let caller = pg::session::current_user();
             let user = require_owner(class).map_or(caller, |class| class.owner);
-            run_as(user, query, None, true, relation)
+            run_as(user, query, None, true, relation.map(|table| (table, None)))
         }),
     )
 }
@@ -113,6 +113,9 @@ pub fn hold_owned(relation: pg_sys::Oid) -> Result<Class, Error> {
     require_owner(opened.class())
 }
 
+/// The table that a statement is about, and one of another role that it reads.
+type Tables = (pg_sys::Oid, Option<pg_sys::Oid>);
+
 /// Runs a statement, or a query in the snapshot of the caller, with the privileges of a
 /// table's owner, which the caller must have.
 pub fn run(
@@ -120,13 +123,15 @@ pub fn run(
     statement: Option<Text<'_>>,
     search_path: Option<Text<'_>>,
     read_only: bool,
+    other: Option<pg_sys::Oid>,
 ) -> Option<TextArray> {
     or_report(
         hold_owned(relation.unwrap_or(pg_sys::InvalidOid)).and_then(|class| {
             if !read_only {
                 pg::meaning::pin_schema(class.schema);
             }
-            run_as(class.owner, statement, search_path, read_only, relation)
+            let tables = relation.map(|table| (table, other));
+            run_as(class.owner, statement, search_path, read_only, tables)
         }),
     )
 }
@@ -143,7 +148,7 @@ pub fn run_as(
     statement: Option<Text<'_>>,
     search_path: Option<Text<'_>>,
     read_only: bool,
-    table: Option<pg_sys::Oid>,
+    tables: Option<Tables>,
 ) -> Result<Option<TextArray>, Error> {
     let statement = statement.ok_or(Error::NullStatement)?.to_c_str();
     require_one(statement)?;
@@ -152,7 +157,7 @@ pub fn run_as(
         Some(path) => SearchPath::of_caller(path)
             .ok_or_else(|| Error::InvalidSearchPath(shown(path.bytes())))?,
     };
-    run_in(role, statement, &search_path, read_only, table)
+    run_in(role, statement, &search_path, read_only, tables)
 }
 
 /// The same with a search path.
@@ -164,13 +169,15 @@ pub fn run_in(
     statement: &CStr,
     search_path: &SearchPath,
     read_only: bool,
-    table: Option<pg_sys::Oid>,
+    tables: Option<Tables>,
 ) -> Result<Option<TextArray>, Error> {
     let run = || pg::statement::first_row(statement, read_only);
-    pg::privileges::with_privileges_of(role, table, search_path, || match table {
-        Some(table) => Meaning {
+    let table = tables.map(|(table, _)| table);
+    pg::privileges::with_privileges_of(role, table, search_path, || match tables {
+        Some((table, other)) => Meaning {
             table,
             owner: role,
+            other,
             refuse,
         }
         .checked(statement, run),

@@ -113,6 +113,7 @@ DECLARE
     relations regclass[];
     checked record;
     query text;
+    is_by_owner boolean;
 BEGIN
     relations := ARRAY(
         SELECT DISTINCT f.relation
@@ -144,11 +145,12 @@ BEGIN
         CONTINUE WHEN NOT checked.convalidated;
         query := snowflake_migrate_internal.orphans_query(checked.oid);
         -- Run by an owner who may read both tables.
-        CONTINUE WHEN NOT (has_table_privilege(checked.relowner, checked.referenced, 'SELECT')
-                           OR has_table_privilege(checked.referenced_owner, checked.relation, 'SELECT'));
+        is_by_owner := has_table_privilege(checked.relowner, checked.referenced, 'SELECT');
+        CONTINUE WHEN NOT is_by_owner AND NOT has_table_privilege(checked.referenced_owner, checked.relation, 'SELECT');
         IF snowflake_migrate_internal.query(
-            CASE WHEN has_table_privilege(checked.relowner, checked.referenced, 'SELECT') THEN checked.relation ELSE checked.referenced END,
-            format('SELECT 1 FROM (%s) AS orphan LIMIT 1', query), search_path) IS NOT NULL
+            CASE WHEN is_by_owner THEN checked.relation ELSE checked.referenced END,
+            format('SELECT 1 FROM (%s) AS orphan LIMIT 1', query), search_path,
+            CASE WHEN is_by_owner THEN checked.referenced ELSE checked.relation END) IS NOT NULL
         THEN
             RETURN QUERY SELECT
                 format('rows of %s violate foreign key %I, whose triggers are disabled', checked.relation, checked.conname),

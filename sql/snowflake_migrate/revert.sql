@@ -302,6 +302,7 @@ DECLARE
     key_column name;
     origin snowflake_migrate_internal.origins;
     sequence regclass;
+    sequence_schema regnamespace;
     is_new boolean := false;
     has_shadows boolean;
     -- The keys of an unfinished online migration, which is cancelled as a whole.
@@ -349,6 +350,15 @@ BEGIN
             hint => 'Only a migration by snowflake_migrate.run() or its plan can be reverted. If the column has been renamed since, rename it back first. Otherwise set its default yourself.');
     END IF;
 
+    -- What statements name stays what it is.
+    sequence_schema := to_regnamespace(quote_ident(origin.sequence_schema));
+    PERFORM snowflake_migrate_internal.pin_schemas(ARRAY[
+        (SELECT c.relnamespace FROM pg_class AS c WHERE c.oid = target), sequence_schema::oid,
+        (SELECT e.extnamespace FROM pg_extension AS e WHERE e.extname = 'snowflake')]);
+    IF to_regnamespace(quote_ident(origin.sequence_schema)) IS DISTINCT FROM sequence_schema THEN
+        PERFORM snowflake_internal.refuse('40001', format('schema "%s" was renamed at the same time', origin.sequence_schema),
+            hint => 'Revert the column again.');
+    END IF;
     IF has_shadows AND NOT snowflake_internal.has_ids(target, key_column) THEN
         NULL;  -- Cancelled before the swap: only the shadow columns existed.
     ELSIF NOT snowflake_internal.has_ids(target, key_column) THEN

@@ -89,6 +89,12 @@ pub(super) fn invalid_search_path(path: &str) -> ErrorReport {
     .set_hint("Pass pg_catalog.current_setting('search_path').")
 }
 
+pub(super) fn search_path_too_long() -> ErrorReport {
+    new_report(ERRCODE_PROGRAM_LIMIT_EXCEEDED, "search_path is too long")
+        .set_detail("A migration runs with paths of up to 64 kB.")
+        .set_hint("Set search_path to the schemas that the tables' functions need.")
+}
+
 pub(super) fn not_one_statement(count: i32) -> ErrorReport {
     new_report(
         ERRCODE_SYNTAX_ERROR,

@@ -204,6 +204,8 @@ pub enum Error {
     NameMoved(String),
     /// A search path that is not a list of names.
     InvalidSearchPath(String),
+    /// The session's search path is too long.
+    SearchPathTooLong,
     /// The text to run has this number of statements, not one.
     NotOneStatement(i32),
     /// Functions cannot run this statement; SPI's name for the reason.
@@ -341,6 +343,7 @@ impl Error {
             Error::NotAnAlteration => migrate::not_an_alteration(),
             Error::NameMoved(name) => migrate::name_moved(&name),
             Error::InvalidSearchPath(path) => migrate::invalid_search_path(&path),
+            Error::SearchPathTooLong => migrate::search_path_too_long(),
             Error::NotOneStatement(count) => migrate::not_one_statement(count),
             Error::StatementRefused(code) => migrate::statement_refused(&code),
             Error::NotATrigger => migrate::not_a_trigger(),

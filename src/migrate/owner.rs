@@ -31,9 +31,10 @@ fn snowflake_migrate_pin_schemas(schemas: Array<'_, pg_sys::Oid>) {
 fn snowflake_migrate_query(
     relation: Option<pg_sys::Oid>,
     query: Option<Text<'_>>,
-    search_path: default!(Option<Text<'_>>, "NULL"),
+    search_path: Option<Text<'_>>,
+    other: Option<pg_sys::Oid>,
 ) -> Option<TextArray> {
-    run(relation, query, search_path, true)
+    run(relation, query, search_path, true, other)
 }
 
 // A statement of a plan, by name: with the privileges of the owner of the table that has
@@ -44,16 +45,16 @@ fn snowflake_migrate_alter(statement: Option<Text<'_>>) {
 }
 
 /// # Errors
-/// [`Error::NotAnAlteration`], and as [`run_as`].
+/// [`Error::NotAnAlteration`] and [`Error::SearchPathTooLong`], and as [`run_as`].
 fn alter(statement: Option<Text<'_>>) -> Result<(), Error> {
     let text = statement.ok_or(Error::NullStatement)?.to_c_str();
     require_one(text)?;
     let table = pg::meaning::altered_table(text).ok_or(Error::NotAnAlteration)?;
     let class = hold_owned(table)?;
     pg::meaning::pin_schema(class.schema);
-    // A setting that is in force is a list of names.
-    let path = SearchPath::of_session().unwrap_or_else(SearchPath::system);
-    run_in(class.owner, text, &path, false, Some(table)).map(|_| ())
+    // A setting that is in force is a list of names, but can be of any length.
+    let path = SearchPath::of_session().ok_or(Error::SearchPathTooLong)?;
+    run_in(class.owner, text, &path, false, Some((table, None))).map(|_| ())
 }
 
 // With a role's privileges, for objects that are not relations, and for privileges

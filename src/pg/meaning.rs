@@ -23,7 +23,6 @@ use parking_lot::Mutex;
 use pgrx::{PgList, check_for_interrupts, is_a, pg_guard, pg_sys};
 
 use super::catalog::Class;
-use super::relation::{Mode, Relation};
 
 /// Keeps a schema's name, and the schema, until the end of the transaction. Does
 /// nothing where the transaction cannot write, and if there is no such schema.
@@ -124,6 +123,8 @@ pub struct Meaning {
     pub table: pg_sys::Oid,
     /// Its owner, with whose privileges the statement runs.
     pub owner: pg_sys::Oid,
+    /// A table of another role that the statement reads.
+    pub other: Option<pg_sys::Oid>,
     /// Raises an error: the name of another relation than was meant.
     pub refuse: fn(&CStr) -> !,
 }
@@ -192,8 +193,8 @@ impl Meaning {
         }
     }
 
-    /// Whether a statement may name this relation: the table, its children, those that it
-    /// has a foreign key with, catalogs, and what belongs to the owner anyway.
+    /// Whether a statement may name this relation: the tables that are meant and their
+    /// children, catalogs, and what belongs to the owner anyway.
     fn allows(self, relation: pg_sys::Oid) -> bool {
         // SAFETY: catalog lookups.
         let schema = unsafe { pg_sys::get_rel_namespace(relation) };
@@ -201,17 +202,9 @@ impl Meaning {
             || schema == pg_sys::Oid::from(pg_sys::PG_CATALOG_NAMESPACE)
             || Class::of(relation).is_some_and(|class| class.owner == self.owner)
             || inherits_from(relation, self.table)
-            || self.is_linked_to(relation)
-    }
-
-    /// Whether the table and a plain one reference each other.
-    fn is_linked_to(self, relation: pg_sys::Oid) -> bool {
-        let Some((table, other)) =
-            Relation::open(self.table, Mode::Read).zip(Relation::open(relation, Mode::Read))
-        else {
-            return false;
-        };
-        other.is_plain_table() && (table.references(relation) || other.references(self.table))
+            || self
+                .other
+                .is_some_and(|other| relation == other || inherits_from(relation, other))
     }
 }
 
@@ -220,22 +213,28 @@ impl Meaning {
 const PG_INHERITS: u32 = 2611;
 const PG_INHERITS_RELID_SEQNO_INDEX: u32 = 2680;
 
-/// Whether a table inherits from another one, or is a partition of it, on any level.
+/// Whether a table inherits from another one, or is a partition of it, on any level. Any
+/// role can make chains and diamonds of tables, so each ancestor is looked at once.
 pub fn inherits_from(relation: pg_sys::Oid, ancestor: pg_sys::Oid) -> bool {
-    let mut parents = Vec::new();
+    let mut ancestors = vec![relation];
+    let mut next = 0;
     // SAFETY: the catalog is open while it is read; its rows have no variable part.
     unsafe {
         let lock = pg_sys::AccessShareLock as pg_sys::LOCKMODE;
         let catalog = pg_sys::table_open(pg_sys::Oid::from(PG_INHERITS), lock);
-        each_row(catalog, PG_INHERITS_RELID_SEQNO_INDEX, 1, relation, |row| {
-            let [_child, parent] = *pg_sys::GETSTRUCT(row).cast::<[pg_sys::Oid; 2]>();
-            parents.push(parent);
-        });
+        while let Some(child) = ancestors.get(next).copied() {
+            check_for_interrupts!();
+            each_row(catalog, PG_INHERITS_RELID_SEQNO_INDEX, 1, child, |row| {
+                let [_child, parent] = *pg_sys::GETSTRUCT(row).cast::<[pg_sys::Oid; 2]>();
+                if !ancestors.contains(&parent) {
+                    ancestors.push(parent);
+                }
+            });
+            next += 1;
+        }
         pg_sys::table_close(catalog, lock);
     }
-    parents
-        .into_iter()
-        .any(|parent| parent == ancestor || inherits_from(parent, ancestor))
+    ancestors[1..].contains(&ancestor)
 }
 
 /// # Safety

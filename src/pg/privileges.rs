@@ -132,8 +132,8 @@ pub fn may_execute(function: pg_sys::Oid) -> bool {
 /// is last.
 pub struct SearchPath(CString);
 
-/// Longer paths are refused: any role can pass any text.
-const LONGEST_PATH_BYTES: usize = 1 << 20;
+/// Longer paths are refused: any role can pass any text, and have any setting.
+const LONGEST_PATH_BYTES: usize = 1 << 16;
 
 impl SearchPath {
     /// The system schemas.
@@ -145,13 +145,10 @@ impl SearchPath {
     /// has those; `$user` is the schema of the current user, which the path may be
     /// used without. `None` for a text that is not a list of names, or too long.
     pub fn of_caller(path: Text<'_>) -> Option<Self> {
-        if path.bytes().len() > LONGEST_PATH_BYTES {
-            return None;
-        }
         Self::of_list(path.to_c_str())
     }
 
-    /// The same of the session's path.
+    /// The same of the session's path; `None` if it is too long.
     pub fn of_session() -> Option<Self> {
         // SAFETY: the setting's value, which ends with a zero byte. It stays while it
         // is copied.
@@ -159,6 +156,9 @@ impl SearchPath {
     }
 
     fn of_list(path: &CStr) -> Option<Self> {
+        if path.to_bytes().len() > LONGEST_PATH_BYTES {
+            return None;
+        }
         let mut schemas = b"pg_catalog".to_vec();
         // SAFETY: the list is parsed in a copy of the text, which its names point
         // into; a name is quoted, and copied at once. The role exists.

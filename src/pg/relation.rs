@@ -132,25 +132,6 @@ impl Relation {
         unsafe { (*self.relation).rd_id }
     }
 
-    /// Whether it is a table whose rows have no policies, which would be its owner's
-    /// code.
-    pub(super) fn is_plain_table(&self) -> bool {
-        let kinds = [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE];
-        kinds.contains(&self.kind()) && !self.row().relrowsecurity
-    }
-
-    /// Whether it has a foreign key to another table.
-    pub(super) fn references(&self, other: pg_sys::Oid) -> bool {
-        // SAFETY: an open relation, and the list that its cache keeps.
-        unsafe {
-            PgList::<pg_sys::ForeignKeyCacheInfo>::from_pg(pg_sys::RelationGetFKeyList(
-                self.relation,
-            ))
-            .iter_ptr()
-            .any(|key| (*key).confrelid == other)
-        }
-    }
-
     /// Whether each index has only columns, and no condition.
     pub(super) fn has_plain_indexes(&self) -> bool {
         // SAFETY: an open relation, and the list of its indexes, which are

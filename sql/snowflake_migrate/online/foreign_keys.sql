@@ -57,6 +57,24 @@ AS $function$
     LEFT JOIN pg_constraint AS n ON n.contype = 'f' AND n.conrelid = m.conrelid AND n.conname = m.shadow_name
 $function$;
 
+-- Fails unless the counterpart of a foreign key references the same table: the name in
+-- the statement that added it may have belonged to another one by then.
+CREATE FUNCTION snowflake_migrate_internal.require_same_reference(relation regclass, foreign_key name, counterpart name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+BEGIN
+    IF NOT EXISTS (
+        SELECT FROM pg_constraint AS k JOIN pg_constraint AS c ON c.conrelid = k.conrelid AND c.contype = 'f' AND c.confrelid = k.confrelid
+        WHERE k.conrelid = relation AND k.contype = 'f' AND k.conname = foreign_key AND c.conname = counterpart)
+    THEN
+        PERFORM snowflake_internal.refuse('40001', format('the name of the table that foreign key "%s" of %s references belongs to another table now', foreign_key, relation),
+            detail => 'The table, or its schema, was renamed at the same time.',
+            hint => 'Request the plan again.');
+    END IF;
+END
+$function$;
+
 -- The statements that add the foreign keys. An added foreign key is checked for
 -- new rows immediately, so the referenced rows must already have shadow values.
 CREATE FUNCTION snowflake_migrate_internal.foreign_key_steps(targets regclass[], column_names name[])
@@ -73,6 +91,8 @@ AS $function$
                    || format(E'    PERFORM snowflake_migrate_internal.require_filled(%s);\n',
                              (SELECT snowflake_migrate_internal.key_arguments(targets, column_names)))
                    || snowflake_migrate_internal.altering_line(f.definition)
+                   || format(E'    PERFORM snowflake_migrate_internal.require_same_reference(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.name);\n',
+                             snowflake_migrate_internal.name_of(f.relation), f.name, f.shadow_name)
                    -- Its triggers would check rows that the other one does not.
                    || CASE WHEN EXISTS (SELECT FROM snowflake_migrate_internal.foreign_key_triggers(ARRAY[f.relation]) AS t
                                         WHERE t.foreign_key = f.foreign_key AND t.state <> 'O')

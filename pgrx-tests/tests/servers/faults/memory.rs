@@ -9,6 +9,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use snowflake_tests::Cluster;
 use snowflake_tests::query::{number, value};
+use snowflake_tests::server_error::expect_error;
 use snowflake_tests::tier;
 
 use crate::support::run;
@@ -106,6 +107,43 @@ fn a_text_of_any_length_ends_no_other_session() -> Result<()> {
         }
     }
 
+    // Settings of any length.
+    run(
+        &mut guest,
+        [
+            "RESET statement_timeout".to_owned(),
+            format!(
+                "SELECT set_config('search_path', repeat('a,', {text_bytes} / 20) || 'g', false)"
+            ),
+        ],
+    )?;
+    for call in [
+        "CALL snowflake_migrate.run('g.t')",
+        "SELECT snowflake_migrate_internal.alter('ALTER TABLE g.t ALTER COLUMN id TYPE bigint')",
+    ] {
+        let error = expect_error(&mut guest, call)?;
+        ensure!(
+            ["22023", "54000"].contains(&error.sqlstate.as_str()),
+            "{call}: {error}"
+        );
+    }
+    // Tables that inherit on many levels, on each of them from both of the one above.
+    run(
+        &mut guest,
+        [
+            "SET search_path = g; CREATE TABLE a0 (id bigint); CREATE TABLE b0 (id bigint)",
+            "DO $$ BEGIN FOR n IN 1 .. 40 LOOP
+                 EXECUTE format('CREATE TABLE a%1$s () INHERITS (a%2$s, b%2$s); CREATE TABLE b%1$s () INHERITS (a%2$s, b%2$s)', n, n - 1);
+             END LOOP; END $$",
+            "SELECT public.snowflake_record_first_id('a0', 'id', 1)",
+            "SET statement_timeout = '20s'",
+        ],
+    )?;
+    assert_eq!(
+        number(&mut guest, "SELECT public.snowflake_first_id('b40', 'id')")?,
+        1
+    );
+
     // A superuser's plan beside functions of such a role.
     run(
         &mut guest,
@@ -151,8 +189,7 @@ fn messages_are_short_whatever_the_argument() -> Result<()> {
         "snowflake_internal.lock_table('pg_class', repeat('x', 1000000))",
         "snowflake_internal.run('pg_class', 'SELECT 1', repeat('a b ', 250000))",
     ] {
-        let error =
-            snowflake_tests::server_error::expect_error(&mut client, &format!("SELECT {call}"))?;
+        let error = expect_error(&mut client, &format!("SELECT {call}"))?;
         for part in [&error.message, &error.detail, &error.hint] {
             ensure!(part.chars().count() < 500, "{call}: {part:.1000}");
         }

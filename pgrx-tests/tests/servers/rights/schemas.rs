@@ -28,10 +28,11 @@ const TABLES: &str = "
     CREATE TABLE public.r (t_id int REFERENCES public.t); INSERT INTO public.r SELECT id FROM public.t;
     CREATE FUNCTION public.gate() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock_shared(77); RETURN true; END $$;
     CREATE TABLE public.o (id serial PRIMARY KEY, n int, CHECK (public.gate())); INSERT INTO public.o (n) SELECT 1 FROM generate_series(1, 20);
-    CREATE TABLE public.w (id bigint NOT NULL DEFAULT ext.snowflake_nextval(), n int); INSERT INTO public.w (n) VALUES (1), (2);
+    CREATE TABLE public.w (id bigint PRIMARY KEY DEFAULT ext.snowflake_nextval(), n int); INSERT INTO public.w (n) VALUES (1), (2);
     CREATE TABLE public.m (id serial PRIMARY KEY, n int); INSERT INTO public.m (n) VALUES (1);
     CREATE VIEW public.v AS SELECT id FROM public.t;
-    CALL snowflake_migrate.run('public.m');";
+    CALL snowflake_migrate.run('public.m');
+    GRANT REFERENCES ON public.t, public.u, public.o, public.w, public.m TO mallory;";
 
 /// What another session has locked, and how: writes wait for SHARE, and reads too for
 /// ACCESS EXCLUSIVE. And a call that works on it.
@@ -70,7 +71,7 @@ const ALL: &str = "LOCK TABLE # IN ACCESS EXCLUSIVE MODE";
 const ROWS: &str = "SELECT pg_advisory_xact_lock(77)";
 
 /// What the names are in the attacker's schema.
-const FORGERIES: [&str; 2] = ["table", "view"];
+const FORGERIES: [&str; 3] = ["table", "view", "linked table"];
 
 /// A schema `fake` with tables or views of the names and columns of those in `public`,
 /// each of which strikes.
@@ -87,7 +88,20 @@ fn forge(attacker: &mut Client, forgery: &str) -> Result<()> {
         };
         // A change of the key's type checks the constraint again.
         let key = if name == "r" { "t_id" } else { "id" };
-        let forged = if forgery == "table" {
+        let forged = if forgery == "linked table" {
+            // The planner evaluates an expression of an index that is constant.
+            let reference = if ["t", "u", "o", "w", "m"].contains(&name) {
+                format!(
+                    "; ALTER TABLE fake.{name} ADD FOREIGN KEY (id) REFERENCES public.{name} NOT VALID"
+                )
+            } else {
+                String::new()
+            };
+            format!(
+                "'CREATE TABLE fake.{name} (' || {} || '); CREATE INDEX ON fake.{name} ((arms.quiet(1))){reference}'",
+                columns("format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod))")
+            )
+        } else if forgery == "table" {
             format!(
                 "'CREATE TABLE fake.{name} (' || {} || ', CHECK (arms.strike() > 0 AND ({key} IS NULL OR true))); INSERT INTO fake.{name} DEFAULT VALUES'",
                 columns("format('%I %s', a.attname, format_type(a.atttypid, a.atttypmod))")
