@@ -1,5 +1,7 @@
 //! The PostgreSQL tree that servers are started from.
 
+use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -105,6 +107,39 @@ impl Installation {
         } else {
             PathBuf::from(name)
         }
+    }
+
+    /// Copies the programs and SHAREDIR, because PostgreSQL finds its files relative to
+    /// where `postgres` is. The libraries stay where they are.
+    pub fn copy_to(&self, directory: &Path) -> Result<Self> {
+        let share = self.extensions.parent().context("no SHAREDIR")?;
+        let asked = Command::new(self.bin.join("pg_config"))
+            .arg("--pkglibdir")
+            .output()?;
+        let libraries = PathBuf::from(String::from_utf8(asked.stdout)?.trim());
+        let prefix = self
+            .bin
+            .ancestors()
+            .find(|prefix| share.starts_with(prefix) && libraries.starts_with(prefix))
+            .context("the tree's directories have nothing in common")?;
+        let place = |path: &Path| -> Result<PathBuf> {
+            let target = directory.join("tree").join(path.strip_prefix(prefix)?);
+            fs::create_dir_all(target.parent().context("no parent")?)?;
+            Ok(target)
+        };
+        for path in [self.bin.as_path(), share] {
+            let status = Command::new("cp")
+                .arg("-a")
+                .arg(path)
+                .arg(place(path)?)
+                .status()?;
+            ensure!(status.success(), "copying {} failed", path.display());
+        }
+        symlink(&libraries, place(&libraries)?)?;
+        let copy = Self::from_pg_config(&place(&self.bin)?.join("pg_config"))?;
+        // Nothing is written into the tree under test.
+        ensure!(copy.extensions.starts_with(directory), "{copy:?}");
+        Ok(copy)
     }
 
     fn require_extension(&self) -> Result<()> {

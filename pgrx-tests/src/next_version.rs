@@ -5,9 +5,6 @@
 //! into it. The library is the one under test.
 
 use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, ensure};
@@ -118,42 +115,9 @@ pub fn next_version() -> Result<NextVersion> {
         return Ok(next.clone());
     }
     let scratch = Scratch::new(&OsUser::for_servers()?)?;
-    let next = write_scripts(copy_tree(&Installation::under_test()?, scratch.path())?)?;
+    let next = write_scripts(Installation::under_test()?.copy_to(scratch.path())?)?;
     *made = Some((next.clone(), scratch));
     Ok(next)
-}
-
-/// Copies the programs and SHAREDIR, because PostgreSQL finds its files relative to where
-/// `postgres` is. The libraries stay where they are.
-fn copy_tree(original: &Installation, directory: &Path) -> Result<Installation> {
-    let share = original.extensions.parent().context("no SHAREDIR")?;
-    let asked = Command::new(original.bin.join("pg_config"))
-        .arg("--pkglibdir")
-        .output()?;
-    let libraries = PathBuf::from(String::from_utf8(asked.stdout)?.trim());
-    let prefix = original
-        .bin
-        .ancestors()
-        .find(|prefix| share.starts_with(prefix) && libraries.starts_with(prefix))
-        .context("the tree's directories have nothing in common")?;
-    let place = |path: &Path| -> Result<PathBuf> {
-        let target = directory.join("tree").join(path.strip_prefix(prefix)?);
-        fs::create_dir_all(target.parent().context("no parent")?)?;
-        Ok(target)
-    };
-    for path in [original.bin.as_path(), share] {
-        let status = Command::new("cp")
-            .arg("-a")
-            .arg(path)
-            .arg(place(path)?)
-            .status()?;
-        ensure!(status.success(), "copying {} failed", path.display());
-    }
-    symlink(&libraries, place(&libraries)?)?;
-    let copy = Installation::from_pg_config(&place(&original.bin)?.join("pg_config"))?;
-    // Nothing is written into the tree under test.
-    ensure!(copy.extensions.starts_with(directory), "{copy:?}");
-    Ok(copy)
 }
 
 /// Writes the install scripts of the next version and the scripts of the update, and

@@ -15,8 +15,10 @@ use postgres::Client;
 use snowflake_tests::clock::Offset;
 use snowflake_tests::ids::{self, Tally, grouped};
 use snowflake_tests::online;
+use snowflake_tests::os_user::OsUser;
 use snowflake_tests::query::{number, value};
 use snowflake_tests::replica::Dump;
+use snowflake_tests::scratch::Scratch;
 use snowflake_tests::server_error::expect_error;
 use snowflake_tests::{Cluster, ClusterBuilder, Installation, tier};
 
@@ -487,6 +489,96 @@ fn ids_continue_above_rows_restored_into_a_database_in_use() -> Result<()> {
     for client in [&mut used, &mut target.connect_as("app", "used")?] {
         let first = ids::one(client)?;
         assert!(first > highest, "{first} is below {highest}");
+    }
+    Ok(())
+}
+
+/// What only the tool knows may be lost; the first IDs, the audit and new IDs are not:
+/// whether it was dropped before the dump, or its files are missing where the dump is
+/// restored. By the owner of the database, who is no superuser.
+#[test]
+fn first_ids_are_restored_without_the_tool() -> Result<()> {
+    const FIRST_IDS: &str =
+        "SELECT string_agg(f::text, ';' ORDER BY f::text) FROM snowflake_internal.first_ids AS f";
+    let source = source()?;
+    let mut app = fill(&source)?;
+    let first_ids = value(&mut app, FIRST_IDS)?;
+    let highest = number(&mut app, "SELECT max(id) FROM was_serial")?;
+    let with = source.dump("shop", &["--username=app", "-Fc"])?;
+    // An online migration under way keeps the tool.
+    let refused = expect_error(&mut app, "DROP EXTENSION snowflake_migrate")?;
+    assert_eq!(refused.sqlstate, "2BP01", "{refused}");
+    run(
+        &mut app,
+        [
+            "CALL snowflake_migrate.revert('under_way')",
+            "DROP EXTENSION snowflake_migrate",
+        ],
+    )?;
+    let without = source.dump("shop", &["--username=app", "-Fc"])?;
+
+    let directory = Scratch::new(&OsUser::for_servers()?)?;
+    let bare = Installation::under_test()?.copy_to(directory.path())?;
+    for file in std::fs::read_dir(&bare.extensions)? {
+        let path = file?.path();
+        if path.to_string_lossy().contains("snowflake_migrate") {
+            std::fs::remove_file(path)?;
+        }
+    }
+    for (dump, installation) in [
+        (&without, Installation::under_test()?),
+        (&without, bare.clone()),
+        (&with, bare),
+    ] {
+        let has_tool = installation
+            .extensions
+            .join("snowflake_migrate.control")
+            .exists();
+        let target = target(1)?.installation(installation).start()?;
+        let mut admin = target.connect()?;
+        admin.batch_execute(ROLES)?;
+        admin.batch_execute("CREATE DATABASE shop OWNER app")?;
+        let output = target.restore(dump, "pg_restore", "app", "shop", &[])?;
+        let errors = errors_of(&output);
+        if std::ptr::eq(dump, &without) {
+            assert_eq!(errors, Vec::<String>::new());
+        } else {
+            ensure!(
+                !errors.is_empty()
+                    && errors.iter().all(|line| line.contains("snowflake_migrate")
+                        || line.contains("errors ignored on restore")),
+                "{errors:#?}"
+            );
+        }
+        let mut restored = target.connect_as("app", "shop")?;
+        assert_eq!(
+            number(&mut restored, "SELECT max(id) FROM was_serial")?,
+            highest
+        );
+        let kept = value(&mut restored, FIRST_IDS)?;
+        ensure!(
+            kept.contains("was_serial") && kept.split(';').count() >= 3,
+            "{first_ids} became {kept}"
+        );
+        let old = "SELECT count(*) FROM was_serial WHERE id < snowflake_first_id('was_serial')";
+        assert_eq!(number(&mut restored, old)?, 10);
+        let findings = value(
+            &mut restored,
+            "SELECT coalesce(string_agg(a::text, ';'), '') FROM snowflake_audit_tables() AS a",
+        )?;
+        assert_eq!(findings, "");
+        let new = "INSERT INTO was_serial (n) VALUES (1) RETURNING id";
+        ensure!(number(&mut restored, new)? > highest, "below {highest}");
+        if has_tool {
+            restored.batch_execute("CREATE EXTENSION snowflake_migrate")?;
+            let refused =
+                expect_error(&mut restored, "CALL snowflake_migrate.revert('was_serial')")?;
+            assert_eq!(refused.sqlstate, "55000", "{refused}");
+            ensure!(
+                refused.message.contains("is not known any more"),
+                "{refused}"
+            );
+        }
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 //! the path. An operator of exactly the types in the text is preferred to one
 //! of `pg_catalog` that needs a coercion, wherever it is.
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use postgres::Client;
 use snowflake_tests::Cluster;
 use snowflake_tests::attack::{ATTACK_FUNCTIONS, Attacks, Session, calls};
@@ -368,6 +368,62 @@ fn objects_planted_before_create_extension_are_not_used() -> Result<()> {
     println!("rights: {went_through} statements of a superuser past the planted ones went through");
     assert!(went_through > 40, "{went_through}");
     attacks.end("operators, functions, types and casts planted before CREATE EXTENSION");
+    Ok(())
+}
+
+/// Schemas that have the names of the extensions' when these are created: one of another
+/// role, or one that has something in it, is not taken.
+#[test]
+fn schemas_of_the_extensions_names_are_not_taken() -> Result<()> {
+    const CREATE: [&str; 2] = [
+        "CREATE EXTENSION snowflake",
+        "CREATE EXTENSION snowflake_migrate",
+    ];
+    let cluster = server()?;
+    let mut attacks = Attacks::on(&cluster)?;
+    cluster
+        .connect()?
+        .batch_execute("CREATE DATABASE owned OWNER mallory")?;
+    cluster
+        .connect_to("owned")?
+        .batch_execute(ATTACK_FUNCTIONS)?;
+    let mut admin = Session::connect(&cluster, "postgres", "owned")?;
+    let mut mallory = Session::connect(&cluster, "mallory", "owned")?;
+    for (schema, creates) in [
+        ("snowflake_internal", &CREATE[..1]),
+        ("snowflake_migrate", &CREATE[..]),
+        ("snowflake_migrate_internal", &CREATE[..]),
+    ] {
+        for content in [
+            "",
+            "CREATE FUNCTION #.guard() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM arms.strike(); RETURN NEW; END'",
+            "CREATE TABLE #.restore (record text DEFAULT arms.strike()::text)",
+            "CREATE FUNCTION #.keys(regclass, name, regclass[], name[]) RETURNS regclass[] LANGUAGE sql AS 'SELECT arms.strike(); SELECT NULL::regclass[]'",
+        ] {
+            for (creator, is_taken) in [(&mut admin, false), (&mut mallory, content.is_empty())] {
+                let what = format!("{schema} exists with {content:?}");
+                let (_, last) = (creator.run("BEGIN")?, creates.len() - 1);
+                creator.run("SET ROLE mallory")?;
+                creator.run(&format!("CREATE SCHEMA {schema}"))?;
+                if !content.is_empty() {
+                    creator.run(&content.replace('#', schema))?;
+                }
+                creator.run("RESET ROLE")?;
+                for create in &creates[..last] {
+                    creator.run(create)?;
+                }
+                let (worked, answer) = creator.attempt(creates[last])?;
+                attacks.check(&what)?;
+                attacks.record(worked != is_taken, format!("{what}: {answer}"));
+                ensure!(
+                    worked || answer.contains("42P06") || answer.contains("2BP01"),
+                    "{what}: {answer}"
+                );
+                creator.run("ROLLBACK")?;
+            }
+        }
+    }
+    attacks.end("schemas of the extensions' names, made before CREATE EXTENSION");
     Ok(())
 }
 
