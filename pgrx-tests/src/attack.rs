@@ -212,6 +212,7 @@ pub fn calls(client: &mut Client, schema: &str, table: &str) -> Result<Vec<Strin
                 (SELECT string_agg(CASE
                      WHEN t.oid = 'regclass'::regtype THEN '#::oid::regclass'
                      WHEN t.oid = 'regclass[]'::regtype THEN 'ARRAY[#::oid::regclass]'
+                     WHEN t.oid = to_regtype('snowflake_migrate_internal.key[]') THEN 'ARRAY[(#::oid::regclass, ''id'')::snowflake_migrate_internal.key]'
                      WHEN t.oid = 'oid'::regtype THEN '#::oid'
                      WHEN t.oid = 'name'::regtype THEN '''id''::name'
                      WHEN t.oid = 'boolean'::regtype THEN 'false'
@@ -235,7 +236,7 @@ pub fn calls(client: &mut Client, schema: &str, table: &str) -> Result<Vec<Strin
          JOIN pg_extension AS e ON d.refclassid = 'pg_extension'::regclass AND e.oid = d.refobjid AND e.extname IN ('snowflake', 'snowflake_migrate')
          WHERE n.nspname IN ($1, 'snowflake_internal', 'snowflake_migrate', 'snowflake_migrate_internal')
            AND EXISTS (SELECT FROM unnest(p.proargtypes) AS a (type) JOIN pg_type AS t ON t.oid = a.type
-                       WHERE t.oid IN ('regclass'::regtype, 'regclass[]'::regtype) OR t.typtype = 'c')
+                       WHERE t.oid IN ('regclass'::regtype, 'regclass[]'::regtype, to_regtype('snowflake_migrate_internal.key[]')) OR t.typtype = 'c')
          ORDER BY p.oid::regprocedure::text",
         &[&schema],
     )?;

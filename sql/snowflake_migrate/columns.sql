@@ -9,11 +9,10 @@
 -- This file: determining the column, its present state, and the columns that
 -- hold the same IDs.
 
--- The keys of a plan, as two arrays of the same length: each key once, in a fixed
--- order. The first key is the one by which a migration's progress is recorded.
-CREATE FUNCTION snowflake_migrate_internal.keys(
-    target regclass, column_name name, also regclass[], also_columns name[], OUT targets regclass[], OUT column_names name[]
-) LANGUAGE plpgsql STABLE
+-- The keys of a plan: each key once, in a fixed order. The first key is the one by
+-- which a migration's progress is recorded.
+CREATE FUNCTION snowflake_migrate_internal.keys(target regclass, column_name name, also regclass[], also_columns name[])
+RETURNS snowflake_migrate_internal.key[] LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
@@ -22,27 +21,28 @@ BEGIN
                                                           coalesce(cardinality(also), 0), cardinality(also_columns)),
             hint => 'Specify one column for each table, NULL for the column that takes its values from a sequence.');
     END IF;
-    SELECT array_agg(k.target ORDER BY k.target::oid, k.column_name), array_agg(k.column_name ORDER BY k.target::oid, k.column_name)
-    INTO targets, column_names
-    FROM (SELECT DISTINCT given.target, snowflake_internal.column_of(given.target, given.column_name) AS column_name
-          FROM (SELECT keys.target, keys.column_name
-              UNION ALL
-                SELECT a.target, a.column_name FROM unnest(also, also_columns) AS a (target, column_name)) AS given) AS k;
+    RETURN ARRAY(
+        SELECT DISTINCT (given.target, snowflake_internal.column_of(given.target, given.column_name))::snowflake_migrate_internal.key
+        FROM (SELECT keys.target, keys.column_name
+            UNION ALL
+              SELECT a.target, a.column_name FROM unnest(also, also_columns) AS a (target, column_name)) AS given
+        -- By OID and name.
+        ORDER BY 1);
 END
 $function$;
 
 -- The keys in a message.
-CREATE FUNCTION snowflake_migrate_internal.key_names(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.key_names(keys snowflake_migrate_internal.key[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT CASE WHEN cardinality(targets) = 1 THEN format('column "%s" of %s', column_names[1], targets[1])
+    SELECT CASE WHEN cardinality(keys) = 1 THEN format('column "%s" of %s', (keys[1]).column_name, (keys[1]).target)
                 ELSE 'columns ' || string_agg(format('%s.%I', k.target, k.column_name), ', ' ORDER BY k.place) END
-    FROM unnest(targets, column_names) WITH ORDINALITY AS k (target, column_name, place)
+    FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
 $function$;
 
 -- The calls to use in what deletes or drops rows by time after the migration.
-CREATE FUNCTION snowflake_migrate_internal.retention_note(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.retention_note(keys snowflake_migrate_internal.key[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -50,7 +50,7 @@ AS $function$
            || string_agg(format('%I >= snowflake_first_id(%L, %L)', k.column_name, k.target, k.column_name), ', ' ORDER BY k.place)
               FILTER (WHERE k.place <= 10)
            || CASE WHEN count(*) > 10 THEN format(', and for %s more columns the same', count(*) - 10) ELSE '' END
-    FROM unnest(targets, column_names) WITH ORDINALITY AS k (target, column_name, place)
+    FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
 $function$;
 
 -- The first ID of the tick that contains a time; 0 before the layout's epoch.
@@ -75,16 +75,14 @@ AS $function$
     WHERE e.extname = 'snowflake'
 $function$;
 
--- The keys as arguments of a function in a statement. They have types, so that no
+-- The keys as an argument of a function in a statement. It has a type, so that no
 -- other function of the same name is a better match.
-CREATE FUNCTION snowflake_migrate_internal.key_arguments(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.key_arguments(keys snowflake_migrate_internal.key[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT format('%L::pg_catalog.regclass[], %L::pg_catalog.name[]',
-                  ARRAY(SELECT snowflake_migrate_internal.name_of(t.target) FROM unnest(targets) WITH ORDINALITY AS t (target, place)
-                        ORDER BY t.place),
-                  column_names)
+    SELECT format('%L::snowflake_migrate_internal.key[]', array_agg(ROW(snowflake_migrate_internal.name_of(k.target), k.column_name) ORDER BY k.place))
+    FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
 $function$;
 
 -- A table, its partitions and its child tables: those that its ALTER TABLE changes.
@@ -107,7 +105,7 @@ $function$;
 -- The columns that hold the same IDs: the keys and the columns that reference
 -- them, on any number of levels. Only columns that a table declares
 -- itself are returned: those of partitions and child tables follow their parents.
-CREATE FUNCTION snowflake_migrate_internal.linked_columns(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.linked_columns(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (relation regclass, attribute smallint, is_narrow boolean) LANGUAGE sql STABLE ROWS 4
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -127,7 +125,7 @@ AS $function$
         CROSS JOIN LATERAL (VALUES (i.inhparent, i.inhrelid), (i.inhrelid, i.inhparent)) AS pair (relation, other)
     ), linked (relation, attribute, attname) AS (
         SELECT a.attrelid, a.attnum, a.attname
-        FROM unnest(targets, column_names) AS key (target, column_name)
+        FROM unnest(keys) AS key
         JOIN pg_attribute AS a ON a.attrelid = key.target AND a.attname = key.column_name
       UNION
         SELECT a.attrelid, a.attnum, a.attname

@@ -35,16 +35,15 @@ $function$;
 -- table of that step; column_name is NULL where the finding is about its rows.
 -- breaks_writes: INSERT or UPDATE of the table fails
 -- afterwards, or new rows do not get snowflake IDs.
-CREATE FUNCTION snowflake_migrate_internal.findings(targets regclass[], column_names name[], online boolean)
+CREATE FUNCTION snowflake_migrate_internal.findings(keys snowflake_migrate_internal.key[], online boolean)
 RETURNS TABLE (relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text)
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     WITH linked AS MATERIALIZED (
         SELECT r.relation, c.relname, n.nspname, c.reltype, a.attname, a.attnum, r.is_narrow, code.code AS column_code, code.pattern AS column_pattern,
-               EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, attname)
-                       WHERE key.target = r.relation AND key.attname = a.attname) AS is_key
-        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
+               (r.relation, a.attname) IN (SELECT * FROM unnest(keys)) AS is_key
+        FROM snowflake_migrate_internal.linked_columns(keys) AS r
         JOIN pg_class AS c ON c.oid = r.relation
         JOIN pg_namespace AS n ON n.oid = c.relnamespace
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
@@ -271,7 +270,7 @@ AS $function$
     FROM sequence_call AS c
   UNION ALL
     -- Once, with the first table.
-    SELECT targets[1], NULL::name, format('function %s', b.oid::regprocedure),
+    SELECT (keys[1]).target, NULL::name, format('function %s', b.oid::regprocedure),
            'was not searched, because its body is larger than 1 MB',
            'Look in it for statements that use the tables, the columns or their sequences.', false, 'default'
     FROM body AS b
@@ -286,7 +285,7 @@ $function$;
 
 -- Warns of the findings that break writes, and returns all of them for the notes
 -- of the steps. They are hints, so an error of the search does not prevent a plan.
-CREATE FUNCTION snowflake_migrate_internal.warn(targets regclass[], column_names name[], online boolean)
+CREATE FUNCTION snowflake_migrate_internal.warn(keys snowflake_migrate_internal.key[], online boolean, keep_sequence boolean)
 RETURNS jsonb LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -298,7 +297,8 @@ DECLARE
 BEGIN
     BEGIN
         FOR found IN
-            SELECT f.* FROM snowflake_migrate_internal.findings(targets, column_names, online) AS f
+            SELECT f.* FROM snowflake_migrate_internal.findings(keys, online) AS f
+            WHERE NOT keep_sequence OR f.stage <> 'default'
             ORDER BY f.breaks_writes DESC, f.relation::text, f.stage, f.object, f.finding
         LOOP
             findings := findings || jsonb_build_object(

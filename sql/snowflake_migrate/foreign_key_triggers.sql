@@ -104,7 +104,7 @@ AS $function$
 $function$;
 
 -- Foreign keys whose triggers are disabled.
-CREATE FUNCTION snowflake_migrate_internal.foreign_key_obstacles(targets regclass[], column_names name[], search_path text DEFAULT NULL)
+CREATE FUNCTION snowflake_migrate_internal.foreign_key_obstacles(keys snowflake_migrate_internal.key[], search_path text DEFAULT NULL)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
@@ -117,7 +117,7 @@ DECLARE
 BEGIN
     relations := ARRAY(
         SELECT DISTINCT f.relation
-        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
+        FROM snowflake_migrate_internal.linked_columns(keys) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
         WHERE r.is_narrow);

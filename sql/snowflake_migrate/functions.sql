@@ -43,14 +43,14 @@ $function$;
 -- snowflake_migrate.run() runs the steps with the privileges of the tables' owners, who
 -- may not be able to alter functions of other roles. So it leaves this to its end, and
 -- calls this function with the caller's privileges: see run_plan().
-CREATE FUNCTION snowflake_migrate_internal.recompile(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.recompile(keys snowflake_migrate_internal.key[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     -- The caller has the rights of the owners of all tables that have changed.
     relations CONSTANT regclass[] := ARRAY(
-        SELECT DISTINCT r.relation FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
+        SELECT DISTINCT r.relation FROM snowflake_migrate_internal.linked_columns(keys) AS r
         JOIN pg_class AS c ON c.oid = r.relation AND pg_has_role(c.relowner, 'USAGE'));
     compiled record;
     left_out text[] := '{}';

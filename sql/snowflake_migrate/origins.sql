@@ -85,9 +85,52 @@ BEGIN
 END
 $function$;
 
+-- The present source of a column, as it is recorded. The value of another role's
+-- sequence is left out, because that sequence keeps it.
+CREATE FUNCTION snowflake_migrate_internal.present_origin(target regclass, column_name name)
+RETURNS snowflake_migrate_internal.origins LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    origin snowflake_migrate_internal.origins;
+    source record;
+    -- An unused sequence may have been set to the first value that it is to return.
+    next_value bigint;
+BEGIN
+    SELECT s.* INTO source FROM snowflake_migrate_internal.source(target, column_name) AS s;
+    IF EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner WHERE c.oid = source.sequence AND t.oid = target) THEN
+        SELECT CASE WHEN s.is_called THEN s.last_value END, CASE WHEN NOT s.is_called THEN s.last_value END
+        INTO origin.sequence_last_value, next_value
+        FROM snowflake_migrate_internal.sequence_state(source.sequence, target) AS s;
+    END IF;
+    SELECT target, column_name, source.kind, source.data_type, source.expression, n.nspname, c.relname,
+           CASE WHEN s.seqrelid IS NOT NULL THEN
+               jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
+                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', next_value) END,
+           (SELECT jsonb_agg(jsonb_build_object('grantee', CASE a.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(a.grantee) END,
+                                                'privilege', a.privilege_type, 'grantable', a.is_grantable))
+            FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
+           obj_description(c.oid, 'pg_class'),
+           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
+            FROM snowflake_migrate_internal.table_tree(target, column_name) AS f
+            JOIN pg_class AS fc ON fc.oid = f.relation
+            JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
+            LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
+            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM source.expression),
+           now()
+    INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
+         origin.sequence_schema, origin.sequence_name, origin.sequence_options,
+         origin.sequence_privileges, origin.sequence_comment, origin.child_defaults, origin.remembered_at
+    FROM (SELECT) AS one_row
+    LEFT JOIN pg_class AS c ON c.oid = source.sequence
+    LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
+    RETURN origin;
+END
+$function$;
+
 -- Records the present source of a column. An existing record is brought up to
--- date, because the sequence has advanced since. The value of another role's
--- sequence is not recorded, because that sequence keeps it.
+-- date, because the sequence has advanced since.
 CREATE FUNCTION snowflake_migrate_internal.record_origin(target regclass, column_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -98,14 +141,9 @@ DECLARE
     -- No ID is older than this extension. Rows replicated from other servers have
     -- snowflake IDs too. 0 if the layout's epoch is later.
     oldest CONSTANT bigint := snowflake_migrate_internal.first_id_at(timestamptz '2026-01-01 00:00:00+00');
+    recorded snowflake_migrate_internal.origins;
     origin snowflake_migrate_internal.origins;
-    first_ever bigint;
-    source record;
-    -- Whether the table's owner owns the sequence.
-    is_own boolean;
     last_taken bigint;
-    recorded_value bigint;
-    next_value bigint;
 BEGIN
     PERFORM snowflake_migrate_internal.require_owner(target);
     -- One session at a time; rows can still be written. Child tables are not
@@ -114,54 +152,21 @@ BEGIN
     IF snowflake_internal.has_ids(target, key_column) THEN
         RETURN;
     END IF;
-    SELECT s.* INTO source FROM snowflake_migrate_internal.source(target, key_column) AS s;
-    is_own := EXISTS (SELECT FROM pg_class AS c JOIN pg_class AS t ON t.relowner = c.relowner
-                      WHERE c.oid = source.sequence AND t.oid = target);
-    IF source.sequence IS NOT NULL THEN
-        -- An unused sequence may have been set to the first value that it is to return.
-        SELECT CASE WHEN s.is_called THEN s.last_value END,
-               CASE WHEN s.is_called AND is_own THEN s.last_value END,
-               CASE WHEN NOT s.is_called AND is_own THEN s.last_value END
-        INTO last_taken, recorded_value, next_value
-        FROM snowflake_migrate_internal.sequence_state(source.sequence, target) AS s;
-    END IF;
-
-    origin := snowflake_migrate_internal.origin(target, key_column);
+    origin := snowflake_migrate_internal.present_origin(target, key_column);
     IF snowflake_migrate_internal.is_recorded(target, key_column) THEN
+        recorded := snowflake_migrate_internal.origin(target, key_column);
+        recorded.first_id := first;
+        recorded.sequence_last_value := origin.sequence_last_value;
+        recorded.sequence_options := recorded.sequence_options || jsonb_build_object('next', origin.sequence_options -> 'next');
+        origin := recorded;
+    ELSE
+        SELECT CASE WHEN q.is_called THEN q.last_value END INTO last_taken
+        FROM snowflake_migrate_internal.source(target, key_column) AS s
+        CROSS JOIN LATERAL snowflake_migrate_internal.sequence_state(s.sequence, target) AS q;
+        origin.first_id_ever := coalesce((snowflake_internal.first_id_record(target, key_column)).first_id,
+                                         CASE WHEN oldest > coalesce(last_taken, 0) THEN least(oldest, first) ELSE first END);
         origin.first_id := first;
-        origin.sequence_last_value := recorded_value;
-        origin.sequence_options := origin.sequence_options || jsonb_build_object('next', next_value);
-        PERFORM snowflake_migrate_internal.keep_origin(origin);
-        PERFORM snowflake_migrate_internal.keep_first_id(origin);
-        RETURN;
     END IF;
-
-    first_ever := (snowflake_internal.first_id_record(target, key_column)).first_id;
-    SELECT target, key_column, source.kind, source.data_type, source.expression, n.nspname, c.relname,
-           CASE WHEN s.seqrelid IS NOT NULL THEN
-               jsonb_build_object('type', s.seqtypid::regtype::text, 'start', s.seqstart, 'increment', s.seqincrement,
-                   'minimum', s.seqmin, 'maximum', s.seqmax, 'cache', s.seqcache, 'cycle', s.seqcycle, 'next', next_value) END,
-           recorded_value,
-           (SELECT jsonb_agg(jsonb_build_object('grantee', CASE a.grantee WHEN 0 THEN NULL ELSE pg_get_userbyid(a.grantee) END,
-                                                'privilege', a.privilege_type, 'grantable', a.is_grantable))
-            FROM aclexplode(c.relacl) AS a WHERE a.grantee <> c.relowner),
-           obj_description(c.oid, 'pg_class'),
-           (SELECT jsonb_agg(jsonb_build_object('schema', fn.nspname, 'name', fc.relname, 'default', pg_get_expr(d.adbin, d.adrelid)))
-            FROM snowflake_migrate_internal.table_tree(target, key_column) AS f
-            JOIN pg_class AS fc ON fc.oid = f.relation
-            JOIN pg_namespace AS fn ON fn.oid = fc.relnamespace
-            LEFT JOIN pg_attrdef AS d ON d.adrelid = f.relation AND d.adnum = f.attribute
-            WHERE f.relation <> target AND pg_get_expr(d.adbin, d.adrelid) IS DISTINCT FROM source.expression),
-           coalesce(first_ever, CASE WHEN oldest > coalesce(last_taken, 0) THEN least(oldest, first) ELSE first END), first,
-           now(), NULL::timestamptz
-    INTO origin.target, origin.column_name, origin.kind, origin.data_type, origin.default_expression,
-         origin.sequence_schema, origin.sequence_name, origin.sequence_options, origin.sequence_last_value,
-         origin.sequence_privileges, origin.sequence_comment, origin.child_defaults,
-         origin.first_id_ever, origin.first_id, origin.remembered_at, origin.reverted_at
-    FROM (SELECT) AS one_row
-    LEFT JOIN pg_class AS c ON c.oid = source.sequence
-    LEFT JOIN pg_namespace AS n ON n.oid = c.relnamespace
-    LEFT JOIN pg_sequence AS s ON s.seqrelid = c.oid;
     PERFORM snowflake_migrate_internal.keep_origin(origin);
     PERFORM snowflake_migrate_internal.keep_first_id(origin);
 END

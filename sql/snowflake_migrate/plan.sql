@@ -18,7 +18,7 @@ BEGIN
             hint => 'Run the statements of snowflake_migrate.plan() in order.');
     END IF;
     SELECT string_agg(format('%s.%I', r.relation, a.attname), ', ') INTO narrow
-    FROM snowflake_migrate_internal.linked_columns(ARRAY[target], ARRAY[column_name]) AS r
+    FROM snowflake_migrate_internal.linked_columns(ARRAY[(target, column_name)::snowflake_migrate_internal.key]) AS r
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     WHERE r.is_narrow;
     IF narrow IS NOT NULL THEN
@@ -40,7 +40,7 @@ AS $function$
                   'lastval() and currval(), which PDO, DBD::Pg, Doctrine and EclipseLink call, do not return new IDs; Rails needs DEFAULT snowflake_id(); '
                   'TypeORM, drizzle-kit and Doctrine restore the column if its declaration is not changed before: see docs/clients.md',
                   snowflake_migrate_internal.first_id_at(now()),
-                  snowflake_migrate_internal.retention_note(ARRAY[target], ARRAY[default_note.column_name]))
+                  snowflake_migrate_internal.retention_note(ARRAY[(target, default_note.column_name)::snowflake_migrate_internal.key]))
            -- Other columns continue to use the sequence.
            || coalesce((
                SELECT '. The sequence is still used by ' || string_agg(format('%s.%I', f.adrelid::regclass, a.attname), ', ')
@@ -65,30 +65,28 @@ $function$;
 
 -- The narrow columns of the tables that have views or other such objects, in the
 -- order in which they are widened; NULL if there are none.
-CREATE FUNCTION snowflake_migrate_internal.dependent_columns(
-    targets regclass[], column_names name[], OUT relations regclass[], OUT names name[]
-) LANGUAGE sql STABLE
+CREATE FUNCTION snowflake_migrate_internal.dependent_columns(keys snowflake_migrate_internal.key[])
+RETURNS snowflake_migrate_internal.key[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH narrow AS MATERIALIZED (
         SELECT r.relation, a.attname, a.attnum
-        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
+        FROM snowflake_migrate_internal.linked_columns(keys) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         WHERE r.is_narrow
     ), used AS MATERIALIZED (
         SELECT DISTINCT d.relation
-        FROM (SELECT array_agg(n.relation) AS relations, array_agg(n.attname) AS names FROM narrow AS n) AS given
-        CROSS JOIN LATERAL snowflake_migrate_internal.direct_dependents(given.relations, given.names) AS d
+        FROM snowflake_migrate_internal.direct_dependents(ARRAY(SELECT (n.relation, n.attname)::snowflake_migrate_internal.key FROM narrow AS n)) AS d
     )
-    SELECT array_agg(n.relation ORDER BY n.relation = ANY (targets) DESC, n.relation::text, n.attnum),
-           array_agg(n.attname ORDER BY n.relation = ANY (targets) DESC, n.relation::text, n.attnum)
+    SELECT array_agg((n.relation, n.attname)::snowflake_migrate_internal.key
+                     ORDER BY n.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, n.relation::text, n.attnum)
     FROM narrow AS n WHERE n.relation IN (SELECT u.relation FROM used AS u)
 $function$;
 
 -- The plan. Each step has the table whose owner's rights it is run with; one that
 -- the caller runs has none. The keys are those of keys().
 CREATE FUNCTION snowflake_migrate_internal.steps(
-    targets regclass[], column_names name[], online boolean, search_path text DEFAULT NULL
+    keys snowflake_migrate_internal.key[], online boolean, search_path text DEFAULT NULL, keep_sequence boolean DEFAULT false
 ) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
@@ -97,14 +95,16 @@ DECLARE
     core_schema CONSTANT text := snowflake_migrate_internal.core_schema();
     caller_path CONSTANT text := snowflake_migrate_internal.path_argument();
     is_narrow CONSTANT boolean := EXISTS (
-        SELECT FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r WHERE r.is_narrow);
+        SELECT FROM snowflake_migrate_internal.linked_columns(keys) AS r WHERE r.is_narrow);
     is_widening CONSTANT boolean := is_narrow OR EXISTS (
-        SELECT FROM unnest(targets, column_names) AS key (target, column_name)
+        SELECT FROM unnest(keys) AS key
         CROSS JOIN LATERAL snowflake_migrate_internal.origin(key.target, key.column_name) AS o
-        WHERE o.reverted_at IS NULL AND o.data_type IN ('smallint', 'integer'));
-    is_switched CONSTANT boolean := NOT EXISTS (
-        SELECT FROM unnest(targets, column_names) AS key (target, column_name)
-        WHERE NOT snowflake_internal.has_ids(key.target, key.column_name));
+        WHERE NOT keep_sequence AND o.reverted_at IS NULL AND o.data_type IN ('smallint', 'integer'));
+    narrow_sequences CONSTANT snowflake_migrate_internal.key[] := CASE WHEN keep_sequence THEN ARRAY(
+        SELECT (s.relation, s.column_name)::snowflake_migrate_internal.key FROM snowflake_migrate_internal.narrow_sequences(keys) AS s ORDER BY s.relation::text) END;
+    is_switched CONSTANT boolean := CASE WHEN keep_sequence THEN narrow_sequences = '{}' ELSE NOT EXISTS (
+        SELECT FROM unnest(keys) AS key
+        WHERE NOT snowflake_internal.has_ids(key.target, key.column_name)) END;
     obstacles text;
     code text;
     states jsonb;
@@ -115,38 +115,37 @@ DECLARE
     key record;
     altered record;
     -- The columns of tables that have views or other such objects.
-    widened regclass[];
-    widened_columns name[];
+    widened snowflake_migrate_internal.key[];
     findings jsonb;
 BEGIN
     IF is_narrow OR NOT is_switched THEN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code)
         INTO obstacles, code
-        FROM (SELECT o.* FROM snowflake_migrate_internal.obstacles(targets, column_names, search_path) AS o
+        FROM (SELECT o.* FROM snowflake_migrate_internal.obstacles(keys, search_path, keep_sequence) AS o
             UNION ALL
-              SELECT o.* FROM snowflake_migrate_internal.plan_kind_obstacles(targets, column_names, coalesce(online, false)) AS o
+              SELECT o.* FROM snowflake_migrate_internal.plan_kind_obstacles(keys, coalesce(online, false)) AS o
             UNION ALL
               SELECT o.*
-              FROM snowflake_migrate_internal.lock_needs(targets, column_names) AS n
+              FROM snowflake_migrate_internal.lock_needs(keys) AS n
               CROSS JOIN LATERAL snowflake_migrate_internal.lock_obstacles(n.locks, format('rewriting %s', n.relation)) AS o
               WHERE online IS NOT TRUE
             UNION ALL
-              SELECT o.* FROM snowflake_migrate_internal.index_function_obstacles(targets, column_names, online, search_path) AS o
-              WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.owner_obstacles(targets, column_names))) AS o;
+              SELECT o.* FROM snowflake_migrate_internal.index_function_obstacles(keys, online, search_path) AS o
+              WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.owner_obstacles(keys))) AS o;
         IF obstacles IS NOT NULL THEN
-            PERFORM snowflake_internal.refuse(code, format('cannot migrate %s', snowflake_migrate_internal.key_names(targets, column_names)),
+            PERFORM snowflake_internal.refuse(code, format('cannot migrate %s', snowflake_migrate_internal.key_names(keys)),
                 detail => obstacles,
                 hint => 'Nothing was changed. Remove the obstacles, then request the plan again.');
         END IF;
     END IF;
-    findings := snowflake_migrate_internal.warn(targets, column_names, coalesce(online, false) AND is_narrow);
+    findings := snowflake_migrate_internal.warn(keys, coalesce(online, false) AND is_narrow, keep_sequence);
     step := 0;
     in_transaction := true;
 
     FOR key IN
         SELECT k.target, k.column_name
-        FROM unnest(targets, column_names) WITH ORDINALITY AS k (target, column_name, place)
-        WHERE NOT snowflake_internal.has_ids(k.target, k.column_name)
+        FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
+        WHERE NOT keep_sequence AND NOT snowflake_internal.has_ids(k.target, k.column_name)
           AND NOT snowflake_migrate_internal.is_recorded(k.target, k.column_name)
         ORDER BY k.place
     LOOP
@@ -162,10 +161,10 @@ BEGIN
 
     IF online AND is_narrow THEN
         rewrites := false;
-        relation := targets[1];
+        relation := (keys[1]).target;
         FOR statement, lock_level, in_transaction, note IN
             SELECT s.statement, s.lock_level, s.in_transaction, s.note
-            FROM snowflake_migrate_internal.online_steps(targets, column_names) AS s
+            FROM snowflake_migrate_internal.online_steps(keys, keep_sequence) AS s
         LOOP
             step := step + 1;
             note := note || snowflake_migrate_internal.online_finding_notes(findings, statement);
@@ -175,43 +174,40 @@ BEGIN
     END IF;
 
     SELECT array_agg(n.relation), array_agg(n.locks) INTO lock_tables, lock_counts
-    FROM snowflake_migrate_internal.lock_needs(targets, column_names) AS n;
-    SELECT w.relations, w.names INTO widened, widened_columns
-    FROM snowflake_migrate_internal.dependent_columns(targets, column_names) AS w;
+    FROM snowflake_migrate_internal.lock_needs(keys) AS n;
+    widened := snowflake_migrate_internal.dependent_columns(keys);
     IF widened IS NOT NULL THEN
         step := step + 1;
         -- Objects of several owners: each statement in it is run as one of them.
         relation := NULL;
-        statement := format('SELECT snowflake_migrate_internal.widen(%L::pg_catalog.regclass[], %L::pg_catalog.name[], %s)',
-                            ARRAY(SELECT snowflake_migrate_internal.name_of(w.relation) FROM unnest(widened) WITH ORDINALITY AS w (relation, place) ORDER BY w.place),
-                            widened_columns, caller_path);
+        statement := format('SELECT snowflake_migrate_internal.widen(%s, %s)', snowflake_migrate_internal.key_arguments(widened), caller_path);
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := true;
         note := format('widens %s; %s; rewrites the tables and their indexes (%s now; needs as much additional disk space while it runs, and as much WAL) and checks their foreign keys again',
                        (SELECT string_agg(format('%s.%I', w.relation, w.column_name), ', ' ORDER BY w.place)
-                        FROM unnest(widened, widened_columns) WITH ORDINALITY AS w (relation, column_name, place)),
-                       snowflake_migrate_internal.dependents_note(widened, widened_columns),
+                        FROM unnest(widened) WITH ORDINALITY AS w (relation, column_name, place)),
+                       snowflake_migrate_internal.dependents_note(widened),
                        (SELECT pg_size_pretty(sum(pg_total_relation_size(t.relid))) FROM (
                             WITH RECURSIVE tree (relid) AS (
-                                SELECT unnest(widened)::oid UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid)
+                                SELECT w.target::oid FROM unnest(widened) AS w UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid)
                             SELECT tree.relid FROM tree) AS t))
                 || coalesce((SELECT '. Also locked: ' || string_agg(DISTINCT l.relation::text, ', ')
-                             FROM (SELECT unnest(snowflake_migrate_internal.dependent_relations(widened, widened_columns)) AS relation) AS l
-                             WHERE l.relation <> ALL (widened)), '')
+                             FROM (SELECT unnest(snowflake_migrate_internal.dependent_relations(widened)) AS relation) AS l
+                             WHERE l.relation NOT IN (SELECT w.target FROM unnest(widened) AS w)), '')
                 || coalesce((SELECT '. Also locked for their foreign keys: ' || string_agg(DISTINCT l.locked_too, ', ')
-                             FROM (SELECT snowflake_migrate_internal.other_locked_tables(w.relation, array_agg(a.attnum)) AS locked_too
-                                   FROM unnest(widened, widened_columns) AS w (relation, column_name)
-                                   JOIN pg_attribute AS a ON a.attrelid = w.relation AND a.attname = w.column_name
-                                   GROUP BY w.relation) AS l), '')
+                             FROM (SELECT snowflake_migrate_internal.other_locked_tables(w.target, array_agg(a.attnum)) AS locked_too
+                                   FROM unnest(widened) AS w
+                                   JOIN pg_attribute AS a ON a.attrelid = w.target AND a.attname = w.column_name
+                                   GROUP BY w.target) AS l), '')
                 || coalesce((SELECT '. Published by ' || string_agg(DISTINCT p.publications, ', ') || ': widen the columns at the subscribers first'
-                             FROM (SELECT snowflake_migrate_internal.publications(w.relation, w.column_name) AS publications
-                                   FROM unnest(widened, widened_columns) AS w (relation, column_name)) AS p
+                             FROM (SELECT snowflake_migrate_internal.publications(w.target, w.column_name) AS publications
+                                   FROM unnest(widened) AS w) AS p
                              HAVING count(p.publications) > 0), '')
-                || CASE WHEN EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = ANY (widened))
+                || CASE WHEN EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid IN (SELECT w.target FROM unnest(widened) AS w))
                         THEN '. Indexes and not-null constraints of partitions that belong to one of the table are rebuilt: '
                              'they get new names and the comment of the table''s, and lose a CLUSTER setting' ELSE '' END
-                || coalesce((SELECT string_agg(snowflake_migrate_internal.finding_notes(findings, text 'type', w.relation), '')
-                             FROM (SELECT DISTINCT t.relation FROM unnest(widened) AS t (relation)) AS w), '');
+                || coalesce((SELECT string_agg(snowflake_migrate_internal.finding_notes(findings, text 'type', w.target), '')
+                             FROM (SELECT DISTINCT t.target FROM unnest(widened) AS t) AS w), '');
         RETURN NEXT;
     END IF;
 
@@ -227,11 +223,11 @@ BEGIN
                    SELECT tree.relid FROM tree) AS t)) AS size,
                EXISTS (SELECT FROM pg_partitioned_table AS p WHERE p.partrelid = r.relation) AS is_partitioned,
                ARRAY(SELECT f.relation FROM snowflake_migrate_internal.table_tree(r.relation, min(a.attname::text)::name) AS f) AS tree
-        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
+        FROM snowflake_migrate_internal.linked_columns(keys) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        WHERE r.is_narrow AND r.relation <> ALL (coalesce(widened, '{}'))
+        WHERE r.is_narrow AND r.relation NOT IN (SELECT w.target FROM unnest(widened) AS w)
         GROUP BY r.relation
-        ORDER BY r.relation = ANY (targets) DESC, r.relation::text
+        ORDER BY r.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, r.relation::text
     LOOP
         step := step + 1;
         relation := altered.relation;
@@ -269,9 +265,9 @@ BEGIN
 
     FOR key IN
         SELECT k.target, k.column_name, snowflake_migrate_internal.name_of(k.target) AS quoted_name, a.attidentity
-        FROM unnest(targets, column_names) WITH ORDINALITY AS k (target, column_name, place)
+        FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
         JOIN pg_attribute AS a ON a.attrelid = k.target AND a.attname = k.column_name
-        WHERE NOT snowflake_internal.has_ids(k.target, k.column_name)
+        WHERE NOT keep_sequence AND NOT snowflake_internal.has_ids(k.target, k.column_name)
         ORDER BY k.place
     LOOP
         step := step + 1;
@@ -293,13 +289,35 @@ BEGIN
                    format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()', key.quoted_name, key.column_name, core_schema))
             || CASE WHEN is_widening
                     THEN format(E'    PERFORM snowflake_migrate_internal.recompile(%s);\n',
-                                snowflake_migrate_internal.key_arguments(ARRAY[key.target], ARRAY[key.column_name])) ELSE '' END);
+                                snowflake_migrate_internal.key_arguments(ARRAY[(key.target, key.column_name)::snowflake_migrate_internal.key])) ELSE '' END);
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := false;
         note := snowflake_migrate_internal.default_note(key.target, key.column_name)
                 || snowflake_migrate_internal.finding_notes(findings, text 'default', key.target);
         RETURN NEXT;
     END LOOP;
+
+    FOR key IN
+        SELECT s.target, s.column_name FROM unnest(narrow_sequences) AS s
+    LOOP
+        step := step + 1;
+        relation := key.target;
+        statement := format('SELECT snowflake_migrate_internal.widen_sequence(%L::pg_catalog.regclass, %L::pg_catalog.name)',
+                            snowflake_migrate_internal.name_of(key.target), key.column_name);
+        lock_level := 'SHARE ROW EXCLUSIVE';
+        rewrites := false;
+        note := format('lets the sequence of %s.%I go on above the end of an integer; locks the sequence only', key.target, key.column_name);
+        RETURN NEXT;
+    END LOOP;
+    IF keep_sequence AND is_narrow THEN
+        step := step + 1;
+        relation := (keys[1]).target;
+        statement := format('SELECT snowflake_migrate_internal.recompile(%s)', snowflake_migrate_internal.key_arguments(keys));
+        lock_level := 'ACCESS SHARE';
+        rewrites := false;
+        note := 'makes sessions compile functions again that use the columns';
+        RETURN NEXT;
+    END IF;
 
     -- A rewritten column has no statistics until the table is analyzed. Which
     -- columns have been rewritten is not known, so columns without statistics are
@@ -310,7 +328,7 @@ BEGIN
                string_agg(DISTINCT quote_ident(r.attname), ', ') AS names,
                bool_or(snowflake_migrate_internal.has_derived_statistics(f.relation, r.attname)) AS is_whole
         FROM (SELECT r.relation, a.attname, bool_or(r.is_narrow) OVER (PARTITION BY r.relation) AS is_rewritten
-              FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
+              FROM snowflake_migrate_internal.linked_columns(keys) AS r
               JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute) AS r
         CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, r.attname) AS f
         JOIN pg_class AS c ON c.oid = f.relation AND NOT c.relispartition AND c.relkind <> 'f'
@@ -318,7 +336,7 @@ BEGIN
           AND (r.is_rewritten
                OR is_widening AND snowflake_migrate_internal.lacks_statistics(f.relation, r.attname))
         GROUP BY f.relation
-        ORDER BY f.relation = ANY (targets) DESC, f.relation::text
+        ORDER BY f.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, f.relation::text
     LOOP
         step := step + 1;
         relation := altered.relation;
@@ -356,7 +374,7 @@ $function$;
 -- online migration that they belong to.
 -- Compiling a query over the catalog takes longer than running it.
 CREATE FUNCTION snowflake_migrate_internal.plan(
-    targets regclass[], column_names name[], online boolean, search_path text DEFAULT NULL
+    keys snowflake_migrate_internal.key[], online boolean, search_path text DEFAULT NULL, keep_sequence boolean DEFAULT false
 ) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text, relation regclass)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
@@ -364,15 +382,14 @@ AS $function$
 BEGIN
     IF online THEN
         -- As MOST_KEYS in src/migrate/records.rs.
-        IF cardinality(targets) > 1600 THEN
+        IF cardinality(keys) > 1600 THEN
             PERFORM snowflake_internal.refuse('54000', 'cannot migrate more than 1600 keys together online',
-                detail => format('%s keys are specified.', cardinality(targets)),
+                detail => format('%s keys are specified.', cardinality(keys)),
                 hint => 'Migrate the tables in several sets.');
         END IF;
-        SELECT u.targets, u.column_names INTO targets, column_names
-        FROM snowflake_migrate_internal.unfinished(targets, column_names) AS u;
+        keys := snowflake_migrate_internal.unfinished(keys);
     END IF;
-    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.steps(targets, column_names, online, search_path) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.steps(keys, online, search_path, coalesce(keep_sequence, false)) AS s;
 END
 $function$;
 
@@ -380,7 +397,7 @@ $function$;
 -- the end of the transaction: those of the tables, of their sequences, and the
 -- extension's own. Otherwise who owns one of them could put another one in its place
 -- before a statement is run. In order, so that two sessions do not wait for each other.
-CREATE FUNCTION snowflake_migrate_internal.pin(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.pin(keys snowflake_migrate_internal.key[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -389,12 +406,12 @@ BEGIN
         SELECT DISTINCT c.relnamespace FROM pg_class AS c
         WHERE c.oid IN (
             SELECT f.relation
-            FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
+            FROM snowflake_migrate_internal.linked_columns(keys) AS r
             JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
             CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
           UNION
             SELECT s.sequence
-            FROM unnest(targets, column_names) AS key (target, column_name)
+            FROM unnest(keys) AS key
             CROSS JOIN LATERAL snowflake_migrate_internal.source(key.target, key.column_name) AS s)
       UNION
         SELECT e.extnamespace FROM pg_extension AS e WHERE e.extname = 'snowflake'
@@ -403,7 +420,7 @@ END
 $function$;
 
 -- Runs the plan in one transaction.
-CREATE FUNCTION snowflake_migrate_internal.run_plan(targets regclass[], column_names name[], search_path text)
+CREATE FUNCTION snowflake_migrate_internal.run_plan(keys snowflake_migrate_internal.key[], search_path text, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -414,18 +431,18 @@ DECLARE
     states jsonb;
     recompiles boolean := false;
 BEGIN
-    PERFORM snowflake_migrate_internal.pin(targets, column_names);
+    PERFORM snowflake_migrate_internal.pin(keys);
     -- Not by the steps, which run as the tables' owners.
     PERFORM set_config('snowflake_migrate_internal.recompiles_later', 'on', true);
-    FOR plan_step IN SELECT * FROM snowflake_migrate_internal.plan(targets, column_names, false, search_path) LOOP
+    FOR plan_step IN SELECT * FROM snowflake_migrate_internal.plan(keys, false, search_path, keep_sequence) LOOP
         IF done = 0 THEN
-            PERFORM snowflake_migrate_internal.require_locks(targets, column_names);
+            PERFORM snowflake_migrate_internal.require_locks(keys);
         END IF;
         recompiles := recompiles OR strpos(plan_step.statement, 'snowflake_migrate_internal.recompile(') > 0;
         RAISE NOTICE 'step %: %', plan_step.step, plan_step.note;
         IF plan_step.relation IS NULL THEN
-            PERFORM snowflake_migrate_internal.widen(w.relations, w.names, coalesce(search_path, current_setting('search_path')))
-            FROM snowflake_migrate_internal.dependent_columns(targets, column_names) AS w;
+            PERFORM snowflake_migrate_internal.widen(snowflake_migrate_internal.dependent_columns(keys),
+                                                     coalesce(search_path, current_setting('search_path')));
         ELSE
             IF plan_step.rewrites THEN
                 states := snowflake_migrate_internal.trigger_states(ARRAY(
@@ -445,15 +462,18 @@ BEGIN
     PERFORM set_config('snowflake_migrate_internal.recompiles_later', '', true);
     IF recompiles THEN
         -- With the caller's own rights: functions may have other owners than the tables.
-        PERFORM snowflake_migrate_internal.recompile(targets, column_names);
+        PERFORM snowflake_migrate_internal.recompile(keys);
     END IF;
     PERFORM set_config('lock_timeout', former_timeout, true);
-    IF done > 0 THEN
-        RAISE NOTICE 'old rows keep their IDs: %', snowflake_migrate_internal.retention_note(targets, column_names);
-    ELSIF cardinality(targets) = 1 THEN
-        RAISE NOTICE 'nothing to do: % is already migrated', targets[1];
+    IF done > 0 AND keep_sequence THEN
+        RAISE NOTICE '% widened, with the columns that reference it; the sequence goes on', snowflake_migrate_internal.key_names(keys);
+    ELSIF done > 0 THEN
+        RAISE NOTICE 'old rows keep their IDs: %', snowflake_migrate_internal.retention_note(keys);
+    ELSIF cardinality(keys) = 1 THEN
+        RAISE NOTICE 'nothing to do: % is already migrated', (keys[1]).target;
     ELSE
-        RAISE NOTICE 'nothing to do: % are already migrated', array_to_string(targets, ', ');
+        RAISE NOTICE 'nothing to do: % are already migrated', (
+            SELECT string_agg(k.target::text, ', ' ORDER BY k.place) FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place));
     END IF;
 END
 $function$;

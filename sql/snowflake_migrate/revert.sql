@@ -306,9 +306,7 @@ DECLARE
     is_new boolean := false;
     has_shadows boolean;
     -- The keys of an unfinished online migration, which is cancelled as a whole.
-    targets regclass[];
-    column_names name[];
-    other record;
+    keys snowflake_migrate_internal.key[];
     former_timeout text;
     scanned snowflake_migrate_internal.scanned_ids;
 BEGIN
@@ -318,16 +316,12 @@ BEGIN
         PERFORM snowflake_migrate_internal.require_owner(target);
     END IF;
     key_column := snowflake_internal.column_of(target, column_name);
-    SELECT u.targets, u.column_names INTO targets, column_names
-    FROM snowflake_migrate_internal.unfinished(ARRAY[target], ARRAY[key_column]) AS u;
-    has_shadows := snowflake_migrate_internal.drop_shadows(targets, column_names);
-    FOR other IN
-        SELECT k.target, k.column_name FROM unnest(targets, column_names) AS k (target, column_name)
-        WHERE has_shadows AND (k.target <> revert.target OR k.column_name <> key_column)
-          AND NOT snowflake_internal.has_ids(k.target, k.column_name)
-    LOOP
-        PERFORM snowflake_migrate_internal.record_reverted(other.target, other.column_name);
-    END LOOP;
+    keys := snowflake_migrate_internal.unfinished(ARRAY[(target, key_column)::snowflake_migrate_internal.key]);
+    has_shadows := snowflake_migrate_internal.drop_shadows(keys);
+    PERFORM snowflake_migrate_internal.record_reverted(k.target, k.column_name)
+    FROM unnest(keys) AS k
+    WHERE has_shadows AND (k.target, k.column_name) <> (revert.target, key_column)
+      AND NOT snowflake_internal.has_ids(k.target, k.column_name);
     scanned := snowflake_migrate_internal.scan_old_ids(target, key_column, search_path);
     former_timeout := snowflake_migrate_internal.limit_locks();
     PERFORM snowflake_internal.lock_table(target, text 'ACCESS EXCLUSIVE');

@@ -1,4 +1,7 @@
--- Types of the columns that can be migrated.
+-- Keys, and types of the columns that can be migrated.
+
+CREATE TYPE snowflake_migrate_internal.key AS (target regclass, column_name name);
+COMMENT ON TYPE snowflake_migrate_internal.key IS 'A column of a table: a key that is migrated, or a column that is widened';
 
 -- The base type of a domain, also through several levels of domains.
 CREATE FUNCTION snowflake_migrate_internal.base_type(type_oid oid)

@@ -154,7 +154,7 @@ const EXPECTED: [(&str, &str, &str); 23] = [
     (
         "snowflake_serial_columns",
         "percent_used",
-        "(SELECT round(100.0 * last_value / 2147483647, 2) FROM pg_sequences)",
+        "(SELECT round(100.0 * last_value / 2147483647, 2) FROM pg_sequences WHERE sequencename = 'orders_id_seq')",
     ),
 ];
 

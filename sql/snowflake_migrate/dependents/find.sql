@@ -19,13 +19,13 @@ AS $function$
 $function$;
 
 -- The objects that use the columns, or those of partitions and child tables.
-CREATE FUNCTION snowflake_migrate_internal.direct_dependents(relations regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.direct_dependents(columns snowflake_migrate_internal.key[])
 RETURNS TABLE (relation regclass, class oid, object oid) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
-    SELECT DISTINCT given.relation, n.node_class, n.node
-    FROM unnest(relations, column_names) AS given (relation, column_name)
-    CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(given.relation, given.column_name) AS f
+    SELECT DISTINCT given.target, n.node_class, n.node
+    FROM unnest(columns) AS given
+    CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(given.target, given.column_name) AS f
     JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = f.relation AND d.refobjsubid = f.attribute
     CROSS JOIN LATERAL snowflake_migrate_internal.dependent_node(d.classid, d.objid) AS n
     WHERE d.classid IN ('pg_rewrite'::regclass, 'pg_policy'::regclass, 'pg_proc'::regclass)
@@ -39,14 +39,14 @@ $function$;
 -- kind is NULL for objects that are part of others, such as a view's row type, and
 -- 'other' for those that cannot be created again. relation is the table that is
 -- locked.
-CREATE FUNCTION snowflake_migrate_internal.dependents(relations regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.dependents(columns snowflake_migrate_internal.key[])
 RETURNS TABLE (
     place integer, kind text, class oid, object oid, relation regclass, owner oid, schema oid, identity text, is_extended boolean
 ) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     WITH RECURSIVE edge (above_class, above, class, object) AS (
-        SELECT 0::oid, 0::oid, n.class, n.object FROM snowflake_migrate_internal.direct_dependents(relations, column_names) AS n
+        SELECT 0::oid, 0::oid, n.class, n.object FROM snowflake_migrate_internal.direct_dependents(columns) AS n
       UNION
         SELECT e.class, e.object, n.node_class, n.node
         FROM edge AS e
@@ -102,13 +102,13 @@ $function$;
 
 -- The relations that are locked with the tables. Sessions lock a view before the
 -- relations below it, so the outermost views come first.
-CREATE FUNCTION snowflake_migrate_internal.dependent_relations(relations regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.dependent_relations(columns snowflake_migrate_internal.key[])
 RETURNS regclass[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     SELECT ARRAY(
         SELECT d.relation
-        FROM snowflake_migrate_internal.dependents(relations, column_names) AS d
+        FROM snowflake_migrate_internal.dependents(columns) AS d
         JOIN pg_class AS c ON c.oid = d.relation AND c.relkind IN ('r', 'p', 'v', 'm')
         WHERE d.kind <> 'other'
         GROUP BY d.relation
@@ -116,7 +116,7 @@ AS $function$
 $function$;
 
 -- What a plan's note says about them.
-CREATE FUNCTION snowflake_migrate_internal.dependents_note(relations regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.dependents_note(columns snowflake_migrate_internal.key[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
@@ -124,12 +124,12 @@ AS $function$
                d.identity || CASE WHEN d.kind = 'materialized view' THEN (SELECT CASE WHEN c.relispopulated
                    THEN format(' with its data (%s now)', pg_size_pretty(pg_total_relation_size(c.oid))) ELSE ' without data' END
                    FROM pg_class AS c WHERE c.oid = d.object) ELSE '' END, ', ' ORDER BY d.place, d.identity)
-    FROM snowflake_migrate_internal.dependents(relations, column_names) AS d
+    FROM snowflake_migrate_internal.dependents(columns) AS d
     WHERE d.kind NOT IN ('other', 'trigger of a partition', 'index', 'default', 'statistics')
 $function$;
 
 -- What prevents that they are dropped and created again.
-CREATE FUNCTION snowflake_migrate_internal.dependent_obstacles(relations regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.dependent_obstacles(columns snowflake_migrate_internal.key[])
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
@@ -138,7 +138,7 @@ AS $function$
                -- From PostgreSQL 16 on, a member may lack the right to become a role.
                pg_has_role(d.owner, 'USAGE')
                    AND pg_has_role(d.owner, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END) AS is_own
-        FROM snowflake_migrate_internal.dependents(relations, column_names) AS d
+        FROM snowflake_migrate_internal.dependents(columns) AS d
         WHERE d.kind IS NOT NULL
     ), granted AS MATERIALIZED (
         SELECT DISTINCT d.identity, g.grantor

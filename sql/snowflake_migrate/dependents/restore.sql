@@ -83,13 +83,13 @@ AS $function$
 $function$;
 
 -- Fails unless the objects are as they were.
-CREATE FUNCTION snowflake_migrate_internal.compare_dependents(saved jsonb, relations regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.compare_dependents(saved jsonb, columns snowflake_migrate_internal.key[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     difference CONSTANT text := snowflake_migrate_internal.dependent_difference(
-        saved -> 'description', snowflake_migrate_internal.describe_dependents(relations, column_names));
+        saved -> 'description', snowflake_migrate_internal.describe_dependents(columns));
 BEGIN
     IF difference IS NOT NULL THEN
         PERFORM snowflake_internal.refuse('55000', 'objects that depend on the columns would not be as they were',
@@ -101,11 +101,13 @@ $function$;
 
 -- Widens columns together with what depends on them. The tables may be several,
 -- because a view of two of them is then created again only once.
-CREATE FUNCTION snowflake_migrate_internal.widen(relations regclass[], column_names name[], path text)
+CREATE FUNCTION snowflake_migrate_internal.widen(columns snowflake_migrate_internal.key[], path text)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
+    names CONSTANT text := (SELECT string_agg(c.target::text, ', ' ORDER BY c.place)
+                            FROM unnest(columns) WITH ORDINALITY AS c (target, column_name, place));
     dependents regclass[];
     tables regclass[];
     relation regclass;
@@ -117,30 +119,27 @@ DECLARE
     analyzed regclass[];
     targets_again text[];
 BEGIN
-    IF cardinality(relations) IS DISTINCT FROM cardinality(column_names) OR array_position(relations, NULL) IS NOT NULL
-       OR array_position(column_names, NULL) IS NOT NULL THEN
-        PERFORM snowflake_internal.refuse('22023', 'tables and columns must be arrays of the same length without NULL');
+    IF columns IS NULL OR EXISTS (SELECT FROM unnest(columns) AS c WHERE num_nulls(c.target, c.column_name) > 0) THEN
+        PERFORM snowflake_internal.refuse('22023', 'columns must be an array without NULL');
     ELSIF current_setting('transaction_isolation') NOT IN ('read committed', 'read uncommitted') THEN
         -- The catalog is read again under the locks.
         PERFORM snowflake_internal.refuse('55000', 'a migration requires the isolation level READ COMMITTED',
             detail => format('The isolation level of this transaction is %s.', upper(current_setting('transaction_isolation'))),
             hint => 'SET default_transaction_isolation = ''read committed''.');
     END IF;
-    FOREACH relation IN ARRAY relations LOOP
-        PERFORM snowflake_migrate_internal.require_owner(relation);
-    END LOOP;
+    PERFORM snowflake_migrate_internal.require_owner(c.target) FROM unnest(columns) AS c;
     -- Locked as sessions that use the views do: those first, then the tables.
-    dependents := snowflake_migrate_internal.dependent_relations(relations, column_names);
+    dependents := snowflake_migrate_internal.dependent_relations(columns);
     tables := ARRAY(SELECT DISTINCT f.relation
-                    FROM unnest(relations, column_names) AS given (relation, column_name)
-                    CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(given.relation, given.column_name) AS f
+                    FROM unnest(columns) AS given
+                    CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(given.target, given.column_name) AS f
                     JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
                     ORDER BY f.relation);
     FOR attempt IN 1 .. 2 LOOP
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n'), min(o.sqlstate_code) INTO obstacles, code
-        FROM snowflake_migrate_internal.dependent_obstacles(relations, column_names) AS o;
+        FROM snowflake_migrate_internal.dependent_obstacles(columns) AS o;
         IF obstacles IS NOT NULL THEN
-            PERFORM snowflake_internal.refuse(code, format('cannot create again what depends on columns of %s', array_to_string(relations, ', ')),
+            PERFORM snowflake_internal.refuse(code, format('cannot create again what depends on columns of %s', names),
                 detail => obstacles,
                 hint => 'Nothing was changed by this statement. Remove the obstacles, then run it again.');
         END IF;
@@ -149,23 +148,23 @@ BEGIN
             PERFORM snowflake_internal.lock_table(relation, text 'ACCESS EXCLUSIVE');
         END LOOP;
     END LOOP;
-    IF NOT snowflake_migrate_internal.dependent_relations(relations, column_names) <@ (dependents || tables) THEN
-        PERFORM snowflake_internal.refuse('55000', format('the views of %s have changed in the meantime', array_to_string(relations, ', ')),
+    IF NOT snowflake_migrate_internal.dependent_relations(columns) <@ (dependents || tables) THEN
+        PERFORM snowflake_internal.refuse('55000', format('the views of %s have changed in the meantime', names),
             hint => 'Nothing was changed by this statement. Run it again.');
     END IF;
     states := snowflake_migrate_internal.trigger_states(tables);
     SELECT array_agg(t.relation ORDER BY t.statement), array_agg(t.statement ORDER BY t.statement) INTO analyzed, targets_again
     FROM snowflake_migrate_internal.statistics_targets(tables) AS t;
-    PERFORM snowflake_migrate_internal.pin_dependents(relations, column_names);
-    saved := snowflake_migrate_internal.save_dependents(relations, column_names);
+    PERFORM snowflake_migrate_internal.pin_dependents(columns);
+    saved := snowflake_migrate_internal.save_dependents(columns);
     PERFORM snowflake_migrate_internal.drop_dependents(saved);
     FOR altered IN
-        SELECT given.relation, format('ALTER TABLE %s %s', snowflake_migrate_internal.name_of(given.relation),
+        SELECT given.target AS relation, format('ALTER TABLE %s %s', snowflake_migrate_internal.name_of(given.target),
                                   string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum)) AS statement
-        FROM unnest(relations, column_names) AS given (relation, column_name)
-        JOIN pg_attribute AS a ON a.attrelid = given.relation AND a.attname = given.column_name AND a.atttypid <> 'int8'::regtype
-        GROUP BY given.relation
-        ORDER BY given.relation
+        FROM unnest(columns) AS given
+        JOIN pg_attribute AS a ON a.attrelid = given.target AND a.attname = given.column_name AND a.atttypid <> 'int8'::regtype
+        GROUP BY given.target
+        ORDER BY given.target
     LOOP
         PERFORM snowflake_internal.run(altered.relation, altered.statement, path);
     END LOOP;
@@ -173,6 +172,6 @@ BEGIN
     PERFORM snowflake_migrate_internal.restore_trigger_states(states) WHERE states IS NOT NULL;
     PERFORM snowflake_migrate_internal.create_dependents(saved);
     PERFORM snowflake_migrate_internal.run_saved(saved, 3, path);
-    PERFORM snowflake_migrate_internal.compare_dependents(saved, relations, column_names);
+    PERFORM snowflake_migrate_internal.compare_dependents(saved, columns);
 END
 $function$;

@@ -47,7 +47,7 @@ $function$;
 
 -- The statements that drop the objects (phase 1), create them (2) and fill
 -- materialized views (3), in order.
-CREATE FUNCTION snowflake_migrate_internal.dependent_statements(relations regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.dependent_statements(columns snowflake_migrate_internal.key[])
 RETURNS TABLE (phase integer, role oid, statement text, identity text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3
 SET quote_all_identifiers = off
@@ -67,7 +67,7 @@ AS $function$
                                         FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum WHERE f.oid = d.object)
                    ELSE (SELECT format('TRIGGER %I ON ', t.tgname) FROM pg_trigger AS t WHERE t.oid = d.object) || snowflake_migrate_internal.name_of(d.relation)
                END AS sql_name
-        FROM snowflake_migrate_internal.dependents(relations, column_names) AS d
+        FROM snowflake_migrate_internal.dependents(columns) AS d
         WHERE d.kind <> 'other'
     ), relation AS MATERIALIZED (
         SELECT d.*, c.relkind, c.reloptions, c.relacl, c.reltablespace, c.relam, c.reltoastrelid, c.relispopulated, c.reltuples, pg_get_viewdef(c.oid) AS definition,
@@ -230,13 +230,13 @@ $function$;
 -- Everything that the catalog has about the objects, by their names, except for
 -- numeric types. "code" contains the owners of functions and operators: see
 -- dependent_difference().
-CREATE FUNCTION snowflake_migrate_internal.describe_dependents(relations regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.describe_dependents(columns snowflake_migrate_internal.key[])
 RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off SET datestyle = 'ISO' SET intervalstyle = 'postgres' SET extra_float_digits = 3
 SET quote_all_identifiers = off
 AS $function$
     WITH dependent AS MATERIALIZED (
-        SELECT d.* FROM snowflake_migrate_internal.dependents(relations, column_names) AS d WHERE d.kind <> 'other'
+        SELECT d.* FROM snowflake_migrate_internal.dependents(columns) AS d WHERE d.kind <> 'other'
     ), reference AS MATERIALIZED (
         SELECT DISTINCT d.class, d.object, p.refclassid, p.refobjid
         FROM dependent AS d
@@ -301,17 +301,17 @@ $function$;
 -- those of the schemas of the objects, and of all that they use. Otherwise who owns one
 -- of these schemas could put another one in its place before an object is created
 -- again. In order, so that two sessions do not wait for each other.
-CREATE FUNCTION snowflake_migrate_internal.pin_dependents(relations regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.pin_dependents(columns snowflake_migrate_internal.key[])
 RETURNS void LANGUAGE sql
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     WITH dependent AS MATERIALIZED (
         SELECT d.class, d.object, d.relation
-        FROM snowflake_migrate_internal.dependents(relations, column_names) AS d
+        FROM snowflake_migrate_internal.dependents(columns) AS d
     ), object (class, object) AS (
         SELECT d.class, d.object FROM dependent AS d
       UNION
-        SELECT 'pg_class'::regclass, r.relation FROM unnest(relations) AS r (relation)
+        SELECT 'pg_class'::regclass, c.target FROM unnest(columns) AS c
       UNION
         SELECT 'pg_class'::regclass, d.relation FROM dependent AS d
       UNION
@@ -332,19 +332,19 @@ AS $function$
 $function$;
 
 -- The statements that drop the objects and create them again, and their description.
-CREATE FUNCTION snowflake_migrate_internal.save_dependents(relations regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.save_dependents(columns snowflake_migrate_internal.key[])
 RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     SELECT jsonb_build_object(
         'statements', (SELECT coalesce(jsonb_agg(jsonb_build_object('phase', s.phase, 'role', s.role, 'statement', s.statement, 'identity', s.identity)), '[]')
-                       FROM snowflake_migrate_internal.dependent_statements(relations, column_names) AS s),
-        'description', snowflake_migrate_internal.describe_dependents(relations, column_names))
+                       FROM snowflake_migrate_internal.dependent_statements(columns) AS s),
+        'description', snowflake_migrate_internal.describe_dependents(columns))
 $function$;
 
 -- Changes when the catalog's rows of the objects do. The relations themselves are
 -- part of fingerprint().
-CREATE FUNCTION snowflake_migrate_internal.dependents_fingerprint(relations regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.dependents_fingerprint(columns snowflake_migrate_internal.key[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
@@ -353,7 +353,7 @@ AS $function$
                                 (SELECT string_agg(concat(l.xmin, l.ctid), ' ' ORDER BY l.ctid) FROM pg_seclabel AS l WHERE l.classoid = d.class AND l.objoid = d.object)),
                       ', ' ORDER BY d.class, d.object)
            || concat((SELECT string_agg(concat(a.xmin, a.ctid), ' ' ORDER BY a.ctid) FROM pg_default_acl AS a))
-    FROM snowflake_migrate_internal.dependents(relations, column_names) AS d
+    FROM snowflake_migrate_internal.dependents(columns) AS d
     LEFT JOIN pg_policy AS p ON d.kind = 'policy' AND p.oid = d.object
     LEFT JOIN pg_proc AS f ON d.kind = 'function' AND f.oid = d.object
     LEFT JOIN pg_rewrite AS w ON d.kind = 'rule' AND w.oid = d.object

@@ -22,15 +22,15 @@ $function$;
 
 -- Obstacles of table ownership. ALTER TABLE requires the ownership of a table and
 -- of its partitions. A superuser alters them with the rights of their owners.
-CREATE FUNCTION snowflake_migrate_internal.owner_obstacles(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.owner_obstacles(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH root (relation, attname) AS (
-        SELECT key.target, key.column_name FROM unnest(targets, column_names) AS key (target, column_name)
+        SELECT key.target, key.column_name FROM unnest(keys) AS key
       UNION
         SELECT r.relation, a.attname
-        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
+        FROM snowflake_migrate_internal.linked_columns(keys) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         WHERE r.is_narrow
     ), altered AS MATERIALIZED (
@@ -52,7 +52,7 @@ AS $function$
     SELECT format('permission denied for schema %I, which contains the extension', n.nspname),
            format('GRANT USAGE ON SCHEMA %I TO %I.', n.nspname, pg_get_userbyid(a.relowner)), '42501'
     FROM altered AS a JOIN pg_namespace AS n ON n.oid = (SELECT e.extnamespace FROM pg_extension AS e WHERE e.extname = 'snowflake')
-    WHERE a.relation = ANY (targets) AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
+    WHERE a.relation IN (SELECT k.target FROM unnest(keys) AS k) AND NOT has_schema_privilege(a.relowner, n.oid, 'USAGE')
 $function$;
 
 -- Obstacles in the column itself.
@@ -196,42 +196,43 @@ $function$;
 
 -- All obstacles that both kinds of plan have.
 CREATE FUNCTION snowflake_migrate_internal.obstacles(
-    targets regclass[], column_names name[], search_path text DEFAULT NULL
+    keys snowflake_migrate_internal.key[], search_path text DEFAULT NULL, keep_sequence boolean DEFAULT false
 ) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
-    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.server_obstacles() AS o;
-    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.owner_obstacles(targets, column_names) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.server_obstacles() AS o WHERE NOT keep_sequence;
+    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.owner_obstacles(keys) AS o;
     -- The other checks require the owner's privileges, because they read rows.
     IF FOUND THEN
         RETURN;
     END IF;
-    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.role_obstacles(targets, column_names) AS o;
-    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.foreign_key_obstacles(targets, column_names, search_path) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.role_obstacles(keys) AS o WHERE NOT keep_sequence;
+    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.sequence_obstacles(keys) AS o WHERE keep_sequence;
+    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.foreign_key_obstacles(keys, search_path) AS o;
     RETURN QUERY
         SELECT o.*
-        FROM unnest(targets, column_names) AS key (target, column_name)
+        FROM unnest(keys) AS key
         CROSS JOIN LATERAL snowflake_migrate_internal.column_obstacles(key.target, key.column_name) AS o;
-    IF NOT FOUND THEN
+    IF NOT FOUND AND NOT keep_sequence THEN
         RETURN QUERY
             SELECT o.*
-            FROM unnest(targets, column_names) AS key (target, column_name)
+            FROM unnest(keys) AS key
             CROSS JOIN LATERAL snowflake_migrate_internal.row_obstacles(key.target, key.column_name, search_path) AS o;
     END IF;
     RETURN QUERY
         SELECT o.*
-        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
+        FROM snowflake_migrate_internal.linked_columns(keys) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         CROSS JOIN LATERAL snowflake_migrate_internal.type_obstacles(r.relation, a.attname) AS o
         WHERE r.is_narrow;
     RETURN QUERY
         SELECT o.*
-        FROM (SELECT array_agg(r.relation) AS relations, array_agg(a.attname) AS column_names
-              FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
-              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-              WHERE r.is_narrow) AS narrow
-        CROSS JOIN LATERAL snowflake_migrate_internal.dependent_obstacles(narrow.relations, narrow.column_names) AS o;
-    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.rebuild_obstacles(targets, column_names) AS o;
+        FROM snowflake_migrate_internal.dependent_obstacles(ARRAY(
+            SELECT (r.relation, a.attname)::snowflake_migrate_internal.key
+            FROM snowflake_migrate_internal.linked_columns(keys) AS r
+            JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+            WHERE r.is_narrow)) AS o;
+    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.rebuild_obstacles(keys) AS o;
 END
 $function$;

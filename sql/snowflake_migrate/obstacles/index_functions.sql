@@ -5,7 +5,7 @@
 
 -- The functions are called for a few rows with the search path that PostgreSQL would
 -- set. What fails because a name is not found would fail after the table is locked.
-CREATE FUNCTION snowflake_migrate_internal.index_function_obstacles(targets regclass[], column_names name[], online boolean, search_path text)
+CREATE FUNCTION snowflake_migrate_internal.index_function_obstacles(keys snowflake_migrate_internal.key[], online boolean, search_path text)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET row_security = off
 AS $function$
@@ -20,7 +20,7 @@ BEGIN
                format('SELECT ROW(%s) FROM ONLY %s LIMIT 10',
                       concat_ws(', ', pg_get_expr(i.indexprs, i.indrelid), pg_get_expr(i.indpred, i.indrelid)),
                       snowflake_migrate_internal.name_of(f.relation)) AS query
-        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
+        FROM snowflake_migrate_internal.linked_columns(keys) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
         JOIN pg_index AS i ON i.indrelid = f.relation AND num_nonnulls(i.indexprs, i.indpred) > 0

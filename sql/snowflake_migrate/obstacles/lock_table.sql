@@ -8,13 +8,13 @@
 -- more, each index 1, each index that is built again 2 more, and each foreign key 3.
 -- The minor releases from 15.20, 16.16, 17.12 and 18.7 on, which have the setting
 -- composite_type_mismatch, lock 3 types more for each rewritten table.
-CREATE FUNCTION snowflake_migrate_internal.lock_needs(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.lock_needs(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (relation regclass, locks bigint) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH part AS (
         SELECT r.relation, f.relation AS part, c.relkind, c.reltoastrelid, array_agg(f.attribute) AS attributes
-        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
+        FROM snowflake_migrate_internal.linked_columns(keys) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
         JOIN pg_class AS c ON c.oid = f.relation
@@ -62,7 +62,7 @@ AS $function$
 $function$;
 
 -- snowflake_migrate keeps the locks of all statements until the end.
-CREATE FUNCTION snowflake_migrate_internal.require_locks(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.require_locks(keys snowflake_migrate_internal.key[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -70,10 +70,10 @@ DECLARE
     too_many record;
 BEGIN
     SELECT o.* INTO too_many
-    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_migrate_internal.lock_needs(targets, column_names) AS n) AS n
+    FROM (SELECT sum(n.locks)::bigint AS locks FROM snowflake_migrate_internal.lock_needs(keys) AS n) AS n
     CROSS JOIN LATERAL snowflake_migrate_internal.lock_obstacles(n.locks, text 'rewriting all tables in one transaction') AS o;
     IF FOUND THEN
-        PERFORM snowflake_internal.refuse(too_many.sqlstate_code, format('cannot migrate %s', snowflake_migrate_internal.key_names(targets, column_names)),
+        PERFORM snowflake_internal.refuse(too_many.sqlstate_code, format('cannot migrate %s', snowflake_migrate_internal.key_names(keys)),
             detail => format('%s. %s', too_many.obstacle, too_many.remedy),
             hint => 'Nothing was changed. The statements of snowflake_migrate.plan() can also be run one by one.');
     END IF;

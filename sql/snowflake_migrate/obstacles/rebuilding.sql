@@ -89,7 +89,7 @@ END
 $function$;
 
 -- Obstacles in objects that are rebuilt with the columns.
-CREATE FUNCTION snowflake_migrate_internal.rebuild_obstacles(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.rebuild_obstacles(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -102,7 +102,7 @@ DECLARE
 BEGIN
     FOR altered IN
         SELECT f.relation, array_agg(DISTINCT f.attribute) AS attributes
-        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
+        FROM snowflake_migrate_internal.linked_columns(keys) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
         WHERE r.is_narrow
@@ -138,7 +138,7 @@ BEGIN
                                k.conname, k.conrelid::regclass, i.indexrelid::regclass, a.attname),
                format('In one transaction: drop the foreign key, replace the index (or its constraint) by one without INCLUDE (%I), and add the foreign key again.', a.attname),
                '55000'
-        FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
+        FROM snowflake_migrate_internal.linked_columns(keys) AS r
         JOIN pg_attribute AS n ON n.attrelid = r.relation AND n.attnum = r.attribute
         CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, n.attname) AS f
         JOIN pg_attribute AS a ON a.attrelid = f.relation AND a.attnum = f.attribute

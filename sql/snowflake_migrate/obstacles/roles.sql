@@ -5,7 +5,7 @@
 -- all roles, not by asking for each role: servers may have thousands.
 
 -- Roles that may insert rows, but may not execute snowflake_nextval().
-CREATE FUNCTION snowflake_migrate_internal.role_obstacles(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.role_obstacles(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -22,7 +22,7 @@ AS $function$
         WHERE coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, r.rolinherit)
     ), target_table AS MATERIALIZED (
         SELECT DISTINCT key.target, f.relation::oid AS oid
-        FROM unnest(targets, column_names) AS key (target, column_name)
+        FROM unnest(keys) AS key
         CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(key.target, key.column_name) AS f
         WHERE NOT EXISTS (SELECT FROM executor AS e WHERE e.oid = 0)
     ), entry (target, oid) AS (

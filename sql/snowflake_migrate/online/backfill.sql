@@ -21,7 +21,7 @@ $function$;
 -- Copies the missing values of one range of blocks, and records the progress.
 -- is_done is true when no rows remain.
 CREATE FUNCTION snowflake_migrate_internal.backfill_batch(
-    targets regclass[], column_names name[], relation regclass, batch_size integer, search_path text DEFAULT NULL,
+    keys snowflake_migrate_internal.key[], relation regclass, batch_size integer, search_path text DEFAULT NULL,
     OUT is_done boolean, OUT is_waiting boolean, OUT report text
 ) LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -51,17 +51,17 @@ DECLARE
     rate double precision;
 BEGIN
     is_waiting := false;
-    step := snowflake_migrate_internal.progress(targets[1], column_names[1], relation);
+    step := snowflake_migrate_internal.progress((keys[1]).target, (keys[1]).column_name, relation);
     SELECT string_agg(format('%I = source.%I', s.shadow_name, s.narrow), ', '),
            '(' || string_agg(format('source.%I IS DISTINCT FROM source.%I', s.shadow_name, s.narrow), ' OR ') || ')'
     INTO assignments, is_missing
-    FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+    FROM snowflake_migrate_internal.shadows(keys) AS s
     WHERE s.relation = backfill_batch.relation AND s.is_kept;
     IF step.target IS NULL OR assignments IS NULL THEN
-        PERFORM snowflake_internal.refuse('55000', format('the migration of %s was ended by another session', snowflake_migrate_internal.key_names(targets, column_names)));
+        PERFORM snowflake_internal.refuse('55000', format('the migration of %s was ended by another session', snowflake_migrate_internal.key_names(keys)));
     ELSIF step.filenode IS DISTINCT FROM pg_relation_filenode(relation) THEN
         -- Rewritten by VACUUM FULL or a similar command.
-        PERFORM snowflake_migrate_internal.record_backfill(targets, column_names, relation);
+        PERFORM snowflake_migrate_internal.record_backfill(keys, relation);
         is_done := false;
         report := format('%s was rewritten: its rows are checked again', relation);
         RETURN;
@@ -103,7 +103,7 @@ BEGIN
             -- the check for obstacles.
             IF NOT EXISTS (SELECT FROM pg_class AS c
                            WHERE c.oid = relation AND has_parameter_privilege(c.relowner, 'session_replication_role', 'SET')) THEN
-                PERFORM snowflake_internal.refuse('42501', format('cannot copy %s', snowflake_migrate_internal.key_names(targets, column_names)),
+                PERFORM snowflake_internal.refuse('42501', format('cannot copy %s', snowflake_migrate_internal.key_names(keys)),
                     detail => (SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n')
                                     FROM snowflake_migrate_internal.update_obstacles(relation) AS o),
                     hint => 'Remove the obstacles, then run it again.');
@@ -173,22 +173,19 @@ BEGIN
     -- The time since the last record, including the pauses.
     step.run_seconds := step.run_seconds + extract(epoch FROM clock_timestamp() - (
         SELECT max(p.updated_at) FROM snowflake_migrate_internal.progress AS p
-        WHERE p.target = targets[1]
-          AND p.column_name = column_names[1]));
+        WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name));
     PERFORM snowflake_migrate_internal.record_progress(step);
 
     SELECT m.rows_per_second INTO rate FROM (
         SELECT sum(p.run_rows) / nullif(sum(p.run_seconds), 0) AS rows_per_second
         FROM snowflake_migrate_internal.progress AS p
-        WHERE p.target = targets[1]
-          AND p.column_name = column_names[1]) AS m;
+        WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name) AS m;
     report := CASE WHEN is_waiting
         THEN format('%s: rows are locked by other transactions, and will be tried again', step.relation)
         ELSE (SELECT format('%s: %s of %s rows, %s rows/s, %s left', step.relation, sum(p.rows_done), sum(p.rows_total), round(rate),
                             coalesce(make_interval(secs => round((sum(p.rows_total) - sum(p.rows_done)) / nullif(rate, 0)))::text, 'unknown time'))
               FROM snowflake_migrate_internal.progress AS p
-              WHERE p.target = targets[1]
-                AND p.column_name = column_names[1]) END;
+              WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name) END;
 END
 $function$;
 
@@ -216,7 +213,7 @@ $function$;
 -- Checks the arguments of the backfill, starts it, and returns the tables whose
 -- rows have to be copied.
 CREATE FUNCTION snowflake_migrate_internal.backfill_begin(
-    targets regclass[], column_names name[], batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer
+    keys snowflake_migrate_internal.key[], batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer
 ) RETURNS regclass[] LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -227,11 +224,11 @@ DECLARE
     code text;
     relation regclass;
 BEGIN
-    PERFORM snowflake_migrate_internal.require_owner(key.target) FROM unnest(targets) AS key (target);
+    PERFORM snowflake_migrate_internal.require_owner(key.target) FROM unnest(keys) AS key;
     SELECT array_agg(DISTINCT s.relation) FILTER (WHERE s.is_kept),
            string_agg(format('%s.%I', s.relation, s.narrow), ', ') FILTER (WHERE NOT s.is_kept)
     INTO relations, missing
-    FROM snowflake_migrate_internal.shadows(targets, column_names) AS s;
+    FROM snowflake_migrate_internal.shadows(keys) AS s;
     IF missing IS NOT NULL THEN
         PERFORM snowflake_internal.refuse('55000', format('columns have no shadow column yet: %s', missing),
             hint => 'Run the statements of snowflake_migrate.plan() with online => true in order.');
@@ -240,24 +237,24 @@ BEGIN
     FROM unnest(relations) AS r (relation)
     CROSS JOIN LATERAL snowflake_migrate_internal.update_obstacles(r.relation) AS o;
     IF obstacles IS NOT NULL THEN
-        PERFORM snowflake_internal.refuse(code, format('cannot copy %s', snowflake_migrate_internal.key_names(targets, column_names)),
+        PERFORM snowflake_internal.refuse(code, format('cannot copy %s', snowflake_migrate_internal.key_names(keys)),
             detail => obstacles,
             hint => 'Nothing was changed. Remove the obstacles, then run it again.');
     END IF;
-    PERFORM snowflake_migrate_internal.set_pace(targets, column_names, batch_size, pause, max_replay_lag, max_active_sessions, NULL);
+    PERFORM snowflake_migrate_internal.set_pace(keys, batch_size, pause, max_replay_lag, max_active_sessions, NULL);
     -- Another role may have set the limits.
     PERFORM snowflake_migrate_internal.require_statistics(s.max_replay_lag, s.max_active_sessions)
-    FROM snowflake_migrate_internal.pace_settings(targets[1], column_names[1]) AS s;
-    relations := ARRAY(SELECT r.relation FROM unnest(relations) AS r (relation) ORDER BY r.relation = ANY (targets) DESC, r.relation::text);
+    FROM snowflake_migrate_internal.pace_settings((keys[1]).target, (keys[1]).column_name) AS s;
+    relations := ARRAY(SELECT r.relation FROM unnest(relations) AS r (relation) ORDER BY r.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, r.relation::text);
     FOREACH relation IN ARRAY relations LOOP
-        PERFORM snowflake_migrate_internal.record_backfill(targets, column_names, relation);
+        PERFORM snowflake_migrate_internal.record_backfill(keys, relation);
     END LOOP;
     RETURN relations;
 END
 $function$;
 
 -- The statement that copies the rows, and those that check each row afterwards.
-CREATE FUNCTION snowflake_migrate_internal.backfill_steps(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.backfill_steps(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -276,23 +273,23 @@ BEGIN
     FROM (SELECT DISTINCT s.relation, snowflake_migrate_internal.row_estimate(s.relation) AS rows,
                  pg_relation_size(s.relation) AS heap, pg_relation_size(s.relation) + pg_indexes_size(s.relation) AS bytes,
                  (SELECT count(*) FROM pg_index AS i WHERE i.indrelid = s.relation) AS indexes
-          FROM snowflake_migrate_internal.shadows(targets, column_names) AS s WHERE NOT s.is_filled) AS t;
+          FROM snowflake_migrate_internal.shadows(keys) AS s WHERE NOT s.is_filled) AS t;
     IF tables IS NULL THEN
         RETURN;
     END IF;
     -- Not needed if all tables are copied. The validation that follows would show
     -- any missing rows.
-    IF EXISTS (SELECT FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+    IF EXISTS (SELECT FROM snowflake_migrate_internal.shadows(keys) AS s
                LEFT JOIN snowflake_migrate_internal.progress AS p
-                   ON p.target = targets[1]
-                  AND p.column_name = column_names[1] AND p.relation = s.relation
+                   ON p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name AND p.relation = s.relation
                WHERE NOT s.is_filled
                  AND (s.is_kept AND p.blocks_done >= p.blocks_total AND p.skipped = '{}' AND p.filenode = pg_relation_filenode(s.relation)) IS NOT TRUE)
     THEN
         statement := format('CALL snowflake_migrate.backfill(%L::pg_catalog.regclass, %L::pg_catalog.name%s)',
-            snowflake_migrate_internal.name_of(targets[1]), column_names[1],
-            CASE WHEN cardinality(targets) > 1
-                 THEN ', ' || snowflake_migrate_internal.key_arguments(targets[2:], column_names[2:]) ELSE '' END);
+            snowflake_migrate_internal.name_of((keys[1]).target), (keys[1]).column_name,
+            (SELECT format(', %L::pg_catalog.regclass[], %L::pg_catalog.name[]',
+                           array_agg(snowflake_migrate_internal.name_of(k.target) ORDER BY k.place), array_agg(k.column_name ORDER BY k.place))
+             FROM unnest(keys[2:]) WITH ORDINALITY AS k (target, column_name, place) HAVING count(*) > 0));
         lock_level := 'ROW EXCLUSIVE';
         in_transaction := false;
         note := format('copies the columns of about %s rows of %s in batches, one transaction each. Each row is written again: up to %s more disk space until it is vacuumed, and about %s of WAL',
@@ -303,9 +300,9 @@ BEGIN
         SELECT 'SELECT ' || snowflake_migrate_internal.altering(
                    format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_migrate_internal.name_of(s.relation), s.check_name)),
                format('checks that each row has its shadow of %I, which later steps rely on. If it fails (23514), CALL snowflake_migrate.backfill() again', s.narrow)
-        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+        FROM snowflake_migrate_internal.shadows(keys) AS s
         WHERE NOT s.is_filled
-        ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.attribute
+        ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text, s.attribute
     LOOP
         lock_level := 'SHARE UPDATE EXCLUSIVE';
         in_transaction := true;

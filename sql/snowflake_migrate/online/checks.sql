@@ -2,15 +2,15 @@
 -- of them are added with the columns: see shadows.sql.
 
 -- The statements that add and validate the CHECK constraints of shadow columns.
-CREATE FUNCTION snowflake_migrate_internal.check_steps(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.check_steps(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH found AS MATERIALIZED (
         SELECT k.*, snowflake_migrate_internal.name_of(k.relation) AS quoted_name,
-               EXISTS (SELECT FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+               EXISTS (SELECT FROM snowflake_migrate_internal.shadows(keys) AS s
                        WHERE s.relation = k.relation AND s.shadow IS NULL) AS is_to_come
-        FROM snowflake_migrate_internal.shadow_checks(targets, column_names) AS k
+        FROM snowflake_migrate_internal.shadow_checks(keys) AS k
         WHERE NOT k.is_ready
     ), step (relation, place, statement, lock_level, note) AS (
         SELECT f.relation, 1,
@@ -33,5 +33,5 @@ AS $function$
     )
     SELECT s.statement, s.lock_level, true, s.note
     FROM step AS s
-    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place
+    ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text, s.place
 $function$;

@@ -2,7 +2,7 @@
 -- column on either side.
 
 -- The foreign keys of the narrow columns, and those of their shadows.
-CREATE FUNCTION snowflake_migrate_internal.shadow_foreign_keys(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.shadow_foreign_keys(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (
     foreign_key oid, name name, relation regclass, referenced regclass, shadow_name name, shadow oid,
     is_to_be_valid boolean, is_ready boolean, definition text
@@ -11,7 +11,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
         SELECT s.relation, s.attribute, s.shadow_name, s.shadow
-        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+        FROM snowflake_migrate_internal.shadows(keys) AS s
     ), narrow_key AS MATERIALIZED (
         SELECT k.*, snowflake_migrate_internal.shadow_name(text 'foreign key', k.conname) AS shadow_name,
                -- From PostgreSQL 18 on, a foreign key may be NOT ENFORCED.
@@ -77,19 +77,19 @@ $function$;
 
 -- The statements that add the foreign keys. An added foreign key is checked for
 -- new rows immediately, so the referenced rows must already have shadow values.
-CREATE FUNCTION snowflake_migrate_internal.foreign_key_steps(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.foreign_key_steps(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT step.statement, step.lock_level, true, step.note
-    FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f
+    FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
     CROSS JOIN LATERAL (
         SELECT 1 AS place,
                snowflake_migrate_internal.do_block(
                    format(E'    PERFORM snowflake_migrate_internal.lock(%L::pg_catalog.regclass[], ''SHARE ROW EXCLUSIVE''::pg_catalog.text);\n',
                           ARRAY(SELECT snowflake_migrate_internal.name_of(f.relation) UNION SELECT snowflake_migrate_internal.name_of(f.referenced)))
                    || format(E'    PERFORM snowflake_migrate_internal.require_filled(%s);\n',
-                             (SELECT snowflake_migrate_internal.key_arguments(targets, column_names)))
+                             (SELECT snowflake_migrate_internal.key_arguments(keys)))
                    || snowflake_migrate_internal.altering_line(f.definition)
                    || format(E'    PERFORM snowflake_migrate_internal.require_same_reference(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.name);\n',
                              snowflake_migrate_internal.name_of(f.relation), f.name, f.shadow_name)

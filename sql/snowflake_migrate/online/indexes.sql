@@ -3,7 +3,7 @@
 -- expression cannot be mapped to the shadows, because it uses whole rows.
 
 -- The indexes of the narrow columns, and those of their shadows.
-CREATE FUNCTION snowflake_migrate_internal.shadow_indexes(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.shadow_indexes(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (
     index regclass, relation regclass, shadow_name name, shadow regclass, is_ready boolean, definition text
 ) LANGUAGE sql STABLE
@@ -11,7 +11,7 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
         SELECT s.relation, s.attribute, s.narrow, s.shadow_name, s.shadow
-        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+        FROM snowflake_migrate_internal.shadows(keys) AS s
     ), renamed AS MATERIALIZED (
         SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
         FROM shadow AS s GROUP BY s.relation
@@ -95,12 +95,12 @@ $function$;
 
 -- The statements that build the indexes. An interrupted build leaves an invalid
 -- index, which has to be dropped first.
-CREATE FUNCTION snowflake_migrate_internal.index_steps(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.index_steps(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT step.statement, 'SHARE UPDATE EXCLUSIVE', false, step.note
-    FROM snowflake_migrate_internal.shadow_indexes(targets, column_names) AS i
+    FROM snowflake_migrate_internal.shadow_indexes(keys) AS i
     CROSS JOIN LATERAL (
         SELECT 1 AS place, format('DROP INDEX CONCURRENTLY %s', snowflake_migrate_internal.name_of(i.shadow)) AS statement,
                'removes the invalid index of an interrupted build' AS note
@@ -110,5 +110,5 @@ AS $function$
                format('builds the counterpart of index %s; needs as much disk space as that index (%s now), and as much WAL', i.index, pg_size_pretty(pg_relation_size(i.index)))
     ) AS step
     WHERE NOT i.is_ready
-    ORDER BY i.relation = ANY (targets) DESC, i.relation::text, i.index::text, step.place
+    ORDER BY i.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, i.relation::text, i.index::text, step.place
 $function$;

@@ -27,14 +27,14 @@ AS $function$
 $function$;
 
 -- Obstacles to an online migration, and how to remove them.
-CREATE FUNCTION snowflake_migrate_internal.online_obstacles(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.online_obstacles(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH narrow_column AS MATERIALIZED (
         SELECT s.*, c.relkind, c.relispartition, c.relpersistence, c.relforcerowsecurity, c.relreplident, c.relnamespace, c.relname,
                c.relowner, a.attidentity
-        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+        FROM snowflake_migrate_internal.shadows(keys) AS s
         JOIN pg_class AS c ON c.oid = s.relation
         JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
     ), indexed AS MATERIALIZED (
@@ -56,7 +56,7 @@ AS $function$
       UNION ALL
         SELECT DISTINCT 1, format('partitioned table %s references the key', f.relation),
                'A foreign key of a partitioned table cannot be added NOT VALID: use the plan for a maintenance window (online => false).', '55000'
-        FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f
+        FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
         JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'p'
         WHERE NOT EXISTS (SELECT FROM narrow_column AS m WHERE m.relation = f.relation)
       UNION ALL
@@ -72,26 +72,25 @@ AS $function$
       UNION ALL
         SELECT 4, format('column %I of %s is an identity column that references another one', m.narrow, m.relation),
                'The identity sequence cannot be moved to another column: ALTER COLUMN ... DROP IDENTITY, or use the plan for a maintenance window (online => false).', '55000'
-        FROM narrow_column AS m WHERE m.attidentity <> '' AND NOT EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, column_name)
-                          WHERE key.target = m.relation AND key.column_name = m.narrow)
+        FROM narrow_column AS m WHERE m.attidentity <> '' AND (m.relation, m.narrow) NOT IN (SELECT * FROM unnest(keys))
       UNION ALL
         SELECT 5, format('row-level security is forced on the owner of %s, but the migration has to see every row', m.relation),
                format('ALTER TABLE %s NO FORCE ROW LEVEL SECURITY while it is migrated.', m.relation), '55000'
-        FROM narrow_column AS m WHERE m.relforcerowsecurity AND m.relation <> ALL (targets)
+        FROM narrow_column AS m WHERE m.relforcerowsecurity AND m.relation NOT IN (SELECT k.target FROM unnest(keys) AS k)
       UNION ALL
         SELECT 6, format('index %s uses whole rows of %s', i.index, i.relation),
                'They change with the columns: use the plan for a maintenance window (online => false).', '55000'
-        FROM snowflake_migrate_internal.shadow_indexes(targets, column_names) AS i
+        FROM snowflake_migrate_internal.shadow_indexes(keys) AS i
         WHERE i.definition IS NULL
       UNION ALL
         SELECT 6, format('check constraint %I of %s uses whole rows', k.name, k.relation),
                'They change with the columns: use the plan for a maintenance window (online => false).', '55000'
-        FROM snowflake_migrate_internal.shadow_checks(targets, column_names) AS k
+        FROM snowflake_migrate_internal.shadow_checks(keys) AS k
         WHERE k.definition IS NULL
       UNION ALL
         SELECT 6, format('statistics object %I.%I uses whole rows of %s', x.schema, x.name, x.relation),
                'They change with the columns: use the plan for a maintenance window (online => false).', '55000'
-        FROM snowflake_migrate_internal.shadow_statistics(targets, column_names) AS x
+        FROM snowflake_migrate_internal.shadow_statistics(keys) AS x
         WHERE x.definition IS NULL
       UNION ALL
         -- The index of the shadow column would refuse a duplicate at once, in statements
@@ -134,7 +133,7 @@ AS $function$
       UNION ALL
         SELECT DISTINCT 7, format('foreign key %I of %s sets a default', f.name, f.relation),
                'If there are two such foreign keys, only the first one to fire works: use the plan for a maintenance window (online => false).', '55000'
-        FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f
+        FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
         JOIN pg_constraint AS k ON k.oid = f.foreign_key AND 'd' IN (k.confdeltype, k.confupdtype)
       UNION ALL
         SELECT 8, format('not-null constraint %I of %s is not valid', k.conname, m.relation),
@@ -145,7 +144,7 @@ AS $function$
         SELECT 9, format('statistics object %I.%I of %s belongs to another role, %I', x.schema, x.name, x.relation, pg_get_userbyid(x.owner)),
                format('The owner of the table creates it again and gives it to that role, but is no member of it: ALTER STATISTICS %I.%I OWNER TO %I.',
                       x.schema, x.name, pg_get_userbyid(c.relowner)), '55000'
-        FROM snowflake_migrate_internal.shadow_statistics(targets, column_names) AS x
+        FROM snowflake_migrate_internal.shadow_statistics(keys) AS x
         JOIN pg_class AS c ON c.oid = x.relation
         WHERE x.owner <> c.relowner AND NOT snowflake_migrate_internal.may_become(c.relowner, x.owner)
       UNION ALL
@@ -192,31 +191,31 @@ AS $function$
         WHERE m.check_oid IS NOT NULL AND (pg_get_constraintdef(m.check_oid) ~ 'IS NOT NULL') <> m.is_required
       UNION ALL
         SELECT 15, format('%s has a name that the migration needs', c.oid::regclass), 'Rename or drop it.', '55000'
-        FROM snowflake_migrate_internal.shadow_indexes(targets, column_names) AS i
+        FROM snowflake_migrate_internal.shadow_indexes(keys) AS i
         JOIN pg_class AS c ON c.relname = i.shadow_name
                           AND c.relnamespace = (SELECT o.relnamespace FROM pg_class AS o WHERE o.oid = i.index)
         LEFT JOIN pg_index AS own ON own.indexrelid = c.oid AND own.indrelid = i.relation
         WHERE own.indexrelid IS NULL OR own.indisvalid AND NOT i.is_ready
       UNION ALL
         SELECT 15, format('constraint %I of %s has a name that the migration needs', k.conname, f.relation), 'Rename or drop it.', '55000'
-        FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f
+        FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
         JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.conname = f.shadow_name
         WHERE NOT f.is_ready AND (k.contype <> 'f' OR k.convalidated)
       UNION ALL
         SELECT 15, format('constraint %I of %s has a name that the migration needs', k.conname, f.relation), 'Rename or drop it.', '55000'
-        FROM snowflake_migrate_internal.shadow_checks(targets, column_names) AS f
+        FROM snowflake_migrate_internal.shadow_checks(keys) AS f
         JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.conname = f.shadow_name
         WHERE k.contype <> 'c' OR NOT f.is_ready AND (k.convalidated OR NOT f.is_to_be_valid)
       UNION ALL
         SELECT DISTINCT 16, format('permission denied for table %s, which column %I of %s references', f.referenced, m.narrow, m.relation),
                format('GRANT REFERENCES, UPDATE ON %s TO %I.', f.referenced, current_user), '42501'
         FROM narrow_column AS m
-        JOIN snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f ON f.relation = m.relation
+        JOIN snowflake_migrate_internal.shadow_foreign_keys(keys) AS f ON f.relation = m.relation
         WHERE NOT (has_table_privilege(f.referenced, 'REFERENCES') AND has_table_privilege(f.referenced, 'UPDATE, DELETE, TRUNCATE'))
       UNION ALL
         SELECT DISTINCT 16, format('must be owner of table %s', f.relation),
                format('Its foreign key %I has to be created again: run it as a member of %I, or as a superuser.', f.name, pg_get_userbyid(c.relowner)), '42501'
-        FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f
+        FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
         JOIN pg_class AS c ON c.oid = f.relation AND NOT pg_has_role(c.relowner, 'USAGE')
         WHERE NOT EXISTS (SELECT FROM narrow_column AS m WHERE m.relation = f.relation)
       UNION ALL
@@ -230,7 +229,7 @@ AS $function$
       UNION ALL
         SELECT DISTINCT 17, format('permission denied for schema %I, which contains statistics object %I', x.schema, x.name),
                format('GRANT USAGE, CREATE ON SCHEMA %I TO %I.', x.schema, r.rolname), '42501'
-        FROM snowflake_migrate_internal.shadow_statistics(targets, column_names) AS x
+        FROM snowflake_migrate_internal.shadow_statistics(keys) AS x
         JOIN pg_class AS c ON c.oid = x.relation
         JOIN pg_namespace AS n ON n.nspname = x.schema
         JOIN pg_roles AS r ON r.oid IN (c.relowner, x.owner)
@@ -246,32 +245,31 @@ AS $function$
     SELECT format('%s has data, and would have to be filled again while its tables are locked', d.identity),
            format('REFRESH MATERIALIZED VIEW %s WITH NO DATA until the swap is done, then REFRESH it, or use the plan for a maintenance window (online => false).',
                   snowflake_migrate_internal.name_of(d.relation)), '55000'
-    FROM (SELECT array_agg(m.relation) AS relations, array_agg(m.narrow) AS names FROM narrow_column AS m) AS n
-    CROSS JOIN LATERAL snowflake_migrate_internal.dependents(n.relations, n.names) AS d
+    FROM snowflake_migrate_internal.dependents(ARRAY(SELECT (m.relation, m.narrow)::snowflake_migrate_internal.key FROM narrow_column AS m)) AS d
     JOIN pg_class AS c ON c.oid = d.object AND c.relispopulated
     WHERE d.kind = 'materialized view'
 $function$;
 
 -- Obstacles to one of the two kinds of plan.
-CREATE FUNCTION snowflake_migrate_internal.plan_kind_obstacles(targets regclass[], column_names name[], online boolean)
+CREATE FUNCTION snowflake_migrate_internal.plan_kind_obstacles(keys snowflake_migrate_internal.key[], online boolean)
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
     IF online THEN
-        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.online_obstacles(targets, column_names) AS o;
+        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.online_obstacles(keys) AS o;
     ELSE
         RETURN QUERY
             SELECT format('column %I of %s is being migrated online', s.narrow, s.relation),
                    'Request the rest of that plan (online => true), or cancel it with snowflake_migrate.revert().', '55000'
-            FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+            FROM snowflake_migrate_internal.shadows(keys) AS s
             WHERE s.trigger_oid IS NOT NULL;
     END IF;
     RETURN QUERY
         SELECT o.*
         FROM snowflake_migrate_internal.row_type_obstacles(ARRAY(
             SELECT DISTINCT f.relation
-            FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
+            FROM snowflake_migrate_internal.linked_columns(keys) AS r
             JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
             CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
             WHERE r.is_narrow), online) AS o;

@@ -51,7 +51,7 @@ $function$;
 
 -- Checks and records the settings that are not NULL. The others stay as they are.
 CREATE FUNCTION snowflake_migrate_internal.set_pace(
-    targets regclass[], column_names name[],
+    keys snowflake_migrate_internal.key[],
     batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer, is_paused boolean
 ) RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
@@ -74,9 +74,9 @@ BEGIN
     END IF;
     PERFORM snowflake_migrate_internal.require_statistics(nullif(max_replay_lag, interval '0'), nullif(max_active_sessions, -1));
     -- Waits for a session that changes the same pace.
-    pace := snowflake_migrate_internal.pace(targets[1], column_names[1]);
-    pace.target := targets[1];
-    pace.column_name := column_names[1];
+    pace := snowflake_migrate_internal.pace((keys[1]).target, (keys[1]).column_name);
+    pace.target := (keys[1]).target;
+    pace.column_name := (keys[1]).column_name;
     pace.batch_size := coalesce(set_pace.batch_size, pace.batch_size);
     pace.pause := coalesce(set_pace.pause, pace.pause);
     pace.max_replay_lag := nullif(coalesce(set_pace.max_replay_lag, pace.max_replay_lag), interval '0');
@@ -91,7 +91,7 @@ $function$;
 -- pace within that time. While more sessions are active than allowed, each batch
 -- doubles the pause. A wait is recorded when it begins and when it ends.
 CREATE FUNCTION snowflake_migrate_internal.backfill_wait(
-    targets regclass[], column_names name[], relation regclass, batch_ended_at timestamptz, is_locked boolean,
+    keys snowflake_migrate_internal.key[], relation regclass, batch_ended_at timestamptz, is_locked boolean,
     INOUT mark pg_lsn, INOUT marked_at timestamptz, INOUT slow_seconds double precision, INOUT slowed_at timestamptz,
     OUT batch_size integer, OUT milliseconds integer, OUT cause text, OUT report text
 ) LANGUAGE plpgsql
@@ -114,12 +114,12 @@ DECLARE
     is_ended boolean;
     step snowflake_migrate_internal.progress;
 BEGIN
-    SELECT s.* INTO settings FROM snowflake_migrate_internal.pace_settings(targets[1], column_names[1]) AS s;
+    SELECT s.* INTO settings FROM snowflake_migrate_internal.pace_settings((keys[1]).target, (keys[1]).column_name) AS s;
     batch_size := settings.batch_size;
     pause := extract(epoch FROM settings.pause);
     IF settings.is_paused THEN
         cause := paused;
-        report := format('paused: CALL snowflake_migrate.pace(%L, is_paused => false) resumes it', targets[1]);
+        report := format('paused: CALL snowflake_migrate.pace(%L, is_paused => false) resumes it', (keys[1]).target);
     ELSIF num_nonnulls(settings.max_replay_lag, settings.max_active_sessions) > 0 AND NOT pg_has_role('pg_read_all_stats', 'USAGE') THEN
         -- Another role has set the limit. Copying without it could do harm.
         cause := format('GRANT pg_monitor TO %I', current_user);
@@ -158,10 +158,10 @@ BEGIN
 
     pid := CASE WHEN cause IS NOT NULL THEN pg_backend_pid() END;
     SELECT p.* INTO step FROM snowflake_migrate_internal.progress AS p
-    WHERE p.target = targets[1] AND p.column_name = column_names[1] AND p.relation = backfill_wait.relation;
+    WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name AND p.relation = backfill_wait.relation;
     is_ended := step.target IS NULL;
     IF NOT is_ended AND (step.waiting_for, step.waiting_pid) IS DISTINCT FROM (cause, pid) THEN
-        step := snowflake_migrate_internal.progress(targets[1], column_names[1], relation);
+        step := snowflake_migrate_internal.progress((keys[1]).target, (keys[1]).column_name, relation);
         is_ended := step.target IS NULL;
         IF step.waiting_for = paused THEN
             -- The rate of rows does not count the time in which it was paused.
@@ -172,7 +172,7 @@ BEGIN
         is_changed := true;
     END IF;
     IF is_ended THEN
-        PERFORM snowflake_internal.refuse('55000', format('the migration of %s was ended by another session', snowflake_migrate_internal.key_names(targets, column_names)));
+        PERFORM snowflake_internal.refuse('55000', format('the migration of %s was ended by another session', snowflake_migrate_internal.key_names(keys)));
     END IF;
     IF is_changed THEN
         PERFORM snowflake_migrate_internal.keep_progress(step);

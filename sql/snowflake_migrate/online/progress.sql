@@ -2,19 +2,19 @@
 
 -- Records that a table's rows are to be copied. An interrupted copy resumes. A
 -- finished one starts again, because the caller requested another pass.
-CREATE FUNCTION snowflake_migrate_internal.record_backfill(targets regclass[], column_names name[], relation regclass)
+CREATE FUNCTION snowflake_migrate_internal.record_backfill(keys snowflake_migrate_internal.key[], relation regclass)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     -- Waits for a session that copies the same table.
-    step snowflake_migrate_internal.progress := snowflake_migrate_internal.progress(targets[1], column_names[1], relation);
+    step snowflake_migrate_internal.progress := snowflake_migrate_internal.progress((keys[1]).target, (keys[1]).column_name, relation);
     file CONSTANT oid := pg_relation_filenode(relation);
     is_unfinished CONSTANT boolean := step.filenode = file AND (step.blocks_done < step.blocks_total OR step.skipped <> '{}');
 BEGIN
     IF is_unfinished IS NOT TRUE THEN
-        step.target := targets[1];
-        step.column_name := column_names[1];
+        step.target := (keys[1]).target;
+        step.column_name := (keys[1]).column_name;
         step.relation := relation;
         step.filenode := file;
         step.blocks_done := 0;
@@ -25,8 +25,8 @@ BEGIN
         step.rows_total := coalesce(step.rows_total, snowflake_migrate_internal.row_estimate(relation));
     END IF;
     -- Owners may have changed, and with them the set.
-    step.key_targets := targets;
-    step.key_column_names := column_names;
+    SELECT array_agg(k.target ORDER BY k.place), array_agg(k.column_name ORDER BY k.place) INTO step.key_targets, step.key_column_names
+    FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place);
     step.batch_blocks := NULL;
     step.run_rows := 0;
     step.run_seconds := 0;
@@ -44,21 +44,23 @@ $function$;
 -- own table; and the owner of the row's table, so that a superuser who does what that
 -- owner requests changes no table of a third role. A set of tables of several owners
 -- is found only if all of its tables are specified.
-CREATE FUNCTION snowflake_migrate_internal.unfinished(INOUT targets regclass[], INOUT column_names name[])
-LANGUAGE plpgsql STABLE
+CREATE FUNCTION snowflake_migrate_internal.unfinished(keys snowflake_migrate_internal.key[])
+RETURNS snowflake_migrate_internal.key[] LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    found record;
+    theirs snowflake_migrate_internal.key[];
     common bigint;
 BEGIN
-    FOR found IN
-        SELECT s.key_targets, s.key_column_names
+    FOR theirs IN
+        SELECT ARRAY(SELECT (k.target, k.column_name)::snowflake_migrate_internal.key
+                     FROM unnest(s.key_targets, s.key_column_names) WITH ORDINALITY AS k (target, column_name, place)
+                     ORDER BY k.place)
         -- Once for each owner, because each table of a set has a row.
         FROM (SELECT DISTINCT p.key_targets, p.key_column_names, o.relowner
               FROM snowflake_migrate_internal.progress AS p
               JOIN pg_class AS o ON o.oid = p.relation
-              WHERE p.key_targets && targets) AS s
+              WHERE p.key_targets && ARRAY(SELECT k.target FROM unnest(keys) AS k)) AS s
         WHERE NOT EXISTS (SELECT FROM unnest(s.key_targets) AS t (target)
                           LEFT JOIN pg_class AS c ON c.oid = t.target
                           -- Not what a table that was dropped has left.
@@ -66,24 +68,18 @@ BEGIN
                              OR NOT pg_has_role(c.relowner, 'USAGE')
                              OR NOT pg_has_role(s.relowner, c.relowner, 'USAGE'))
     LOOP
-        SELECT count(*) INTO common
-        FROM unnest(targets, column_names) AS mine (target, column_name)
-        JOIN unnest(found.key_targets, found.key_column_names) AS theirs (target, column_name)
-          ON theirs.target = mine.target AND theirs.column_name = mine.column_name;
+        SELECT count(*) INTO common FROM unnest(keys) AS k WHERE (k.target, k.column_name) IN (SELECT * FROM unnest(theirs));
         CONTINUE WHEN common = 0
             -- What is left of a migration whose columns were dropped by hand.
-            OR NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadows(found.key_targets, found.key_column_names) AS s
-                           WHERE s.trigger_oid IS NOT NULL);
-        IF common < cardinality(targets) THEN
-            PERFORM snowflake_internal.refuse('55000', format('cannot migrate %s', snowflake_migrate_internal.key_names(targets, column_names)),
-                detail => format('An online migration of %s has begun.',
-                                      snowflake_migrate_internal.key_names(found.key_targets, found.key_column_names)),
+            OR NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadows(theirs) AS s WHERE s.trigger_oid IS NOT NULL);
+        IF common < cardinality(keys) THEN
+            PERFORM snowflake_internal.refuse('55000', format('cannot migrate %s', snowflake_migrate_internal.key_names(keys)),
+                detail => format('An online migration of %s has begun.', snowflake_migrate_internal.key_names(theirs)),
                 hint => 'Finish that migration first, or cancel it with snowflake_migrate.revert().');
         END IF;
-        targets := found.key_targets;
-        column_names := found.key_column_names;
-        RETURN;
+        RETURN theirs;
     END LOOP;
+    RETURN keys;
 END
 $function$;
 
@@ -118,25 +114,19 @@ AS $function$
 $function$;
 
 -- The next step.
-CREATE FUNCTION snowflake_migrate_internal.online_step(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.online_step(keys snowflake_migrate_internal.key[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT CASE
-        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
-                     WHERE s.shadow IS NULL) THEN 'adding shadow columns'
-        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
-                     WHERE NOT s.is_filled)
+        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadows(keys) AS s WHERE s.shadow IS NULL) THEN 'adding shadow columns'
+        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadows(keys) AS s WHERE NOT s.is_filled)
             THEN CASE WHEN EXISTS (SELECT FROM snowflake_migrate_internal.progress AS p
-                                   WHERE p.target = targets[1]
-                                     AND p.column_name = column_names[1]
+                                   WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name
                                      AND (p.blocks_done < p.blocks_total OR p.skipped <> '{}'))
                       THEN 'backfill' ELSE 'validating rows' END
-        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadow_checks(targets, column_names) AS k
-                     WHERE NOT k.is_ready) THEN 'validating rows'
-        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadow_indexes(targets, column_names) AS i
-                     WHERE NOT i.is_ready) THEN 'building indexes'
-        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f
-                     WHERE NOT f.is_ready) THEN 'adding foreign keys'
+        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadow_checks(keys) AS k WHERE NOT k.is_ready) THEN 'validating rows'
+        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadow_indexes(keys) AS i WHERE NOT i.is_ready) THEN 'building indexes'
+        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f WHERE NOT f.is_ready) THEN 'adding foreign keys'
         ELSE 'ready to swap' END
 $function$;

@@ -18,7 +18,7 @@ $function$;
 -- shadows: the column, the trigger that fills it, and the constraint whose
 -- validation proves that all rows have the value. The trigger's name sorts last,
 -- because triggers fire in the order of their names.
-CREATE FUNCTION snowflake_migrate_internal.shadows(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.shadows(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (
     relation regclass, attribute smallint, narrow name, is_required boolean,
     shadow_name name, trigger_name name, check_name name,
@@ -29,7 +29,7 @@ AS $function$
     SELECT r.relation, r.attribute, a.attname, a.attnotnull, n.shadow_name, n.trigger_name, n.check_name,
            s.attnum, t.oid, k.oid, coalesce(s.attnum IS NOT NULL AND t.tgenabled = 'A' AND k.oid IS NOT NULL, false),
            coalesce(k.convalidated, false)
-    FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
+    FROM snowflake_migrate_internal.linked_columns(keys) AS r
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     CROSS JOIN LATERAL (
         SELECT snowflake_migrate_internal.shadow_name(text 'column', a.attname) AS shadow_name,
@@ -46,7 +46,7 @@ $function$;
 
 -- Fails unless all rows have their shadow values. Without them, foreign keys would
 -- reject valid rows.
-CREATE FUNCTION snowflake_migrate_internal.require_filled(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.require_filled(keys snowflake_migrate_internal.key[])
 RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -54,7 +54,7 @@ DECLARE
     missing text;
 BEGIN
     SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation::text, s.attribute) INTO missing
-    FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+    FROM snowflake_migrate_internal.shadows(keys) AS s
     WHERE NOT s.is_kept OR NOT s.is_filled;
     IF missing IS NOT NULL THEN
         PERFORM snowflake_internal.refuse('55000', format('not all rows are known to have shadow values of: %s', missing),
@@ -66,14 +66,14 @@ $function$;
 -- The CHECK constraints on shadow columns: one for each CHECK constraint that uses a
 -- narrow column. The definition is NULL if the expression cannot be mapped to the
 -- shadows, because it uses whole rows.
-CREATE FUNCTION snowflake_migrate_internal.shadow_checks(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.shadow_checks(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (
     check_constraint oid, name name, relation regclass, shadow_name name, shadow oid, is_to_be_valid boolean, is_ready boolean, definition text
 ) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
-        SELECT s.* FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+        SELECT s.* FROM snowflake_migrate_internal.shadows(keys) AS s
     ), renamed AS MATERIALIZED (
         SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes,
                array_agg(s.check_oid) FILTER (WHERE s.check_oid IS NOT NULL) AS own_checks
@@ -102,7 +102,7 @@ $function$;
 
 -- The statements that add shadows: one for each table, so that it is locked only
 -- once.
-CREATE FUNCTION snowflake_migrate_internal.shadow_steps(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.shadow_steps(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -117,7 +117,7 @@ AS $function$
                                          ELSE 'ADD CONSTRAINT %1$I CHECK (%2$I IS NOT DISTINCT FROM %3$I) NOT VALID' END,
                                     s.check_name, s.shadow_name, s.narrow)), E',\n        ' ORDER BY s.attribute)
                          || coalesce((SELECT string_agg(E',\n        ' || k.definition, '' ORDER BY k.name)
-                                      FROM snowflake_migrate_internal.shadow_checks(targets, column_names) AS k
+                                      FROM snowflake_migrate_internal.shadow_checks(keys) AS k
                                       WHERE k.relation = s.relation AND k.shadow IS NULL), '')))
                || string_agg(
                       CASE WHEN a.attstattarget >= 0
@@ -133,24 +133,24 @@ AS $function$
                       || snowflake_migrate_internal.altering_line(
                              format('ALTER TABLE %s ENABLE ALWAYS TRIGGER %I', quoted_name.relation, s.trigger_name)), '' ORDER BY s.attribute)
                || format(E'    PERFORM snowflake_migrate_internal.record_backfill(%s, %L::pg_catalog.regclass);\n',
-                         (SELECT snowflake_migrate_internal.key_arguments(targets, column_names)), quoted_name.relation)),
+                         (SELECT snowflake_migrate_internal.key_arguments(keys)), quoted_name.relation)),
            'ACCESS EXCLUSIVE', true,
            format('adds a bigint column beside %s, and the trigger that keeps it up to date, also for replicated rows; holds the lock for a moment, after short attempts to acquire it',
                   string_agg(quote_ident(s.narrow), ', ' ORDER BY s.attribute))
            || coalesce('. Published by ' || pubs.names || format(': first at the subscribers, ALTER TABLE %s %s', quoted_name.relation,
                               string_agg(format('ADD COLUMN %I bigint', s.shadow_name), ', ' ORDER BY s.attribute)), '')
-    FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+    FROM snowflake_migrate_internal.shadows(keys) AS s
     JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
     CROSS JOIN LATERAL (SELECT snowflake_migrate_internal.column_options(a.attoptions) AS list) AS options
     CROSS JOIN LATERAL (SELECT snowflake_migrate_internal.name_of(s.relation) AS relation) AS quoted_name
     CROSS JOIN LATERAL (SELECT snowflake_migrate_internal.publications(s.relation, s.narrow) AS names) AS pubs
     WHERE s.shadow IS NULL
     GROUP BY s.relation, quoted_name.relation, pubs.names
-    ORDER BY s.relation = ANY (targets) DESC, s.relation::text
+    ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text
 $function$;
 
 -- Drops the shadow columns, and all objects that belong to them.
-CREATE FUNCTION snowflake_migrate_internal.drop_shadows(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.drop_shadows(keys snowflake_migrate_internal.key[])
 RETURNS boolean LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -162,7 +162,7 @@ DECLARE
 BEGIN
     relations := ARRAY(
         SELECT DISTINCT e.relation
-        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+        FROM snowflake_migrate_internal.shadows(keys) AS s
         CROSS JOIN LATERAL (
             SELECT s.relation
           UNION
@@ -178,7 +178,7 @@ BEGIN
     -- Dropping a column drops its indexes and constraints, but not foreign keys that reference it.
     WITH shadow AS MATERIALIZED (
         SELECT s.*, snowflake_migrate_internal.name_of(s.relation) AS quoted_name
-        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+        FROM snowflake_migrate_internal.shadows(keys) AS s
         WHERE s.shadow IS NOT NULL AND num_nonnulls(s.trigger_oid, s.check_oid) > 0
     ), statement (place, relation, text) AS (
         SELECT DISTINCT 1, k.conrelid::regclass,
@@ -193,7 +193,7 @@ BEGIN
     INTO altered, statements
     FROM statement AS s;
     PERFORM snowflake_migrate_internal.run_all(altered, statements);
-    PERFORM snowflake_migrate_internal.end_backfill(targets[1], column_names[1]);
+    PERFORM snowflake_migrate_internal.end_backfill((keys[1]).target, (keys[1]).column_name);
     PERFORM set_config('lock_timeout', former_timeout, true);
     RETURN true;
 END

@@ -2,14 +2,14 @@
 -- that use a narrow column.
 
 -- The statistics objects of narrow columns, and those of their shadows.
-CREATE FUNCTION snowflake_migrate_internal.shadow_statistics(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.shadow_statistics(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (
     statistics oid, name name, schema name, relation regclass, owner oid, shadow_name name, shadow oid, definition text, target integer
 ) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
-        SELECT s.* FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+        SELECT s.* FROM snowflake_migrate_internal.shadows(keys) AS s
     ), renamed AS MATERIALIZED (
         SELECT s.relation, array_agg(s.narrow) AS former, array_agg(s.shadow_name) AS present, array_agg(s.attribute) AS attributes
         FROM shadow AS s GROUP BY s.relation
@@ -53,7 +53,7 @@ $function$;
 
 -- They are created with the rights of the table's owner, who owns them and renames
 -- them in the swap.
-CREATE FUNCTION snowflake_migrate_internal.statistics_steps(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.statistics_steps(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -61,19 +61,19 @@ AS $function$
                format(E'    PERFORM snowflake_internal.run(%L::pg_catalog.regclass, %L::pg_catalog.text);\n',
                       snowflake_migrate_internal.name_of(x.relation), command.text), '' ORDER BY command.place)),
            'SHARE UPDATE EXCLUSIVE', true, format('creates the counterpart of statistics object %I.%I', x.schema, x.name)
-    FROM snowflake_migrate_internal.shadow_statistics(targets, column_names) AS x
+    FROM snowflake_migrate_internal.shadow_statistics(keys) AS x
     CROSS JOIN LATERAL (
         SELECT 1 AS place, x.definition AS text
       UNION ALL
         SELECT 2, format('ALTER STATISTICS %I.%I SET STATISTICS %s', x.schema, x.shadow_name, x.target) WHERE x.target <> -1) AS command
     WHERE x.shadow IS NULL
     GROUP BY x.relation, x.schema, x.name
-    ORDER BY x.relation = ANY (targets) DESC, x.relation::text, x.schema, x.name
+    ORDER BY x.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, x.relation::text, x.schema, x.name
 $function$;
 
 -- The tables with counterparts that only an ANALYZE of the whole table fills: those
 -- of statistics objects, and of indexes with expressions.
-CREATE FUNCTION snowflake_migrate_internal.analyzed_whole(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.analyzed_whole(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (relation regclass, is_lacking boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -88,14 +88,14 @@ AS $function$
                                  WHERE o.oid = x.statistics)
                  AND NOT EXISTS (SELECT FROM pg_stats_ext AS t
                                  WHERE t.statistics_schemaname = x.schema AND t.statistics_name = x.shadow_name) AS is_lacking
-          FROM snowflake_migrate_internal.shadow_statistics(targets, column_names) AS x
+          FROM snowflake_migrate_internal.shadow_statistics(keys) AS x
         UNION ALL
           SELECT i.relation,
                  NOT EXISTS (SELECT FROM pg_class AS s
                              JOIN pg_namespace AS n ON n.oid = s.relnamespace
                              JOIN pg_stats AS t ON t.schemaname = n.nspname AND t.tablename = s.relname
                              WHERE s.oid = i.shadow)
-          FROM snowflake_migrate_internal.shadow_indexes(targets, column_names) AS i
+          FROM snowflake_migrate_internal.shadow_indexes(keys) AS i
           JOIN pg_index AS x ON x.indexrelid = i.index AND x.indexprs IS NOT NULL) AS e
     JOIN pg_class AS c ON c.oid = e.relation
     GROUP BY e.relation, c.oid, c.reltuples, c.relowner
@@ -103,13 +103,13 @@ $function$;
 
 -- Counterparts of objects that have been dropped or replaced since: the swap would
 -- leave them.
-CREATE FUNCTION snowflake_migrate_internal.leftover_steps(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.leftover_steps(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH dependent AS MATERIALIZED (
         SELECT DISTINCT s.relation, d.classid, d.objid
-        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+        FROM snowflake_migrate_internal.shadows(keys) AS s
         JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.relation AND d.refobjsubid = s.shadow
         WHERE s.is_kept
     ), step (place, relation, statement, lock_level, in_transaction, note) AS (
@@ -122,24 +122,24 @@ AS $function$
                'ACCESS EXCLUSIVE', true, 'removes the counterpart of a constraint that has been dropped or replaced'
         FROM (SELECT DISTINCT d.objid FROM dependent AS d WHERE d.classid = 'pg_constraint'::regclass) AS d
         JOIN pg_constraint AS k ON k.oid = d.objid AND k.contype IN ('c', 'f') AND k.conparentid = 0 AND k.conname LIKE 'snowflake\_%'
-        WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadows(targets, column_names) AS s WHERE s.check_oid = k.oid)
-          AND NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_checks(targets, column_names) AS s WHERE s.shadow = k.oid)
-          AND NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS s WHERE s.shadow = k.oid)
+        WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadows(keys) AS s WHERE s.check_oid = k.oid)
+          AND NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_checks(keys) AS s WHERE s.shadow = k.oid)
+          AND NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS s WHERE s.shadow = k.oid)
       UNION ALL
         SELECT 2, d.relation, format('DROP INDEX CONCURRENTLY %s', snowflake_migrate_internal.name_of(c.oid::regclass)), 'SHARE UPDATE EXCLUSIVE', false,
                'removes the counterpart of an index that has been dropped or replaced'
         FROM dependent AS d
         JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'i' AND c.relname LIKE 'snowflake\_%'
-        WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_indexes(targets, column_names) AS i WHERE i.shadow = c.oid)
+        WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_indexes(keys) AS i WHERE i.shadow = c.oid)
       UNION ALL
         SELECT 3, d.relation, format('DROP STATISTICS %I.%I', n.nspname, x.stxname), 'SHARE UPDATE EXCLUSIVE', true,
                'removes the counterpart of a statistics object that has been dropped or replaced'
         FROM dependent AS d
         JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid AND x.stxname LIKE 'snowflake\_%'
         JOIN pg_namespace AS n ON n.oid = x.stxnamespace
-        WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_statistics(targets, column_names) AS s WHERE s.shadow = x.oid)
+        WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_statistics(keys) AS s WHERE s.shadow = x.oid)
     )
     SELECT s.statement, s.lock_level, s.in_transaction, s.note
     FROM step AS s
-    ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.place, s.statement
+    ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text, s.place, s.statement
 $function$;

@@ -2,80 +2,79 @@
 -- only changes the catalog.
 
 -- The columns that are replaced.
-CREATE FUNCTION snowflake_migrate_internal.swap_columns(targets regclass[], column_names name[])
-RETURNS TABLE (relations regclass[], names name[]) LANGUAGE sql STABLE
+CREATE FUNCTION snowflake_migrate_internal.swap_columns(keys snowflake_migrate_internal.key[])
+RETURNS snowflake_migrate_internal.key[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT array_agg(s.relation), array_agg(s.narrow) FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+    SELECT array_agg((s.relation, s.narrow)::snowflake_migrate_internal.key) FROM snowflake_migrate_internal.shadows(keys) AS s
 $function$;
 
 -- The tables that are changed, those at the other end of foreign keys, and the
 -- views and tables of the objects that are dropped and created again.
-CREATE FUNCTION snowflake_migrate_internal.swap_relations(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.swap_relations(keys snowflake_migrate_internal.key[])
 RETURNS regclass[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT ARRAY(
-        SELECT unnest(targets)
+        SELECT k.target FROM unnest(keys) AS k
       UNION
-        SELECT s.relation FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+        SELECT s.relation FROM snowflake_migrate_internal.shadows(keys) AS s
       UNION
         SELECT other.relation
-        FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f
+        FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
         CROSS JOIN LATERAL (VALUES (f.relation), (f.referenced)) AS other (relation)
       UNION
-        SELECT unnest(snowflake_migrate_internal.dependent_relations(n.relations, n.names))
-        FROM snowflake_migrate_internal.swap_columns(targets, column_names) AS n)
+        SELECT unnest(snowflake_migrate_internal.dependent_relations(snowflake_migrate_internal.swap_columns(keys))))
 $function$;
 
 -- The sequences that the columns own, or use as identity columns.
-CREATE FUNCTION snowflake_migrate_internal.swap_sequences(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.swap_sequences(keys snowflake_migrate_internal.key[])
 RETURNS regclass[] LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT ARRAY(
         SELECT d.objid::regclass
-        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+        FROM snowflake_migrate_internal.shadows(keys) AS s
         JOIN pg_depend AS d ON d.classid = 'pg_class'::regclass AND d.refclassid = 'pg_class'::regclass
                            AND d.refobjid = s.relation AND d.refobjsubid = s.attribute AND d.deptype IN ('a', 'i')
         JOIN pg_class AS q ON q.oid = d.objid AND q.relkind = 'S')
 $function$;
 
 -- Obstacles to the swap: missing or invalid shadow objects, and all others.
-CREATE FUNCTION snowflake_migrate_internal.swap_obstacles(targets regclass[], column_names name[], search_path text DEFAULT NULL)
+CREATE FUNCTION snowflake_migrate_internal.swap_obstacles(keys snowflake_migrate_internal.key[], search_path text, keep_sequence boolean)
 RETURNS TABLE (obstacle text) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT format('column %I of %s has no shadow column that is kept up to date', s.narrow, s.relation)
-    FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+    FROM snowflake_migrate_internal.shadows(keys) AS s
     WHERE NOT s.is_kept
   UNION ALL
     SELECT format('not all rows of %s are known to have the shadow value of column %I', s.relation, s.narrow)
-    FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+    FROM snowflake_migrate_internal.shadows(keys) AS s
     WHERE s.is_kept AND NOT s.is_filled
   UNION ALL
     SELECT format(CASE WHEN i.shadow IS NULL THEN 'index %s has no counterpart on the shadow columns'
                        ELSE 'the counterpart of index %s is not valid' END, i.index)
-    FROM snowflake_migrate_internal.shadow_indexes(targets, column_names) AS i
+    FROM snowflake_migrate_internal.shadow_indexes(keys) AS i
     WHERE NOT i.is_ready
   UNION ALL
     SELECT format(CASE WHEN f.shadow IS NULL THEN 'foreign key %I of %s has no counterpart on the shadow columns'
                        ELSE 'the counterpart of foreign key %I of %s is not validated' END, f.name, f.relation)
-    FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f
+    FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
     WHERE NOT f.is_ready
   UNION ALL
     SELECT format(CASE WHEN k.shadow IS NULL THEN 'check constraint %I of %s has no counterpart on the shadow columns'
                        ELSE 'the counterpart of check constraint %I of %s is not validated' END, k.name, k.relation)
-    FROM snowflake_migrate_internal.shadow_checks(targets, column_names) AS k
+    FROM snowflake_migrate_internal.shadow_checks(keys) AS k
     WHERE NOT k.is_ready
   UNION ALL
     SELECT format('statistics object %I.%I has no counterpart on the shadow columns', x.schema, x.name)
-    FROM snowflake_migrate_internal.shadow_statistics(targets, column_names) AS x
+    FROM snowflake_migrate_internal.shadow_statistics(keys) AS x
     WHERE x.shadow IS NULL
   UNION ALL
-    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_migrate_internal.obstacles(targets, column_names, search_path) AS o
+    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_migrate_internal.obstacles(keys, search_path, keep_sequence) AS o
   UNION ALL
-    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_migrate_internal.plan_kind_obstacles(targets, column_names, true) AS o
+    SELECT format('%s: %s', o.obstacle, o.remedy) FROM snowflake_migrate_internal.plan_kind_obstacles(keys, true) AS o
 $function$;
 
 -- The privileges on a column, in an order in which they can be granted again, each
@@ -112,33 +111,32 @@ $function$;
 
 -- The statements of the swap in order, each with the table that it alters.
 CREATE FUNCTION snowflake_migrate_internal.swap_commands(
-    targets regclass[], column_names name[], OUT relations regclass[], OUT statements text[], OUT roles oid[]
+    keys snowflake_migrate_internal.key[], keep_sequence boolean, OUT relations regclass[], OUT statements text[], OUT roles oid[]
 ) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH shadow AS MATERIALIZED (
         SELECT s.*, snowflake_migrate_internal.name_of(s.relation) AS quoted_name,
-               EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, column_name)
-                      WHERE key.target = s.relation AND key.column_name = s.narrow) AS is_target
-        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+               NOT keep_sequence AND (s.relation, s.narrow) IN (SELECT * FROM unnest(keys)) AS is_target
+        FROM snowflake_migrate_internal.shadows(keys) AS s
     ), indexed AS MATERIALIZED (
         SELECT x.index, x.shadow, x.shadow_name, x.relation, snowflake_migrate_internal.name_of(x.relation) AS quoted_name,
                c.relname AS name, n.nspname AS schema, k.oid AS constraint_oid, k.contype,
                i.indisreplident, i.indisclustered
-        FROM snowflake_migrate_internal.shadow_indexes(targets, column_names) AS x
+        FROM snowflake_migrate_internal.shadow_indexes(keys) AS x
         JOIN pg_index AS i ON i.indexrelid = x.index
         JOIN pg_class AS c ON c.oid = x.index
         JOIN pg_namespace AS n ON n.oid = c.relnamespace
         LEFT JOIN pg_constraint AS k ON k.conindid = x.index AND k.conrelid = x.relation AND k.contype IN ('p', 'u')
     ), referencing AS MATERIALIZED (
         SELECT f.*, snowflake_migrate_internal.name_of(f.relation) AS quoted_name
-        FROM snowflake_migrate_internal.shadow_foreign_keys(targets, column_names) AS f
+        FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
     ), checked AS MATERIALIZED (
         SELECT k.*, snowflake_migrate_internal.name_of(k.relation) AS quoted_name
-        FROM snowflake_migrate_internal.shadow_checks(targets, column_names) AS k
+        FROM snowflake_migrate_internal.shadow_checks(keys) AS k
     ), measured AS MATERIALIZED (
         SELECT x.*, c.relowner
-        FROM snowflake_migrate_internal.shadow_statistics(targets, column_names) AS x
+        FROM snowflake_migrate_internal.shadow_statistics(keys) AS x
         JOIN pg_class AS c ON c.oid = x.relation
     ), owned AS MATERIALIZED (
         -- Sequences that the columns own would be dropped with the columns.
@@ -209,9 +207,12 @@ AS $function$
       UNION ALL
         SELECT 12, key.target, format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s.snowflake_nextval()',
                           snowflake_migrate_internal.name_of(key.target), key.column_name, snowflake_migrate_internal.core_schema())
-        FROM unnest(targets, column_names) AS key (target, column_name)
+        FROM unnest(keys) AS key WHERE NOT keep_sequence
       UNION ALL
         SELECT 13, o.relation, format('ALTER SEQUENCE %s OWNED BY %s.%I', o.sequence, o.quoted_name, o.narrow) FROM owned AS o
+      UNION ALL
+        SELECT 14, n.relation, snowflake_migrate_internal.sequence_widening(n.sequence)
+        FROM snowflake_migrate_internal.narrow_sequences(keys) AS n WHERE keep_sequence
       UNION ALL
         SELECT 14, i.relation, format('ALTER TABLE %s REPLICA IDENTITY USING INDEX %I', i.quoted_name, i.name) FROM indexed AS i
         -- By default, the primary key is the replica identity.
@@ -266,14 +267,14 @@ $function$;
 
 -- The not-null constraints that tables have since PostgreSQL 18. Their names and
 -- comments are restored after the swap.
-CREATE FUNCTION snowflake_migrate_internal.not_null_names(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.not_null_names(keys snowflake_migrate_internal.key[])
 RETURNS jsonb LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT coalesce(jsonb_agg(jsonb_build_object('relation', s.relation::oid, 'column', s.narrow, 'name', k.conname,
                                                  'comment', obj_description(k.oid, 'pg_constraint'),
                                                  'is_inherited', NOT k.connoinherit)), '[]')
-    FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+    FROM snowflake_migrate_internal.shadows(keys) AS s
     JOIN pg_constraint AS k ON k.conrelid = s.relation AND k.contype = 'n' AND k.conkey = ARRAY[s.attribute]
 $function$;
 
@@ -306,26 +307,26 @@ AS $function$
 $function$;
 
 -- Fails unless everything is ready for the swap.
-CREATE FUNCTION snowflake_migrate_internal.require_ready(targets regclass[], column_names name[], search_path text DEFAULT NULL)
+CREATE FUNCTION snowflake_migrate_internal.require_ready(keys snowflake_migrate_internal.key[], search_path text, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     missing text;
 BEGIN
-    IF NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadows(targets, column_names)) THEN
+    IF NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadows(keys)) THEN
         missing := 'No column is too narrow.';
-    ELSIF EXISTS (SELECT FROM unnest(targets, column_names) AS key (target, column_name)
-                  WHERE NOT snowflake_internal.has_ids(key.target, key.column_name)
+    ELSIF EXISTS (SELECT FROM unnest(keys) AS key
+                  WHERE NOT keep_sequence AND NOT snowflake_internal.has_ids(key.target, key.column_name)
                     AND NOT snowflake_migrate_internal.is_recorded(key.target, key.column_name)) THEN
         missing := 'The sequence of the column is not recorded yet.';
     ELSE
         SELECT string_agg(o.obstacle, E'\n') INTO missing
-        FROM snowflake_migrate_internal.swap_obstacles(targets, column_names, search_path) AS o;
+        FROM snowflake_migrate_internal.swap_obstacles(keys, search_path, keep_sequence) AS o;
     END IF;
     IF missing IS NOT NULL THEN
-        PERFORM snowflake_internal.refuse('55000', format('%s not ready to be swapped', snowflake_migrate_internal.key_names(targets, column_names)
-                || CASE WHEN cardinality(targets) = 1 THEN ' is' ELSE ' are' END),
+        PERFORM snowflake_internal.refuse('55000', format('%s not ready to be swapped', snowflake_migrate_internal.key_names(keys)
+                || CASE WHEN cardinality(keys) = 1 THEN ' is' ELSE ' are' END),
             detail => missing,
             hint => 'Nothing was changed by this statement. Request the plan again, and run its statements in order.');
     END IF;
@@ -337,13 +338,13 @@ $function$;
 -- in the key. The age of the proof is that of the constraint's catalog row, which
 -- VALIDATE CONSTRAINT has written. Transactions on a standby are known only if it
 -- sends hot_standby_feedback.
-CREATE FUNCTION snowflake_migrate_internal.old_snapshots(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.old_snapshots(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (holder text, virtual_transaction text) LANGUAGE sql VOLATILE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     WITH proof AS MATERIALIZED (
         SELECT min(age(k.xmin)) AS age
-        FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+        FROM snowflake_migrate_internal.shadows(keys) AS s
         JOIN pg_constraint AS k ON k.oid = s.check_oid
         WHERE age(k.xmin) >= 0
     )
@@ -360,7 +361,7 @@ AS $function$
 $function$;
 
 -- Waits until no session has such a snapshot.
-CREATE FUNCTION snowflake_migrate_internal.await_snapshots(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.await_snapshots(keys snowflake_migrate_internal.key[])
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -370,18 +371,18 @@ DECLARE
     last_notice_at timestamptz := started_at;
     -- Only the present transactions matter. Later ones have new snapshots, even
     -- if an old transaction still running makes them look older.
-    initial_holders CONSTANT text[] := ARRAY(SELECT o.virtual_transaction FROM snowflake_migrate_internal.old_snapshots(targets, column_names) AS o);
+    initial_holders CONSTANT text[] := ARRAY(SELECT o.virtual_transaction FROM snowflake_migrate_internal.old_snapshots(keys) AS o);
     holders text;
 BEGIN
     LOOP
         PERFORM pg_stat_clear_snapshot();
         SELECT string_agg(o.holder, ', ') INTO holders
-        FROM snowflake_migrate_internal.old_snapshots(targets, column_names) AS o
+        FROM snowflake_migrate_internal.old_snapshots(keys) AS o
         WHERE o.virtual_transaction IS NULL OR o.virtual_transaction = ANY (initial_holders);
         IF holders IS NULL THEN
             RETURN;
         ELSIF clock_timestamp() - started_at > time_limit THEN
-            PERFORM snowflake_internal.refuse('55000', format('transactions that started before all rows of %s were copied have not ended within %s', snowflake_migrate_internal.key_names(targets, column_names), time_limit),
+            PERFORM snowflake_internal.refuse('55000', format('transactions that started before all rows of %s were copied have not ended within %s', snowflake_migrate_internal.key_names(keys), time_limit),
                 detail => format('They belong to: %s.', holders),
                 hint => 'They would read rows without a key. Nothing was changed by this statement. Run it again when they have ended.');
         ELSIF clock_timestamp() - last_notice_at > interval '5 seconds' THEN
@@ -397,37 +398,44 @@ $function$;
 -- Locks the tables and swaps. The arguments were read before the lock. If nothing
 -- has changed when the lock is acquired, nothing has to be checked again.
 CREATE FUNCTION snowflake_migrate_internal.swap_locked(
-    targets regclass[], column_names name[], relations regclass[], before text, altered regclass[], statements text[], roles oid[], not_nulls jsonb,
-    dependents jsonb, dependents_before text, search_path text)
+    keys snowflake_migrate_internal.key[], relations regclass[], before text, altered regclass[], statements text[], roles oid[], not_nulls jsonb,
+    dependents jsonb, dependents_before text, search_path text, keep_sequence boolean)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     missing text;
     not_null record;
-    narrow regclass[];
-    narrow_names name[];
+    identities snowflake_migrate_internal.origins[];
+    narrow snowflake_migrate_internal.key[];
 BEGIN
     PERFORM snowflake_migrate_internal.lock(relations, text 'ACCESS EXCLUSIVE');
-    SELECT n.relations, n.names INTO narrow, narrow_names FROM snowflake_migrate_internal.swap_columns(targets, column_names) AS n;
+    narrow := snowflake_migrate_internal.swap_columns(keys);
     IF snowflake_migrate_internal.fingerprint(relations) IS DISTINCT FROM before
-       OR snowflake_migrate_internal.dependents_fingerprint(narrow, narrow_names) IS DISTINCT FROM dependents_before THEN
-        IF NOT snowflake_migrate_internal.swap_relations(targets, column_names) <@ relations THEN
-            PERFORM snowflake_internal.refuse('55000', format('%s not ready to be swapped', snowflake_migrate_internal.key_names(targets, column_names)
-                || CASE WHEN cardinality(targets) = 1 THEN ' is' ELSE ' are' END),
+       OR snowflake_migrate_internal.dependents_fingerprint(narrow) IS DISTINCT FROM dependents_before THEN
+        IF NOT snowflake_migrate_internal.swap_relations(keys) <@ relations THEN
+            PERFORM snowflake_internal.refuse('55000', format('%s not ready to be swapped', snowflake_migrate_internal.key_names(keys)
+                || CASE WHEN cardinality(keys) = 1 THEN ' is' ELSE ' are' END),
                 detail => 'A foreign key or a view was added in the meantime.',
                 hint => 'Nothing was changed by this statement. Request the plan again, and run its statements in order.');
         END IF;
-        PERFORM snowflake_migrate_internal.require_ready(targets, column_names, search_path);
+        PERFORM snowflake_migrate_internal.require_ready(keys, search_path, keep_sequence);
         SELECT s.relations, s.statements, s.roles INTO altered, statements, roles
-        FROM snowflake_migrate_internal.swap_commands(targets, column_names) AS s;
-        not_nulls := snowflake_migrate_internal.not_null_names(targets, column_names);
-        PERFORM snowflake_migrate_internal.pin_dependents(narrow, narrow_names);
-        dependents := snowflake_migrate_internal.save_dependents(narrow, narrow_names);
+        FROM snowflake_migrate_internal.swap_commands(keys, keep_sequence) AS s;
+        not_nulls := snowflake_migrate_internal.not_null_names(keys);
+        PERFORM snowflake_migrate_internal.pin_dependents(narrow);
+        dependents := snowflake_migrate_internal.save_dependents(narrow);
     END IF;
-    -- The sequence has advanced since it was recorded.
-    PERFORM snowflake_migrate_internal.record_origin(key.target, key.column_name)
-    FROM unnest(targets, column_names) AS key (target, column_name);
+    IF keep_sequence THEN
+        identities := snowflake_migrate_internal.lock_identities(keys);
+        -- If the migration was begun with another end in mind.
+        PERFORM snowflake_migrate_internal.record_reverted(key.target, key.column_name)
+        FROM unnest(keys) AS key WHERE NOT snowflake_internal.has_ids(key.target, key.column_name);
+    ELSE
+        -- The sequence has advanced since it was recorded.
+        PERFORM snowflake_migrate_internal.record_origin(key.target, key.column_name)
+        FROM unnest(keys) AS key;
+    END IF;
     PERFORM snowflake_migrate_internal.drop_dependents(dependents);
     PERFORM snowflake_migrate_internal.run_all(altered, statements, roles, search_path);
     FOR not_null IN
@@ -447,67 +455,71 @@ BEGIN
             PERFORM snowflake_internal.run(not_null.relation, format('COMMENT ON CONSTRAINT %I ON %s IS %L', not_null.former, not_null.quoted_name, not_null.comment));
         END IF;
     END LOOP;
+    PERFORM snowflake_migrate_internal.continue_identity(i) FROM unnest(identities) AS i;
     -- After the constraints, which views with GROUP BY may use.
     PERFORM snowflake_migrate_internal.create_dependents(dependents);
-    PERFORM snowflake_migrate_internal.compare_dependents(dependents, narrow, narrow_names);
+    PERFORM snowflake_migrate_internal.compare_dependents(dependents, narrow);
     -- Only needed for a layout whose first IDs fit into an integer.
-    IF snowflake_migrate_internal.first_id_at(now()) <= 2147483647 THEN
+    IF NOT keep_sequence AND snowflake_migrate_internal.first_id_at(now()) <= 2147483647 THEN
         SELECT string_agg(format('%s. %s', o.obstacle, o.remedy), E'\n') INTO missing
-        FROM unnest(targets, column_names) AS key (target, column_name)
+        FROM unnest(keys) AS key
         CROSS JOIN LATERAL snowflake_migrate_internal.row_obstacles(key.target, key.column_name, search_path) AS o;
         IF missing IS NOT NULL THEN
-            PERFORM snowflake_internal.refuse('55000', format('cannot migrate %s', snowflake_migrate_internal.key_names(targets, column_names)),
+            PERFORM snowflake_internal.refuse('55000', format('cannot migrate %s', snowflake_migrate_internal.key_names(keys)),
                 detail => missing,
                 hint => 'Nothing was changed by this statement.');
         END IF;
     END IF;
-    PERFORM snowflake_migrate_internal.end_backfill(targets[1], column_names[1]);
+    PERFORM snowflake_migrate_internal.end_backfill((keys[1]).target, (keys[1]).column_name);
 END
 $function$;
 
 -- The swap. As much as possible is checked and prepared before the lock, which is
 -- held only for the changes.
-CREATE FUNCTION snowflake_migrate_internal.swap(targets regclass[], column_names name[], search_path text DEFAULT NULL)
+CREATE FUNCTION snowflake_migrate_internal.swap(keys snowflake_migrate_internal.key[], search_path text DEFAULT NULL, keep_sequence boolean DEFAULT false)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
 DECLARE
-    relations CONSTANT regclass[] := snowflake_migrate_internal.swap_relations(targets, column_names);
-    sequences CONSTANT regclass[] := snowflake_migrate_internal.swap_sequences(targets, column_names);
+    relations CONSTANT regclass[] := snowflake_migrate_internal.swap_relations(keys);
+    sequences CONSTANT regclass[] := snowflake_migrate_internal.swap_sequences(keys);
     former_timeout CONSTANT text := current_setting('lock_timeout');
     before CONSTANT text := snowflake_migrate_internal.fingerprint(relations);
     altered regclass[];
     statements text[];
     roles oid[];
     not_nulls jsonb;
+    narrow snowflake_migrate_internal.key[];
     dependents jsonb;
     dependents_before text;
     started_at timestamptz;
     last_notice_at timestamptz;
     pause double precision := 0.25;
 BEGIN
-    PERFORM snowflake_migrate_internal.require_owner(key.target) FROM unnest(targets) AS key (target);
-    PERFORM snowflake_migrate_internal.require_ready(targets, column_names, search_path);
-    PERFORM snowflake_migrate_internal.await_snapshots(targets, column_names);
-    PERFORM snowflake_migrate_internal.pin(targets, column_names);
+    PERFORM snowflake_migrate_internal.require_owner(key.target) FROM unnest(keys) AS key;
+    PERFORM snowflake_migrate_internal.require_ready(keys, search_path, keep_sequence);
+    PERFORM snowflake_migrate_internal.await_snapshots(keys);
+    PERFORM snowflake_migrate_internal.pin(keys);
     SELECT s.relations, s.statements, s.roles INTO altered, statements, roles
-    FROM snowflake_migrate_internal.swap_commands(targets, column_names) AS s;
-    not_nulls := snowflake_migrate_internal.not_null_names(targets, column_names);
-    SELECT snowflake_migrate_internal.dependents_fingerprint(n.relations, n.names) INTO dependents_before
-    FROM snowflake_migrate_internal.swap_columns(targets, column_names) AS n;
-    PERFORM snowflake_migrate_internal.pin_dependents(n.relations, n.names)
-    FROM snowflake_migrate_internal.swap_columns(targets, column_names) AS n;
-    SELECT snowflake_migrate_internal.save_dependents(n.relations, n.names) INTO dependents
-    FROM snowflake_migrate_internal.swap_columns(targets, column_names) AS n;
+    FROM snowflake_migrate_internal.swap_commands(keys, keep_sequence) AS s;
+    not_nulls := snowflake_migrate_internal.not_null_names(keys);
+    narrow := snowflake_migrate_internal.swap_columns(keys);
+    dependents_before := snowflake_migrate_internal.dependents_fingerprint(narrow);
+    PERFORM snowflake_migrate_internal.pin_dependents(narrow);
+    dependents := snowflake_migrate_internal.save_dependents(narrow);
     started_at := clock_timestamp();
     last_notice_at := started_at;
     LOOP
         BEGIN
-            PERFORM snowflake_migrate_internal.swap_locked(targets, column_names, relations, before, altered, statements, roles, not_nulls,
-                                                              dependents, dependents_before, search_path);
-            PERFORM snowflake_migrate_internal.recompile(targets, column_names);
+            PERFORM snowflake_migrate_internal.swap_locked(keys, relations, before, altered, statements, roles, not_nulls,
+                                                              dependents, dependents_before, search_path, keep_sequence);
+            PERFORM snowflake_migrate_internal.recompile(keys);
             PERFORM set_config('lock_timeout', former_timeout, true);
-            RAISE NOTICE 'old rows keep their IDs: %', snowflake_migrate_internal.retention_note(targets, column_names);
+            IF keep_sequence THEN
+                RAISE NOTICE '% widened, with the columns that reference it; the sequence goes on', snowflake_migrate_internal.key_names(keys);
+            ELSE
+                RAISE NOTICE 'old rows keep their IDs: %', snowflake_migrate_internal.retention_note(keys);
+            END IF;
             RETURN;
         EXCEPTION WHEN lock_not_available OR deadlock_detected THEN
             -- A transaction that called nextval() holds a lock on the sequence until
@@ -523,18 +535,18 @@ END
 $function$;
 
 -- The remaining statements before the swap, and the swap.
-CREATE FUNCTION snowflake_migrate_internal.online_steps(targets regclass[], column_names name[])
+CREATE FUNCTION snowflake_migrate_internal.online_steps(keys snowflake_migrate_internal.key[], keep_sequence boolean)
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 BEGIN
-    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.shadow_steps(targets, column_names) AS s;
-    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.backfill_steps(targets, column_names) AS s;
-    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.leftover_steps(targets, column_names) AS s;
-    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.check_steps(targets, column_names) AS s;
-    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.statistics_steps(targets, column_names) AS s;
-    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.index_steps(targets, column_names) AS s;
-    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.foreign_key_steps(targets, column_names) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.shadow_steps(keys) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.backfill_steps(keys) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.leftover_steps(keys) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.check_steps(keys) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.statistics_steps(keys) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.index_steps(keys) AS s;
+    RETURN QUERY SELECT s.* FROM snowflake_migrate_internal.foreign_key_steps(keys) AS s;
     -- Wide columns without statistics are included, because the check after a
     -- migration includes them.
     RETURN QUERY
@@ -544,30 +556,33 @@ BEGIN
                       CASE WHEN w.relation IS NULL THEN format(' (%s)', string_agg(quote_ident(c.name), ', ' ORDER BY c.attribute)) END),
                'SHARE UPDATE EXCLUSIVE', true, 'collects statistics for the planner'
         FROM (SELECT s.relation, s.attribute, s.shadow_name AS name
-              FROM snowflake_migrate_internal.shadows(targets, column_names) AS s
+              FROM snowflake_migrate_internal.shadows(keys) AS s
               WHERE NOT s.is_kept OR NOT s.is_filled OR snowflake_migrate_internal.lacks_statistics(s.relation, s.shadow_name)
             UNION ALL
               SELECT r.relation, r.attribute, a.attname
-              FROM snowflake_migrate_internal.linked_columns(targets, column_names) AS r
+              FROM snowflake_migrate_internal.linked_columns(keys) AS r
               JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
               JOIN pg_class AS o ON o.oid = r.relation AND pg_has_role(o.relowner, 'USAGE')
               WHERE NOT r.is_narrow AND snowflake_migrate_internal.lacks_statistics(r.relation, a.attname)
             UNION ALL
               SELECT w.relation, NULL, NULL
-              FROM snowflake_migrate_internal.analyzed_whole(targets, column_names) AS w WHERE w.is_lacking) AS c
-        LEFT JOIN snowflake_migrate_internal.analyzed_whole(targets, column_names) AS w ON w.relation = c.relation
+              FROM snowflake_migrate_internal.analyzed_whole(keys) AS w WHERE w.is_lacking) AS c
+        LEFT JOIN snowflake_migrate_internal.analyzed_whole(keys) AS w ON w.relation = c.relation
         GROUP BY c.relation, w.relation
-        ORDER BY c.relation = ANY (targets) DESC, c.relation::text;
+        ORDER BY c.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, c.relation::text;
     RETURN QUERY
         SELECT snowflake_migrate_internal.do_block(
-                   format(E'    PERFORM snowflake_migrate_internal.swap(%s, %s);\n',
-                          snowflake_migrate_internal.key_arguments(targets, column_names), snowflake_migrate_internal.path_argument())),
+                   format(E'    PERFORM snowflake_migrate_internal.swap(%s, %s%s);\n',
+                          snowflake_migrate_internal.key_arguments(keys), snowflake_migrate_internal.path_argument(),
+                          CASE WHEN keep_sequence THEN ', keep_sequence => true' ELSE '' END)),
                'ACCESS EXCLUSIVE', true,
-               format('checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. They become the last columns of their tables. New rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch: %s',
-                      (SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation = ANY (targets) DESC, s.relation::text, s.attribute)
-                       FROM snowflake_migrate_internal.shadows(targets, column_names) AS s),
-                      snowflake_migrate_internal.first_id_at(now()), snowflake_migrate_internal.retention_note(targets, column_names))
-               || coalesce((SELECT format('. It %s in the same transaction', snowflake_migrate_internal.dependents_note(n.relations, n.names))
-                            FROM snowflake_migrate_internal.swap_columns(targets, column_names) AS n), '');
+               format('checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. They become the last columns of their tables. %s',
+                      (SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text, s.attribute)
+                       FROM snowflake_migrate_internal.shadows(keys) AS s),
+                      CASE WHEN keep_sequence THEN 'Sequences go on, above the end of an integer, too'
+                           ELSE format('New rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch: %s',
+                                       snowflake_migrate_internal.first_id_at(now()), snowflake_migrate_internal.retention_note(keys)) END)
+               || coalesce('. It ' || snowflake_migrate_internal.dependents_note(snowflake_migrate_internal.swap_columns(keys))
+                           || ' in the same transaction', '');
 END
 $function$;

@@ -7,8 +7,7 @@ CREATE PROCEDURE snowflake_migrate.backfill(
 ) LANGUAGE plpgsql
 AS $procedure$
 DECLARE
-    key_targets pg_catalog.regclass[];
-    key_columns pg_catalog.name[];
+    keys snowflake_migrate_internal.key[];
     relations pg_catalog.regclass[];
     wait pg_catalog.record;
     batch pg_catalog.record;
@@ -29,17 +28,15 @@ BEGIN
     -- see the rows written before it.
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
-    SELECT u.targets, u.column_names INTO key_targets, key_columns
-    FROM snowflake_migrate_internal.keys(target, column_name, also, also_columns) AS k
-    CROSS JOIN LATERAL snowflake_migrate_internal.unfinished(k.targets, k.column_names) AS u;
-    relations := snowflake_migrate_internal.backfill_begin(key_targets, key_columns, batch_size, pause, max_replay_lag, max_active_sessions);
+    keys := snowflake_migrate_internal.unfinished(snowflake_migrate_internal.keys(target, column_name, also, also_columns));
+    relations := snowflake_migrate_internal.backfill_begin(keys, batch_size, pause, max_replay_lag, max_active_sessions);
     COMMIT;
     SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
     FOR i IN 1 .. pg_catalog.cardinality(relations) LOOP
         LOOP
             -- How long to wait, or what to copy: another session may have changed it.
             SELECT w.* INTO wait
-            FROM snowflake_migrate_internal.backfill_wait(key_targets, key_columns, relations[i], batch_ended_at, is_locked,
+            FROM snowflake_migrate_internal.backfill_wait(keys, relations[i], batch_ended_at, is_locked,
                                                             watermark, watermark_at, slow_seconds, slowed_at) AS w;
             watermark := wait.mark;
             watermark_at := wait.marked_at;
@@ -61,7 +58,7 @@ BEGIN
             END IF;
             SELECT b.is_done, b.is_waiting, b.report INTO batch
             FROM snowflake_migrate_internal.backfill_batch(
-                key_targets, key_columns, relations[i], wait.batch_size, pg_catalog.current_setting('search_path'::pg_catalog.text)) AS b;
+                keys, relations[i], wait.batch_size, pg_catalog.current_setting('search_path'::pg_catalog.text)) AS b;
             COMMIT;
             SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
             is_locked := batch.is_waiting;

@@ -58,6 +58,16 @@ CREATE VIEW snowflake_migrate_internal.sequence_columns AS
 COMMENT ON VIEW snowflake_migrate_internal.sequence_columns IS
     'Used by snowflake_migrate.columns and snowflake_migrate_internal.source: columns and the sequences they use';
 
+-- The last number that a type holds, in the direction of a sequence.
+CREATE FUNCTION snowflake_migrate_internal.type_end(type_oid oid, is_ascending boolean)
+RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN is_ascending THEN t.highest ELSE - t.highest - 1 END
+    FROM (SELECT CASE type_oid WHEN 'int2'::regtype THEN 32767 WHEN 'int4'::regtype THEN 2147483647
+                               WHEN 'int8'::regtype THEN 9223372036854775807 END) AS t (highest)
+$function$;
+
 CREATE VIEW snowflake_migrate.columns AS
     SELECT n.nspname AS schema_name,
            c.relname AS table_name,
@@ -66,25 +76,16 @@ CREATE VIEW snowflake_migrate.columns AS
            source.kind,
            source.sequence::pg_catalog.regclass AS sequence,
            used.last_value,
-           -- Sequences may be descending.
+           bound.last_possible,
+           CASE bound.last_possible WHEN own.type_end THEN pg_catalog.format('the type of %I', a.attname)
+                                    WHEN referencing.type_end THEN pg_catalog.format('the type of %s', referencing.narrowest)
+                                    WHEN own.sequence_end THEN 'the sequence' END AS limited_by,
            pg_catalog.round(pg_catalog.abs(100.0 * used.last_value::pg_catalog.numeric)
-               / CASE WHEN base.type_oid = 'pg_catalog.int2'::pg_catalog.regtype::pg_catalog.oid THEN 32767::pg_catalog.numeric
-                      WHEN base.type_oid = 'pg_catalog.int4'::pg_catalog.regtype::pg_catalog.oid THEN 2147483647::pg_catalog.numeric
-                      WHEN base.type_oid = 'pg_catalog.int8'::pg_catalog.regtype::pg_catalog.oid THEN 9223372036854775807::pg_catalog.numeric
-                 END, 2) AS percent_used,
-           ARRAY(SELECT pg_catalog.format('%s.%I', k.conrelid::pg_catalog.regclass, ra.attname)
-                 FROM (SELECT DISTINCT d.objid AS foreign_key
-                       FROM pg_catalog.pg_depend AS d
-                       WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid
-                         AND d.refobjid = c.oid AND d.refobjsubid = a.attnum
-                         AND d.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass::pg_catalog.oid OFFSET 0) AS d
-                 JOIN pg_catalog.pg_constraint AS k ON k.oid = d.foreign_key
-                 CROSS JOIN LATERAL ROWS FROM (pg_catalog.unnest(k.conkey), pg_catalog.unnest(k.confkey))
-                     AS key (referencing, referenced)
-                 JOIN pg_catalog.pg_attribute AS ra ON ra.attrelid = k.conrelid AND ra.attnum = key.referencing
-                 WHERE k.contype = 'f'::"char" AND k.conparentid = 0::pg_catalog.oid
-                   AND k.confrelid = c.oid AND key.referenced = a.attnum
-                 ORDER BY 1) AS referenced_by
+               / CASE WHEN bound.last_possible <> 0::bigint THEN pg_catalog.abs(bound.last_possible::pg_catalog.numeric) END, 2) AS percent_used,
+           pg_catalog.floor(pg_catalog.abs(bound.last_possible::pg_catalog.numeric - used.last_value::pg_catalog.numeric)
+               / pg_catalog.abs(own.increment::pg_catalog.numeric)
+               / CASE WHEN inserted.a_day > 0::pg_catalog.numeric THEN inserted.a_day END) AS days_left,
+           coalesce(referencing.names, '{}') AS referenced_by
     FROM snowflake_migrate_internal.sequence_columns AS source
     JOIN pg_catalog.pg_class AS c ON c.oid = source.relation
     JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
@@ -95,15 +96,53 @@ CREATE VIEW snowflake_migrate.columns AS
                     THEN pg_catalog.pg_sequence_last_value(source.sequence) END AS last_value
     ) AS used
     CROSS JOIN LATERAL (
-        -- Only a domain has another base type.
-        SELECT CASE WHEN a.atttypid = 'pg_catalog.int2'::pg_catalog.regtype::pg_catalog.oid
-                      OR a.atttypid = 'pg_catalog.int4'::pg_catalog.regtype::pg_catalog.oid
-                      OR a.atttypid = 'pg_catalog.int8'::pg_catalog.regtype::pg_catalog.oid
-                    THEN a.atttypid ELSE snowflake_migrate_internal.base_type(a.atttypid) END AS type_oid
-    ) AS base
+        SELECT q.seqincrement AS increment, q.seqincrement > 0::bigint AS is_ascending,
+               CASE WHEN q.seqincrement > 0::bigint THEN q.seqmax ELSE q.seqmin END AS sequence_end,
+               -- Only a domain has another base type.
+               snowflake_migrate_internal.type_end(
+                   CASE WHEN a.atttypid = 'pg_catalog.int2'::pg_catalog.regtype::pg_catalog.oid
+                          OR a.atttypid = 'pg_catalog.int4'::pg_catalog.regtype::pg_catalog.oid
+                          OR a.atttypid = 'pg_catalog.int8'::pg_catalog.regtype::pg_catalog.oid
+                        THEN a.atttypid ELSE snowflake_migrate_internal.base_type(a.atttypid) END,
+                   q.seqincrement > 0::bigint) AS type_end
+        FROM pg_catalog.pg_sequence AS q WHERE q.seqrelid = source.sequence
+    ) AS own
+    CROSS JOIN LATERAL (
+        SELECT pg_catalog.array_agg(r.name ORDER BY r.name) AS names,
+               (pg_catalog.array_agg(r.name ORDER BY pg_catalog.abs(r.type_end::pg_catalog.numeric), r.name))[1] AS narrowest,
+               CASE WHEN own.is_ascending THEN pg_catalog.min(r.type_end) ELSE pg_catalog.max(r.type_end) END AS type_end
+        FROM (SELECT pg_catalog.format('%s.%I', k.conrelid::pg_catalog.regclass, ra.attname) AS name,
+                     snowflake_migrate_internal.type_end(snowflake_migrate_internal.base_type(ra.atttypid), own.is_ascending) AS type_end
+              FROM (SELECT DISTINCT d.objid AS foreign_key
+                    FROM pg_catalog.pg_depend AS d
+                    WHERE d.refclassid = 'pg_catalog.pg_class'::pg_catalog.regclass::pg_catalog.oid
+                      AND d.refobjid = c.oid AND d.refobjsubid = a.attnum
+                      AND d.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass::pg_catalog.oid OFFSET 0) AS d
+              JOIN pg_catalog.pg_constraint AS k ON k.oid = d.foreign_key
+              CROSS JOIN LATERAL ROWS FROM (pg_catalog.unnest(k.conkey), pg_catalog.unnest(k.confkey))
+                  AS key (referencing, referenced)
+              JOIN pg_catalog.pg_attribute AS ra ON ra.attrelid = k.conrelid AND ra.attnum = key.referencing
+              WHERE k.contype = 'f'::"char" AND k.conparentid = 0::pg_catalog.oid
+                AND k.confrelid = c.oid AND key.referenced = a.attnum) AS r
+    ) AS referencing
+    CROSS JOIN LATERAL (
+        SELECT CASE WHEN own.is_ascending THEN least(own.type_end, referencing.type_end, own.sequence_end)
+                    ELSE greatest(own.type_end, referencing.type_end, own.sequence_end) END AS last_possible
+    ) AS bound
+    CROSS JOIN LATERAL (
+        -- Since the statistics were reset, if that is known.
+        SELECT t.rows::pg_catalog.numeric * 86400::pg_catalog.numeric
+               / CASE WHEN s.seconds > 0::pg_catalog.numeric THEN s.seconds END AS a_day
+        FROM (SELECT CASE WHEN c.relkind = 'p'::"char"
+                          THEN (SELECT pg_catalog.sum(pg_catalog.pg_stat_get_tuples_inserted(p.relid::pg_catalog.oid))
+                                FROM pg_catalog.pg_partition_tree(c.oid::pg_catalog.regclass) AS p WHERE p.isleaf)
+                          ELSE pg_catalog.pg_stat_get_tuples_inserted(c.oid)::pg_catalog.numeric END AS rows) AS t
+        CROSS JOIN (SELECT extract(epoch FROM pg_catalog.now() - pg_catalog.pg_stat_get_db_stat_reset_time(b.oid)) AS seconds
+                    FROM pg_catalog.pg_database AS b WHERE b.datname = pg_catalog.current_database()) AS s
+    ) AS inserted
     WHERE NOT pg_catalog.pg_is_other_temp_schema(n.oid)
       AND n.nspname <> 'pg_catalog'::pg_catalog.name AND n.nspname <> 'information_schema'::pg_catalog.name;
-COMMENT ON VIEW snowflake_migrate.columns IS 'Columns that take their values from a sequence';
+COMMENT ON VIEW snowflake_migrate.columns IS 'Columns that take their values from a sequence, and how much of their numbers is used';
 COMMENT ON COLUMN snowflake_migrate.columns.schema_name IS 'Schema of the table';
 COMMENT ON COLUMN snowflake_migrate.columns.table_name IS 'Table name. Partitions and child tables that use their parent''s sequence are not listed separately';
 COMMENT ON COLUMN snowflake_migrate.columns.column_name IS 'Column name';
@@ -111,5 +150,8 @@ COMMENT ON COLUMN snowflake_migrate.columns.data_type IS 'Type of the column';
 COMMENT ON COLUMN snowflake_migrate.columns.kind IS 'serial, identity always, identity by default, or default: a sequence that the column does not own';
 COMMENT ON COLUMN snowflake_migrate.columns.sequence IS 'Sequence that the column uses';
 COMMENT ON COLUMN snowflake_migrate.columns.last_value IS 'Last value of the sequence; NULL before the first one, or if the user may not read the sequence';
-COMMENT ON COLUMN snowflake_migrate.columns.percent_used IS 'Percentage of the type''s range that last_value has reached';
+COMMENT ON COLUMN snowflake_migrate.columns.last_possible IS 'Last number that the column''s type, the sequence and the columns that reference it can hold';
+COMMENT ON COLUMN snowflake_migrate.columns.limited_by IS 'Which of them that is';
+COMMENT ON COLUMN snowflake_migrate.columns.percent_used IS 'Percentage of last_possible that last_value has reached';
+COMMENT ON COLUMN snowflake_migrate.columns.days_left IS 'Days until last_possible, at the rate of rows inserted since the statistics of the database were reset; NULL if they never were';
 COMMENT ON COLUMN snowflake_migrate.columns.referenced_by IS 'Columns that reference the column';

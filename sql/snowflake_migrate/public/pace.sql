@@ -7,8 +7,7 @@ SET search_path = pg_catalog, pg_temp
 AS $procedure$
 DECLARE
     key_column name;
-    targets regclass[];
-    column_names name[];
+    keys snowflake_migrate_internal.key[];
 BEGIN
     -- Checked first: without ownership, column_of() does not see the record of
     -- the migration, and would report a misleading error.
@@ -16,16 +15,15 @@ BEGIN
         PERFORM snowflake_migrate_internal.require_owner(target);
     END IF;
     key_column := snowflake_internal.column_of(target, column_name);
-    SELECT u.targets, u.column_names INTO targets, column_names
-    FROM snowflake_migrate_internal.unfinished(ARRAY[target], ARRAY[key_column]) AS u;
-    IF NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadows(targets, column_names) AS s WHERE s.trigger_oid IS NOT NULL)
-       OR NOT EXISTS (SELECT FROM snowflake_migrate_internal.progress AS p WHERE p.target = targets[1] AND p.column_name = column_names[1])
+    keys := snowflake_migrate_internal.unfinished(ARRAY[(target, key_column)::snowflake_migrate_internal.key]);
+    IF NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadows(keys) AS s WHERE s.trigger_oid IS NOT NULL)
+       OR NOT EXISTS (SELECT FROM snowflake_migrate_internal.progress AS p WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name)
     THEN
         PERFORM snowflake_internal.refuse('55000', format('column "%s" of %s is not being migrated online', key_column, target),
             hint => 'The view snowflake_migrate.progress lists the unfinished online migrations.');
     END IF;
-    PERFORM snowflake_migrate_internal.require_owner(key.target) FROM unnest(targets) AS key (target);
-    PERFORM snowflake_migrate_internal.set_pace(targets, column_names, batch_size, pause, max_replay_lag, max_active_sessions, is_paused);
+    PERFORM snowflake_migrate_internal.require_owner(key.target) FROM unnest(keys) AS key;
+    PERFORM snowflake_migrate_internal.set_pace(keys, batch_size, pause, max_replay_lag, max_active_sessions, is_paused);
 END
 $procedure$;
 COMMENT ON PROCEDURE snowflake_migrate.pace(target regclass, column_name name, batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer, is_paused boolean) IS

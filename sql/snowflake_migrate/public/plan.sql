@@ -3,17 +3,16 @@
 -- qualified.
 CREATE FUNCTION snowflake_migrate.plan(
     target regclass, column_name name DEFAULT NULL, also regclass[] DEFAULT NULL, also_columns name[] DEFAULT NULL,
-    online boolean DEFAULT false
+    online boolean DEFAULT false, keep_sequence boolean DEFAULT false
 ) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
 LANGUAGE plpgsql STABLE
 AS $function$
 BEGIN
     RETURN QUERY
         SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
-        FROM snowflake_migrate_internal.keys(target, column_name, also, also_columns) AS k
-        CROSS JOIN LATERAL snowflake_migrate_internal.plan(k.targets, k.column_names, online,
-            pg_catalog.current_setting('search_path'::pg_catalog.text)) AS s;
+        FROM snowflake_migrate_internal.plan(snowflake_migrate_internal.keys(target, column_name, also, also_columns), online,
+            pg_catalog.current_setting('search_path'::pg_catalog.text), keep_sequence) AS s;
 END
 $function$;
-COMMENT ON FUNCTION snowflake_migrate.plan(target regclass, column_name name, also regclass[], also_columns name[], online boolean) IS
-    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec. With also, those of several tables together: each table is rewritten, or copied, once';
+COMMENT ON FUNCTION snowflake_migrate.plan(target regclass, column_name name, also regclass[], also_columns name[], online boolean, keep_sequence boolean) IS
+    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec. With also, those of several tables together: each table is rewritten, or copied, once. With keep_sequence, the columns are only widened, and keep their sequences';

@@ -3,25 +3,29 @@
 CREATE VIEW snowflake_migrate.progress AS
     SELECT c.oid::pg_catalog.regclass AS table_name,
            key.column_name,
-           snowflake_migrate_internal.online_step(p.targets, p.column_names) AS step,
+           snowflake_migrate_internal.online_step(p.keys) AS step,
            p.rows_done, p.rows_total,
            pg_catalog.round(p.run_rows / CASE WHEN p.run_seconds <> 0::pg_catalog.float8 THEN p.run_seconds END)::bigint AS rows_per_second,
            pg_catalog.make_interval(secs => pg_catalog.round(
                (p.rows_total - p.rows_done)::pg_catalog.float8 * p.run_seconds
                / CASE WHEN p.run_rows <> 0::pg_catalog.float8 THEN p.run_rows END)) AS time_left,
            pace.is_paused, pace.batch_size, pace.pause, pace.max_replay_lag, pace.max_active_sessions, p.waiting_for
-    FROM (SELECT coalesce(s.key_targets, ARRAY[s.target]) AS targets, coalesce(s.key_column_names, ARRAY[s.column_name]) AS column_names,
+    FROM (SELECT ARRAY(SELECT (k.target, k.column_name)::snowflake_migrate_internal.key
+                       FROM ROWS FROM (pg_catalog.unnest(coalesce(s.key_targets, ARRAY[s.target])),
+                                       pg_catalog.unnest(coalesce(s.key_column_names, ARRAY[s.column_name])))
+                           WITH ORDINALITY AS k (target, column_name, place)
+                       ORDER BY k.place) AS keys,
                  pg_catalog.sum(s.rows_done)::bigint AS rows_done, pg_catalog.sum(s.rows_total)::bigint AS rows_total,
                  pg_catalog.sum(s.run_rows)::double precision AS run_rows, pg_catalog.sum(s.run_seconds) AS run_seconds,
                  -- Not what a session that was ended has left.
                  pg_catalog.max(s.waiting_for) FILTER (WHERE s.waiting_for IS NOT NULL AND EXISTS (
                      SELECT FROM pg_catalog.pg_stat_activity AS a WHERE a.pid = s.waiting_pid)) AS waiting_for
           FROM snowflake_migrate_internal.progress AS s
-          GROUP BY 1, 2) AS p
-    CROSS JOIN LATERAL ROWS FROM (pg_catalog.unnest(p.targets), pg_catalog.unnest(p.column_names)) AS key (target, column_name)
+          GROUP BY 1) AS p
+    CROSS JOIN LATERAL pg_catalog.unnest(p.keys) AS key
     JOIN pg_catalog.pg_class AS c ON c.oid = key.target::pg_catalog.oid
-    CROSS JOIN LATERAL snowflake_migrate_internal.pace_settings(p.targets[1], p.column_names[1]) AS pace
-    WHERE EXISTS (SELECT FROM snowflake_migrate_internal.shadows(p.targets, p.column_names) AS s
+    CROSS JOIN LATERAL snowflake_migrate_internal.pace_settings((p.keys[1]).target, (p.keys[1]).column_name) AS pace
+    WHERE EXISTS (SELECT FROM snowflake_migrate_internal.shadows(p.keys) AS s
                   WHERE s.trigger_oid IS NOT NULL);
 COMMENT ON VIEW snowflake_migrate.progress IS 'Unfinished online migrations. Tables that are migrated together have the same figures';
 COMMENT ON COLUMN snowflake_migrate.progress.table_name IS 'Table whose key is being migrated';

@@ -1,34 +1,34 @@
 -- The obstacles of each of several keys. Checking many keys at once takes little
 -- longer than checking one, so they are divided only if some of them has an
 -- obstacle. An error is an obstacle too.
-CREATE FUNCTION snowflake_migrate_internal.survey_obstacles(targets regclass[], column_names name[], online boolean)
+CREATE FUNCTION snowflake_migrate_internal.survey_obstacles(keys snowflake_migrate_internal.key[], online boolean)
 RETURNS TABLE (target regclass, column_name name, obstacles text[])
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    half CONSTANT integer := cardinality(targets) / 2;
+    half CONSTANT integer := cardinality(keys) / 2;
     found text[];
 BEGIN
-    IF coalesce(cardinality(targets), 0) = 0 THEN
+    IF coalesce(cardinality(keys), 0) = 0 THEN
         RETURN;
     END IF;
     BEGIN
         IF online IS NULL THEN
             found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
-                           FROM snowflake_migrate_internal.obstacles(targets, column_names) AS o);
+                           FROM snowflake_migrate_internal.obstacles(keys) AS o);
         ELSE
             found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
-                           FROM snowflake_migrate_internal.plan_kind_obstacles(targets, column_names, online) AS o);
+                           FROM snowflake_migrate_internal.plan_kind_obstacles(keys, online) AS o);
         END IF;
     EXCEPTION WHEN OTHERS THEN
         found := ARRAY[SQLERRM];
     END;
-    IF cardinality(targets) = 1 OR cardinality(found) = 0 THEN
-        RETURN QUERY SELECT k.target, k.column_name, found FROM unnest(targets, column_names) AS k (target, column_name);
+    IF cardinality(keys) = 1 OR cardinality(found) = 0 THEN
+        RETURN QUERY SELECT k.target, k.column_name, found FROM unnest(keys) AS k;
     ELSE
-        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(targets[:half], column_names[:half], online) AS o;
-        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(targets[half + 1:], column_names[half + 1:], online) AS o;
+        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(keys[:half], online) AS o;
+        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(keys[half + 1:], online) AS o;
     END IF;
 END
 $function$;
@@ -46,8 +46,7 @@ RETURNS TABLE (
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
 DECLARE
-    keys_targets regclass[];
-    keys_columns name[];
+    keys snowflake_migrate_internal.key[];
     found_relations regclass[];
     found_columns name[];
     found_texts text[];
@@ -56,37 +55,36 @@ DECLARE
     is_narrow boolean;
     checked jsonb;
     place text;
-    linked_relations regclass[];
-    linked_columns name[];
+    linked snowflake_migrate_internal.key[];
 BEGIN
-    SELECT array_agg(k.relation ORDER BY k.relation::oid, k.attname), array_agg(k.attname ORDER BY k.relation::oid, k.attname)
-    INTO keys_targets, keys_columns
-    FROM (SELECT DISTINCT c.oid::regclass AS relation, s.column_name AS attname
-          FROM snowflake_migrate.columns AS s
-          JOIN pg_namespace AS n ON n.nspname = s.schema_name
-          JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
-          WHERE c.relkind IN ('r', 'p')
-            AND (survey.schema_name IS NULL OR n.nspname = survey.schema_name)) AS k;
-    IF keys_targets IS NULL THEN
+    keys := ARRAY(
+        SELECT DISTINCT (c.oid, s.column_name)::snowflake_migrate_internal.key
+        FROM snowflake_migrate.columns AS s
+        JOIN pg_namespace AS n ON n.nspname = s.schema_name
+        JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
+        WHERE c.relkind IN ('r', 'p')
+          AND (survey.schema_name IS NULL OR n.nspname = survey.schema_name)
+        ORDER BY 1);
+    IF keys = '{}' THEN
         RETURN;
     END IF;
     BEGIN
         SELECT array_agg(f.relation), array_agg(f.column_name), array_agg(format('%s %s. %s', f.object, f.finding, f.remedy))
         INTO found_relations, found_columns, found_texts
-        FROM snowflake_migrate_internal.findings(keys_targets, keys_columns, true) AS f;
+        FROM snowflake_migrate_internal.findings(keys, true) AS f;
     EXCEPTION WHEN OTHERS THEN
         finding_error := SQLERRM;
     END;
 
     SELECT coalesce(jsonb_object_agg(c.kind || ' ' || c.target::oid || ' ' || c.column_name, c.obstacles), '{}') INTO checked
     FROM (SELECT 'common' AS kind, o.*
-          FROM snowflake_migrate_internal.survey_obstacles(keys_targets, keys_columns, NULL) AS o
+          FROM snowflake_migrate_internal.survey_obstacles(keys, NULL) AS o
         UNION ALL
           SELECT 'window', o.*
-          FROM snowflake_migrate_internal.survey_obstacles(keys_targets, keys_columns, false) AS o
+          FROM snowflake_migrate_internal.survey_obstacles(keys, false) AS o
         UNION ALL
           SELECT 'online', o.*
-          FROM snowflake_migrate_internal.survey_obstacles(keys_targets, keys_columns, true) AS o) AS c
+          FROM snowflake_migrate_internal.survey_obstacles(keys, true) AS o) AS c
     WHERE c.obstacles <> '{}';
 
     FOR key IN
@@ -95,7 +93,7 @@ BEGIN
         FROM snowflake_migrate.columns AS s
         JOIN pg_namespace AS n ON n.nspname = s.schema_name
         JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
-        WHERE c.oid = ANY (keys_targets::oid[])
+        WHERE c.oid IN (SELECT k.target FROM unnest(keys) AS k)
         ORDER BY n.nspname, s.table_name, s.column_name, s.percent_used DESC NULLS LAST
     LOOP
         table_name := key.relation;
@@ -109,9 +107,9 @@ BEGIN
         online_obstacles := '{}';
         findings := '{}';
         BEGIN
-            SELECT coalesce(bool_or(r.is_narrow), false), array_agg(r.relation), array_agg(a.attname)
-            INTO is_narrow, linked_relations, linked_columns
-            FROM snowflake_migrate_internal.linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
+            SELECT coalesce(bool_or(r.is_narrow), false), array_agg((r.relation, a.attname)::snowflake_migrate_internal.key)
+            INTO is_narrow, linked
+            FROM snowflake_migrate_internal.linked_columns(ARRAY[(key.relation, key.attname)::snowflake_migrate_internal.key]) AS r
             JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute;
             SELECT sum(snowflake_migrate_internal.row_estimate(f.relation)) INTO row_estimate
             FROM snowflake_migrate_internal.table_tree(key.relation, key.attname) AS f
@@ -119,7 +117,7 @@ BEGIN
             -- A table with several of the columns is rewritten once.
             SELECT count(*), coalesce(sum(pg_total_relation_size(t.relation)), 0) INTO tables_rewritten, bytes_rewritten
             FROM (SELECT DISTINCT f.relation
-                  FROM snowflake_migrate_internal.linked_columns(ARRAY[key.relation], ARRAY[key.attname]) AS r
+                  FROM snowflake_migrate_internal.linked_columns(ARRAY[(key.relation, key.attname)::snowflake_migrate_internal.key]) AS r
                   JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
                   CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
                   JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r'
@@ -139,8 +137,8 @@ BEGIN
             findings := ARRAY(
                 SELECT f.text
                 FROM unnest(found_relations, found_columns, found_texts) WITH ORDINALITY AS f (relation, attname, text, place)
-                WHERE EXISTS (SELECT FROM unnest(linked_relations, linked_columns) AS l (relation, attname)
-                              WHERE l.relation = f.relation AND (f.attname IS NULL OR l.attname = f.attname))
+                WHERE EXISTS (SELECT FROM unnest(linked) AS l
+                              WHERE l.target = f.relation AND (f.attname IS NULL OR l.column_name = f.attname))
                 ORDER BY f.place) || array_remove(ARRAY[finding_error], NULL);
         EXCEPTION WHEN OTHERS THEN
             window_way := 'not possible';

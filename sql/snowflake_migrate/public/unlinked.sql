@@ -41,7 +41,7 @@ AS $function$
         CROSS JOIN LATERAL (SELECT snowflake_migrate_internal.words(c.relname) AS words) AS words
     ), linked AS MATERIALIZED (
         SELECT r.relation, r.attribute FROM key CROSS JOIN LATERAL
-            snowflake_migrate_internal.linked_columns(ARRAY[key.relation::regclass], ARRAY[key.attname]) AS r
+            snowflake_migrate_internal.linked_columns(ARRAY[(key.relation, key.attname)::snowflake_migrate_internal.key]) AS r
     ), form AS MATERIALIZED (
         -- What follows or precedes the table's name: id, or the key's own name.
         SELECT DISTINCT array_to_string(f.words || k.words, '_') AS behind, array_to_string(k.words || f.words, '_') AS ahead
@@ -150,7 +150,7 @@ AS $function$
   UNION ALL
     SELECT 'function', regexp_replace(f.object, '^function (.*),$', '\1'), f.column_name, NULL, f.finding || '. ' || f.remedy, NULL
     FROM key
-    CROSS JOIN LATERAL snowflake_migrate_internal.findings(ARRAY[key.relation::regclass], ARRAY[key.attname], false) AS f
+    CROSS JOIN LATERAL snowflake_migrate_internal.findings(ARRAY[(key.relation, key.attname)::snowflake_migrate_internal.key], false) AS f
     WHERE f.stage = 'type'
     ORDER BY 1, 2, 3
 $function$;

@@ -30,6 +30,9 @@ fn argument(type_name: &str) -> &'static str {
         "name" => "'id'::name",
         "name[]" => "ARRAY['id']::name[]",
         "regclass[]" => "ARRAY['g.t']::regclass[]",
+        "snowflake_migrate_internal.key[]" => {
+            "ARRAY[('g.t', 'id')::snowflake_migrate_internal.key]"
+        }
         "bigint" => "1::bigint",
         "integer" => "1::integer",
         "boolean" => "true",

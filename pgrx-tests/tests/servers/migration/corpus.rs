@@ -51,6 +51,8 @@ struct Trial<'a> {
     entry: &'static Entry,
     database: String,
     online: bool,
+    /// Whether the columns keep their sequences.
+    keeps: bool,
     superuser: Client,
     owner: Client,
     application: Client,
@@ -61,7 +63,7 @@ impl<'a> Trial<'a> {
     fn new(
         cluster: &'a Cluster,
         entry: &'static Entry,
-        online: bool,
+        (online, keeps): (bool, bool),
         place: usize,
     ) -> Result<Self> {
         let database = format!("corpus_{place}");
@@ -108,11 +110,22 @@ impl<'a> Trial<'a> {
             entry,
             database,
             online,
+            keeps,
             superuser,
             owner,
             application,
             notices,
         })
+    }
+
+    /// The arguments of plan, run and others.
+    fn arguments(&self) -> String {
+        let keeps = if self.keeps {
+            ", keep_sequence => true"
+        } else {
+            ""
+        };
+        self.entry.arguments() + keeps
     }
 
     /// Runs what the application does.
@@ -201,7 +214,7 @@ impl<'a> Trial<'a> {
         let before = self.schema()?;
         let query = format!(
             "SELECT snowflake_migrate.plan({}, online => {})",
-            self.entry.arguments(),
+            self.arguments(),
             self.online
         );
         let Err(error) = self.owner.simple_query(&query) else {
@@ -239,7 +252,8 @@ impl<'a> Trial<'a> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
-        let steps = online::plan_for(&mut self.owner, &self.entry.arguments(), self.online)?;
+        let arguments = self.arguments();
+        let steps = online::plan_for(&mut self.owner, &arguments, self.online)?;
         let mut lines = self
             .notices
             .lock()
@@ -255,7 +269,7 @@ impl<'a> Trial<'a> {
         if self.entry.next.is_some() {
             return self.migrate_by_psql();
         }
-        let arguments = self.entry.arguments();
+        let arguments = self.arguments();
         let columns = online::columns(&mut self.superuser)?;
         let before: Contents;
         let steps =
@@ -291,7 +305,7 @@ impl<'a> Trial<'a> {
 
     /// The same through psql's `\gexec`, each statement in a transaction of its own.
     fn migrate_by_psql(&mut self) -> Result<(usize, usize, i64)> {
-        let arguments = self.entry.arguments();
+        let arguments = self.arguments();
         let columns = online::columns(&mut self.superuser)?;
         let before = online::contents(&mut self.superuser, &columns)?;
         let steps =
@@ -314,7 +328,7 @@ impl<'a> Trial<'a> {
     /// The rows are the same as before, the columns have their places, and nothing
     /// is left to do. Returns the number of tables and rows.
     fn check_migrated(&mut self, columns: &Columns, before: &Contents) -> Result<(usize, i64)> {
-        let arguments = self.entry.arguments();
+        let arguments = self.arguments();
         let after = online::contents(&mut self.superuser, columns)?;
         for (table, rows) in before {
             ensure!(
@@ -425,8 +439,74 @@ impl<'a> Trial<'a> {
         Ok(())
     }
 
+    /// Widens the columns, which keep their sequences. What is refused only for the sake of
+    /// snowflake IDs is widened.
+    fn widen(&mut self, line: &mut Line) -> Result<()> {
+        self.apply("before")?;
+        let query = format!(
+            "SELECT snowflake_migrate.plan({}, online => {})",
+            self.arguments(),
+            self.online
+        );
+        let may_be_refused = !matches!(
+            self.entry.outcome(self.online),
+            Outcome::Migrates | Outcome::Warned { .. }
+        );
+        if may_be_refused && let Err(error) = self.owner.simple_query(&query) {
+            let answer = error.as_db_error().context("not an error of the server")?;
+            line.plan = format!("refused: {}", answer.detail().unwrap_or_default());
+            return Ok(());
+        }
+        if let Outcome::Warned { cure, .. } = self.entry.outcome(self.online) {
+            self.owner.batch_execute(cure).context("the cure")?;
+            self.apply("cured")?;
+        }
+        let columns = self.entry.widened;
+        // Sequences become bigint, too.
+        let of_sequences = |dump: &str| -> String {
+            let words = |line: &str| -> Vec<String> {
+                line.split_whitespace().map(str::to_owned).collect()
+            };
+            let lines = dump.lines().map(|line| words(line).join(" "));
+            lines
+                .map(|line| line.replace(" AS integer", "").replace(" AS smallint", ""))
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        let before = of_sequences(&widened(&schema(self.cluster, &self.database)?, columns)?);
+        let facts = self.facts()?;
+        let (steps, tables, rows) = self.migrate()?;
+        line.plan += &format!("{steps} steps");
+        same(&facts, &self.facts()?, "widened", |_| false)?;
+        let after = of_sequences(&without_casts(&self.schema()?, columns));
+        same(&before, &after, "widened", |_| false)?;
+        let new = self.apply_and_count("widened")?;
+        ensure!(new == 0, "{new} new rows have snowflake IDs");
+        if let Some(next) = self.entry.next {
+            let insert = self.insert();
+            for n in 0..2 {
+                let id = number(&mut self.application, &insert)?;
+                let expected = next.first + n * next.step;
+                ensure!(id == expected, "{id} is the next number, not {expected}");
+            }
+        }
+        let limited = "SELECT count(*) FROM snowflake_migrate.columns WHERE abs(last_possible::numeric) IN (32767, 32768, 2147483647, 2147483648)
+                         AND schema_name = 'shop' AND table_name = $1";
+        let table = self.entry.table.trim_matches('"').to_owned();
+        let left: i64 = self.superuser.query_one(limited, &[&table])?.get(0);
+        ensure!(
+            left == 0,
+            "{left} columns of {table} still end as an integer"
+        );
+        line.result = format!("{rows} rows of {tables} tables as before, the sequence goes on");
+        Ok(())
+    }
+
     /// The whole way, there and back.
     fn run(&mut self, line: &mut Line) -> Result<()> {
+        if self.keeps {
+            return self.widen(line);
+        }
         self.apply("before")?;
         match self.entry.outcome(self.online) {
             Outcome::Refused {
@@ -652,11 +732,20 @@ fn same(before: &str, after: &str, when: &str, may_differ: impl Fn(&str) -> bool
 }
 
 /// Runs the entries of this tier in one way, and prints the table.
-fn run_corpus(online: bool) -> Result<()> {
-    let way = if online { "online" } else { "window" };
+fn run_corpus(online: bool, keeps: bool) -> Result<()> {
+    let way = match (online, keeps) {
+        (false, false) => "window",
+        (true, false) => "online",
+        (false, true) => "window, keeping sequences",
+        (true, true) => "online, keeping sequences",
+    };
     let begun = Instant::now();
-    let cluster = Cluster::builder()
-        .conf("snowflake.node_id", 1)
+    let builder = if keeps {
+        Cluster::builder().without_preload()
+    } else {
+        Cluster::builder().conf("snowflake.node_id", 1)
+    };
+    let cluster = builder
         // A thousand partitions are rewritten in one transaction.
         .conf("max_locks_per_transaction", 256)
         .conf("wal_level", "logical")
@@ -676,8 +765,8 @@ fn run_corpus(online: bool) -> Result<()> {
             lines.push((entry.name, line));
             continue;
         }
-        let answer =
-            Trial::new(&cluster, entry, online, place).and_then(|mut trial| trial.run(&mut line));
+        let answer = Trial::new(&cluster, entry, (online, keeps), place)
+            .and_then(|mut trial| trial.run(&mut line));
         line.problem = answer.err().map(|error| format!("{error:#}"));
         line.took = started.elapsed();
         cluster
@@ -721,10 +810,21 @@ fn run_corpus(online: bool) -> Result<()> {
 
 #[test]
 fn real_schemas_are_migrated_in_a_window_and_reverted() -> Result<()> {
-    run_corpus(false)
+    run_corpus(false, false)
 }
 
 #[test]
 fn real_schemas_are_migrated_online_and_reverted() -> Result<()> {
-    run_corpus(true)
+    run_corpus(true, false)
+}
+
+/// On a server that neither preloads the library nor has a node number.
+#[test]
+fn real_schemas_are_widened_in_a_window_and_keep_their_sequences() -> Result<()> {
+    run_corpus(false, true)
+}
+
+#[test]
+fn real_schemas_are_widened_online_and_keep_their_sequences() -> Result<()> {
+    run_corpus(true, true)
 }

@@ -643,7 +643,7 @@ fn more_locks_than_the_server_has_room_for_are_refused() -> Result<()> {
         let needed = number(
             client,
             &format!(
-                "SELECT sum(locks)::bigint FROM snowflake_migrate_internal.lock_needs(ARRAY['{name}'::regclass], '{{id}}')"
+                "SELECT sum(locks)::bigint FROM snowflake_migrate_internal.lock_needs(ARRAY[('{name}', 'id')::snowflake_migrate_internal.key])"
             ),
         )?;
         let planned =

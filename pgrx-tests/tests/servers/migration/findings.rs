@@ -254,7 +254,7 @@ fn names_and_bodies_of_any_kind_are_searched() -> Result<()> {
             client,
             &format!(
                 "SELECT DISTINCT f.stage FROM pg_class AS c,
-                     snowflake_migrate_internal.findings(ARRAY[c.oid::regclass], ARRAY[c.relname], true) AS f
+                     snowflake_migrate_internal.findings(ARRAY[(c.oid, c.relname)::snowflake_migrate_internal.key], true) AS f
                  WHERE c.relnamespace = 's'::regnamespace AND c.relname = $n${name}$n$ ORDER BY 1"
             ),
         )?;
@@ -293,7 +293,7 @@ fn names_and_bodies_of_any_kind_are_searched() -> Result<()> {
             &format!("DO $do$ BEGIN EXECUTE format('CREATE FUNCTION long{number}() RETURNS trigger LANGUAGE plpgsql AS %L', repeat($p${piece}$p$, 1000000 / {})); END $do$", piece.len()), &[])?;
         client.batch_execute(&format!("CREATE TRIGGER long{number} AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION long{number}()"))?;
         // Two minutes would be too long for a statement.
-        client.batch_execute("SELECT * FROM snowflake_migrate_internal.findings(ARRAY['t'::regclass], ARRAY['id'::name], true)")?;
+        client.batch_execute("SELECT * FROM snowflake_migrate_internal.findings(ARRAY[('t', 'id')::snowflake_migrate_internal.key], true)")?;
         client.batch_execute(&format!("DROP FUNCTION long{number} CASCADE"))?;
     }
     Ok(())
@@ -314,7 +314,7 @@ fn five_thousand_functions_are_searched_in_seconds() -> Result<()> {
     ))?;
     let found = value(
         client,
-        "SELECT string_agg(stage || ' ' || n, ' ' ORDER BY stage) FROM (SELECT stage, count(*) AS n FROM snowflake_migrate_internal.findings(ARRAY['t'::regclass], ARRAY['id'::name], true) GROUP BY stage) AS s",
+        "SELECT string_agg(stage || ' ' || n, ' ' ORDER BY stage) FROM (SELECT stage, count(*) AS n FROM snowflake_migrate_internal.findings(ARRAY[('t', 'id')::snowflake_migrate_internal.key], true) GROUP BY stage) AS s",
     )?;
     assert_eq!(
         found,

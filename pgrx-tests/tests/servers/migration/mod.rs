@@ -4,6 +4,7 @@ mod corpus;
 mod edges;
 mod findings;
 mod interrupted;
+mod keep_sequence;
 mod many_keys;
 mod newest_minor;
 mod online_edges;

@@ -419,7 +419,7 @@ fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
         "CALL snowflake_migrate.pace('t', is_paused => true)".to_owned(),
         format!("SELECT snowflake_migrate_internal.keep_pace({row})"),
         "SELECT snowflake_migrate_internal.pace('t', 'id')".to_owned(),
-        "SELECT snowflake_migrate_internal.set_pace('{t}', '{id}', 1, NULL, NULL, NULL, true)"
+        "SELECT snowflake_migrate_internal.set_pace('{\"(t,id)\"}', 1, NULL, NULL, NULL, true)"
             .to_owned(),
         format!("INSERT INTO snowflake_migrate_internal.pace SELECT ({row}).*"),
         "DELETE FROM snowflake_migrate_internal.pace".to_owned(),

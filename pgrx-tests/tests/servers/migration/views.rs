@@ -461,7 +461,7 @@ fn dependents_of_other_owners_are_refused_with_a_remedy() -> Result<()> {
             "must be owner of view x.v",
         ),
         (
-            "SELECT snowflake_migrate_internal.widen('{x.t}', '{id}', '')",
+            "SELECT snowflake_migrate_internal.widen('{\"(x.t,id)\"}', '')",
             "must be owner of view x.v",
         ),
         (

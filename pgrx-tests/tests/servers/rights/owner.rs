@@ -330,7 +330,7 @@ fn a_backfill_by_a_superuser_lends_no_replica_role() -> Result<()> {
         "SELECT * FROM snowflake_migrate.plan('app.x', online => true)",
         "CALL snowflake_migrate.backfill('app.x')",
         // As if the trigger were newer than the check for obstacles.
-        "SELECT snowflake_migrate_internal.backfill_batch('{app.x}', '{id}', 'app.x', 1000)",
+        "SELECT snowflake_migrate_internal.backfill_batch('{\"(app.x,id)\"}', 'app.x', 1000)",
     ] {
         let (worked, answer) = admin.attempt(call)?;
         attacks.record(

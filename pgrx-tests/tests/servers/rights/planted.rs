@@ -212,8 +212,10 @@ pub(crate) const STRANGE: &str = "
         WHERE e.extname IN ('snowflake', 'snowflake_migrate') AND d.deptype = 'e'
     ), relation AS (
         SELECT objid AS oid FROM member WHERE classid = 'pg_class'::regclass
+        UNION SELECT t.typrelid FROM pg_type AS t JOIN member AS m ON m.classid = 'pg_type'::regclass AND m.objid = t.oid WHERE t.typrelid <> 0
     ), part AS (
         SELECT classid, objid FROM member
+        UNION SELECT 'pg_class'::regclass, oid FROM relation
         UNION SELECT 'pg_rewrite'::regclass, oid FROM pg_rewrite WHERE ev_class IN (TABLE relation)
         UNION SELECT 'pg_attrdef'::regclass, oid FROM pg_attrdef WHERE adrelid IN (TABLE relation)
         UNION SELECT 'pg_constraint'::regclass, oid FROM pg_constraint WHERE conrelid IN (TABLE relation)

@@ -64,7 +64,7 @@ fn take_over(from: &Installation, to: &Installation) -> Result<()> {
         .conf("snowflake.layout", SLOW_TICK.layout)
         .conf("snowflake.max_borrow", "10min")
         .can_be_copied()
-        .start_with_extension()?;
+        .start_with_migrate()?;
     let mut client = primary.connect()?;
     let mut standby = Cluster::builder()
         .installation(to.clone())

@@ -1,0 +1,252 @@
+//! Keys that run out: widened while they are in use, and the sequence goes on. The corpus
+//! has the shapes of tables; this is what happens to the application meanwhile, which no
+//! cheaper tier sees.
+
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use postgres::Client;
+use snowflake_tests::Cluster;
+use snowflake_tests::query::{number, value};
+use snowflake_tests::server_error::expect_error;
+
+use crate::support::run;
+
+/// The last number of an integer.
+const END: i64 = 2_147_483_647;
+/// Until the key is widened, writers leave this many numbers.
+const LEFT: i64 = 500;
+const WRITERS: usize = 4;
+
+/// Orders with lines, of a key that has used 99.9 % of its numbers.
+fn set_up(client: &mut Client, key: &str) -> Result<()> {
+    run(
+        client,
+        [
+            format!("CREATE TABLE orders (id {key} PRIMARY KEY, note text)"),
+            "CREATE TABLE lines (id bigserial PRIMARY KEY, order_id integer NOT NULL REFERENCES orders)".to_owned(),
+            "CREATE INDEX ON lines (order_id)".to_owned(),
+            "INSERT INTO orders (note) SELECT 'old' FROM generate_series(1, 5000)".to_owned(),
+            "INSERT INTO lines (order_id) SELECT id FROM orders".to_owned(),
+            format!("SELECT setval(pg_get_serial_sequence('orders', 'id'), {END} - 2140000)"),
+            // The rest up to the writers' beginning.
+            format!("SELECT setval(pg_get_serial_sequence('orders', 'id'), {END} - 10 * {LEFT})"),
+        ],
+    )
+}
+
+/// Inserts an order and a line of it, again and again. Before the key is wide, it leaves
+/// the last numbers alone; afterwards it goes on far beyond them. Returns the number of
+/// orders.
+fn write(cluster: &Cluster, is_wide: &AtomicBool, last: &AtomicI64) -> Result<i64> {
+    let mut client = cluster.connect()?;
+    let mut orders = 0;
+    loop {
+        if !is_wide.load(SeqCst) {
+            thread::sleep(Duration::from_millis(5));
+            if last.load(SeqCst) > END - LEFT {
+                continue;
+            }
+        } else if last.load(SeqCst) > END + LEFT {
+            return Ok(orders);
+        }
+        let mut transaction = client.transaction()?;
+        let id = transaction
+            .query_one(
+                "INSERT INTO orders (note) VALUES ('new') RETURNING id::bigint",
+                &[],
+            )?
+            .get(0);
+        transaction.execute(
+            "INSERT INTO lines (order_id) SELECT id FROM orders WHERE id = $1::text::bigint",
+            &[&i64::to_string(&id)],
+        )?;
+        transaction.commit()?;
+        last.fetch_max(id, SeqCst);
+        orders += 1;
+    }
+}
+
+fn runs_through_the_end(key: &str) -> Result<()> {
+    let cluster = Cluster::builder().without_preload().start_with_migrate()?;
+    let mut client = cluster.connect()?;
+    set_up(&mut client, key)?;
+    let (is_wide, last) = (AtomicBool::new(false), AtomicI64::new(0));
+    let orders: i64 = thread::scope(|scope| -> Result<i64> {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|_| scope.spawn(|| write(&cluster, &is_wide, &last)))
+            .collect();
+        let migrated = (|| -> Result<()> {
+            let steps = client.query(
+                "SELECT statement FROM snowflake_migrate.plan('orders', online => true, keep_sequence => true) ORDER BY step",
+                &[],
+            )?;
+            run(
+                &mut client,
+                steps.iter().map(|step| step.get::<_, String>(0)),
+            )
+        })();
+        // Writers end in any case.
+        is_wide.store(true, SeqCst);
+        let mut orders = 0;
+        for writer in writers {
+            orders += writer.join().expect("a writer")?;
+        }
+        migrated?;
+        Ok(orders)
+    })?;
+    let beyond = number(
+        &mut client,
+        &format!("SELECT count(*) FROM lines WHERE order_id > {END}"),
+    )?;
+    let distinct = number(
+        &mut client,
+        "SELECT count(DISTINCT id) FROM orders WHERE note = 'new'",
+    )?;
+    assert_eq!(distinct, orders);
+    ensure!(beyond >= LEFT / 2, "{beyond} lines beyond the end");
+    let left = value(
+        &mut client,
+        "SELECT count(*) FROM snowflake_migrate.plan('orders', online => true, keep_sequence => true)",
+    )?;
+    assert_eq!(left, "0");
+    println!(
+        "keep_sequence, {key}: {orders} orders and as many lines by {WRITERS} sessions, 0 errors, 0 IDs twice, {beyond} of them beyond {END}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_serial_key_runs_through_the_end_of_an_integer_under_load() -> Result<()> {
+    runs_through_the_end("serial")
+}
+
+#[test]
+fn an_identity_runs_through_the_end_of_an_integer_under_load() -> Result<()> {
+    runs_through_the_end("integer GENERATED ALWAYS AS IDENTITY")
+}
+
+/// Begun to keep the sequence, and cancelled; begun as a migration to snowflake IDs, and
+/// ended with the sequence.
+#[test]
+fn the_end_may_change_on_the_way() -> Result<()> {
+    let cluster = Cluster::with_migrate()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    set_up(client, "serial")?;
+    let plan = |keeps: bool| {
+        format!(
+            "SELECT statement FROM snowflake_migrate.plan('orders', online => true, keep_sequence => {keeps}) ORDER BY step"
+        )
+    };
+    let begin = |client: &mut Client, keeps: bool| -> Result<()> {
+        let steps = client.query(&plan(keeps), &[])?;
+        let statements = steps.iter().map(|step| step.get::<_, String>(0));
+        let begun: Vec<String> = statements
+            .take_while(|statement| !statement.contains("internal.swap("))
+            .collect();
+        run(client, begun)
+    };
+    begin(client, true)?;
+    client.batch_execute("CALL snowflake_migrate.revert('orders')")?;
+    let columns = "SELECT count(*) FROM pg_attribute WHERE attrelid = 'orders'::regclass AND attnum > 0 AND NOT attisdropped";
+    assert_eq!(number(client, columns)?, 2);
+    begin(client, false)?;
+    let swap = client.query_one(&plan(true), &[])?.get::<_, String>(0);
+    run(client, [swap])?;
+    let next = number(
+        client,
+        "INSERT INTO orders (note) VALUES ('next') RETURNING id",
+    )?;
+    assert_eq!(next, END - 10 * LEFT + 1);
+    assert_eq!(
+        value(
+            client,
+            "SELECT is_migrated FROM snowflake_internal.first_ids"
+        )?,
+        "f"
+    );
+    let refused = expect_error(client, "CALL snowflake_migrate.revert('orders')")?;
+    assert_eq!(refused.sqlstate, "55000", "{refused}");
+    Ok(())
+}
+
+/// What a plan says of sequences that it cannot widen, or need not.
+#[test]
+fn sequences_are_widened_where_that_is_allowed() -> Result<()> {
+    let cluster = Cluster::builder().without_preload().start_with_migrate()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    run(
+        client,
+        [
+            "CREATE ROLE other",
+            "CREATE SEQUENCE others AS integer",
+            "ALTER SEQUENCE others OWNER TO other",
+            "CREATE TABLE of_other (id integer PRIMARY KEY DEFAULT nextval('others'))",
+            "CREATE ROLE app; GRANT USAGE ON SEQUENCE others TO app; ALTER TABLE of_other OWNER TO app",
+            "CREATE TABLE wide (id serial PRIMARY KEY)",
+            "ALTER TABLE wide ALTER id TYPE bigint",
+            "CREATE SEQUENCE bounded AS integer MAXVALUE 5000",
+            "CREATE TABLE of_bounded (id integer PRIMARY KEY DEFAULT nextval('bounded'))",
+            "CREATE TABLE negative (id serial PRIMARY KEY)",
+            "ALTER SEQUENCE negative_id_seq MINVALUE -2147483648 RESTART WITH -2147483648",
+            "INSERT INTO negative DEFAULT VALUES",
+            "CREATE TABLE parent (id bigint PRIMARY KEY)",
+            "CREATE TABLE child (parent_id integer REFERENCES parent)",
+        ],
+    )?;
+    let refused = expect_error(
+        client,
+        "SELECT * FROM snowflake_migrate.plan('of_other', keep_sequence => true)",
+    )?;
+    assert_eq!(refused.sqlstate, "42501", "{refused}");
+    ensure!(
+        refused
+            .detail
+            .contains("ALTER SEQUENCE public.others AS bigint"),
+        "{refused}"
+    );
+    // Only the sequence is narrow.
+    let plan = "SELECT string_agg(statement, ';') FROM snowflake_migrate.plan('wide', keep_sequence => true)";
+    ensure!(
+        value(client, plan)?.contains("widen_sequence('public.wide'"),
+        "{plan}"
+    );
+    for (table, column) in [
+        ("wide", "id"),
+        ("of_bounded", "id"),
+        ("negative", "id"),
+        ("child", "parent_id"),
+    ] {
+        run(
+            client,
+            [format!(
+                "CALL snowflake_migrate.run('{table}', '{column}', keep_sequence => true)"
+            )],
+        )?;
+        let left = format!(
+            "SELECT count(*) FROM snowflake_migrate.plan('{table}', '{column}', keep_sequence => true)"
+        );
+        assert_eq!(number(client, &left)?, 0, "{table}");
+        let data_type = format!(
+            "SELECT format_type(atttypid, NULL) FROM pg_attribute WHERE attrelid = '{table}'::regclass AND attname = '{column}'"
+        );
+        assert_eq!(value(client, &data_type)?, "bigint", "{table}");
+    }
+    // A bound of its own stays, and is what ends first.
+    assert_eq!(
+        value(
+            client,
+            "SELECT concat_ws(' ', last_possible, limited_by) FROM snowflake_migrate.columns WHERE table_name = 'of_bounded'"
+        )?,
+        "5000 the sequence"
+    );
+    assert_eq!(
+        number(client, "INSERT INTO negative DEFAULT VALUES RETURNING id")?,
+        -END
+    );
+    Ok(())
+}

@@ -1,0 +1,96 @@
+-- Widening the sequences of columns that keep them.
+
+-- The statement that lets a sequence go on where a type of its column ended; NULL if it
+-- goes on as it is. Bounds of its own stay.
+CREATE FUNCTION snowflake_migrate_internal.sequence_widening(sequence regclass)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT concat('ALTER SEQUENCE ', snowflake_migrate_internal.name_of(sequence), ' AS bigint',
+                  CASE WHEN is_limited THEN CASE WHEN s.seqincrement > 0 THEN ' NO MAXVALUE' ELSE ' NO MINVALUE' END END)
+    FROM pg_sequence AS s
+    CROSS JOIN LATERAL (SELECT CASE WHEN s.seqincrement > 0 THEN s.seqmax IN (32767, 2147483647)
+                                    ELSE s.seqmin IN (-32768, -2147483648) END) AS e (is_limited)
+    WHERE s.seqrelid = sequence AND (s.seqtypid <> 'int8'::regtype OR is_limited)
+$function$;
+
+-- The columns that hold the same IDs and have such a sequence. That of an identity
+-- column is widened with the column.
+CREATE FUNCTION snowflake_migrate_internal.narrow_sequences(keys snowflake_migrate_internal.key[])
+RETURNS TABLE (relation regclass, column_name name, sequence regclass, is_owned boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT r.relation, a.attname, s.sequence, pg_has_role(t.relowner, c.relowner, 'USAGE')
+    FROM snowflake_migrate_internal.linked_columns(keys) AS r
+    JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute AND a.attidentity = ''
+    JOIN pg_class AS t ON t.oid = r.relation
+    CROSS JOIN LATERAL snowflake_migrate_internal.source(r.relation, a.attname) AS s
+    JOIN pg_class AS c ON c.oid = s.sequence
+    WHERE snowflake_migrate_internal.sequence_widening(s.sequence) IS NOT NULL
+$function$;
+
+-- Widens the sequence of a column.
+CREATE FUNCTION snowflake_migrate_internal.widen_sequence(target regclass, column_name name)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    sequence regclass;
+BEGIN
+    SELECT s.sequence INTO sequence FROM snowflake_migrate_internal.source(target, column_name) AS s;
+    PERFORM snowflake_migrate_internal.pin_schemas(ARRAY[(SELECT c.relnamespace FROM pg_class AS c WHERE c.oid = sequence)]);
+    PERFORM snowflake_internal.run(target, snowflake_migrate_internal.sequence_widening(sequence))
+    WHERE snowflake_migrate_internal.sequence_widening(sequence) IS NOT NULL;
+END
+$function$;
+
+-- Obstacles to that.
+CREATE FUNCTION snowflake_migrate_internal.sequence_obstacles(keys snowflake_migrate_internal.key[])
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT DISTINCT format('sequence %s, which ends as an integer, does not belong to the owner of %s', n.sequence, n.relation),
+           format('Let its owner widen it: %s.', snowflake_migrate_internal.sequence_widening(n.sequence)), '42501'
+    FROM snowflake_migrate_internal.narrow_sequences(keys) AS n
+    WHERE NOT n.is_owned
+$function$;
+
+-- Identity columns whose column is replaced: what their sequences are, which are dropped
+-- with the column. No session takes a value in between.
+CREATE FUNCTION snowflake_migrate_internal.lock_identities(keys snowflake_migrate_internal.key[])
+RETURNS snowflake_migrate_internal.origins[] LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    key record;
+    origin snowflake_migrate_internal.origins;
+    identities snowflake_migrate_internal.origins[] := '{}';
+BEGIN
+    FOR key IN
+        SELECT k.target, k.column_name, q.seqcache, snowflake_migrate_internal.name_of(s.sequence) AS sequence
+        FROM unnest(keys) AS k
+        CROSS JOIN LATERAL snowflake_migrate_internal.source(k.target, k.column_name) AS s
+        JOIN pg_sequence AS q ON q.seqrelid = s.sequence
+        WHERE s.kind LIKE 'identity %'
+    LOOP
+        -- The lock that nextval() waits for; nothing changes.
+        PERFORM snowflake_internal.run(key.target, format('ALTER SEQUENCE %s CACHE %s', key.sequence, key.seqcache));
+        origin := snowflake_migrate_internal.present_origin(key.target, key.column_name);
+        identities := identities || origin;
+    END LOOP;
+    RETURN identities;
+END
+$function$;
+
+-- Makes the new column an identity column that goes on where the former one was.
+CREATE FUNCTION snowflake_migrate_internal.continue_identity(origin snowflake_migrate_internal.origins)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    sequence CONSTANT regclass := snowflake_migrate_internal.restore_identity(origin);
+BEGIN
+    PERFORM snowflake_internal.run(origin.target, format('SELECT setval(%L::regclass, %L::bigint, %L::boolean)', sequence::oid,
+        coalesce(origin.sequence_last_value, (origin.sequence_options ->> 'next')::bigint), origin.sequence_last_value IS NOT NULL));
+END
+$function$;
