@@ -44,6 +44,18 @@ impl Home {
         })
     }
 
+    /// The functions of this name that are the extension's, in whichever schema.
+    pub fn functions(&self, name: &CStr) -> Vec<pg_sys::Oid> {
+        let Some(extension) = pg::catalog::extension_named(self.extension) else {
+            return Vec::new();
+        };
+        let mut functions = pg::catalog::functions_named(name);
+        functions.retain(|function| {
+            pg::catalog::extension_of(pg_sys::ProcedureRelationId, *function) == Some(extension)
+        });
+        functions
+    }
+
     /// Whether a relation belongs to the extension.
     pub fn owns(&self, relation: pg_sys::Oid) -> bool {
         let extension = pg::catalog::extension_of(pg_sys::RelationRelationId, relation);

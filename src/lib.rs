@@ -17,6 +17,7 @@ mod migrate;
 mod node_number;
 mod owner;
 mod pg;
+mod ranges;
 mod records;
 mod resolved;
 mod restore;
@@ -42,6 +43,7 @@ pub extern "C-unwind" fn _PG_init() {
         pgrx::log!("snowflake: this library was built for tests, its IDs are not to be kept");
         clock::init();
         settings::init();
+        ranges::init();
         shared::init();
         generator::open_transaction::init();
         copy::init();

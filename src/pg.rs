@@ -25,6 +25,7 @@ pub mod lock;
 pub mod meaning;
 pub mod page;
 pub mod parse;
+pub mod plan_tree;
 pub mod planner;
 pub mod privileges;
 pub mod process;

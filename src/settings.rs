@@ -59,6 +59,7 @@ static MAX_WAIT: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 static LEASE: GucSetting<i32> = GucSetting::<i32>::new(2_000);
 static LOG_UNRESOLVED: GucSetting<i32> = GucSetting::<i32>::new(60_000);
 static COPY_MULTI_INSERT: GucSetting<bool> = GucSetting::<bool>::new(true);
+static ENABLE_TIME_RANGES: GucSetting<bool> = GucSetting::<bool>::new(true);
 #[cfg(feature = "testing")]
 static UNPROTECTED: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(Some(c""));
 
@@ -183,7 +184,7 @@ pub fn init() {
     });
     let network = written(c"snowflake.node_network");
     define_texts();
-    define_copy_multi_insert();
+    define_booleans();
     define_on_node_conflict();
     for integer in integers() {
         let written = written(integer.name);
@@ -343,16 +344,34 @@ fn define_texts() {
     );
 }
 
-fn define_copy_multi_insert() {
-    let written = written(c"snowflake.copy_multi_insert");
-    GucRegistry::define_bool_guc(
+fn define_booleans() {
+    define_boolean(
         c"snowflake.copy_multi_insert",
         c"Lets COPY insert rows in batches when a default is snowflake_nextval().",
         c"PostgreSQL does so for nextval() only. If off, COPY inserts rows one by one.",
         &COPY_MULTI_INSERT,
-        GucContext::Userset,
         GucFlags::empty(),
     );
+    define_boolean(
+        c"snowflake.enable_time_ranges",
+        c"Enables the planner's use of ranges of IDs in place of conditions on their time.",
+        c"Conditions on snowflake_timestamp(id), and an ORDER BY it, can then use an index on id.",
+        &ENABLE_TIME_RANGES,
+        GucFlags::EXPLAIN,
+    );
+}
+
+/// Defines a setting that any session may change. Ends the start if its configured value
+/// is invalid.
+fn define_boolean(
+    name: &'static CStr,
+    about: &'static CStr,
+    more: &'static CStr,
+    setting: &'static GucSetting<bool>,
+    flags: GucFlags,
+) {
+    let written = written(name);
+    GucRegistry::define_bool_guc(name, about, more, setting, GucContext::Userset, flags);
     let Some(written) = written else { return };
     let mut value = false;
     // SAFETY: a nul-terminated text and a valid out-pointer.
@@ -616,6 +635,12 @@ pub fn max_clock_step_micros() -> Option<i64> {
 /// Whether COPY may insert rows in batches.
 pub fn copy_multi_insert() -> bool {
     COPY_MULTI_INSERT.get()
+}
+
+/// Whether conditions on the time of an ID become ranges of IDs.
+#[inline]
+pub fn enable_time_ranges() -> bool {
+    ENABLE_TIME_RANGES.get()
 }
 
 /// How long a call may wait, milliseconds.

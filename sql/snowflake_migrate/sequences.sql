@@ -15,18 +15,18 @@ AS $function$
 $function$;
 
 -- The columns that hold the same IDs and have such a sequence. That of an identity
--- column is widened with the column.
+-- column is widened with the column, if that is narrow.
 CREATE FUNCTION snowflake_migrate_internal.narrow_sequences(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (relation regclass, column_name name, sequence regclass, is_owned boolean) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT r.relation, a.attname, s.sequence, pg_has_role(t.relowner, c.relowner, 'USAGE')
     FROM snowflake_migrate_internal.linked_columns(keys) AS r
-    JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute AND a.attidentity = ''
+    JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     JOIN pg_class AS t ON t.oid = r.relation
     CROSS JOIN LATERAL snowflake_migrate_internal.source(r.relation, a.attname) AS s
     JOIN pg_class AS c ON c.oid = s.sequence
-    WHERE snowflake_migrate_internal.sequence_widening(s.sequence) IS NOT NULL
+    WHERE snowflake_migrate_internal.sequence_widening(s.sequence) IS NOT NULL AND (a.attidentity = '' OR NOT r.is_narrow)
 $function$;
 
 -- Widens the sequence of a column.

@@ -72,6 +72,29 @@ unsafe extern "C-unwind" fn relation_change(callback: pg_sys::Datum, relation: p
     callback(relation);
 }
 
+/// Calls `callback` when the system cache forgets a function, from now on.
+pub fn on_function_change(callback: fn()) {
+    // SAFETY: both functions live as long as the library.
+    unsafe {
+        pg_sys::CacheRegisterSyscacheCallback(
+            pg_sys::SysCacheIdentifier::PROCOID as c_int,
+            Some(function_change),
+            (callback as usize).into(),
+        );
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn function_change(
+    callback: pg_sys::Datum,
+    _cache: c_int,
+    _hash_value: u32,
+) {
+    // SAFETY: what `on_function_change` registered.
+    let callback: fn() = unsafe { std::mem::transmute(callback.cast_mut_ptr::<c_void>()) };
+    callback();
+}
+
 /// A utility statement that is about to run.
 #[derive(Clone, Copy)]
 pub struct Statement<'a> {

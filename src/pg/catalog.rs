@@ -60,6 +60,46 @@ pub fn function_in(schema: pg_sys::Oid, name: &CStr) -> Option<pg_sys::Oid> {
     })
 }
 
+/// The functions of this name, in all schemas.
+pub fn functions_named(name: &CStr) -> Vec<pg_sys::Oid> {
+    // SAFETY: a list of this cache has as many members as it says, which are rows of
+    // functions. It is released once.
+    unsafe {
+        let none = pg_sys::Datum::from(0);
+        let list = pg_sys::SearchSysCacheList(
+            pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as c_int,
+            1,
+            pg_sys::Datum::from(name.as_ptr()),
+            none,
+            none,
+        );
+        let members = (*list).members.as_slice((*list).n_members as usize);
+        let functions = members
+            .iter()
+            .map(|member| {
+                let row = pg_sys::GETSTRUCT(&raw mut (**member).tuple);
+                (*row.cast::<pg_sys::FormData_pg_proc>()).oid
+            })
+            .collect();
+        pg_sys::ReleaseCatCacheList(list);
+        functions
+    }
+}
+
+/// The types of a function's arguments, those that it is called with.
+pub fn argument_types(function: pg_sys::Oid) -> Vec<pg_sys::Oid> {
+    let mut types = std::ptr::null_mut();
+    let mut count: c_int = 0;
+    // SAFETY: valid out-pointers; the array is allocated, and has as many elements as
+    // said.
+    unsafe {
+        pg_sys::get_func_signature(function, &raw mut types, &raw mut count);
+        let argument_types = std::slice::from_raw_parts(types, count as usize).to_vec();
+        pg_sys::pfree(types.cast());
+        argument_types
+    }
+}
+
 fn found(object: pg_sys::Oid) -> Option<pg_sys::Oid> {
     (object != pg_sys::InvalidOid).then_some(object)
 }

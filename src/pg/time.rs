@@ -1,6 +1,6 @@
 //! Postgres' times.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, c_int};
 
 use pgrx::prelude::*;
 use pgrx::{IntoDatum, direct_function_call, pg_sys};
@@ -15,4 +15,30 @@ pub fn printed(at: TimestampWithTimeZone) -> String {
     let text: Option<&CStr> =
         unsafe { direct_function_call(pg_sys::timestamptz_out, &[at.into_datum()]) };
     text.map_or_else(String::new, |text| text.to_string_lossy().into_owned())
+}
+
+/// When a date begins in the session's time zone, in microseconds since 2000; infinite
+/// if there is no such time.
+pub fn beginning_of(date: Date) -> i64 {
+    let mut overflow: c_int = 0;
+    // SAFETY: a valid out-pointer.
+    let at = unsafe { pg_sys::date2timestamptz_opt_overflow(date.into(), &raw mut overflow) };
+    saturated(at, overflow)
+}
+
+/// When clocks of the session's time zone show a time, likewise.
+pub fn shown_at(timestamp: Timestamp) -> i64 {
+    let mut overflow: c_int = 0;
+    // SAFETY: a valid out-pointer.
+    let at =
+        unsafe { pg_sys::timestamp2timestamptz_opt_overflow(timestamp.into(), &raw mut overflow) };
+    saturated(at, overflow)
+}
+
+fn saturated(at: i64, overflow: c_int) -> i64 {
+    match overflow.signum() {
+        1 => i64::MAX,
+        -1 => i64::MIN,
+        _ => at,
+    }
 }

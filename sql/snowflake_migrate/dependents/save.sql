@@ -205,14 +205,18 @@ AS $function$
      ORDER BY r.place, r.identity, s.part)
 $function$;
 
--- A definition without what follows from a column's type: casts between numbers,
--- and the parentheses and spaces around them.
+-- A definition without what follows from a column's type: casts between numbers, the
+-- parentheses and spaces around them, and the aliases that PostgreSQL writes for
+-- expressions and not for columns. (The names of a view's columns are compared apart.)
 CREATE FUNCTION snowflake_migrate_internal.without_types(definition text)
 RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     SELECT regexp_replace(
-        regexp_replace(definition, '::(smallint|integer|bigint|numeric)(\(\d+(,\d+)?\))?(\[\])*', '', 'g'), '[()\s]', '', 'g')
+        regexp_replace(
+            regexp_replace(definition, '\sAS ("([^"]|"")+"|\w+)', '', 'g'),
+            '::(smallint|integer|bigint|numeric)(\(\d+(,\d+)?\))?(\[\])*', '', 'g'),
+        '[()\s]', '', 'g')
 $function$;
 
 -- An access control list in a fixed order. It has the numbers of the roles too,

@@ -462,6 +462,12 @@ impl<'a> Trial<'a> {
             self.apply("cured")?;
         }
         let columns = self.entry.widened;
+        // The last number before, unless there is none left.
+        let insert = self.insert();
+        let former = match self.entry.next {
+            Some(_) => number(&mut self.application, &insert).ok(),
+            None => None,
+        };
         // Sequences become bigint, too.
         let of_sequences = |dump: &str| -> String {
             let words = |line: &str| -> Vec<String> {
@@ -483,21 +489,22 @@ impl<'a> Trial<'a> {
         let new = self.apply_and_count("widened")?;
         ensure!(new == 0, "{new} new rows have snowflake IDs");
         if let Some(next) = self.entry.next {
-            let insert = self.insert();
+            let first = former.map_or(next.first, |former| former + next.step);
             for n in 0..2 {
                 let id = number(&mut self.application, &insert)?;
-                let expected = next.first + n * next.step;
+                let expected = first + n * next.step;
                 ensure!(id == expected, "{id} is the next number, not {expected}");
             }
         }
-        let limited = "SELECT count(*) FROM snowflake_migrate.columns WHERE abs(last_possible::numeric) IN (32767, 32768, 2147483647, 2147483648)
-                         AND schema_name = 'shop' AND table_name = $1";
-        let table = self.entry.table.trim_matches('"').to_owned();
-        let left: i64 = self.superuser.query_one(limited, &[&table])?.get(0);
-        ensure!(
-            left == 0,
-            "{left} columns of {table} still end as an integer"
+        let limited = format!(
+            "SELECT count(*) FROM snowflake_migrate.columns
+             WHERE abs(last_possible::numeric) IN (32767, 32768, 2147483647, 2147483648)
+               AND format('%I.%I', schema_name, table_name)::regclass = '{}'::regclass AND column_name::text = '{}'",
+            self.entry.table.replace('\'', "''"),
+            self.entry.column.replace('\'', "''")
         );
+        let left = number(&mut self.superuser, &limited)?;
+        ensure!(left == 0, "it still ends as an integer");
         line.result = format!("{rows} rows of {tables} tables as before, the sequence goes on");
         Ok(())
     }

@@ -6,3 +6,4 @@ mod fields;
 mod partitions;
 mod ranges;
 mod retention;
+mod time_ranges;

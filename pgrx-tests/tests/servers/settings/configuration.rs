@@ -233,6 +233,7 @@ fn good_values_show_and_both_can_change_together() -> Result<()> {
         ("max_clock_step", "1d"),
         ("max_wait", "5s"),
         ("copy_multi_insert", "on"),
+        ("enable_time_ranges", "on"),
         ("lease", "2s"),
     ] {
         let shown = text(&mut client, &format!("SHOW snowflake.{name}"))?;

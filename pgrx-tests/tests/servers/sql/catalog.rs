@@ -40,6 +40,7 @@ fn everything_a_person_meets_has_a_description() -> Result<()> {
     );
     let expected = [
         "copy_multi_insert",
+        "enable_time_ranges",
         "layout",
         "lease",
         "log_unresolved_min_duration",
@@ -72,6 +73,7 @@ fn settings_have_the_contexts_and_defaults_of_the_contract() -> Result<()> {
     );
     let expected = [
         "snowflake.copy_multi_insert user on",
+        "snowflake.enable_time_ranges user on",
         "snowflake.layout postmaster default",
         "snowflake.lease sighup 2000 ms",
         "snowflake.log_unresolved_min_duration sighup 60000 ms",

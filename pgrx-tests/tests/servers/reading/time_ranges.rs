@@ -1,0 +1,305 @@
+//! Conditions on the time of an ID return the same rows with and without the ranges that
+//! the planner makes of them: random queries over random tables, in every time zone. Only
+//! a server plans, so no cheaper tier sees this.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use postgres::{Client, SimpleQueryMessage};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use snowflake_tests::Cluster;
+use snowflake_tests::query::{number, value};
+use snowflake_tests::tier;
+
+use crate::support::column;
+
+/// IDs by several layouts: of days and nights in which some zone changes its time, at the
+/// epoch and before it, at the end, NULL, and numbers that are no IDs.
+const TABLES: &str = "
+    CREATE TABLE seen (id bigint, n int, layout text);
+    INSERT INTO seen
+    SELECT snowflake_compose(greatest(t, '2025-01-01 00:00+00'), 0, 0, i % 3), i, 'default'
+    FROM (SELECT i, CASE i % 4 WHEN 0 THEN timestamptz '2025-03-08 00:00+00' + i * interval '85 minutes'
+                               WHEN 1 THEN timestamptz '2025-10-25 00:00+00' + i * interval '65 minutes'
+                               WHEN 2 THEN timestamptz '2025-01-01 00:00+00' + i * interval '1 ms'
+                               ELSE timestamptz '2026-06-01 00:00+00' + i * interval '25 hours' END AS t
+          FROM generate_series(1, 300) AS i) AS s;
+    INSERT INTO seen VALUES (NULL, 0, 'default'), (0, 0, 'default'), (9223372036854775807, 0, 'default');
+    CREATE INDEX ON seen (id);
+    CREATE TABLE parted (id bigint, n int, layout text) PARTITION BY RANGE (id);
+    CREATE TABLE parted_0 PARTITION OF parted FOR VALUES FROM (MINVALUE) TO (snowflake_min_id('2025-03-20 00:00+00'));
+    CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (snowflake_min_id('2025-03-20 00:00+00')) TO (snowflake_min_id('2025-11-01 00:00+00'));
+    CREATE TABLE parted_2 PARTITION OF parted DEFAULT;
+    INSERT INTO parted SELECT * FROM seen;
+    CREATE TABLE wrong AS SELECT * FROM seen; INSERT INTO wrong VALUES (-1, -1, 'default'), (-9223372036854775808, -2, 'default');
+    CREATE INDEX ON wrong (id);
+    CREATE VIEW dated AS SELECT id, n, snowflake_timestamp(id) AS created_at FROM seen;
+    CREATE VIEW dated_again AS SELECT * FROM dated;
+    CREATE VIEW barred WITH (security_barrier) AS SELECT * FROM dated WHERE created_at >= '2025-02-01';
+    ANALYZE";
+
+/// A query with a condition, and another form of the same condition.
+struct Query {
+    condition: String,
+    from: &'static str,
+}
+
+fn pick<'a, T: ?Sized>(random: &mut StdRng, of: &[&'a T]) -> &'a T {
+    of[random.random_range(0..of.len())]
+}
+
+/// A time near what tables have, or at an end.
+fn instant(random: &mut StdRng) -> String {
+    match random.random_range(0..12) {
+        0 => "'infinity'".to_owned(),
+        1 => "'-infinity'".to_owned(),
+        2 => pick(
+            random,
+            &[
+                "'1990-01-01'",
+                "'2025-01-01 00:00+00'",
+                "'2094-09-07 15:47:35.551+00'",
+                "'2094-09-07 15:47:35.552+00'",
+                "'2200-01-01'",
+                "'294000-01-01'",
+                "'4000-01-01 BC'",
+            ],
+        )
+        .to_owned(),
+        3 => format!(
+            "('2025-01-01 00:00+00'::timestamptz + interval '{} microseconds')",
+            random.random_range(0..3_000_000)
+        ),
+        4..8 => format!(
+            "'2025-03-{:02} {:02}:{:02}'",
+            random.random_range(7..31),
+            random.random_range(0..24),
+            random.random_range(0..60)
+        ),
+        8..11 => format!(
+            "'2025-1{}-{:02} {:02}:{:02}'",
+            random.random_range(0..2),
+            random.random_range(1..31),
+            random.random_range(0..24),
+            random.random_range(0..60)
+        ),
+        _ => format!(
+            "'202{}-0{}-15'",
+            random.random_range(4..8),
+            random.random_range(1..10)
+        ),
+    }
+}
+
+fn day(random: &mut StdRng) -> String {
+    match random.random_range(0..8) {
+        0 => "date 'infinity'".to_owned(),
+        1 => pick(
+            random,
+            &[
+                "date '5874897-12-31'",
+                "date '4714-11-24 BC'",
+                "date '2025-01-01'",
+                "date '-infinity'",
+            ],
+        )
+        .to_owned(),
+        2..5 => format!("date '2025-03-{:02}'", random.random_range(7..31)),
+        _ => format!(
+            "date '2025-1{}-{:02}'",
+            random.random_range(0..2),
+            random.random_range(1..31)
+        ),
+    }
+}
+
+fn query(random: &mut StdRng) -> Query {
+    let from = pick(
+        random,
+        &[
+            "seen",
+            "seen",
+            "parted",
+            "wrong",
+            "dated",
+            "dated_again",
+            "barred",
+        ],
+    );
+    let time = if from.starts_with("dated") || from == "barred" {
+        "created_at"
+    } else {
+        pick(
+            random,
+            &[
+                "snowflake_timestamp(id)",
+                "snowflake_timestamp(id, 'default')",
+                "(snowflake_decode(id)).created_at",
+                "(snowflake_decode(id, 'default')).created_at",
+            ],
+        )
+    };
+    let operator = pick(random, &["<", "<=", "=", ">=", ">"]);
+    let unit = pick(
+        random,
+        &["hour", "day", "week", "month", "quarter", "year", "minute"],
+    );
+    let condition = match random.random_range(0..9) {
+        0 | 1 => format!("{time} {operator} {}::timestamptz", instant(random)),
+        2 => format!("{}::timestamptz {operator} {time}", instant(random)),
+        3 => format!("{time} {operator} {}::timestamp", instant(random)),
+        4 => format!("{time} {operator} {}", day(random)),
+        5 => format!("{time}::date {operator} {}", day(random)),
+        6 => format!(
+            "date_trunc('{unit}', {time}) {operator} {}::timestamptz",
+            instant(random)
+        ),
+        7 => format!(
+            "{time} BETWEEN {}::timestamptz AND {}::timestamptz",
+            instant(random),
+            instant(random)
+        ),
+        _ => format!("{time}::date BETWEEN {} AND {}", day(random), day(random)),
+    };
+    Query { condition, from }
+}
+
+/// The rows, or the error's code.
+fn answer(client: &mut Client, query: &str) -> Result<std::result::Result<String, String>> {
+    match client.simple_query(query) {
+        Ok(messages) => Ok(Ok(messages
+            .iter()
+            .filter_map(|message| match message {
+                SimpleQueryMessage::Row(row) => Some(row.get(0).unwrap_or("NULL").to_owned()),
+                _ => None,
+            })
+            .collect::<Vec<_>>()
+            .join(","))),
+        Err(error) => {
+            let error = error.as_db_error().context("not an error of the server")?;
+            Ok(Err(error.code().code().to_owned()))
+        }
+    }
+}
+
+#[test]
+fn ranges_return_the_same_rows() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(TABLES)?;
+    client.batch_execute("SET enable_seqscan = off; SET jit = off")?;
+    let zones: Vec<String> = column(
+        client,
+        "SELECT name FROM pg_timezone_names WHERE name !~ '^(posix|right)/' ORDER BY name",
+    )?;
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let queries = tier::size(20_000, 100_000);
+    let (mut rows_found, mut with_range, mut errors_gone) = (0_u64, 0_u64, 0_u64);
+    let mut errors: BTreeMap<String, u64> = BTreeMap::new();
+    for n in 0..queries {
+        if n % 20 == 0 {
+            let zone = &zones[random.random_range(0..zones.len())];
+            client.batch_execute(&format!("SET TimeZone = '{zone}'"))?;
+        }
+        let Query { condition, from } = query(&mut random);
+        let rows = format!(
+            "SELECT md5(string_agg(n::text, ',' ORDER BY n)) || ' ' || count(*) FROM {from} WHERE {condition}"
+        );
+        client.batch_execute("SET snowflake.enable_time_ranges = off")?;
+        let without = answer(client, &rows)?;
+        client.batch_execute("SET snowflake.enable_time_ranges = on")?;
+        let with = answer(client, &rows)?;
+        let what = format!(
+            "seed {seed}, query {n}, {}: {rows}",
+            value(client, "SHOW TimeZone")?
+        );
+        match (&without, &with) {
+            (Ok(a), Ok(b)) => {
+                ensure!(a == b, "{what}: {a} without, {b} with ranges");
+                let counted = a.rsplit(' ').next().unwrap_or("0");
+                rows_found += u64::from(counted != "0" && counted != "NULL");
+            }
+            // A number that is no ID, out of the range.
+            (Err(code), Ok(_)) => {
+                ensure!(
+                    from == "wrong" && code == "22003",
+                    "{what}: {code}, and no error with ranges"
+                );
+                errors_gone += 1;
+            }
+            (Err(a), Err(b)) => {
+                ensure!(a == b, "{what}: {a} without, {b} with ranges");
+                *errors.entry(a.clone()).or_default() += 1;
+            }
+            (Ok(a), Err(code)) => {
+                anyhow::bail!("{what}: {a} without, the error {code} with ranges")
+            }
+        }
+        if n % 10 == 0 && with.is_ok() {
+            let plan = answer(
+                client,
+                &format!("EXPLAIN SELECT FROM {from} WHERE {condition}"),
+            )?;
+            with_range += u64::from(plan.is_ok_and(|plan| plan.contains("(id ")));
+            // As a value, it is evaluated for each row.
+            if from == "seen" {
+                let sum = number(
+                    client,
+                    &format!("SELECT coalesce(sum(({condition})::int), 0) FROM {from}"),
+                )?;
+                let count = number(
+                    client,
+                    &format!("SELECT count(*) FROM {from} WHERE {condition}"),
+                )?;
+                ensure!(sum == count, "{what}: {sum} are true, {count} are returned");
+            }
+        }
+    }
+    println!(
+        "time ranges: {queries} queries, {} zones, {rows_found} with rows, 0 differ; of each tenth {with_range} have a range; errors with and without: {errors:?}, without ranges only: {errors_gone}",
+        zones.len()
+    );
+    ensure!(rows_found > queries as u64 / 4 && with_range > queries as u64 / 40);
+    Ok(())
+}
+
+/// ORDER BY returns the order without ranges.
+#[test]
+fn the_order_is_that_of_the_time() -> Result<()> {
+    let cluster = Cluster::with_extension()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(TABLES)?;
+    let mut checked = 0;
+    for from in ["seen", "parted", "dated", "dated_again", "barred"] {
+        let time = if from == "seen" || from == "parted" {
+            "snowflake_timestamp(id)"
+        } else {
+            "created_at"
+        };
+        for direction in ["", "DESC", "NULLS FIRST", "DESC NULLS LAST"] {
+            for then in ["", ", id", ", id DESC", ", n", ", n DESC"] {
+                for limit in ["", "LIMIT 20", "OFFSET 50 LIMIT 30"] {
+                    let query = format!(
+                        "SELECT string_agg(coalesce(t::text, '-'), ',') FROM (SELECT {time} AS t FROM {from} ORDER BY {time} {direction} {then} {limit}) AS s"
+                    );
+                    let mut answers = Vec::new();
+                    for state in ["off", "on"] {
+                        client.batch_execute(&format!(
+                            "SET snowflake.enable_time_ranges = {state}"
+                        ))?;
+                        answers.push(value(client, &query)?);
+                    }
+                    ensure!(answers[0] == answers[1], "{query}");
+                    checked += 1;
+                }
+            }
+        }
+    }
+    println!("time ranges: {checked} orders compared");
+    Ok(())
+}
