@@ -16,6 +16,7 @@
 //!   to the end of the transaction, as in C.
 #![allow(unsafe_code)] // calls C and reads what it lays out
 
+pub mod analyze;
 pub mod call;
 pub mod callbacks;
 pub mod catalog;

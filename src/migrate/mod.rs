@@ -3,6 +3,7 @@
 //! fills shadow columns.
 
 mod code;
+mod definition;
 mod expression;
 mod first_id;
 mod owner;

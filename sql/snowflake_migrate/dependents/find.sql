@@ -128,6 +128,75 @@ AS $function$
     WHERE d.kind NOT IN ('other', 'trigger of a partition', 'index', 'default', 'statistics')
 $function$;
 
+-- The columns of a view, as a query that can stand for it: see src/migrate/definition.rs.
+CREATE FUNCTION snowflake_migrate_internal.result_columns(queries text, relations oid[]) RETURNS text
+    STRICT STABLE PARALLEL UNSAFE LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_migrate_result_columns_wrapper';
+
+-- The columns of a relation in the same form; some of them as bigint.
+CREATE FUNCTION snowflake_migrate_internal.relation_columns(relation oid, wide name[] DEFAULT '{}')
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT 'SELECT ' || string_agg(format('NULL::%s AS %I', CASE WHEN a.attname = ANY (wide) THEN 'bigint' ELSE format_type(a.atttypid, a.atttypmod) END, a.attname),
+                                   ', ' ORDER BY a.attnum)
+    FROM pg_attribute AS a WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped
+$function$;
+
+-- Views that PostgreSQL could not create again, and why: an expression in them has no form
+-- for a bigint. Their definitions are analyzed, with queries in the places of relations
+-- whose columns are wider then. What cannot be analyzed with the present types in that way
+-- is left to the attempt.
+CREATE FUNCTION snowflake_migrate_internal.lost_views(columns snowflake_migrate_internal.key[])
+RETURNS TABLE (view oid, reason text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+DECLARE
+    relations oid[];
+    stands text[];
+    definition text;
+    used integer[];
+BEGIN
+    SELECT array_agg(t.relation), array_agg(snowflake_migrate_internal.relation_columns(t.relation, t.names))
+    INTO relations, stands
+    FROM (SELECT f.relation::oid AS relation, array_agg(c.column_name) AS names
+          FROM unnest(columns) AS c
+          CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(c.target, c.column_name) AS f
+          GROUP BY f.relation) AS t;
+    FOR view IN
+        SELECT d.object FROM snowflake_migrate_internal.dependents(columns) AS d
+        WHERE d.kind IN ('view', 'materialized view') ORDER BY d.place
+    LOOP
+        definition := rtrim(pg_get_viewdef(view), ';');
+        used := ARRAY(
+            SELECT DISTINCT r.place
+            FROM pg_rewrite AS w
+            JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid AND d.refclassid = 'pg_class'::regclass
+            CROSS JOIN LATERAL (SELECT array_position(relations, d.refobjid)) AS r (place)
+            WHERE w.ev_class = view AND w.rulename = '_RETURN' AND r.place IS NOT NULL);
+        BEGIN
+            stands := stands || snowflake_migrate_internal.result_columns(
+                concat_ws(';', definition, (SELECT string_agg(stands[u.place], ';' ORDER BY u.n) FROM unnest(used) WITH ORDINALITY AS u (place, n))),
+                ARRAY(SELECT relations[u.place] FROM unnest(used) WITH ORDINALITY AS u (place, n) ORDER BY u.n));
+            relations := relations || view;
+        EXCEPTION
+            WHEN undefined_function OR ambiguous_function OR datatype_mismatch THEN
+                reason := SQLERRM;
+                BEGIN
+                    PERFORM snowflake_migrate_internal.result_columns(
+                        concat_ws(';', definition, (SELECT string_agg(snowflake_migrate_internal.relation_columns(relations[u.place]), ';' ORDER BY u.n)
+                                                    FROM unnest(used) WITH ORDINALITY AS u (place, n))),
+                        ARRAY(SELECT relations[u.place] FROM unnest(used) WITH ORDINALITY AS u (place, n) ORDER BY u.n));
+                    RETURN NEXT;
+                EXCEPTION WHEN OTHERS THEN
+                    NULL;
+                END;
+            WHEN OTHERS THEN
+                NULL;
+        END;
+    END LOOP;
+END
+$function$;
+
 -- What prevents that they are dropped and created again.
 CREATE FUNCTION snowflake_migrate_internal.dependent_obstacles(columns snowflake_migrate_internal.key[])
 RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
@@ -193,6 +262,10 @@ AS $function$
         FROM granted AS g
         WHERE NOT (pg_has_role(g.grantor, 'USAGE')
                    AND pg_has_role(g.grantor, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END))
+      UNION ALL
+        SELECT 8, format('view %s cannot be created again with the wider columns: %s', l.view::regclass, l.reason),
+               'Create the function or operator for bigint, or cast the column in the view, or drop the view and create it again afterwards.', '55000'
+        FROM snowflake_migrate_internal.lost_views(columns) AS l
     )
     SELECT f.obstacle, f.remedy, f.code FROM found AS f ORDER BY f.rank, f.obstacle
 $function$;

@@ -373,9 +373,9 @@ fn odd_shapes_of_dependents_stay_online() -> Result<()> {
 #[rustfmt::skip]
 const FAILING: &[(&str, &str, &[&str], bool)] = &[
     ("CREATE FUNCTION half(integer) RETURNS integer LANGUAGE sql AS 'SELECT $1 / 2'; CREATE VIEW v AS SELECT half(id) FROM t", "55000",
-        &["view f00.v cannot be created again", "function f00.half(bigint) does not exist (SQLSTATE 42883)", "accepts bigint"], false),
+        &["view f00.v cannot be created again", "function f00.half(bigint) does not exist. Create the function or operator for bigint"], true),
     ("CREATE VIEW v AS WITH RECURSIVE w (id) AS (SELECT 0 UNION ALL SELECT t.id FROM t JOIN w ON t.n = w.id) SELECT id FROM w", "55000",
-        &["view f01.v cannot be created again", "(SQLSTATE 42804)"], false),
+        &["view f01.v cannot be created again", "recursive query"], true),
     // The planted function is the better match for a bigint.
     ("CREATE FUNCTION same(integer, integer) RETURNS boolean LANGUAGE sql AS 'SELECT $1 = $2'; CREATE VIEW v AS SELECT same(id, 3) FROM t;
       SET ROLE mallory; CREATE FUNCTION same(bigint, integer) RETURNS boolean LANGUAGE plpgsql AS 'BEGIN RAISE NOTICE ''%'', current_user; RETURN true; END'", "55000",
