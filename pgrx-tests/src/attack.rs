@@ -24,7 +24,7 @@ pub const ATTACK_FUNCTIONS: &str = "
     SET SESSION AUTHORIZATION stranger;
     CREATE TABLE stranger.secret (id int PRIMARY KEY, note text);
     INSERT INTO stranger.secret VALUES (1, 'SECRET-ROW-1');
-    CREATE SEQUENCE stranger.seq START 424242424242;
+    CREATE SEQUENCE stranger.seq; SELECT setval('stranger.seq', 424242424242, false);
     SELECT nextval('stranger.seq');
     SET SESSION AUTHORIZATION mallory;
     CREATE FUNCTION arms.strike() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$

@@ -459,9 +459,9 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
         without_path,
         [
             "snowflake_migrate.backfill(regclass,name,regclass[],name[],integer,interval,interval,integer)",
-            "snowflake_migrate.plan(regclass,name,regclass[],name[],boolean)",
+            "snowflake_migrate.plan(regclass,name,regclass[],name[],boolean,boolean)",
             "snowflake_migrate.revert(regclass,name)",
-            "snowflake_migrate.run(regclass,name,regclass[],name[])",
+            "snowflake_migrate.run(regclass,name,regclass[],name[],boolean)",
         ],
         "routines without a search path of their own"
     );
