@@ -22,7 +22,7 @@ BEGIN
         BEGIN
             PERFORM snowflake_migrate_internal.run_as(entry.role, entry.statement, path);
         EXCEPTION
-            WHEN lock_not_available OR deadlock_detected OR serialization_failure THEN
+            WHEN lock_not_available OR deadlock_detected OR serialization_failure OR insufficient_resources THEN
                 RAISE;
             WHEN OTHERS THEN
                 GET STACKED DIAGNOSTICS message = MESSAGE_TEXT, detail = PG_EXCEPTION_DETAIL;
