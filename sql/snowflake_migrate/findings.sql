@@ -54,12 +54,15 @@ AS $function$
         CROSS JOIN LATERAL snowflake_migrate_internal.code_name(l.relname) AS table_code
         CROSS JOIN LATERAL snowflake_migrate_internal.code_name(l.nspname) AS schema_code
         GROUP BY l.relation, l.reltype, table_code.code, schema_code.code
+    ), source AS MATERIALIZED (
+        -- Otherwise the view is evaluated once for each key.
+        SELECT s.relation, s.attribute, s.sequence FROM snowflake_migrate_internal.sequence_columns AS s
     ), key_sequence AS MATERIALIZED (
         SELECT l.relation, l.attname, l.column_code, s.oid::regclass AS sequence, a.attidentity <> '' AS is_dropped,
                sequence_code.code AS sequence_code, schema_code.code AS schema_code
         FROM linked AS l
         JOIN pg_attribute AS a ON a.attrelid = l.relation AND a.attname = l.attname
-        JOIN snowflake_migrate_internal.sequence_columns AS source ON source.relation = l.relation AND source.attribute = l.attnum
+        JOIN source ON source.relation = l.relation AND source.attribute = l.attnum
         JOIN pg_class AS s ON s.oid = source.sequence
         JOIN pg_namespace AS n ON n.oid = s.relnamespace
         CROSS JOIN LATERAL snowflake_migrate_internal.code_name(s.relname) AS sequence_code

@@ -95,31 +95,30 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     altered record;
-    expressions text[];
     found_expression record;
     message text;
     reported text[] := '{}';
 BEGIN
+    -- In one query, because each call of a function in SQL from another one plans it.
     FOR altered IN
-        SELECT f.relation, array_agg(DISTINCT f.attribute) AS attributes
-        FROM snowflake_migrate_internal.linked_columns(keys) AS r
-        JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
-        WHERE r.is_narrow
-        GROUP BY f.relation
-        ORDER BY f.relation::text
-    LOOP
+        SELECT t.relation, t.attributes, array_agg(DISTINCT e.expression) AS expressions
+        FROM (SELECT f.relation, array_agg(DISTINCT f.attribute) AS attributes
+              FROM snowflake_migrate_internal.linked_columns(keys) AS r
+              JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
+              CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
+              WHERE r.is_narrow
+              GROUP BY f.relation) AS t
+        CROSS JOIN LATERAL snowflake_migrate_internal.expressions(t.relation, t.attributes) AS e
         -- Whole rows have another type in the query than in the table.
-        expressions := ARRAY(
-            SELECT DISTINCT e.expression
-            FROM snowflake_migrate_internal.expressions(altered.relation, altered.attributes) AS e
-            WHERE snowflake_migrate_internal.rename_columns(e.expression, '{}'::name[], '{}'::name[]) IS NOT NULL);
-        CONTINUE WHEN expressions = '{}';
-        CONTINUE WHEN snowflake_migrate_internal.try_expressions(altered.relation, altered.attributes, expressions) IS NULL;
+        WHERE snowflake_migrate_internal.rename_columns(e.expression, '{}'::name[], '{}'::name[]) IS NOT NULL
+        GROUP BY t.relation, t.attributes
+        ORDER BY t.relation::text
+    LOOP
+        CONTINUE WHEN snowflake_migrate_internal.try_expressions(altered.relation, altered.attributes, altered.expressions) IS NULL;
         FOR found_expression IN
             SELECT e.description, e.kind, e.expression
             FROM snowflake_migrate_internal.expressions(altered.relation, altered.attributes) AS e
-            WHERE e.expression = ANY (expressions)
+            WHERE e.expression = ANY (altered.expressions)
             ORDER BY e.description
         LOOP
             message := snowflake_migrate_internal.try_expressions(altered.relation, altered.attributes, ARRAY[found_expression.expression]);

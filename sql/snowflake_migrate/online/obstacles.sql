@@ -37,6 +37,14 @@ AS $function$
         FROM snowflake_migrate_internal.shadows(keys) AS s
         JOIN pg_class AS c ON c.oid = s.relation
         JOIN pg_attribute AS a ON a.attrelid = s.relation AND a.attnum = s.attribute
+    ), shadow_index AS MATERIALIZED (
+        SELECT i.* FROM snowflake_migrate_internal.shadow_indexes(keys) AS i
+    ), shadow_check AS MATERIALIZED (
+        SELECT k.* FROM snowflake_migrate_internal.shadow_checks(keys) AS k
+    ), shadow_statistic AS MATERIALIZED (
+        SELECT x.* FROM snowflake_migrate_internal.shadow_statistics(keys) AS x
+    ), shadow_foreign_key AS MATERIALIZED (
+        SELECT f.* FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
     ), indexed AS MATERIALIZED (
         SELECT DISTINCT m.relation, m.narrow, m.attribute, i.indexrelid, i.indkey, i.indpred
         FROM narrow_column AS m
@@ -56,7 +64,7 @@ AS $function$
       UNION ALL
         SELECT DISTINCT 1, format('partitioned table %s references the key', f.relation),
                'A foreign key of a partitioned table cannot be added NOT VALID: use the plan for a maintenance window (online => false).', '55000'
-        FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
+        FROM shadow_foreign_key AS f
         JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'p'
         WHERE NOT EXISTS (SELECT FROM narrow_column AS m WHERE m.relation = f.relation)
       UNION ALL
@@ -80,17 +88,17 @@ AS $function$
       UNION ALL
         SELECT 6, format('index %s uses whole rows of %s', i.index, i.relation),
                'They change with the columns: use the plan for a maintenance window (online => false).', '55000'
-        FROM snowflake_migrate_internal.shadow_indexes(keys) AS i
+        FROM shadow_index AS i
         WHERE i.definition IS NULL
       UNION ALL
         SELECT 6, format('check constraint %I of %s uses whole rows', k.name, k.relation),
                'They change with the columns: use the plan for a maintenance window (online => false).', '55000'
-        FROM snowflake_migrate_internal.shadow_checks(keys) AS k
+        FROM shadow_check AS k
         WHERE k.definition IS NULL
       UNION ALL
         SELECT 6, format('statistics object %I.%I uses whole rows of %s', x.schema, x.name, x.relation),
                'They change with the columns: use the plan for a maintenance window (online => false).', '55000'
-        FROM snowflake_migrate_internal.shadow_statistics(keys) AS x
+        FROM shadow_statistic AS x
         WHERE x.definition IS NULL
       UNION ALL
         -- The index of the shadow column would refuse a duplicate at once, in statements
@@ -124,16 +132,16 @@ AS $function$
       UNION ALL
         SELECT DISTINCT 7, format('constraint %I of %s is WITHOUT OVERLAPS or has a PERIOD', k.conname, k.conrelid::regclass),
                'An existing index cannot become such a constraint: use the plan for a maintenance window (online => false).', '55000'
-        FROM narrow_column AS m
-        -- Only of these constraints, because a conversion of every one takes long.
-        JOIN pg_constraint AS k
-          ON CASE WHEN k.contype IN ('p', 'u', 'f')
-                       AND (k.conrelid = m.relation AND m.attribute = ANY (k.conkey) OR k.confrelid = m.relation AND m.attribute = ANY (k.confkey))
-                  THEN (to_jsonb(k) ->> 'conperiod')::boolean END
+        FROM pg_constraint AS k
+        CROSS JOIN LATERAL (VALUES (k.conrelid, k.conkey), (k.confrelid, k.confkey)) AS side (relation, attributes)
+        JOIN narrow_column AS m ON m.relation = side.relation
+        WHERE k.contype IN ('p', 'u', 'f')
+          -- Only of these constraints, because a conversion of every one takes long.
+          AND CASE WHEN m.attribute = ANY (side.attributes) THEN (to_jsonb(k) ->> 'conperiod')::boolean END
       UNION ALL
         SELECT DISTINCT 7, format('foreign key %I of %s sets a default', f.name, f.relation),
                'If there are two such foreign keys, only the first one to fire works: use the plan for a maintenance window (online => false).', '55000'
-        FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
+        FROM shadow_foreign_key AS f
         JOIN pg_constraint AS k ON k.oid = f.foreign_key AND 'd' IN (k.confdeltype, k.confupdtype)
       UNION ALL
         SELECT 8, format('not-null constraint %I of %s is not valid', k.conname, m.relation),
@@ -144,7 +152,7 @@ AS $function$
         SELECT 9, format('statistics object %I.%I of %s belongs to another role, %I', x.schema, x.name, x.relation, pg_get_userbyid(x.owner)),
                format('The owner of the table creates it again and gives it to that role, but is no member of it: ALTER STATISTICS %I.%I OWNER TO %I.',
                       x.schema, x.name, pg_get_userbyid(c.relowner)), '55000'
-        FROM snowflake_migrate_internal.shadow_statistics(keys) AS x
+        FROM shadow_statistic AS x
         JOIN pg_class AS c ON c.oid = x.relation
         WHERE x.owner <> c.relowner AND NOT snowflake_migrate_internal.may_become(c.relowner, x.owner)
       UNION ALL
@@ -191,31 +199,31 @@ AS $function$
         WHERE m.check_oid IS NOT NULL AND (pg_get_constraintdef(m.check_oid) ~ 'IS NOT NULL') <> m.is_required
       UNION ALL
         SELECT 15, format('%s has a name that the migration needs', c.oid::regclass), 'Rename or drop it.', '55000'
-        FROM snowflake_migrate_internal.shadow_indexes(keys) AS i
+        FROM shadow_index AS i
         JOIN pg_class AS c ON c.relname = i.shadow_name
                           AND c.relnamespace = (SELECT o.relnamespace FROM pg_class AS o WHERE o.oid = i.index)
         LEFT JOIN pg_index AS own ON own.indexrelid = c.oid AND own.indrelid = i.relation
         WHERE own.indexrelid IS NULL OR own.indisvalid AND NOT i.is_ready
       UNION ALL
         SELECT 15, format('constraint %I of %s has a name that the migration needs', k.conname, f.relation), 'Rename or drop it.', '55000'
-        FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
+        FROM shadow_foreign_key AS f
         JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.conname = f.shadow_name
         WHERE NOT f.is_ready AND (k.contype <> 'f' OR k.convalidated)
       UNION ALL
         SELECT 15, format('constraint %I of %s has a name that the migration needs', k.conname, f.relation), 'Rename or drop it.', '55000'
-        FROM snowflake_migrate_internal.shadow_checks(keys) AS f
+        FROM shadow_check AS f
         JOIN pg_constraint AS k ON k.conrelid = f.relation AND k.conname = f.shadow_name
         WHERE k.contype <> 'c' OR NOT f.is_ready AND (k.convalidated OR NOT f.is_to_be_valid)
       UNION ALL
         SELECT DISTINCT 16, format('permission denied for table %s, which column %I of %s references', f.referenced, m.narrow, m.relation),
                format('GRANT REFERENCES, UPDATE ON %s TO %I.', f.referenced, current_user), '42501'
         FROM narrow_column AS m
-        JOIN snowflake_migrate_internal.shadow_foreign_keys(keys) AS f ON f.relation = m.relation
+        JOIN shadow_foreign_key AS f ON f.relation = m.relation
         WHERE NOT (has_table_privilege(f.referenced, 'REFERENCES') AND has_table_privilege(f.referenced, 'UPDATE, DELETE, TRUNCATE'))
       UNION ALL
         SELECT DISTINCT 16, format('must be owner of table %s', f.relation),
                format('Its foreign key %I has to be created again: run it as a member of %I, or as a superuser.', f.name, pg_get_userbyid(c.relowner)), '42501'
-        FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
+        FROM shadow_foreign_key AS f
         JOIN pg_class AS c ON c.oid = f.relation AND NOT pg_has_role(c.relowner, 'USAGE')
         WHERE NOT EXISTS (SELECT FROM narrow_column AS m WHERE m.relation = f.relation)
       UNION ALL
@@ -229,7 +237,7 @@ AS $function$
       UNION ALL
         SELECT DISTINCT 17, format('permission denied for schema %I, which contains statistics object %I', x.schema, x.name),
                format('GRANT USAGE, CREATE ON SCHEMA %I TO %I.', x.schema, r.rolname), '42501'
-        FROM snowflake_migrate_internal.shadow_statistics(keys) AS x
+        FROM shadow_statistic AS x
         JOIN pg_class AS c ON c.oid = x.relation
         JOIN pg_namespace AS n ON n.nspname = x.schema
         JOIN pg_roles AS r ON r.oid IN (c.relowner, x.owner)

@@ -1,14 +1,43 @@
+-- The keys that texts seem to be about, because they contain the name of a table that
+-- has the key or references it, or of a view of one. Only the speed of the survey depends on it.
+CREATE FUNCTION snowflake_migrate_internal.named_keys(keys snowflake_migrate_internal.key[], texts text[])
+RETURNS snowflake_migrate_internal.key[] LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH word AS MATERIALIZED (
+        SELECT DISTINCT rtrim(w, '.') AS word
+        FROM unnest(texts) AS t (text) CROSS JOIN LATERAL regexp_split_to_table(t.text, '[\s,;:()]+') AS w
+    ), linked AS MATERIALIZED (
+        SELECT k, r.relation
+        FROM unnest(keys) AS k
+        CROSS JOIN LATERAL snowflake_migrate_internal.linked_columns(ARRAY[k]) AS r
+    ), object (k, name) AS (
+        SELECT l.k, l.relation::text FROM linked AS l
+      UNION ALL
+        SELECT l.k, w.ev_class::regclass::text
+        FROM linked AS l
+        JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = l.relation AND d.classid = 'pg_rewrite'::regclass
+        JOIN pg_rewrite AS w ON w.oid = d.objid
+    )
+    SELECT ARRAY(SELECT DISTINCT o.k FROM object AS o JOIN word AS w ON w.word = o.name ORDER BY o.k)
+$function$;
+
 -- The obstacles of each of several keys. Checking many keys at once takes little
 -- longer than checking one, so they are divided only if some of them has an
--- obstacle. An error is an obstacle too.
-CREATE FUNCTION snowflake_migrate_internal.survey_obstacles(keys snowflake_migrate_internal.key[], online boolean)
+-- obstacle: first into those whose tables or views an obstacle names, which are
+-- checked one by one, and the others. Obstacles of the server are those of each key.
+-- An error is an obstacle too.
+CREATE FUNCTION snowflake_migrate_internal.survey_obstacles(keys snowflake_migrate_internal.key[], online boolean, is_rest boolean DEFAULT false)
 RETURNS TABLE (target regclass, column_name name, obstacles text[])
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
+    common CONSTANT text[] := CASE WHEN online IS NULL THEN ARRAY(
+        SELECT format('%s. %s', o.obstacle, o.remedy) FROM snowflake_migrate_internal.server_obstacles() AS o) ELSE '{}' END;
     half CONSTANT integer := cardinality(keys) / 2;
     found text[];
+    named snowflake_migrate_internal.key[];
 BEGIN
     IF coalesce(cardinality(keys), 0) = 0 THEN
         RETURN;
@@ -24,11 +53,20 @@ BEGIN
     EXCEPTION WHEN OTHERS THEN
         found := ARRAY[SQLERRM];
     END;
-    IF cardinality(keys) = 1 OR cardinality(found) = 0 THEN
+    IF cardinality(keys) = 1 OR found = common THEN
         RETURN QUERY SELECT k.target, k.column_name, found FROM unnest(keys) AS k;
+        RETURN;
+    END IF;
+    IF NOT is_rest THEN
+        named := snowflake_migrate_internal.named_keys(keys, found);
+        RETURN QUERY
+            SELECT o.* FROM unnest(named) AS k
+            CROSS JOIN LATERAL snowflake_migrate_internal.survey_obstacles(ARRAY[k], online) AS o;
+        keys := ARRAY(SELECT k FROM unnest(keys) AS k WHERE k <> ALL (named) ORDER BY k);
+        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(keys, online, true) AS o;
     ELSE
-        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(keys[:half], online) AS o;
-        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(keys[half + 1:], online) AS o;
+        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(keys[:half], online, true) AS o;
+        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(keys[half + 1:], online, true) AS o;
     END IF;
 END
 $function$;
@@ -56,6 +94,7 @@ DECLARE
     checked jsonb;
     place text;
     linked snowflake_migrate_internal.key[];
+    narrow snowflake_migrate_internal.key[];
 BEGIN
     keys := ARRAY(
         SELECT DISTINCT (c.oid, s.column_name)::snowflake_migrate_internal.key
@@ -107,8 +146,9 @@ BEGIN
         online_obstacles := '{}';
         findings := '{}';
         BEGIN
-            SELECT coalesce(bool_or(r.is_narrow), false), array_agg((r.relation, a.attname)::snowflake_migrate_internal.key)
-            INTO is_narrow, linked
+            SELECT coalesce(bool_or(r.is_narrow), false), array_agg((r.relation, a.attname)::snowflake_migrate_internal.key),
+                   array_agg((r.relation, a.attname)::snowflake_migrate_internal.key) FILTER (WHERE r.is_narrow)
+            INTO is_narrow, linked, narrow
             FROM snowflake_migrate_internal.linked_columns(ARRAY[(key.relation, key.attname)::snowflake_migrate_internal.key]) AS r
             JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute;
             SELECT sum(snowflake_migrate_internal.row_estimate(f.relation)) INTO row_estimate
@@ -117,11 +157,9 @@ BEGIN
             -- A table with several of the columns is rewritten once.
             SELECT count(*), coalesce(sum(pg_total_relation_size(t.relation)), 0) INTO tables_rewritten, bytes_rewritten
             FROM (SELECT DISTINCT f.relation
-                  FROM snowflake_migrate_internal.linked_columns(ARRAY[(key.relation, key.attname)::snowflake_migrate_internal.key]) AS r
-                  JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-                  CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(r.relation, a.attname) AS f
-                  JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r'
-                  WHERE r.is_narrow) AS t;
+                  FROM unnest(narrow) AS n
+                  CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(n.target, n.column_name) AS f
+                  JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r') AS t;
             place := format(' %s %s', key.relation::oid, key.attname);
             window_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
                                 || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('window' || place)) AS o);
