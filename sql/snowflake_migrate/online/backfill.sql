@@ -55,8 +55,8 @@ BEGIN
     SELECT string_agg(format('%I = source.%I', s.shadow_name, s.narrow), ', '),
            '(' || string_agg(format('source.%I IS DISTINCT FROM source.%I', s.shadow_name, s.narrow), ' OR ') || ')'
     INTO assignments, is_missing
-    FROM snowflake_migrate_internal.shadows(keys) AS s
-    WHERE s.relation = backfill_batch.relation AND s.is_kept;
+    FROM snowflake_migrate_internal.shadows(keys, relation) AS s
+    WHERE s.is_kept;
     IF step.target IS NULL OR assignments IS NULL THEN
         PERFORM snowflake_internal.refuse('55000', format('the migration of %s was ended by another session', snowflake_migrate_internal.key_names(keys)));
     ELSIF step.filenode IS DISTINCT FROM pg_relation_filenode(relation) THEN

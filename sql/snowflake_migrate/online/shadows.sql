@@ -17,8 +17,8 @@ $function$;
 -- The narrow columns that hold the same IDs, and the existing objects of their
 -- shadows: the column, the trigger that fills it, and the constraint whose
 -- validation proves that all rows have the value. The trigger's name sorts last,
--- because triggers fire in the order of their names.
-CREATE FUNCTION snowflake_migrate_internal.shadows(keys snowflake_migrate_internal.key[])
+-- because triggers fire in the order of their names. With only_of, those of one table.
+CREATE FUNCTION snowflake_migrate_internal.shadows(keys snowflake_migrate_internal.key[], only_of regclass DEFAULT NULL)
 RETURNS TABLE (
     relation regclass, attribute smallint, narrow name, is_required boolean,
     shadow_name name, trigger_name name, check_name name,
@@ -41,7 +41,7 @@ AS $function$
                              AND t.tgfoid = 'snowflake_migrate_internal.shadow()'::regprocedure
     LEFT JOIN pg_constraint AS k ON k.conrelid = r.relation AND k.conname = n.check_name AND k.contype = 'c'
                                 AND ARRAY[a.attnum, s.attnum] <@ k.conkey
-    WHERE r.is_narrow
+    WHERE r.is_narrow AND (only_of IS NULL OR r.relation = only_of)
 $function$;
 
 -- Fails unless all rows have their shadow values. Without them, foreign keys would
