@@ -142,18 +142,20 @@ AS $function$
     FROM pg_attribute AS a WHERE a.attrelid = relation AND a.attnum > 0 AND NOT a.attisdropped
 $function$;
 
--- Views that PostgreSQL could not create again, and why: an expression in them has no form
--- for a bigint. Their definitions are analyzed, with queries in the places of relations
+-- Views and rules that PostgreSQL could not create again, and why: an expression in them has
+-- no form for a bigint. Their definitions are analyzed, with queries in the places of relations
 -- whose columns are wider then. What cannot be analyzed with the present types in that way
 -- is left to the attempt.
-CREATE FUNCTION snowflake_migrate_internal.lost_views(columns snowflake_migrate_internal.key[])
-RETURNS TABLE (view oid, reason text) LANGUAGE plpgsql STABLE
+CREATE FUNCTION snowflake_migrate_internal.lost_dependents(columns snowflake_migrate_internal.key[])
+RETURNS TABLE (identity text, reason text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
 DECLARE
     relations oid[];
     stands text[];
+    dependent record;
     definition text;
+    result text;
     used integer[];
 BEGIN
     SELECT array_agg(t.relation), array_agg(snowflake_migrate_internal.relation_columns(t.relation, t.names))
@@ -162,24 +164,30 @@ BEGIN
           FROM unnest(columns) AS c
           CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(c.target, c.column_name) AS f
           GROUP BY f.relation) AS t;
-    FOR view IN
-        SELECT d.object FROM snowflake_migrate_internal.dependents(columns) AS d
-        WHERE d.kind IN ('view', 'materialized view') ORDER BY d.place
+    FOR dependent IN
+        SELECT d.identity, w.oid AS rule, w.ev_class AS relation, w.rulename = '_RETURN' AS is_view
+        FROM snowflake_migrate_internal.dependents(columns) AS d
+        JOIN pg_rewrite AS w ON CASE d.kind WHEN 'rule' THEN w.oid = d.object ELSE w.ev_class = d.object AND w.rulename = '_RETURN' END
+        WHERE d.kind IN ('view', 'materialized view', 'rule')
+        ORDER BY d.place
     LOOP
-        definition := rtrim(pg_get_viewdef(view), ';');
+        definition := rtrim(CASE WHEN dependent.is_view THEN pg_get_viewdef(dependent.relation) ELSE pg_get_ruledef(dependent.rule) END, ';');
         used := ARRAY(
             SELECT DISTINCT r.place
-            FROM pg_rewrite AS w
-            JOIN pg_depend AS d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid AND d.refclassid = 'pg_class'::regclass
+            FROM pg_depend AS d
             CROSS JOIN LATERAL (SELECT array_position(relations, d.refobjid)) AS r (place)
-            WHERE w.ev_class = view AND w.rulename = '_RETURN' AND r.place IS NOT NULL);
+            WHERE d.classid = 'pg_rewrite'::regclass AND d.objid = dependent.rule AND d.refclassid = 'pg_class'::regclass AND r.place IS NOT NULL);
         BEGIN
-            stands := stands || snowflake_migrate_internal.result_columns(
+            result := snowflake_migrate_internal.result_columns(
                 concat_ws(';', definition, (SELECT string_agg(stands[u.place], ';' ORDER BY u.n) FROM unnest(used) WITH ORDINALITY AS u (place, n))),
                 ARRAY(SELECT relations[u.place] FROM unnest(used) WITH ORDINALITY AS u (place, n) ORDER BY u.n));
-            relations := relations || view;
+            IF dependent.is_view THEN
+                stands := stands || result;
+                relations := relations || dependent.relation;
+            END IF;
         EXCEPTION
             WHEN undefined_function OR ambiguous_function OR datatype_mismatch THEN
+                identity := dependent.identity;
                 reason := SQLERRM;
                 BEGIN
                     PERFORM snowflake_migrate_internal.result_columns(
@@ -263,9 +271,9 @@ AS $function$
         WHERE NOT (pg_has_role(g.grantor, 'USAGE')
                    AND pg_has_role(g.grantor, CASE WHEN current_setting('server_version_num')::integer >= 160000 THEN 'SET' ELSE 'MEMBER' END))
       UNION ALL
-        SELECT 8, format('view %s cannot be created again with the wider columns: %s', l.view::regclass, l.reason),
-               'Create the function or operator for bigint, or cast the column in the view, or drop the view and create it again afterwards.', '55000'
-        FROM snowflake_migrate_internal.lost_views(columns) AS l
+        SELECT 8, format('%s cannot be created again with the wider columns: %s', l.identity, l.reason),
+               'Create the function or operator for bigint, or cast the column there, or drop the object and create it again afterwards.', '55000'
+        FROM snowflake_migrate_internal.lost_dependents(columns) AS l
     )
     SELECT f.obstacle, f.remedy, f.code FROM found AS f ORDER BY f.rank, f.obstacle
 $function$;

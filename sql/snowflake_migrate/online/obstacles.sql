@@ -198,6 +198,16 @@ AS $function$
         FROM narrow_column AS m
         WHERE m.check_oid IS NOT NULL AND (pg_get_constraintdef(m.check_oid) ~ 'IS NOT NULL') <> m.is_required
       UNION ALL
+        -- PostgreSQL writes a list of all columns there, in the order of the table.
+        SELECT DISTINCT 14, format('%s gives the columns of %s other names', d.identity, m.relation),
+               'The order of the columns changes: use the plan for a maintenance window (online => false), or use the names of the table.', '55000'
+        FROM narrow_column AS m
+        JOIN snowflake_migrate_internal.dependents(ARRAY(SELECT (n.relation, n.narrow)::snowflake_migrate_internal.key FROM narrow_column AS n)) AS d
+          ON d.kind IN ('view', 'materialized view', 'rule')
+        CROSS JOIN LATERAL (SELECT CASE d.kind WHEN 'rule' THEN pg_get_ruledef(d.object) ELSE pg_get_viewdef(d.object) END,
+                                   regexp_replace(snowflake_migrate_internal.name_of(m.relation), '([^[:alnum:]_])', '\\\1', 'g')) AS t (definition, name)
+        WHERE t.definition ~ (t.name || '( ([[:alnum:]_]+|"([^"]|"")+"))?\(')
+      UNION ALL
         SELECT 15, format('%s has a name that the migration needs', c.oid::regclass), 'Rename or drop it.', '55000'
         FROM shadow_index AS i
         JOIN pg_class AS c ON c.relname = i.shadow_name

@@ -90,6 +90,21 @@ const SHAPES: &[Shape] = &[
     Shape("a materialized view that depends on an extension", Emptied("m"), "CREATE MATERIALIZED VIEW m AS SELECT id FROM t; CREATE INDEX i ON m (id); RESET ROLE; ALTER MATERIALIZED VIEW m DEPENDS ON EXTENSION plpgsql; ALTER INDEX i DEPENDS ON EXTENSION plpgsql; CREATE TRIGGER a BEFORE UPDATE OF id ON t FOR EACH ROW EXECUTE FUNCTION nothing(); ALTER TRIGGER a ON t DEPENDS ON EXTENSION plpgsql"),
     Shape("a partitioned table", Window, "CREATE TABLE p (id serial, n integer, PRIMARY KEY (n, id)) PARTITION BY LIST (n); CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1); CREATE TABLE p2 PARTITION OF p FOR VALUES IN (2); INSERT INTO p (n) VALUES (1), (2); CREATE VIEW v AS SELECT id FROM p; CREATE VIEW w AS SELECT id FROM p1; CREATE TRIGGER g AFTER UPDATE OF id ON p FOR EACH ROW EXECUTE FUNCTION nothing(); ALTER TABLE p1 DISABLE TRIGGER g; CREATE POLICY y ON p2 USING (id > 0); DROP TABLE r; DROP TABLE t; ALTER TABLE p RENAME TO t"),
     Shape("inheritance children", Window, "CREATE TABLE c (extra text) INHERITS (t); INSERT INTO c (n) VALUES (1); CREATE VIEW v AS SELECT id, extra FROM c; CREATE VIEW w AS SELECT tableoid::regclass, id FROM t; CREATE RULE u AS ON UPDATE TO c WHERE old.id = 7 DO INSTEAD NOTHING; CREATE TRIGGER b BEFORE UPDATE OF id ON c FOR EACH ROW EXECUTE FUNCTION nothing()"),
+    Shape("literals without a name or a type", Both, "CREATE VIEW v AS SELECT id, 'x' FROM t UNION SELECT t_id, NULL FROM r; CREATE VIEW w AS SELECT NULL, 7 AS b, 'seven' AS c, id FROM t"),
+    Shape("UNION with bigint", Both, "CREATE VIEW v AS SELECT id FROM t UNION ALL SELECT n::bigint FROM t; CREATE VIEW w AS SELECT id FROM v INTERSECT SELECT id FROM t"),
+    Shape("columns of a join with USING", Both, "CREATE VIEW v AS SELECT id, t.name, r.note FROM t FULL JOIN r USING (id); CREATE VIEW w AS SELECT * FROM t JOIN r USING (id) AS j"),
+    Shape("NATURAL JOIN and other names of columns", Window, "CREATE VIEW v AS SELECT id, note FROM t NATURAL JOIN r; CREATE VIEW w AS SELECT x.key FROM t AS x (key, number, text) WHERE x.key IN (SELECT y.b FROM r AS y (a, b, c))"),
+    Shape("WITH queries of widened columns", Both, "CREATE VIEW v AS WITH a AS MATERIALIZED (SELECT id, n FROM t), b AS NOT MATERIALIZED (SELECT t_id FROM r) SELECT a.id, b.t_id FROM a LEFT JOIN b ON b.t_id = a.id"),
+    Shape("ANY, ALL and rows", Both, "CREATE VIEW v AS SELECT id FROM t WHERE id = ANY (SELECT t_id FROM r) AND (id, n) <> ALL (SELECT r.id, 3 FROM r) AND ROW(id, n) > ROW(0, 0); CREATE VIEW w AS SELECT ROW(id, n)::text AS r FROM t"),
+    Shape("BETWEEN, IN and NULLIF", Both, "CREATE VIEW v AS SELECT NULLIF(id, 3) AS x, id BETWEEN 2 AND 7 AS y, id NOT IN (1, 2, 3) AS z, id IS DISTINCT FROM n AS w FROM t"),
+    Shape("arithmetic with other types", Both, "CREATE VIEW v AS SELECT id + 1 AS a, id * 2.5 AS b, id / 3::float8 AS c, id % 2 AS d, -id AS e, id::smallint AS f, abs(id) AS g, id & 7 AS h, id::oid AS i FROM t"),
+    Shape("texts and formats of the key", Both, "CREATE VIEW v AS SELECT 'no. ' || id AS a, format('%s', id) AS b, to_char(id, '000') AS c, lpad(id::text, 8, '0') AS d, concat(id, n) AS e, md5(id::text) AS f FROM t"),
+    Shape("JSON of the key", Both, "CREATE VIEW v AS SELECT json_build_object('id', id) AS a, jsonb_agg(jsonb_build_array(id, n)) OVER () AS b, to_jsonb(id) AS c, row_to_json(x) AS d FROM t AS x"),
+    Shape("ranges and series of the key", Both, "CREATE VIEW v AS SELECT id, g FROM t CROSS JOIN LATERAL generate_series(id, id + 2) AS g; CREATE VIEW w AS SELECT unnest(ARRAY[id, 3]) AS x FROM t"),
+    Shape("GROUPING SETS and ordered sets", Both, "CREATE VIEW v AS SELECT id, n, count(*), grouping(id) AS l FROM t GROUP BY GROUPING SETS ((id), (n), ()); CREATE VIEW w AS SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY id) AS m, rank(3) WITHIN GROUP (ORDER BY id) AS k FROM t"),
+    Shape("a scalar sub-select in each place", Both, "CREATE VIEW v AS SELECT (SELECT max(id) FROM t) AS a, n FROM t WHERE id = (SELECT min(t_id) FROM r) ORDER BY (SELECT count(*) FROM r WHERE r.t_id = t.id) LIMIT (SELECT 5)"),
+    Shape("rules with the key in other statements", Both, "CREATE TABLE log (key bigint, what text); CREATE RULE i AS ON INSERT TO r WHERE new.t_id > 1 DO ALSO INSERT INTO log VALUES (new.t_id, 'new'); CREATE RULE d AS ON DELETE TO r DO ALSO (UPDATE log SET what = 'gone' WHERE key = old.t_id; INSERT INTO log SELECT t.id, t.name FROM t WHERE t.id = old.t_id)"),
+    Shape("current_setting, system columns and a regclass", Both, "CREATE VIEW v AS SELECT id, ctid, tableoid::regclass AS t, 't'::regclass AS c, current_setting('server_version') AS s, pg_typeof(id) AS y FROM t"),
 ];
 
 /// What the catalog has about the objects of schemas, one line each: what it is
@@ -389,6 +404,15 @@ const FAILING: &[(&str, &str, &[&str], bool)] = &[
     ("CREATE VIEW v AS SELECT id FROM t; CREATE FUNCTION f(v) RETURNS integer LANGUAGE sql IMMUTABLE AS 'SELECT 1'; CREATE TABLE u (x integer CHECK (x > f(NULL)), y integer DEFAULT f(NULL))", "55000",
         &["default value for f05.u.y cannot be dropped and created again", "u_x_check on f05.u cannot be dropped"], true),
     ("CREATE VIEW v AS SELECT id FROM t; RESET ROLE; ALTER EXTENSION plpgsql ADD VIEW v", "55000", &["view f06.v belongs to an extension"], true),
+    ("CREATE FUNCTION check_delete(integer) RETURNS void LANGUAGE sql AS 'SELECT'; CREATE RULE c AS ON DELETE TO t DO ALSO SELECT check_delete(old.id)", "55000",
+        &["rule c on f07.t cannot be created again", "function f07.check_delete(bigint) does not exist. Create the function or operator for bigint"], true),
+    ("CREATE FUNCTION half(integer) RETURNS integer LANGUAGE sql AS 'SELECT $1 / 2'; CREATE TABLE log (x bigint);
+      CREATE RULE i AS ON INSERT TO t WHERE new.n > 3 DO ALSO INSERT INTO log VALUES (half(new.id)), (new.id);
+      CREATE RULE d AS ON DELETE TO t WHERE half(old.id) > 0 DO ALSO NOTHING", "55000",
+        &["rule i on f08.t cannot be created again", "rule d on f08.t cannot be created again"], true),
+    ("CREATE FUNCTION half(integer) RETURNS integer LANGUAGE sql AS 'SELECT $1 / 2'; CREATE VIEW v AS SELECT id FROM t;
+      CREATE RULE d AS ON DELETE TO v DO INSTEAD DELETE FROM r WHERE t_id = half(old.id)", "55000",
+        &["rule d on f09.v cannot be created again"], true),
 ];
 
 #[test]
