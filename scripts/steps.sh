@@ -176,6 +176,9 @@ formatting() { cargo fmt --all --check && cargo fmt --all --check --manifest-pat
 # The code of docs/clients.md is what the tests of clients run.
 client_guide() { scripts/client-guide; }
 
+# The decoder in docs/decode.html is that of clients/javascript.
+decode_page() { scripts/decode-page --check; }
+
 # The extension as it is built for tests: that has what is built for use.
 lint() {
     cargo clippy --workspace --all-targets --no-default-features --features "snowflake/$FEATURE snowflake/testing" -- -D warnings

@@ -11,5 +11,5 @@ run() {
     . ../decoder.sh
     decoder_inputs | node decode.mjs >"$OUT/decoded"
     compare_decoded
-    if node --test refusals.mjs; then check ok 'the refusals of decode()'; else check failed 'the refusals of decode()'; fi
+    if node --test refusals.mjs; then check ok 'the refusals, the bounds and the texts'; else check failed 'the refusals, the bounds and the texts'; fi
 }
