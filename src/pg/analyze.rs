@@ -58,10 +58,7 @@ pub fn result_columns(text: &CStr, relations: &[pg_sys::Oid]) -> Option<CString>
 ///
 /// # Safety
 /// A rule of the parser.
-unsafe fn parts_of_rule(
-    rule: &pg_sys::RuleStmt,
-    stands: &Stands<'_>,
-) -> Vec<*mut pg_sys::Node> {
+unsafe fn parts_of_rule(rule: &pg_sys::RuleStmt, stands: &Stands<'_>) -> Vec<*mut pg_sys::Node> {
     // SAFETY: the caller's; the tags show what the statements are.
     unsafe {
         let Some(row) = stands.query_of(rule.relation) else {
