@@ -1,4 +1,4 @@
-//! Uninstalling as the README prints it, from a database with everything that the
+//! Uninstalling as docs/packages.md prints it, from a database with everything that the
 //! documents create and with each kind of object that can use the extension.
 //!
 //! No cheaper tier sees it: a golden file has one database of its own making, does not
@@ -22,6 +22,8 @@ use crate::migration::run_before;
 use crate::support::column;
 
 const DATABASE: &str = "readme";
+/// Where the list and the steps are printed.
+const DOCUMENT: &str = "docs/packages.md";
 
 /// What the documents describe without creating it.
 const MORE: &str = "
@@ -78,7 +80,7 @@ const MIGRATED: [&str; 7] = [
     "refunds",
 ];
 
-/// What the README says of an object of its list. A default is reverted if its column
+/// What the document says of an object of its list. A default is reverted if its column
 /// was migrated, and replaced otherwise.
 fn follow(client: &mut Client, object: &str) -> Result<Result<(), ServerError>> {
     let part = |kind: &str| object.strip_prefix(kind);
@@ -120,7 +122,7 @@ fn follow(client: &mut Client, object: &str) -> Result<Result<(), ServerError>> 
         let kinds = ["view ", "materialized view ", "index ", "function "];
         ensure!(
             kinds.iter().any(|kind| object.starts_with(kind)),
-            "the README names no remedy: {object}"
+            "the document names no remedy: {object}"
         );
         format!("DROP {object}")
     };
@@ -189,14 +191,14 @@ fn remove_settings(server: &Server) -> Result<usize> {
 
 #[test]
 fn uninstalling_as_printed_keeps_all_rows() -> Result<()> {
-    let list = document::block("README.md", "WITH RECURSIVE extension_part")?;
+    let list = document::block(DOCUMENT, "WITH RECURSIVE extension_part")?;
     for printed in [
         "with `snowflake_migrate.revert`",
         "`DROP TRIGGER snowflake_watch ON orders`",
         "2. `DROP EXTENSION snowflake`. It fails while the list has a row.",
         "3. Remove `snowflake` from `shared_preload_libraries` and the `snowflake.` settings, and restart the server.",
     ] {
-        document::require("README.md", printed)?;
+        document::require(DOCUMENT, printed)?;
     }
     let (mut server, ..) = with_everything_the_documents_create()?;
     let mut client = server.connect_to(DATABASE)?;
