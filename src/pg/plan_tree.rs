@@ -17,7 +17,7 @@ use std::marker::PhantomData;
 use std::sync::OnceLock;
 use std::{ptr, slice};
 
-use pgrx::{PgList, is_a, pg_guard, pg_sys};
+use pgrx::{PgBox, PgList, is_a, pg_guard, pg_sys};
 
 use super::text::Text;
 
@@ -88,6 +88,16 @@ pub struct Operation<'a> {
     pub right: Expr<'a>,
 }
 
+/// `= ANY`, which `IN` is too: an operator with one of several operands on its right.
+#[derive(Clone, Copy)]
+pub struct OneOf<'a> {
+    /// The operator.
+    pub operator: pg_sys::Oid,
+    /// What is on its left.
+    pub left: Expr<'a>,
+    array: Expr<'a>,
+}
+
 /// How a value compares: the strategies of a B-tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
@@ -109,6 +119,17 @@ impl Comparison {
         // SAFETY: a catalog lookup.
         let family = unsafe { pg_sys::get_opclass_family(pg_sys::TIMESTAMPTZ_BTREE_OPS_OID) };
         Self::in_family(operator, family)
+    }
+
+    /// Of numbers as `extract` and `date_part` return them, likewise.
+    pub fn of_numbers(operator: pg_sys::Oid) -> Option<Self> {
+        [pg_sys::NUMERIC_BTREE_OPS_OID, pg_sys::FLOAT8_BTREE_OPS_OID]
+            .into_iter()
+            .find_map(|class| {
+                // SAFETY: a catalog lookup.
+                let family = unsafe { pg_sys::get_opclass_family(class) };
+                Self::in_family(operator, family)
+            })
     }
 
     /// Of integers, likewise.
@@ -223,6 +244,80 @@ impl<'a> Expr<'a> {
         }
     }
 
+    /// If it is `= ANY`, or another operator with ANY.
+    pub fn one_of(self) -> Option<OneOf<'a>> {
+        // SAFETY: the tag's type; its operands are a list.
+        unsafe {
+            let tag = pg_sys::NodeTag::T_ScalarArrayOpExpr;
+            let operation = self.downcast::<pg_sys::ScalarArrayOpExpr>(tag)?;
+            let (left, array) = Exprs::new(operation.args).pair()?;
+            operation.useOr.then_some(OneOf {
+                operator: operation.opno,
+                left,
+                array,
+            })
+        }
+    }
+
+    /// If it is an OR: its operands.
+    pub fn alternatives(self) -> Option<Exprs<'a>> {
+        self.operands(pg_sys::BoolExprType::OR_EXPR)
+    }
+
+    /// If it is an AND: its operands.
+    pub fn parts(self) -> Option<Exprs<'a>> {
+        self.operands(pg_sys::BoolExprType::AND_EXPR)
+    }
+
+    fn operands(self, of: pg_sys::BoolExprType::Type) -> Option<Exprs<'a>> {
+        // SAFETY: the tag's type; its operands are a list.
+        unsafe {
+            let expr = self.downcast::<pg_sys::BoolExpr>(pg_sys::NodeTag::T_BoolExpr)?;
+            (expr.boolop == of).then(|| Exprs::new(expr.args))
+        }
+    }
+
+    /// An OR of at least one expression.
+    pub fn any_of(alternatives: &[Self]) -> Self {
+        // SAFETY: nodes of no other tree, or of one that this takes the place of.
+        Expr::new(unsafe { pg_sys::make_orclause(list_of(alternatives)) }.cast())
+    }
+
+    /// An AND of at least one expression.
+    pub fn all_of(parts: &[Self]) -> Self {
+        // SAFETY: as above.
+        Expr::new(unsafe { pg_sys::make_ands_explicit(list_of(parts)) }.cast())
+    }
+
+    /// If it is a column of a function in FROM, which is called with columns of this
+    /// relation: the call, and the column's number from 1.
+    pub fn column_of_function(
+        self,
+        relation: BaseRelation<'a>,
+    ) -> Option<(Self, pg_sys::AttrNumber)> {
+        // SAFETY: the tags' types; the array has an entry for each relation of the query.
+        unsafe {
+            let var = self.downcast::<pg_sys::Var>(pg_sys::NodeTag::T_Var)?;
+            if var.varlevelsup != 0 || var.varno as pg_sys::Index == relation.relid() {
+                return None;
+            }
+            let position = usize::try_from(var.varno).ok()?;
+            if position >= usize::try_from((*relation.root).simple_rel_array_size).ok()? {
+                return None;
+            }
+            let entry = (*(*relation.root).simple_rte_array.add(position)).as_ref()?;
+            if entry.rtekind != pg_sys::RTEKind::RTE_FUNCTION || !entry.lateral {
+                return None;
+            }
+            let functions = Exprs::new(entry.functions);
+            let (function, None) = (functions.get(0)?, functions.get(1)) else {
+                return None;
+            };
+            let function = function.node.cast::<pg_sys::RangeTblFunction>();
+            Some((Expr::new((*function).funcexpr), var.varattno))
+        }
+    }
+
     fn constant(self) -> Option<&'a pg_sys::Const> {
         // SAFETY: the tag's type.
         unsafe { self.downcast(pg_sys::NodeTag::T_Const) }
@@ -249,6 +344,19 @@ impl<'a> Expr<'a> {
         let constant = self.constant()?;
         (constant.consttype == pg_sys::INT8OID && !constant.constisnull)
             .then(|| constant.constvalue.value() as i64)
+    }
+
+    /// If it is a constant `interval` without months: its length, with days of 24 hours.
+    pub fn constant_interval_micros(self) -> Option<i64> {
+        let constant = self.constant()?;
+        if constant.consttype != pg_sys::INTERVALOID || constant.constisnull {
+            return None;
+        }
+        // SAFETY: the type's form.
+        let interval = unsafe { &*constant.constvalue.cast_mut_ptr::<pg_sys::Interval>() };
+        let days = i64::from(interval.day).checked_mul(24 * 60 * 60 * 1_000_000)?;
+        let micros = interval.time.checked_add(days)?;
+        (interval.month == 0 && micros > 0).then_some(micros)
     }
 
     /// Whether it is a parameter of the whole query.
@@ -310,12 +418,22 @@ impl<'a> Expr<'a> {
     }
 
     /// A constant.
-    pub fn integer(value: i32) -> Self {
-        Self::number(
-            pg_sys::INT4OID,
-            size_of::<i32>(),
-            pg_sys::Datum::from(value),
-        )
+    pub fn text(value: &str) -> Self {
+        // SAFETY: a text of its own, in the memory of the planning.
+        let constant = unsafe {
+            let text =
+                pg_sys::cstring_to_text_with_len(value.as_ptr().cast(), value.len() as c_int);
+            pg_sys::makeConst(
+                pg_sys::TEXTOID,
+                -1,
+                pg_sys::DEFAULT_COLLATION_OID,
+                -1,
+                pg_sys::Datum::from(text),
+                false,
+                false,
+            )
+        };
+        Expr::new(constant.cast())
     }
 
     /// The constant `infinity` of type `timestamptz`.
@@ -346,16 +464,12 @@ impl<'a> Expr<'a> {
     /// The call of a function that returns this type, which has no collation.
     /// The caller has the arguments' types right.
     pub fn call_of(function: pg_sys::Oid, result: pg_sys::Oid, arguments: &[Expr<'a>]) -> Self {
-        let mut list = PgList::<pg_sys::Node>::new();
-        for argument in arguments {
-            list.push(argument.node);
-        }
         // SAFETY: the function exists, and the arguments are nodes of no other tree.
         let call = unsafe {
             pg_sys::makeFuncExpr(
                 function,
                 result,
-                list.into_pg(),
+                list_of(arguments),
                 pg_sys::InvalidOid,
                 // For texts among the arguments, as the parser does it.
                 pg_sys::DEFAULT_COLLATION_OID,
@@ -395,6 +509,89 @@ impl<'a> Expr<'a> {
         // SAFETY: an expression of the query that is being planned.
         Expr::new(unsafe { pg_sys::estimate_expression_value(relation.root, self.node) })
     }
+}
+
+impl<'a> OneOf<'a> {
+    /// The least and the greatest of the operands, if they are written one by one.
+    pub fn ends(self) -> Option<(Expr<'a>, Expr<'a>)> {
+        let (of_type, elements) = self.elements()?;
+        let end = |operation| {
+            // SAFETY: a node of its own, with copies of the elements.
+            unsafe {
+                let copies: Vec<_> = elements.iter().map(|it| it.copy()).collect();
+                let mut end =
+                    PgBox::<pg_sys::MinMaxExpr>::alloc_node(pg_sys::NodeTag::T_MinMaxExpr);
+                end.minmaxtype = of_type;
+                end.op = operation;
+                end.args = list_of(&copies);
+                end.location = -1;
+                Expr::new(end.into_pg().cast())
+            }
+        };
+        Some((
+            end(pg_sys::MinMaxOp::IS_LEAST),
+            end(pg_sys::MinMaxOp::IS_GREATEST),
+        ))
+    }
+
+    /// The type of the operands, and those that are not NULL.
+    fn elements(self) -> Option<(pg_sys::Oid, Vec<Expr<'a>>)> {
+        // SAFETY: the tags' types. The array is one of the type of the constant.
+        unsafe {
+            let tag = pg_sys::NodeTag::T_ArrayExpr;
+            if let Some(array) = self.array.downcast::<pg_sys::ArrayExpr>(tag) {
+                let elements = Exprs::new(array.elements).iter().collect();
+                return (!array.multidims).then_some((array.element_typeid, elements));
+            }
+            let array = self.array.constant()?;
+            let of_type = pg_sys::get_element_type(array.consttype);
+            if array.constisnull || of_type == pg_sys::InvalidOid {
+                return None;
+            }
+            let (mut length, mut by_value, mut alignment) = (0, false, 0);
+            pg_sys::get_typlenbyvalalign(
+                of_type,
+                &raw mut length,
+                &raw mut by_value,
+                &raw mut alignment,
+            );
+            let (mut values, mut nulls, mut count) = (ptr::null_mut(), ptr::null_mut(), 0);
+            pg_sys::deconstruct_array(
+                pg_sys::pg_detoast_datum(array.constvalue.cast_mut_ptr()).cast(),
+                of_type,
+                c_int::from(length),
+                by_value,
+                alignment,
+                &raw mut values,
+                &raw mut nulls,
+                &raw mut count,
+            );
+            let elements: Vec<_> = (0..usize::try_from(count).ok()?)
+                .filter(|it| !*nulls.add(*it))
+                .map(|it| {
+                    let constant = pg_sys::makeConst(
+                        of_type,
+                        -1,
+                        array.constcollid,
+                        c_int::from(length),
+                        *values.add(it),
+                        false,
+                        by_value,
+                    );
+                    Expr::new(constant.cast())
+                })
+                .collect();
+            (!elements.is_empty()).then_some((of_type, elements))
+        }
+    }
+}
+
+fn list_of(exprs: &[Expr<'_>]) -> *mut pg_sys::List {
+    let mut list = PgList::<pg_sys::Node>::new();
+    for expr in exprs {
+        list.push(expr.node);
+    }
+    list.into_pg()
 }
 
 /// A key of the ORDER BY.

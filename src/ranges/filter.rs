@@ -1,111 +1,156 @@
 //! Conditions on the time of an ID.
 //!
 //! The time is compared with anything that stays the same while the table is read. In
-//! two cases the range is not equal to the condition but only follows from it. Then it is
-//! added, and rows are counted twice in the estimate:
+//! these cases the range is not equal to the condition but only follows from it. Then it
+//! is added, and rows are counted twice in the estimate:
 //!
-//! - The time is read by its date, or cut by `date_trunc`. Where a change of the clocks
-//!   makes a midnight ambiguous or leaves it out, the day of a time does not begin when
-//!   PostgreSQL says that it does. The two differ by as much as the clocks change: by a
-//!   day at most, where a country went to the other side of the date line. So the range
-//!   is wider by a day.
+//! - The time is shown in a time zone, read by its date, cut, or counted: see [`reading`].
+//! - It is compared with one of several times. The range is from the first to the last.
+//! - It is a column of `snowflake_decode` in FROM.
 //! - The table has an index on the time itself, or is partitioned by it. The planner
 //!   would no longer find what that index is for.
 
 use pgrx::pg_sys;
 
 use super::functions::{Functions, TimeOfId};
+use super::reading::{Kind, Reading};
 use crate::encoding;
 use crate::pg;
-use crate::pg::plan_tree::{BaseRelation, Comparison, Expr, Exprs, Operation};
+use crate::pg::plan_tree::{BaseRelation, Comparison, Expr, OneOf, Operation};
 use crate::settings;
 
 /// Puts ranges in the place of the conditions on this relation, or beside them.
 pub fn apply(relation: BaseRelation<'_>, functions: &Functions) {
-    // Asked for once, and only where there is a range.
-    let mut is_arranged = None;
+    let mut planning = Planning {
+        relation,
+        functions,
+        is_arranged: None,
+    };
     relation.rewrite_conditions(|conditions| {
-        let is_about_time = |it| Condition::read(it, relation, functions).is_some();
-        if !conditions.iter().any(is_about_time) {
+        // For nearly all queries there is nothing to do, and nothing is allocated.
+        if !conditions.iter().any(|it| planning.is_about_time(it)) {
             return None;
         }
-        let ranges = ranges_of(conditions, relation, functions);
-        if ranges.iter().all(Option::is_none) {
-            return None;
-        }
-        let is_arranged =
-            *is_arranged.get_or_insert_with(|| relation.is_arranged_by(&functions.readers()));
-        Some(with_ranges(conditions, &ranges, is_arranged))
+        planning.with_ranges(&conditions.iter().collect::<Vec<_>>())
     });
 }
 
-fn ranges_of<'a>(
-    conditions: Exprs<'a>,
+/// What is known while a table's conditions are looked at.
+struct Planning<'a, 'f> {
     relation: BaseRelation<'a>,
-    functions: &Functions,
-) -> Vec<Option<Range<'a>>> {
-    conditions
-        .iter()
-        .map(|it| Condition::read(it, relation, functions)?.range(relation, functions))
-        .collect()
+    functions: &'f Functions,
+    /// Looked up once, and only where there is a range.
+    is_arranged: Option<bool>,
 }
 
-/// The conditions with their ranges, in their order.
-fn with_ranges<'a>(
-    conditions: Exprs<'a>,
-    ranges: &[Option<Range<'a>>],
-    keep_conditions: bool,
-) -> Vec<Expr<'a>> {
-    let has_lower_bound = |id: Expr<'_>| {
-        let mut ranges = ranges.iter().flatten();
-        ranges.any(|range| range.lower.is_some() && range.id.is_same(id))
-    };
-    let mut all: Vec<Expr<'a>> = Vec::new();
-    for (condition, range) in conditions.iter().zip(ranges) {
-        let Some(range) = range else {
-            all.push(condition);
-            continue;
-        };
-        all.extend(range.lower.into_iter().chain(range.upper));
-        if keep_conditions || !range.is_equal {
-            // It reads every ID that the range contains, and raises its error.
-            all.push(condition);
-            continue;
-        }
-        let id = range.id;
-        // No bound from below is under -1.
-        let zero = (!has_lower_bound(id)).then(|| {
-            id.copy()
-                .compare(Comparison::GreaterOrEqual, Expr::bigint(0))
-        });
-        for limit in zero.into_iter().chain(range.last) {
-            if !all.iter().any(|it| it.is_same(limit)) {
-                all.push(limit);
-            }
+impl<'a> Planning<'a, '_> {
+    fn is_about_time(&self, condition: Expr<'a>) -> bool {
+        match condition.alternatives().or_else(|| condition.parts()) {
+            Some(parts) => parts.iter().any(|part| self.is_about_time(part)),
+            None => Condition::read(condition, self.relation, self.functions).is_some(),
         }
     }
-    all
+
+    /// The conditions with their ranges, in their order, if there is a range.
+    fn with_ranges(&mut self, conditions: &[Expr<'a>]) -> Option<Vec<Expr<'a>>> {
+        let conditions: Vec<_> = conditions.iter().map(|it| self.planned(*it)).collect();
+        if conditions.iter().all(|it| matches!(it, Planned::AsIs(_))) {
+            return None;
+        }
+        let has_lower_bound = |id: Expr<'_>| {
+            conditions.iter().any(|it| {
+                matches!(it, Planned::Range(_, range) if range.lower.is_some() && range.id.is_same(id))
+            })
+        };
+        let (relation, readers) = (self.relation, self.functions.readers());
+        let mut all: Vec<Expr<'a>> = Vec::new();
+        for planned in &conditions {
+            let (condition, range) = match planned {
+                Planned::AsIs(condition) | Planned::Rewritten(condition) => {
+                    all.push(*condition);
+                    continue;
+                }
+                Planned::Range(condition, range) => (*condition, range),
+            };
+            all.extend(range.lower.into_iter().chain(range.upper));
+            let is_arranged = &mut self.is_arranged;
+            if !range.is_equal
+                || *is_arranged.get_or_insert_with(|| relation.is_arranged_by(&readers))
+            {
+                // It reads every ID that the range contains, and raises its error.
+                all.push(condition);
+                continue;
+            }
+            let id = range.id;
+            // No bound from below is under -1.
+            let zero = (!has_lower_bound(id)).then(|| {
+                id.copy()
+                    .compare(Comparison::GreaterOrEqual, Expr::bigint(0))
+            });
+            for limit in zero.into_iter().chain(range.last) {
+                if !all.iter().any(|it| it.is_same(limit)) {
+                    all.push(limit);
+                }
+            }
+        }
+        Some(all)
+    }
+
+    fn planned(&mut self, condition: Expr<'a>) -> Planned<'a> {
+        if let Some(alternatives) = condition.alternatives() {
+            if !self.is_about_time(condition) {
+                return Planned::AsIs(condition);
+            }
+            let mut has_range = false;
+            let alternatives: Vec<_> = alternatives
+                .iter()
+                .map(|it| {
+                    let parts = it
+                        .parts()
+                        .map_or_else(|| vec![it], |all| all.iter().collect());
+                    let rewritten = self.with_ranges(&parts);
+                    has_range |= rewritten.is_some();
+                    rewritten.map_or(it, |parts| Expr::all_of(&parts))
+                })
+                .collect();
+            return if has_range {
+                Planned::Rewritten(Expr::any_of(&alternatives))
+            } else {
+                Planned::AsIs(condition)
+            };
+        }
+        let range = Condition::read(condition, self.relation, self.functions)
+            .and_then(|it| it.range(self.relation, self.functions));
+        match range {
+            Some(range) => Planned::Range(condition, range),
+            None => Planned::AsIs(condition),
+        }
+    }
+}
+
+/// A condition, and what was found about it.
+enum Planned<'a> {
+    AsIs(Expr<'a>),
+    /// An OR with ranges in it.
+    Rewritten(Expr<'a>),
+    Range(Expr<'a>, Range<'a>),
 }
 
 /// A condition that compares the time of an ID with something.
 struct Condition<'a> {
     time: TimeOfId<'a>,
-    reading: Reading,
+    reading: Reading<'a>,
     operator: pg_sys::Oid,
     /// The time is on the right side.
     is_commuted: bool,
-    other: Expr<'a>,
+    other: Other<'a>,
 }
 
-/// How the time is read.
+/// What a time is compared with.
 #[derive(Clone, Copy)]
-enum Reading {
-    /// As it is.
-    Time,
-    /// By its date.
-    Date,
-    /// Cut to a unit of at most so many days.
-    Cut { days: i32 },
+enum Other<'a> {
+    One(Expr<'a>),
+    OneOf(OneOf<'a>),
 }
 
 /// What takes the place of a condition, or follows from it.
@@ -125,12 +170,22 @@ impl<'a> Condition<'a> {
         relation: BaseRelation<'a>,
         functions: &Functions,
     ) -> Option<Self> {
+        let read = |expr| Reading::of(expr, relation, functions);
+        if let Some(one_of) = condition.one_of() {
+            let (time, reading) = read(one_of.left)?;
+            return Some(Condition {
+                time,
+                reading,
+                operator: one_of.operator,
+                is_commuted: false,
+                other: Other::OneOf(one_of),
+            });
+        }
         let Operation {
             operator,
             left,
             right,
         } = condition.operation()?;
-        let read = |expr| read_time(expr, relation, functions);
         let (is_commuted, (time, reading), other) = match read(left) {
             Some(read) => (false, read, right),
             None => (true, read(right)?, left),
@@ -140,29 +195,32 @@ impl<'a> Condition<'a> {
             reading,
             operator,
             is_commuted,
-            other,
+            other: Other::One(other),
         })
     }
 
     fn range(self, relation: BaseRelation<'a>, functions: &Functions) -> Option<Range<'a>> {
-        let comparison = Comparison::of_times(self.operator)?;
+        let comparison = match self.reading.kind {
+            Kind::Epoch => Comparison::of_numbers(self.operator)?,
+            Kind::Instant | Kind::Local(_) => Comparison::of_times(self.operator)?,
+        };
         let comparison = if self.is_commuted {
             comparison.commuted()
         } else {
             comparison
         };
         let last = Last::of(self.time.layout)?;
-        let of_type = self.other.type_of();
-        // A date compared with a time is the beginning of that day: another range.
-        let is_other_type = matches!(self.reading, Reading::Date) && of_type != pg_sys::DATEOID;
-        if is_other_type || !self.other.is_fixed() {
+        let (first_other, last_other) = match self.other {
+            Other::One(other) => (other, other),
+            Other::OneOf(one_of) if comparison == Comparison::Equal => one_of.ends()?,
+            Other::OneOf(_) => return None,
+        };
+        if !first_other.is_fixed() || !last_other.is_fixed() {
             return None;
         }
         let bounds = Bounds {
             time: self.time,
-            other: self.other,
-            of_type,
-            saturated: functions.saturated(of_type)?,
+            saturated: Saturated::of(&self.reading, first_other.type_of(), functions)?,
             relation,
             functions,
         };
@@ -170,24 +228,31 @@ impl<'a> Condition<'a> {
             return None;
         }
         let id = self.time.id;
-        let above = |bound: Expr<'a>| Some(above(id, bound));
-        let up_to = |bound: Expr<'a>| Some(id.copy().compare(Comparison::LessOrEqual, bound));
-        let Reading::Time = self.reading else {
-            let (early, late) = widened(self.reading, comparison);
-            return Some(Range {
-                id,
-                lower: early.and_then(|days| above(bounds.before(days))),
-                upper: late.and_then(|days| up_to(bounds.before(days))),
-                last: None,
-                is_equal: false,
-            });
+        let Reading { early, late, .. } = self.reading;
+        let is_exact = self.reading.is_exact && matches!(self.other, Other::One(_));
+        let from = || above(id, bounds.before(first_other, early.saturating_neg()));
+        let above_it = || {
+            if is_exact {
+                above(id, bounds.at(first_other, 0))
+            } else {
+                from()
+            }
+        };
+        let up_to = |bound: Expr<'a>| id.copy().compare(Comparison::LessOrEqual, bound);
+        let to = || up_to(bounds.at(last_other, late));
+        let below = || {
+            if is_exact {
+                up_to(bounds.before(last_other, 0))
+            } else {
+                to()
+            }
         };
         let (lower, upper) = match comparison {
-            Comparison::Less => (None, up_to(bounds.before(0))),
-            Comparison::LessOrEqual => (None, up_to(bounds.at(0))),
-            Comparison::Equal => (above(bounds.before(0)), up_to(bounds.at(0))),
-            Comparison::GreaterOrEqual => (above(bounds.before(0)), None),
-            Comparison::Greater => (above(bounds.at(0)), None),
+            Comparison::Less => (None, Some(below())),
+            Comparison::LessOrEqual => (None, Some(to())),
+            Comparison::Equal => (Some(from()), Some(to())),
+            Comparison::GreaterOrEqual => (Some(from()), None),
+            Comparison::Greater => (Some(above_it()), None),
         };
         Some(Range {
             id,
@@ -196,7 +261,7 @@ impl<'a> Condition<'a> {
             last: last
                 .bound(&bounds)
                 .map(|bound| id.copy().compare(Comparison::LessOrEqual, bound)),
-            is_equal: true,
+            is_equal: is_exact,
         })
     }
 }
@@ -211,68 +276,6 @@ fn above<'a>(id: Expr<'a>, bound: Expr<'a>) -> Expr<'a> {
             .compare(Comparison::GreaterOrEqual, Expr::bigint(first)),
         None => id.copy().compare(Comparison::Greater, bound),
     }
-}
-
-/// By how many days the bounds of what follows are off what is compared with.
-fn widened(reading: Reading, comparison: Comparison) -> (Option<i32>, Option<i32>) {
-    const EARLY: Option<i32> = Some(-1);
-    let length = match reading {
-        Reading::Time => 0,
-        Reading::Date => 1,
-        Reading::Cut { days } => days,
-    };
-    match comparison {
-        Comparison::Less | Comparison::LessOrEqual => (None, Some(length + 1)),
-        Comparison::Equal => (EARLY, Some(length + 1)),
-        Comparison::GreaterOrEqual | Comparison::Greater => (EARLY, None),
-    }
-}
-
-fn read_time<'a>(
-    expr: Expr<'a>,
-    relation: BaseRelation<'a>,
-    functions: &Functions,
-) -> Option<(TimeOfId<'a>, Reading)> {
-    if let Some(time) = functions.time_of(expr, relation) {
-        return Some((time, Reading::Time));
-    }
-    let call = expr.bare().call()?;
-    match u32::from(call.function) {
-        pg_sys::F_DATE_TIMESTAMPTZ => {
-            let time = functions.time_of(call.arguments.get(0)?, relation)?;
-            Some((time, Reading::Date))
-        }
-        pg_sys::F_DATE_TRUNC_TEXT_TIMESTAMPTZ => {
-            let time = functions.time_of(call.arguments.get(1)?, relation)?;
-            let unit = call.arguments.get(0)?.constant_text()?;
-            let days = longest_days(unit.bytes())?;
-            Some((time, Reading::Cut { days }))
-        }
-        _ => None,
-    }
-}
-
-/// How long a unit of `date_trunc` lasts at most, in days.
-fn longest_days(unit: &[u8]) -> Option<i32> {
-    const UNITS: [(&str, i32); 13] = [
-        ("microseconds", 1),
-        ("milliseconds", 1),
-        ("second", 1),
-        ("minute", 1),
-        ("hour", 1),
-        ("day", 1),
-        ("week", 7),
-        ("month", 31),
-        ("quarter", 92),
-        ("year", 366),
-        ("decade", 3_660),
-        ("century", 36_600),
-        ("millennium", 366_000),
-    ];
-    UNITS
-        .iter()
-        .find(|(name, _)| unit.eq_ignore_ascii_case(name.as_bytes()))
-        .map(|&(_, days)| days)
 }
 
 /// The last ID of the layout by which a time is read. A number above it raises an error
@@ -315,12 +318,46 @@ impl<'a> Last<'a> {
     }
 }
 
+/// How a value that a time is compared with becomes a time.
+#[derive(Clone, Copy)]
+enum Saturated<'a> {
+    /// In the session's time zone.
+    InSession(pg_sys::Oid),
+    /// In a named zone, which does not matter for what has none.
+    In(pg_sys::Oid, Option<Expr<'a>>),
+}
+
+impl<'a> Saturated<'a> {
+    fn of(reading: &Reading<'a>, of_type: pg_sys::Oid, functions: &Functions) -> Option<Self> {
+        let is_time = of_type == pg_sys::TIMESTAMPTZOID;
+        let has_no_zone = of_type == pg_sys::TIMESTAMPOID || of_type == pg_sys::DATEOID;
+        let is_number = of_type == pg_sys::NUMERICOID || of_type == pg_sys::FLOAT8OID;
+        match reading.kind {
+            Kind::Instant | Kind::Local(None) if is_time => {
+                Some(Saturated::In(functions.saturated_in_zone, None))
+            }
+            Kind::Instant | Kind::Local(None) if has_no_zone => {
+                Some(Saturated::InSession(functions.saturated))
+            }
+            Kind::Local(zone @ Some(_)) if has_no_zone => {
+                Some(Saturated::In(functions.saturated_in_zone, zone))
+            }
+            Kind::Epoch if is_number => Some(Saturated::In(functions.saturated_in_zone, None)),
+            _ => None,
+        }
+    }
+
+    fn function(self) -> pg_sys::Oid {
+        match self {
+            Saturated::InSession(function) | Saturated::In(function, _) => function,
+        }
+    }
+}
+
 /// Builds IDs from what a time is compared with.
 struct Bounds<'a, 'f> {
     time: TimeOfId<'a>,
-    other: Expr<'a>,
-    of_type: pg_sys::Oid,
-    saturated: pg_sys::Oid,
+    saturated: Saturated<'a>,
     relation: BaseRelation<'a>,
     functions: &'f Functions,
 }
@@ -337,24 +374,24 @@ impl<'a> Bounds<'a, '_> {
         [max_id, max_id_before]
             .map(|pair| pair.form(self.time.layout))
             .into_iter()
-            .chain([self.saturated])
+            .chain([self.saturated.function()])
             .all(pg::privileges::may_execute)
     }
 
-    /// The last ID before the time, which is moved by days.
-    fn before(&self, days: i32) -> Expr<'a> {
+    /// The last ID before the time, which is moved by microseconds.
+    fn before(&self, other: Expr<'a>, micros: i64) -> Expr<'a> {
         let function = self.functions.max_id_before.form(self.time.layout);
-        self.bound(function, days)
+        self.bound(function, other, micros)
     }
 
-    /// The last ID at or before the time, which is moved by days.
-    fn at(&self, days: i32) -> Expr<'a> {
+    /// The last ID at or before the time, which is moved by microseconds.
+    fn at(&self, other: Expr<'a>, micros: i64) -> Expr<'a> {
         let function = self.functions.max_id.form(self.time.layout);
-        self.bound(function, days)
+        self.bound(function, other, micros)
     }
 
-    fn bound(&self, function: pg_sys::Oid, days: i32) -> Expr<'a> {
-        let at = self.moved(days).folded(self.relation);
+    fn bound(&self, function: pg_sys::Oid, other: Expr<'a>, micros: i64) -> Expr<'a> {
+        let at = self.moved(other, micros).folded(self.relation);
         let is_constant = at.is_constant();
         let arguments = [Some(at), self.time.layout.map(Expr::copy)];
         let arguments: Vec<_> = arguments.into_iter().flatten().collect();
@@ -367,15 +404,26 @@ impl<'a> Bounds<'a, '_> {
         }
     }
 
-    fn moved(&self, days: i32) -> Expr<'a> {
-        let other = self.other.copy();
-        if days == 0 && self.of_type == pg_sys::TIMESTAMPTZOID {
-            return other;
+    fn moved(&self, other: Expr<'a>, micros: i64) -> Expr<'a> {
+        let at = other.copy();
+        if micros == 0 && other.type_of() == pg_sys::TIMESTAMPTZOID {
+            return at;
         }
+        let micros = Expr::bigint(micros);
+        let arguments = match self.saturated {
+            Saturated::InSession(..) => vec![at, micros],
+            Saturated::In(_, zone) => {
+                vec![
+                    at,
+                    micros,
+                    zone.map_or_else(|| Expr::text("UTC"), Expr::copy),
+                ]
+            }
+        };
         Expr::call_of(
-            self.saturated,
+            self.saturated.function(),
             pg_sys::TIMESTAMPTZOID,
-            &[other, Expr::integer(days)],
+            &arguments,
         )
     }
 }

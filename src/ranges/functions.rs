@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use parking_lot::Mutex;
-use pgrx::pg_sys::{self, DATEOID, INT4OID, INT8OID, Oid, TEXTOID, TIMESTAMPOID, TIMESTAMPTZOID};
+use pgrx::pg_sys::{self, ANYELEMENTOID, INT8OID, Oid, TEXTOID, TIMESTAMPTZOID};
 
 use crate::catalog::CORE;
 use crate::pg;
@@ -63,15 +63,10 @@ pub struct Functions {
     pub max_id: Pair,
     /// `snowflake_max_id_before`
     pub max_id_before: Pair,
-    saturated: Saturated,
-}
-
-/// The forms of `snowflake_internal.saturated`.
-#[derive(Clone, Copy)]
-struct Saturated {
-    timestamptz: Oid,
-    timestamp: Oid,
-    date: Oid,
+    /// `snowflake_internal.saturated`, in the session's time zone.
+    pub saturated: Oid,
+    /// The same in a named time zone.
+    pub saturated_in_zone: Oid,
 }
 
 /// What is kept for the session.
@@ -119,22 +114,9 @@ impl Functions {
             decode: Pair::find(c"snowflake_decode", INT8OID)?,
             max_id: Pair::find(c"snowflake_max_id", TIMESTAMPTZOID)?,
             max_id_before: Pair::find(c"snowflake_max_id_before", TIMESTAMPTZOID)?,
-            saturated: Saturated {
-                timestamptz: saturated.taking(&[TIMESTAMPTZOID, INT4OID])?,
-                timestamp: saturated.taking(&[TIMESTAMPOID, INT4OID])?,
-                date: saturated.taking(&[DATEOID, INT4OID])?,
-            },
+            saturated: saturated.taking(&[ANYELEMENTOID, INT8OID])?,
+            saturated_in_zone: saturated.taking(&[ANYELEMENTOID, INT8OID, TEXTOID])?,
         })
-    }
-
-    /// What turns a value of this type into a time, and moves it by days.
-    pub fn saturated(&self, of_type: Oid) -> Option<Oid> {
-        match of_type {
-            TIMESTAMPTZOID => Some(self.saturated.timestamptz),
-            TIMESTAMPOID => Some(self.saturated.timestamp),
-            DATEOID => Some(self.saturated.date),
-            _ => None,
-        }
     }
 
     /// Those that read the time of an ID.
@@ -158,7 +140,8 @@ impl Functions {
         /// The number of `created_at` in the row of `snowflake_decode`.
         const CREATED_AT: pg_sys::AttrNumber = 1;
         let expr = expr.bare();
-        let (call, reader) = match expr.field() {
+        let joined = expr.column_of_function(relation);
+        let (call, reader) = match joined.or_else(|| expr.field()) {
             Some((row, CREATED_AT)) => (row.call()?, self.decode),
             Some(_) => return None,
             None => (expr.call()?, self.timestamp),
@@ -171,8 +154,11 @@ impl Functions {
             return None;
         };
         let id = call.arguments.get(0)?;
-        id.is_bigint_column_of(relation)
-            .then_some(TimeOfId { id, layout })
+        id.is_bigint_column_of(relation).then_some(TimeOfId {
+            id,
+            layout,
+            is_joined: joined.is_some(),
+        })
     }
 }
 
@@ -183,6 +169,8 @@ pub struct TimeOfId<'a> {
     pub id: Expr<'a>,
     /// The layout that is named, if any.
     pub layout: Option<Expr<'a>>,
+    /// It is a column of `snowflake_decode` in FROM, which an outer join can make NULL.
+    pub is_joined: bool,
 }
 
 fn watch_changes() {

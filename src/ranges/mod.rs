@@ -23,6 +23,7 @@
 
 mod filter;
 mod functions;
+mod reading;
 mod saturated;
 mod sort;
 

@@ -1,35 +1,61 @@
-//! SQL: a time from what a time can be compared with, moved by days. Where PostgreSQL's
-//! own casts and `+` raise an error, the result is infinite: a query that compares a date
-//! far away must not fail because of a range that was made of it.
+//! SQL: a time from what a time can be compared with, moved by microseconds. Where
+//! PostgreSQL's own casts and `+` raise an error, the result is infinite: a query that
+//! compares a date far away must not fail because of a range that was made of it.
 
+use pgrx::AnyElement;
 use pgrx::prelude::*;
 
-use crate::pg;
+use crate::pg::Text;
+use crate::pg::time::{self, Value, Zone};
 
-const MICROS_PER_DAY: i64 = 24 * 60 * 60 * 1_000_000;
+const MICROS_PER_SECOND: i64 = 1_000_000;
 
+/// In the session's time zone.
 #[pg_extern(sql = false)]
-fn snowflake_saturated(at: TimestampWithTimeZone, days: i32) -> TimestampWithTimeZone {
-    moved(at.into(), days)
+fn snowflake_saturated(at: AnyElement, micros: i64) -> Option<TimestampWithTimeZone> {
+    Some(moved(instant(&at, Zone::of_session())?, micros))
 }
 
+/// In a named time zone. Of a zone that does not exist it is NULL.
 #[pg_extern(sql = false)]
-fn snowflake_saturated_timestamp(at: Timestamp, days: i32) -> TimestampWithTimeZone {
-    moved(pg::time::shown_at(at), days)
+fn snowflake_saturated_in_zone(
+    at: AnyElement,
+    micros: i64,
+    zone: Text<'_>,
+) -> Option<TimestampWithTimeZone> {
+    Some(moved(instant(&at, Zone::named(zone)?)?, micros))
 }
 
-#[pg_extern(sql = false)]
-fn snowflake_saturated_date(at: Date, days: i32) -> TimestampWithTimeZone {
-    moved(pg::time::beginning_of(at), days)
+/// In microseconds since 2000. `None` for other types.
+fn instant(at: &AnyElement, zone: Zone) -> Option<i64> {
+    Some(match Value::of(at)? {
+        Value::Instant(at) => at.into(),
+        Value::Local(at) => time::shown_at(at, zone),
+        Value::Day(date) => time::beginning_of(date, zone),
+        Value::Seconds(seconds) => of_epoch(seconds),
+    })
 }
 
-/// A time in microseconds since 2000, moved by days of 24 hours.
-fn moved(at: i64, days: i32) -> TimestampWithTimeZone {
+/// PostgreSQL sorts NaN as the highest number.
+fn of_epoch(seconds: f64) -> i64 {
+    if seconds.is_nan() {
+        return i64::MAX;
+    }
+    // `as` saturates.
+    let micros = (seconds * MICROS_PER_SECOND as f64) as i64;
+    match micros {
+        i64::MAX | i64::MIN => micros,
+        _ => micros.saturating_sub(time::POSTGRES_EPOCH_MICROS),
+    }
+}
+
+/// A time in microseconds since 2000, moved.
+fn moved(at: i64, micros: i64) -> TimestampWithTimeZone {
     let is_infinite = at == i64::MIN || at == i64::MAX;
     let to = if is_infinite {
         at
     } else {
-        at.saturating_add(i64::from(days).saturating_mul(MICROS_PER_DAY))
+        at.saturating_add(micros)
     };
     TimestampWithTimeZone::try_from(to).unwrap_or_else(|_| {
         if to < 0 {

@@ -26,7 +26,7 @@ pub fn apply(relation: BaseRelation<'_>, functions: &Functions) {
         return;
     };
     // Rows of different layouts do not compare by their numbers.
-    if time.layout.is_some_and(|layout| !layout.is_fixed()) {
+    if time.is_joined || time.layout.is_some_and(|layout| !layout.is_fixed()) {
         return;
     }
     let Some(direction @ (Comparison::Less | Comparison::Greater)) =

@@ -36,6 +36,7 @@ const TABLES: &str = "
     CREATE INDEX ON wrong (id);
     CREATE VIEW dated AS SELECT id, n, snowflake_timestamp(id) AS created_at FROM seen;
     CREATE VIEW dated_again AS SELECT * FROM dated;
+    CREATE VIEW decoded AS SELECT s.n, s.id, d.created_at FROM seen AS s LEFT JOIN snowflake_decode(s.id) AS d ON s.n % 3 = 0;
     CREATE VIEW barred WITH (security_barrier) AS SELECT * FROM dated WHERE created_at >= '2025-02-01';
     ANALYZE";
 
@@ -114,6 +115,22 @@ fn day(random: &mut StdRng) -> String {
     }
 }
 
+/// A function that counts seconds, up to its argument, and a number of them.
+fn pick_pair(random: &mut StdRng) -> (&'static str, String) {
+    let seconds = match random.random_range(0..8) {
+        0 => pick(random, &["1e300", "-1e300", "'NaN'", "'infinity'", "0"]).to_owned(),
+        1..4 => format!("1735689600.{:06}", random.random_range(0..1_000_000)),
+        _ => random
+            .random_range(1_735_000_000..1_800_000_000)
+            .to_string(),
+    };
+    if random.random() {
+        ("extract(epoch FROM", format!("{seconds}::numeric"))
+    } else {
+        ("date_part('epoch',", format!("{seconds}::float8"))
+    }
+}
+
 fn query(random: &mut StdRng) -> Query {
     let from = pick(
         random,
@@ -125,9 +142,11 @@ fn query(random: &mut StdRng) -> Query {
             "dated",
             "dated_again",
             "barred",
+            "decoded",
+            "seen JOIN LATERAL snowflake_decode(id) ON true",
         ],
     );
-    let time = if from.starts_with("dated") || from == "barred" {
+    let time = if from.starts_with("d") || from == "barred" || from.contains("JOIN") {
         "created_at"
     } else {
         pick(
@@ -145,7 +164,19 @@ fn query(random: &mut StdRng) -> Query {
         random,
         &["hour", "day", "week", "month", "quarter", "year", "minute"],
     );
-    let condition = match random.random_range(0..9) {
+    let zone = pick(
+        random,
+        &[
+            "Europe/Berlin",
+            "America/St_Johns",
+            "Pacific/Apia",
+            "Asia/Kathmandu",
+            "UTC",
+            "EST5EDT",
+            "XYZ-14",
+        ],
+    );
+    let one = |random: &mut StdRng| match random.random_range(0..16) {
         0 | 1 => format!("{time} {operator} {}::timestamptz", instant(random)),
         2 => format!("{}::timestamptz {operator} {time}", instant(random)),
         3 => format!("{time} {operator} {}::timestamp", instant(random)),
@@ -160,7 +191,38 @@ fn query(random: &mut StdRng) -> Query {
             instant(random),
             instant(random)
         ),
-        _ => format!("{time}::date BETWEEN {} AND {}", day(random), day(random)),
+        8 => format!("{time}::date BETWEEN {} AND {}", day(random), day(random)),
+        9 => format!(
+            "({time} AT TIME ZONE '{zone}') {operator} {}::timestamp",
+            instant(random)
+        ),
+        10 => format!(
+            "({time} AT TIME ZONE '{zone}')::date {operator} {}",
+            day(random)
+        ),
+        11 => format!(
+            "date_trunc('{unit}', {time} AT TIME ZONE '{zone}') AT TIME ZONE '{zone}' {operator} {}::timestamptz",
+            instant(random)
+        ),
+        12 => format!(
+            "date_trunc('{unit}', {time}, '{zone}')::timestamp {operator} {}",
+            day(random)
+        ),
+        13 => format!(
+            "date_bin('{} minutes', {time}, {}) {operator} {}::timestamptz",
+            random.random_range(1..5_000),
+            pick(random, &["'2001-01-01'", "'2026-01-01 00:00+00'"]),
+            instant(random)
+        ),
+        14 => {
+            let (function, seconds) = pick_pair(random);
+            format!("{function} {time}) {operator} {seconds}")
+        }
+        _ => format!("{time} IN ({}, {}, NULL)", instant(random), instant(random)),
+    };
+    let condition = match random.random_range(0..8) {
+        0 => format!("({}) OR ({}) AND n % 2 = 0", one(random), one(random)),
+        _ => one(random),
     };
     Query { condition, from }
 }
