@@ -466,8 +466,9 @@ BEGIN
     END IF;
     PERFORM set_config('lock_timeout', former_timeout, true);
     IF done > 0 AND keep_sequence THEN
-        RAISE NOTICE '% widened, with the columns that reference it; the sequence goes on', snowflake_migrate_internal.key_names(keys);
+        RAISE NOTICE '%', snowflake_migrate_internal.done_notice(keys, true);
     ELSIF done > 0 THEN
+        RAISE NOTICE '%', snowflake_migrate_internal.done_notice(keys, false);
         RAISE NOTICE 'old rows keep their IDs: %', snowflake_migrate_internal.retention_note(keys);
     ELSIF cardinality(keys) = 1 THEN
         RAISE NOTICE 'nothing to do: % is already migrated', (keys[1]).target;

@@ -18,23 +18,27 @@ AS $function$
         (options ->> 'cache')::bigint, CASE WHEN (options ->> 'cycle')::boolean THEN 'CYCLE' ELSE 'NO CYCLE' END)
 $function$;
 
--- Gives a new sequence the privileges and the comment of the old one. They
--- replace privileges that come from ALTER DEFAULT PRIVILEGES.
-CREATE FUNCTION snowflake_migrate_internal.restore_sequence_properties(sequence regclass, origin snowflake_migrate_internal.origins)
-RETURNS void LANGUAGE plpgsql
+-- The statements that give a new sequence the privileges and the comment of the old
+-- one. They replace privileges that come from ALTER DEFAULT PRIVILEGES: those of the
+-- new sequence, or, while there is none, those that it will have.
+CREATE FUNCTION snowflake_migrate_internal.sequence_property_statements(quoted_name text, origin snowflake_migrate_internal.origins, sequence regclass)
+RETURNS text[] LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    quoted_name CONSTANT text := snowflake_migrate_internal.name_of(sequence);
+    statements text[];
     acl_entry record;
 BEGIN
-    FOR acl_entry IN
-        SELECT DISTINCT CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END AS grantee
-        FROM pg_class AS c CROSS JOIN LATERAL aclexplode(c.relacl) AS a
-        WHERE c.oid = sequence AND a.grantee <> c.relowner
-    LOOP
-        PERFORM snowflake_internal.run(origin.target, format('REVOKE ALL ON SEQUENCE %s FROM %s', quoted_name, acl_entry.grantee));
-    END LOOP;
+    statements := ARRAY(
+        SELECT DISTINCT format('REVOKE ALL ON SEQUENCE %s FROM %s', quoted_name,
+                               CASE a.grantee WHEN 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(a.grantee)) END)
+        FROM (SELECT c.relowner AS owner, c.relacl AS acl FROM pg_class AS c WHERE c.oid = sequence
+            UNION ALL
+              SELECT t.relowner, f.defaclacl FROM pg_class AS t
+              JOIN pg_default_acl AS f ON f.defaclrole = t.relowner AND f.defaclobjtype = 'S' AND f.defaclnamespace IN (0, t.relnamespace)
+              WHERE sequence IS NULL AND t.oid = origin.target) AS c
+        CROSS JOIN LATERAL aclexplode(c.acl) AS a
+        WHERE a.grantee <> c.owner);
     FOR acl_entry IN
         SELECT p ->> 'grantee' AS grantee, p ->> 'privilege' AS privilege, (p ->> 'grantable')::boolean AS grantable
         FROM jsonb_array_elements(origin.sequence_privileges) AS p
@@ -44,32 +48,65 @@ BEGIN
         IF acl_entry.privilege IS NULL OR acl_entry.privilege NOT IN ('SELECT', 'UPDATE', 'USAGE') THEN
             PERFORM snowflake_internal.refuse('22023', format('invalid privilege of a sequence: "%s"', acl_entry.privilege));
         END IF;
-        PERFORM snowflake_internal.run(origin.target, format('GRANT %s ON SEQUENCE %s TO %s%s', acl_entry.privilege, quoted_name,
-            coalesce(quote_ident(acl_entry.grantee), 'PUBLIC'), CASE WHEN acl_entry.grantable THEN ' WITH GRANT OPTION' ELSE '' END));
+        statements := statements || format('GRANT %s ON SEQUENCE %s TO %s%s', acl_entry.privilege, quoted_name,
+            coalesce(quote_ident(acl_entry.grantee), 'PUBLIC'), CASE WHEN acl_entry.grantable THEN ' WITH GRANT OPTION' ELSE '' END);
     END LOOP;
     IF origin.sequence_comment IS NOT NULL THEN
-        PERFORM snowflake_internal.run(origin.target, format('COMMENT ON SEQUENCE %s IS %L', quoted_name, origin.sequence_comment));
+        statements := statements || format('COMMENT ON SEQUENCE %s IS %L', quoted_name, origin.sequence_comment);
     END IF;
+    RETURN statements;
 END
 $function$;
 
--- Makes the column an identity column again. Its sequence must be in the schema
--- that the table is in now.
+CREATE FUNCTION snowflake_migrate_internal.restore_sequence_properties(sequence regclass, origin snowflake_migrate_internal.origins)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    statement text;
+BEGIN
+    FOREACH statement IN ARRAY snowflake_migrate_internal.sequence_property_statements(
+        snowflake_migrate_internal.name_of(sequence), origin, sequence) LOOP
+        PERFORM snowflake_internal.run(origin.target, statement);
+    END LOOP;
+END
+$function$;
+
+-- The name of the sequence of an identity column: in the schema that the table is in now.
+CREATE FUNCTION snowflake_migrate_internal.identity_sequence_name(origin snowflake_migrate_internal.origins)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('%I.%I', n.nspname, origin.sequence_name)
+    FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = origin.target
+$function$;
+
+-- The statements that make the column an identity column again.
+CREATE FUNCTION snowflake_migrate_internal.identity_statements(origin snowflake_migrate_internal.origins)
+RETURNS text[] LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT ARRAY[
+        format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', snowflake_migrate_internal.name_of(origin.target), origin.column_name),
+        format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %s %s)',
+               snowflake_migrate_internal.name_of(origin.target), origin.column_name,
+               CASE origin.kind WHEN 'identity always' THEN 'ALWAYS' ELSE 'BY DEFAULT' END,
+               snowflake_migrate_internal.identity_sequence_name(origin),
+               snowflake_migrate_internal.sequence_options(origin.sequence_options))]
+$function$;
+
+-- Makes the column an identity column again.
 CREATE FUNCTION snowflake_migrate_internal.restore_identity(origin snowflake_migrate_internal.origins)
 RETURNS regclass LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    quoted_name CONSTANT text := snowflake_migrate_internal.name_of(origin.target);
+    statement text;
     sequence regclass;
 BEGIN
-    PERFORM snowflake_internal.run(origin.target, format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', quoted_name, origin.column_name));
-    PERFORM snowflake_internal.run(origin.target,
-        format('ALTER TABLE %s ALTER COLUMN %I ADD GENERATED %s AS IDENTITY (SEQUENCE NAME %I.%I %s)',
-            quoted_name, origin.column_name,
-            CASE origin.kind WHEN 'identity always' THEN 'ALWAYS' ELSE 'BY DEFAULT' END,
-            (SELECT n.nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace WHERE c.oid = origin.target),
-            origin.sequence_name, snowflake_migrate_internal.sequence_options(origin.sequence_options)));
+    FOREACH statement IN ARRAY snowflake_migrate_internal.identity_statements(origin) LOOP
+        PERFORM snowflake_internal.run(origin.target, statement);
+    END LOOP;
     sequence := snowflake_migrate_internal.owned_sequence(origin.target, origin.column_name);
     PERFORM snowflake_migrate_internal.restore_sequence_properties(sequence, origin);
     RETURN sequence;
@@ -333,6 +370,7 @@ BEGIN
     origin := snowflake_migrate_internal.origin(target, key_column);
     IF (origin.target IS NULL OR origin.reverted_at IS NOT NULL) AND has_shadows THEN
         PERFORM set_config('lock_timeout', former_timeout, true);
+        RAISE NOTICE 'the online migration of % is cancelled: nothing is left of it', snowflake_migrate_internal.key_names(keys);
         RETURN;
     ELSIF origin.target IS NULL OR origin.reverted_at IS NOT NULL THEN
         IF (snowflake_internal.first_id_record(target, key_column)).is_migrated THEN
@@ -385,5 +423,12 @@ BEGIN
     END IF;
     PERFORM snowflake_migrate_internal.record_reverted(target, key_column);
     PERFORM set_config('lock_timeout', former_timeout, true);
+    IF has_shadows AND sequence IS NULL THEN
+        RAISE NOTICE 'the online migration of % is cancelled: nothing is left of it', snowflake_migrate_internal.key_names(keys);
+    ELSIF sequence IS NOT NULL THEN
+        RAISE NOTICE 'column "%" of % has its sequence again, which continues%; clients must reconnect if they have prepared statements', key_column, target,
+            coalesce((SELECT CASE WHEN s.is_called THEN ' after ' ELSE ' with ' END || s.last_value
+                      FROM snowflake_migrate_internal.sequence_state(sequence, target) AS s WHERE s.last_value IS NOT NULL), '');
+    END IF;
 END
 $function$;

@@ -99,6 +99,19 @@ BEGIN
 END
 $function$;
 
+-- The statements that widen columns, one for each table.
+CREATE FUNCTION snowflake_migrate_internal.widening_statements(columns snowflake_migrate_internal.key[])
+RETURNS TABLE (relation regclass, statement text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT given.target, format('ALTER TABLE %s %s', snowflake_migrate_internal.name_of(given.target),
+                                string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum))
+    FROM unnest(columns) AS given
+    JOIN pg_attribute AS a ON a.attrelid = given.target AND a.attname = given.column_name AND a.atttypid <> 'int8'::regtype
+    GROUP BY given.target
+    ORDER BY given.target
+$function$;
+
 -- Widens columns together with what depends on them. The tables may be several,
 -- because a view of two of them is then created again only once.
 CREATE FUNCTION snowflake_migrate_internal.widen(columns snowflake_migrate_internal.key[], path text)
@@ -159,12 +172,7 @@ BEGIN
     saved := snowflake_migrate_internal.save_dependents(columns);
     PERFORM snowflake_migrate_internal.drop_dependents(saved);
     FOR altered IN
-        SELECT given.target AS relation, format('ALTER TABLE %s %s', snowflake_migrate_internal.name_of(given.target),
-                                  string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum)) AS statement
-        FROM unnest(columns) AS given
-        JOIN pg_attribute AS a ON a.attrelid = given.target AND a.attname = given.column_name AND a.atttypid <> 'int8'::regtype
-        GROUP BY given.target
-        ORDER BY given.target
+        SELECT w.relation, w.statement FROM snowflake_migrate_internal.widening_statements(columns) AS w
     LOOP
         PERFORM snowflake_internal.run(altered.relation, altered.statement, path);
     END LOOP;

@@ -40,8 +40,8 @@ DECLARE
     is_retry boolean;
     first bigint;
     last bigint;
-    seen bigint;  -- Rows processed, by estimate: rows that move are not counted twice.
     missing bigint;
+    to_copy bigint;  -- Rows that a batch finds: rows that move are not counted twice.
     written bigint := 0;
     locked_blocks int8multirange;
     elapsed double precision;
@@ -94,6 +94,7 @@ BEGIN
         EXIT WHEN missing <= batch_size OR last - first <= 1;
         last := first + greatest(1, (last - first) * batch_size / missing);
     END LOOP;
+    to_copy := missing;
 
     IF missing > 0 THEN
         IF EXISTS (SELECT FROM snowflake_migrate_internal.update_triggers(relation) AS t WHERE t.enabled = 'O') THEN
@@ -157,16 +158,23 @@ BEGIN
 
     elapsed := extract(epoch FROM clock_timestamp() - started_at);
     IF missing > 0 AND written >= batch_size THEN
-        NULL;  -- One block with more rows than a batch: the next batch continues.
+        -- One block with more rows than a batch: the next batch continues.
+        IF NOT is_retry THEN
+            step.rows_done := step.rows_done + written;
+            step.rows_total := greatest(step.rows_total, step.rows_done);
+            step.run_rows := step.run_rows + written;
+        END IF;
     ELSIF is_retry THEN
         step.skipped := step.skipped - int8range(first, last)::int8multirange + coalesce(locked_blocks, '{}');
         is_waiting := written = 0 AND missing > 0;
     ELSE
         step.blocks_done := last;
         step.skipped := step.skipped + coalesce(locked_blocks, '{}');
-        seen := round(step.rows_total * (last::double precision / step.blocks_total)) - step.rows_done;
-        step.rows_done := step.rows_done + seen;
-        step.run_rows := step.run_rows + seen;
+        -- The estimate remains for the blocks that follow; the others have been counted.
+        step.rows_total := step.rows_done + to_copy
+            + round(greatest(step.rows_total - step.rows_done, 0) * ((step.blocks_total - last)::double precision / (step.blocks_total - first)))::bigint;
+        step.rows_done := step.rows_done + to_copy;
+        step.run_rows := step.run_rows + to_copy;
         step.batch_blocks := least(most_blocks, greatest(1, (last - first)
             * least(2, batch_size / greatest(written, 1)::double precision, target_seconds / greatest(elapsed, 0.001))));
     END IF;
@@ -182,7 +190,8 @@ BEGIN
         WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name) AS m;
     report := CASE WHEN is_waiting
         THEN format('%s: rows are locked by other transactions, and will be tried again', step.relation)
-        ELSE (SELECT format('%s: %s of %s rows, %s rows/s, %s left', step.relation, sum(p.rows_done), sum(p.rows_total), round(rate),
+        ELSE (SELECT format('copying %s: %s %% of all rows (%s of about %s), %s rows/s, %s left', step.relation,
+                            coalesce(floor(100 * sum(p.rows_done) / nullif(sum(p.rows_total), 0)), 100), sum(p.rows_done), sum(p.rows_total), round(rate),
                             coalesce(make_interval(secs => round((sum(p.rows_total) - sum(p.rows_done)) / nullif(rate, 0)))::text, 'unknown time'))
               FROM snowflake_migrate_internal.progress AS p
               WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name) END;

@@ -43,13 +43,20 @@ BEGIN
     IF clock_timestamp() - reported_at <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
         RETURN reported_at;
     END IF;
+    -- Otherwise it is what the transaction saw at first.
+    PERFORM pg_stat_clear_snapshot();
     SELECT string_agg(snowflake_migrate_internal.name_of(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
     FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
     -- A prepared transaction has no process, but a lock on its transaction ID.
-    SELECT concat_ws(' and ', 'processes ' || string_agg(DISTINCT l.pid::text, ', '),
+    -- Of other roles' sessions, pg_stat_activity shows only the process to most roles.
+    SELECT concat_ws(' and ', 'process ' || string_agg(DISTINCT l.pid::text || coalesce(format(' (%s)', nullif(concat_ws(', ',
+                                  'application_name ' || quote_literal(nullif(a.application_name, '')),
+                                  CASE WHEN a.application_name IS NOT NULL THEN a.state END,
+                                  'last query started ' || date_trunc('second', clock_timestamp() - a.query_start) || ' ago'), '')), ''), ', process '),
                      'prepared transactions ' || string_agg(DISTINCT quote_literal(p.gid), ', '))
     INTO holders
     FROM pg_locks AS l
+    LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
     LEFT JOIN pg_locks AS x ON l.pid IS NULL AND x.pid IS NULL AND x.locktype = 'transactionid' AND x.granted
                            AND x.virtualtransaction = l.virtualtransaction
     LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid
@@ -65,7 +72,7 @@ BEGIN
                                  THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
                          || '. Run it again when they have ended.');
     END IF;
-    RAISE NOTICE 'waiting for a lock on %', wanted
+    RAISE NOTICE 'waiting for a lock on % for %', wanted, date_trunc('second', clock_timestamp() - begun)
         USING DETAIL = coalesce('Held by ' || holders || '.', 'No process holds it at this moment.');
     RETURN clock_timestamp();
 END

@@ -113,20 +113,59 @@ AS $function$
     WHERE c.oid = relation
 $function$;
 
--- The next step.
+-- What a backfill has done.
+CREATE FUNCTION snowflake_migrate_internal.backfill_summary(keys snowflake_migrate_internal.key[])
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('%s rows of %s %s copied; the next step checks each row', sum(p.rows_done), count(*),
+                  CASE count(*) WHEN 1 THEN 'table are' ELSE 'tables are' END)
+    FROM snowflake_migrate_internal.progress AS p
+    WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name
+$function$;
+
+-- What a migration has done, for its last NOTICE.
+CREATE FUNCTION snowflake_migrate_internal.done_notice(keys snowflake_migrate_internal.key[], keep_sequence boolean)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format(CASE WHEN keep_sequence
+                       THEN '%s widened, with the columns that reference it; the sequence continues%s. Clients must reconnect if they have prepared statements or know the types of columns'
+                       ELSE 'new rows of %s get snowflake IDs from %s on. Clients must reconnect if they have prepared statements or know the types of columns' END,
+                  snowflake_migrate_internal.key_names(keys),
+                  CASE WHEN keep_sequence
+                       THEN (SELECT ' after ' || min(q.last_value)
+                             FROM unnest(keys[1:1]) AS k
+                             CROSS JOIN LATERAL snowflake_migrate_internal.source(k.target, k.column_name) AS s
+                             CROSS JOIN LATERAL snowflake_migrate_internal.sequence_state(s.sequence, k.target) AS q
+                             WHERE cardinality(keys) = 1 AND q.is_called)
+                       ELSE snowflake_migrate_internal.first_id_at(now())::text END)
+$function$;
+
+-- The next step, with the number of those of its kind. Empty sets are skipped.
 CREATE FUNCTION snowflake_migrate_internal.online_step(keys snowflake_migrate_internal.key[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT CASE
-        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadows(keys) AS s WHERE s.shadow IS NULL) THEN 'adding shadow columns'
-        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadows(keys) AS s WHERE NOT s.is_filled)
-            THEN CASE WHEN EXISTS (SELECT FROM snowflake_migrate_internal.progress AS p
-                                   WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name
-                                     AND (p.blocks_done < p.blocks_total OR p.skipped <> '{}'))
-                      THEN 'backfill' ELSE 'validating rows' END
-        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadow_checks(keys) AS k WHERE NOT k.is_ready) THEN 'validating rows'
-        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadow_indexes(keys) AS i WHERE NOT i.is_ready) THEN 'building indexes'
-        WHEN EXISTS (SELECT FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f WHERE NOT f.is_ready) THEN 'adding foreign keys'
-        ELSE 'ready to swap' END
+    WITH shadow AS MATERIALIZED (
+        SELECT s.* FROM snowflake_migrate_internal.shadows(keys) AS s
+    ), phase (place, name, done, total) AS (
+        SELECT 1, 'adding shadow columns', count(*) FILTER (WHERE s.shadow IS NOT NULL), count(*) FROM shadow AS s
+      UNION ALL
+        SELECT 2, 'backfill', count(*) FILTER (WHERE p.blocks_done >= p.blocks_total AND p.skipped = '{}'), count(*)
+        FROM snowflake_migrate_internal.progress AS p
+        WHERE p.target = (keys[1]).target AND p.column_name = (keys[1]).column_name
+          AND EXISTS (SELECT FROM shadow AS s WHERE NOT s.is_filled)
+      UNION ALL
+        SELECT 3, 'validating rows', count(*) FILTER (WHERE v.is_ready), count(*)
+        FROM (SELECT s.is_filled AS is_ready FROM shadow AS s
+            UNION ALL
+              SELECT k.is_ready FROM snowflake_migrate_internal.shadow_checks(keys) AS k) AS v
+      UNION ALL
+        SELECT 4, 'building indexes', count(*) FILTER (WHERE i.is_ready), count(*) FROM snowflake_migrate_internal.shadow_indexes(keys) AS i
+      UNION ALL
+        SELECT 5, 'adding foreign keys', count(*) FILTER (WHERE f.is_ready), count(*) FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS f
+    )
+    SELECT coalesce((SELECT format('%s, %s of %s', p.name, p.done + 1, p.total) FROM phase AS p WHERE p.done < p.total ORDER BY p.place LIMIT 1),
+                    'ready to swap')
 $function$;

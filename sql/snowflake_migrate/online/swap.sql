@@ -167,10 +167,18 @@ AS $function$
         SELECT 8, i.relation, format('ALTER INDEX %I.%I RENAME TO %I', i.schema, i.shadow_name, i.name) FROM indexed AS i
       UNION ALL
         -- An index's columns have their own names, which do not follow the table's.
-        SELECT 9, i.relation, format('ALTER TABLE %I.%I RENAME COLUMN %I TO %I', i.schema, i.name, b.attname, a.attname)
+        -- For an index that does not exist yet, they follow from the shadow columns' names.
+        SELECT 9, i.relation, format('ALTER TABLE %I.%I RENAME COLUMN %I TO %I', i.schema, i.name, b.name, a.attname)
         FROM indexed AS i
+        JOIN pg_index AS x ON x.indexrelid = i.index
         JOIN pg_attribute AS a ON a.attrelid = i.index AND a.attnum > 0
-        JOIN pg_attribute AS b ON b.attrelid = i.shadow AND b.attnum = a.attnum AND b.attname <> a.attname
+        CROSS JOIN LATERAL (
+            SELECT m.attname AS name FROM pg_attribute AS m WHERE m.attrelid = i.shadow AND m.attnum = a.attnum
+          UNION ALL
+            SELECT s.shadow_name FROM shadow AS s
+            WHERE i.shadow IS NULL AND s.relation = i.relation
+              AND CASE x.indkey[a.attnum - 1] WHEN 0 THEN s.narrow = a.attname ELSE s.attribute = x.indkey[a.attnum - 1] END) AS b
+        WHERE b.name <> a.attname
       UNION ALL
         SELECT 10, i.relation, format('ALTER TABLE %s ADD CONSTRAINT %I %s USING INDEX %I', i.quoted_name, i.name,
                          CASE i.contype WHEN 'p' THEN 'PRIMARY KEY' ELSE 'UNIQUE' END, i.name)
@@ -515,9 +523,8 @@ BEGIN
                                                               dependents, dependents_before, search_path, keep_sequence);
             PERFORM snowflake_migrate_internal.recompile(keys);
             PERFORM set_config('lock_timeout', former_timeout, true);
-            IF keep_sequence THEN
-                RAISE NOTICE '% widened, with the columns that reference it; the sequence goes on', snowflake_migrate_internal.key_names(keys);
-            ELSE
+            RAISE NOTICE '%', snowflake_migrate_internal.done_notice(keys, keep_sequence);
+            IF NOT keep_sequence THEN
                 RAISE NOTICE 'old rows keep their IDs: %', snowflake_migrate_internal.retention_note(keys);
             END IF;
             RETURN;

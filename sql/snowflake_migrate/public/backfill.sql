@@ -19,6 +19,7 @@ DECLARE
     slowed_at timestamp with time zone;
     last_notice_at timestamp with time zone;
     last_cause pg_catalog.text;
+    reported_at timestamp with time zone := pg_catalog.clock_timestamp();
 BEGIN
     IF pg_catalog.now() OPERATOR(pg_catalog.<) pg_catalog.statement_timestamp() THEN
         PERFORM snowflake_internal.refuse('25001', 'snowflake_migrate.backfill cannot run inside a transaction block',
@@ -66,7 +67,10 @@ BEGIN
             batch_ended_at := CASE WHEN NOT batch.is_done THEN pg_catalog.clock_timestamp() END;
             EXIT WHEN batch.is_done;
             IF NOT is_locked THEN
-                RAISE NOTICE '%', batch.report;
+                IF pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) reported_at OPERATOR(pg_catalog.>) interval '10 seconds' THEN
+                    reported_at := pg_catalog.clock_timestamp();
+                    RAISE NOTICE '%', batch.report;
+                END IF;
             ELSIF last_notice_at IS NULL OR pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) last_notice_at
                                             OPERATOR(pg_catalog.>) interval '10 seconds' THEN
                 last_notice_at := pg_catalog.clock_timestamp();
@@ -75,6 +79,7 @@ BEGIN
             END IF;
         END LOOP;
     END LOOP;
+    RAISE NOTICE '%', snowflake_migrate_internal.backfill_summary(keys);
 END
 $procedure$;
 COMMENT ON PROCEDURE snowflake_migrate.backfill(target regclass, column_name name, also regclass[], also_columns name[], batch_size integer, pause interval, max_replay_lag interval, max_active_sessions integer) IS

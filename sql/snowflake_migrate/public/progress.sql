@@ -3,12 +3,14 @@
 CREATE VIEW snowflake_migrate.progress AS
     SELECT c.oid::pg_catalog.regclass AS table_name,
            key.column_name,
-           snowflake_migrate_internal.online_step(p.keys) AS step,
+           phase.step,
            p.rows_done, p.rows_total,
+           pg_catalog.round(100::numeric * p.rows_done::numeric / CASE WHEN p.rows_total <> 0::bigint THEN p.rows_total END::numeric, 1) AS percent_done,
            pg_catalog.round(p.run_rows / CASE WHEN p.run_seconds <> 0::pg_catalog.float8 THEN p.run_seconds END)::bigint AS rows_per_second,
-           pg_catalog.make_interval(secs => pg_catalog.round(
+           -- That of indexes and constraints, which follow, is not known.
+           CASE WHEN pg_catalog.starts_with(phase.step, 'backfill') THEN pg_catalog.make_interval(secs => pg_catalog.round(
                (p.rows_total - p.rows_done)::pg_catalog.float8 * p.run_seconds
-               / CASE WHEN p.run_rows <> 0::pg_catalog.float8 THEN p.run_rows END)) AS time_left,
+               / CASE WHEN p.run_rows <> 0::pg_catalog.float8 THEN p.run_rows END)) END AS time_left,
            pace.is_paused, pace.batch_size, pace.pause, pace.max_replay_lag, pace.max_active_sessions, p.waiting_for
     FROM (SELECT ARRAY(SELECT (k.target, k.column_name)::snowflake_migrate_internal.key
                        FROM ROWS FROM (pg_catalog.unnest(coalesce(s.key_targets, ARRAY[s.target])),
@@ -24,17 +26,19 @@ CREATE VIEW snowflake_migrate.progress AS
           GROUP BY 1) AS p
     CROSS JOIN LATERAL pg_catalog.unnest(p.keys) AS key
     JOIN pg_catalog.pg_class AS c ON c.oid = key.target::pg_catalog.oid
+    CROSS JOIN LATERAL (SELECT snowflake_migrate_internal.online_step(p.keys) AS step) AS phase
     CROSS JOIN LATERAL snowflake_migrate_internal.pace_settings((p.keys[1]).target, (p.keys[1]).column_name) AS pace
     WHERE EXISTS (SELECT FROM snowflake_migrate_internal.shadows(p.keys) AS s
                   WHERE s.trigger_oid IS NOT NULL);
 COMMENT ON VIEW snowflake_migrate.progress IS 'Unfinished online migrations. Tables that are migrated together have the same figures';
 COMMENT ON COLUMN snowflake_migrate.progress.table_name IS 'Table whose key is being migrated';
 COMMENT ON COLUMN snowflake_migrate.progress.column_name IS 'Key column';
-COMMENT ON COLUMN snowflake_migrate.progress.step IS 'Current or next step: adding shadow columns, backfill, validating rows, building indexes, adding foreign keys, ready to swap';
-COMMENT ON COLUMN snowflake_migrate.progress.rows_done IS 'Rows that the backfill has processed, in all tables';
-COMMENT ON COLUMN snowflake_migrate.progress.rows_total IS 'Estimated number of rows when the backfill began';
+COMMENT ON COLUMN snowflake_migrate.progress.step IS 'Current or next step, with its number among those of its kind: adding shadow columns, backfill, validating rows, building indexes, adding foreign keys; or ready to swap';
+COMMENT ON COLUMN snowflake_migrate.progress.rows_done IS 'Rows that the backfill has copied, in all tables';
+COMMENT ON COLUMN snowflake_migrate.progress.rows_total IS 'Rows to copy: counted in the part that is done, estimated in the rest';
+COMMENT ON COLUMN snowflake_migrate.progress.percent_done IS 'Share of rows_total that is done, in percent; NULL if there are none';
 COMMENT ON COLUMN snowflake_migrate.progress.rows_per_second IS 'Rows per second of the current or the last call of the backfill';
-COMMENT ON COLUMN snowflake_migrate.progress.time_left IS 'Estimated time for the remaining rows at that rate; NULL if the rate is unknown';
+COMMENT ON COLUMN snowflake_migrate.progress.time_left IS 'Estimated time until the backfill ends, at that rate; NULL if it is not known, and after the backfill';
 COMMENT ON COLUMN snowflake_migrate.progress.is_paused IS 'Whether snowflake_migrate.pace() has paused the backfill';
 COMMENT ON COLUMN snowflake_migrate.progress.batch_size IS 'Largest number of rows that the backfill copies in one transaction';
 COMMENT ON COLUMN snowflake_migrate.progress.pause IS 'Pause after each batch';
