@@ -45,6 +45,12 @@ ALTER TABLE invoices DROP COLUMN half;
 CREATE VIEW open_invoices AS SELECT number FROM invoices;
 COMMENT ON VIEW open_invoices IS 'not paid';
 SELECT step, pg_temp.shown(statement) AS statement, lock_level, rewrites FROM snowflake_migrate.plan('invoices');
+-- What it executes, without the comments, which name IDs and sizes. The function changes nothing.
+BEGIN READ ONLY;
+-- Before PostgreSQL 16, views name the table of each column.
+SELECT replace(pg_temp.shown(statement), 'SELECT invoices.', 'SELECT ') AS statement
+FROM snowflake_migrate.ddl('invoices') WHERE statement !~ '^(--.*)?$| ROLE';
+COMMIT;
 CALL snowflake_migrate.run('invoices');
 SELECT format_type(atttypid, atttypmod) AS type, obj_description('open_invoices'::regclass) AS comment
 FROM pg_attribute WHERE attrelid = 'open_invoices'::regclass AND attname = 'number';
