@@ -57,6 +57,19 @@ SELECT count(*) FROM visits WHERE snowflake_timestamp(id)::date = '2026-11-20';
 EXPLAIN (COSTS off) SELECT * FROM visits WHERE date_trunc('hour', snowflake_timestamp(id)) = '2026-11-20 08:00+00';
 SELECT count(*) FROM visits WHERE date_trunc('hour', snowflake_timestamp(id)) = '2026-11-20 08:00+00';
 EXPLAIN (COSTS off) SELECT * FROM visits WHERE date_trunc('fortnight', snowflake_timestamp(id)) = '2026-11-20 08:00+00';
+-- As tools write it: seconds, another zone, bins, lists, OR.
+EXPLAIN (COSTS off) SELECT * FROM visits WHERE extract(epoch FROM snowflake_timestamp(id)) >= 1795215600;
+EXPLAIN (COSTS off) SELECT * FROM visits WHERE (snowflake_timestamp(id) AT TIME ZONE 'Europe/Berlin')::date = '2026-11-20';
+SELECT count(*) FROM visits WHERE (snowflake_timestamp(id) AT TIME ZONE 'Europe/Berlin')::date = '2026-11-20';
+EXPLAIN (COSTS off) SELECT * FROM visits WHERE date_trunc('day', snowflake_timestamp(id) AT TIME ZONE 'Asia/Tokyo') AT TIME ZONE 'Asia/Tokyo' >= '2026-11-22 00:00+09';
+EXPLAIN (COSTS off) SELECT * FROM visits WHERE snowflake_timestamp(id) AT TIME ZONE 'Nowhere' >= '2026-11-20';
+EXPLAIN (COSTS off) SELECT * FROM visits WHERE date_bin('15 minutes', snowflake_timestamp(id), '2001-01-01 00:00+00') = '2026-11-20 08:00+00';
+EXPLAIN (COSTS off) SELECT * FROM visits WHERE snowflake_timestamp(id) IN ('2026-11-20 08:00+00', '2026-11-20 09:00+00');
+SET enable_bitmapscan = on;
+EXPLAIN (COSTS off) SELECT * FROM visits WHERE snowflake_timestamp(id) < '2026-11-20 00:10+00' OR snowflake_timestamp(id) >= '2026-11-20 23:50+00' AND what <> '';
+SET enable_bitmapscan = off;
+EXPLAIN (COSTS off) SELECT * FROM visits, snowflake_decode(visits.id) AS d WHERE d.created_at >= '2026-11-20 23:00+00';
+EXPLAIN (COSTS off) SELECT * FROM visits LEFT JOIN snowflake_decode(visits.id) AS d ON d.created_at >= '2026-11-20 23:00+00';
 -- A parameter, in a plan for all its values.
 PREPARE since (timestamptz) AS SELECT * FROM visits WHERE snowflake_timestamp(id) >= $1;
 SET plan_cache_mode = force_generic_plan;
