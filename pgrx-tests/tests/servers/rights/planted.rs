@@ -459,6 +459,7 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
         without_path,
         [
             "snowflake_migrate.backfill(regclass,name,regclass[],name[],integer,interval,interval,integer)",
+            "snowflake_migrate.ddl(regclass,name,regclass[],name[],boolean,boolean)",
             "snowflake_migrate.plan(regclass,name,regclass[],name[],boolean,boolean)",
             "snowflake_migrate.revert(regclass,name)",
             "snowflake_migrate.run(regclass,name,regclass[],name[],boolean)",
