@@ -56,7 +56,7 @@ pub fn plan(client: &mut Client, arguments: &str) -> Result<Vec<Step>> {
 /// The same, online or for a maintenance window.
 pub fn plan_for(client: &mut Client, arguments: &str, online: bool) -> Result<Vec<Step>> {
     let query = format!(
-        "SELECT step, statement, lock_level, rewrites, in_transaction, note
+        "SELECT step, statement, lock, rewrites, in_transaction, note
          FROM snowflake_migrate.plan({arguments}, online => {online}) ORDER BY step"
     );
     Ok(client

@@ -36,9 +36,7 @@ CREATE FUNCTION snowflake_migrate_internal.default_note(target regclass, column_
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT format('new rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch: %s. '
-                  'lastval() and currval(), which PDO, DBD::Pg, Doctrine and EclipseLink call, do not return new IDs; Rails needs DEFAULT snowflake_id(); '
-                  'TypeORM, drizzle-kit and Doctrine restore the column if its declaration is not changed before: see docs/clients.md',
+    SELECT format('new rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch: %s',
                   snowflake_migrate_internal.first_id_at(now()),
                   snowflake_migrate_internal.retention_note(ARRAY[(target, default_note.column_name)::snowflake_migrate_internal.key]))
            -- Other columns continue to use the sequence.
@@ -155,7 +153,7 @@ BEGIN
                             snowflake_migrate_internal.name_of(key.target), key.column_name);
         lock_level := 'SHARE UPDATE EXCLUSIVE';
         rewrites := false;
-        note := 'records the sequence of the column, for snowflake_migrate.revert()';
+        note := format('records the sequence of %s.%I; for snowflake_migrate.revert()', key.target, key.column_name);
         RETURN NEXT;
     END LOOP;
 
@@ -183,15 +181,17 @@ BEGIN
         statement := format('SELECT snowflake_migrate_internal.widen(%s, %s)', snowflake_migrate_internal.key_arguments(widened), caller_path);
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := true;
-        note := format('widens %s; %s; rewrites the tables and their indexes (%s now; needs as much additional disk space while it runs, and as much WAL) and checks their foreign keys again',
-                       (SELECT string_agg(format('%s.%I', w.relation, w.column_name), ', ' ORDER BY w.place)
+        note := format('widens %s; with their views: %s; %s; rewrites the tables and their indexes (%s now; needs as much additional disk space while it runs, and as much WAL) and checks their foreign keys again',
+                       (SELECT snowflake_migrate_internal.counted(count(*), text 'column') || ' of ' || snowflake_migrate_internal.counted(count(DISTINCT w.target), text 'table')
+                        FROM unnest(widened) AS w),
+                       (SELECT snowflake_migrate_internal.some_names(array_agg(format('%s.%I', w.relation, w.column_name) ORDER BY w.place))
                         FROM unnest(widened) WITH ORDINALITY AS w (relation, column_name, place)),
                        snowflake_migrate_internal.dependents_note(widened),
                        (SELECT pg_size_pretty(sum(pg_total_relation_size(t.relid))) FROM (
                             WITH RECURSIVE tree (relid) AS (
                                 SELECT w.target::oid FROM unnest(widened) AS w UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid)
                             SELECT tree.relid FROM tree) AS t))
-                || coalesce((SELECT '. Also locked: ' || string_agg(DISTINCT l.relation::text, ', ')
+                || coalesce((SELECT '. Also locked: ' || snowflake_migrate_internal.some_names(array_agg(DISTINCT l.relation::text))
                              FROM (SELECT unnest(snowflake_migrate_internal.dependent_relations(widened)) AS relation) AS l
                              WHERE l.relation NOT IN (SELECT w.target FROM unnest(widened) AS w)), '')
                 || coalesce((SELECT '. Also locked for their foreign keys: ' || string_agg(DISTINCT l.locked_too, ', ')
@@ -246,8 +246,8 @@ BEGIN
         END IF;
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := true;
-        note := format('widens %s; rewrites the table and its indexes (%s now; needs as much additional disk space while it runs, and as much WAL) and checks its foreign keys again',
-                       altered.names, altered.size)
+        note := format('widens %s of %s; rewrites the table and its indexes (%s now; needs as much additional disk space while it runs, and as much WAL) and checks its foreign keys again',
+                       altered.names, altered.relation, altered.size)
                 || coalesce('. Also locked: ' || altered.locked_too, '')
                 || coalesce((SELECT format('. Needs about %s locks, and the server has room for about %s: if it fails (53200), set max_locks_per_transaction to at least %s and restart the server',
                                            n.locks, s.slots * s.per_transaction, ceil(n.locks::numeric / s.slots))
@@ -264,7 +264,7 @@ BEGIN
     END LOOP;
 
     FOR key IN
-        SELECT k.target, k.column_name, snowflake_migrate_internal.name_of(k.target) AS quoted_name, a.attidentity
+        SELECT k.target, k.column_name, snowflake_migrate_internal.name_of(k.target) AS quoted_name, a.attidentity, row_number() OVER (ORDER BY k.place) AS place
         FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
         JOIN pg_attribute AS a ON a.attrelid = k.target AND a.attname = k.column_name
         WHERE NOT keep_sequence AND NOT snowflake_internal.has_ids(k.target, k.column_name)
@@ -292,7 +292,10 @@ BEGIN
                                 snowflake_migrate_internal.key_arguments(ARRAY[(key.target, key.column_name)::snowflake_migrate_internal.key])) ELSE '' END);
         lock_level := 'ACCESS EXCLUSIVE';
         rewrites := false;
-        note := snowflake_migrate_internal.default_note(key.target, key.column_name)
+        note := format('gives %s.%I snowflake IDs; ', key.target, key.column_name) || snowflake_migrate_internal.default_note(key.target, key.column_name)
+                -- Once in a plan.
+                || CASE key.place WHEN 1 THEN '. lastval() and currval(), which PDO, DBD::Pg, Doctrine and EclipseLink call, do not return new IDs; Rails needs DEFAULT snowflake_id(); '
+                                              'TypeORM, drizzle-kit and Doctrine restore the column if its declaration is not changed before: see docs/clients.md' ELSE '' END
                 || snowflake_migrate_internal.finding_notes(findings, text 'default', key.target);
         RETURN NEXT;
     END LOOP;
@@ -306,7 +309,7 @@ BEGIN
                             snowflake_migrate_internal.name_of(key.target), key.column_name);
         lock_level := 'SHARE ROW EXCLUSIVE';
         rewrites := false;
-        note := format('lets the sequence of %s.%I go on above the end of an integer; locks the sequence only', key.target, key.column_name);
+        note := format('widens the sequence of %s.%I; it continues above the end of an integer. Only the sequence is locked', key.target, key.column_name);
         RETURN NEXT;
     END LOOP;
     IF keep_sequence AND is_narrow THEN
@@ -315,7 +318,7 @@ BEGIN
         statement := format('SELECT snowflake_migrate_internal.recompile(%s)', snowflake_migrate_internal.key_arguments(keys));
         lock_level := 'ACCESS SHARE';
         rewrites := false;
-        note := 'makes sessions compile functions again that use the columns';
+        note := 'refreshes functions; sessions compile those again that use the columns';
         RETURN NEXT;
     END IF;
 
@@ -343,7 +346,7 @@ BEGIN
         statement := 'ANALYZE ' || altered.quoted_name || CASE WHEN altered.is_whole THEN '' ELSE format(' (%s)', altered.names) END;
         lock_level := 'SHARE UPDATE EXCLUSIVE';
         rewrites := false;
-        note := 'a rewritten column has no statistics'
+        note := format('analyzes %s; a rewritten column has no statistics', altered.relation)
                 || CASE WHEN altered.is_whole THEN ', nor have its extended statistics and index expressions: these are only collected with those of the whole table'
                         ELSE '' END;
         RETURN NEXT;

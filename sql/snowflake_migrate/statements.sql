@@ -1,5 +1,31 @@
 -- Parts of a plan's statements and of their notes.
 
+-- A number of things, in words.
+CREATE FUNCTION snowflake_migrate_internal.counted(number bigint, thing text)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT format('%s %s', ltrim(to_char(number, 'FM999,999,999,999,999,999')), thing || CASE number WHEN 1 THEN '' ELSE 's' END)
+$function$;
+
+-- The first ten of several names, and how many others there are.
+CREATE FUNCTION snowflake_migrate_internal.some_names(names text[])
+RETURNS text LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT array_to_string(names[:10], ', ')
+           || CASE WHEN cardinality(names) > 10 THEN format(', and %s more', to_char(cardinality(names) - 10, 'FM999,999')) ELSE '' END
+$function$;
+
+-- What a step does, in forty characters: the beginning of its note.
+CREATE FUNCTION snowflake_migrate_internal.short_note(note text, OUT first text, OUT what text)
+LANGUAGE sql IMMUTABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT s.first, CASE WHEN length(s.first) > 40 THEN left(s.first, 39) || '…' ELSE s.first END
+    FROM (SELECT split_part(note, '; ', 1)) AS s (first)
+$function$;
+
 -- The search path of the session that runs a statement, as an argument for a
 -- function that sets its own.
 CREATE FUNCTION snowflake_migrate_internal.path_argument()

@@ -120,12 +120,13 @@ CREATE FUNCTION snowflake_migrate_internal.dependents_note(columns snowflake_mig
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
-    SELECT 'drops and re-creates ' || string_agg(
+    SELECT format('drops and re-creates %s: ', snowflake_migrate_internal.counted(count(*), text 'object')) || snowflake_migrate_internal.some_names(array_agg(
                d.identity || CASE WHEN d.kind = 'materialized view' THEN (SELECT CASE WHEN c.relispopulated
                    THEN format(' with its data (%s now)', pg_size_pretty(pg_total_relation_size(c.oid))) ELSE ' without data' END
-                   FROM pg_class AS c WHERE c.oid = d.object) ELSE '' END, ', ' ORDER BY d.place, d.identity)
+                   FROM pg_class AS c WHERE c.oid = d.object) ELSE '' END ORDER BY d.kind <> 'materialized view', d.place, d.identity))
     FROM snowflake_migrate_internal.dependents(columns) AS d
     WHERE d.kind NOT IN ('other', 'trigger of a partition', 'index', 'default', 'statistics')
+    HAVING count(*) > 0
 $function$;
 
 -- The columns of a view, as a query that can stand for it: see src/migrate/definition.rs.

@@ -268,7 +268,7 @@ RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note tex
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    tables text;
+    tables text[];
     bytes numeric;
     wal numeric;
     rows numeric;
@@ -276,7 +276,7 @@ BEGIN
     -- WAL of an updated row: a record of its lock, one of the new row, and an entry
     -- in each index unless the row's page has room (HOT). In addition, each page
     -- is logged in full once after a checkpoint.
-    SELECT string_agg(t.relation::text, ', ' ORDER BY t.relation::text), sum(t.rows), sum(t.bytes),
+    SELECT array_agg(t.relation::text ORDER BY t.relation::text), sum(t.rows), sum(t.bytes),
            sum(t.rows * (140 + 72 * t.indexes) + t.heap + t.bytes)
     INTO tables, rows, bytes, wal
     FROM (SELECT DISTINCT s.relation, snowflake_migrate_internal.row_estimate(s.relation) AS rows,
@@ -301,14 +301,15 @@ BEGIN
              FROM unnest(keys[2:]) WITH ORDINALITY AS k (target, column_name, place) HAVING count(*) > 0));
         lock_level := 'ROW EXCLUSIVE';
         in_transaction := false;
-        note := format('copies the columns of about %s rows of %s in batches, one transaction each. Each row is written again: up to %s more disk space until it is vacuumed, and about %s of WAL',
-                       rows, tables, pg_size_pretty(bytes), pg_size_pretty(wal));
+        note := format('copies about %s of %s; %s, in batches, one transaction each. Each row is written again: up to %s more disk space until it is vacuumed, and about %s of WAL',
+                       snowflake_migrate_internal.counted(rows::bigint, text 'row'), snowflake_migrate_internal.counted(cardinality(tables), text 'table'),
+                       snowflake_migrate_internal.some_names(tables), pg_size_pretty(bytes), pg_size_pretty(wal));
         RETURN NEXT;
     END IF;
     FOR statement, note IN
         SELECT 'SELECT ' || snowflake_migrate_internal.altering(
                    format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_migrate_internal.name_of(s.relation), s.check_name)),
-               format('checks that each row has its shadow of %I, which later steps rely on. If it fails (23514), CALL snowflake_migrate.backfill() again', s.narrow)
+               format('checks the copies of %s.%I; later steps rely on it that each row has its shadow. If it fails (23514), CALL snowflake_migrate.backfill() again', s.relation, s.narrow)
         FROM snowflake_migrate_internal.shadows(keys) AS s
         WHERE NOT s.is_filled
         ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text, s.attribute

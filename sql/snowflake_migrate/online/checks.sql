@@ -19,15 +19,15 @@ AS $function$
                    || snowflake_migrate_internal.altering_line(
                           format(E'ALTER TABLE %s\n        %s', f.quoted_name, string_agg(f.definition, E',\n        ' ORDER BY f.name)))),
                'ACCESS EXCLUSIVE',
-               format('adds the counterparts of the check constraints %s; holds the lock for a moment, after short attempts to acquire it',
-                      string_agg(quote_ident(f.name), ', ' ORDER BY f.name))
+               format('adds check constraints to %s; the counterparts of %s. Holds the lock for a moment, after short attempts to acquire it',
+                      f.relation, string_agg(quote_ident(f.name), ', ' ORDER BY f.name))
         FROM found AS f WHERE f.shadow IS NULL AND NOT f.is_to_come
         GROUP BY f.relation, f.quoted_name
       UNION ALL
         SELECT f.relation, 2,
                'SELECT ' || snowflake_migrate_internal.altering(
                    format('ALTER TABLE %s %s', f.quoted_name, string_agg(format('VALIDATE CONSTRAINT %I', f.shadow_name), ', ' ORDER BY f.name))),
-               'SHARE UPDATE EXCLUSIVE', 'checks the existing rows'
+               'SHARE UPDATE EXCLUSIVE', format('validates checks of %s; reads the existing rows', f.relation)
         FROM found AS f WHERE f.is_to_be_valid
         GROUP BY f.relation, f.quoted_name
     )

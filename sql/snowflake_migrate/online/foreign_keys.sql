@@ -99,12 +99,12 @@ AS $function$
                            THEN format(E'    PERFORM snowflake_migrate_internal.copy_trigger_states(%L::pg_catalog.regclass, %L::pg_catalog.name, %L::pg_catalog.name);\n',
                                        snowflake_migrate_internal.name_of(f.relation), f.name, f.shadow_name) ELSE '' END) AS statement,
                'SHARE ROW EXCLUSIVE' AS lock_level,
-               format('adds the counterpart of foreign key %I, which is checked for rows written from now on; holds the lock for a moment, after short attempts to acquire it', f.name) AS note
+               format('adds a foreign key of %s; the counterpart of %I, which is checked for rows written from now on. Holds the lock for a moment, after short attempts to acquire it', f.relation, f.name) AS note
         WHERE f.shadow IS NULL
       UNION ALL
         SELECT 2, 'SELECT ' || snowflake_migrate_internal.altering(
                       format('ALTER TABLE %s VALIDATE CONSTRAINT %I', snowflake_migrate_internal.name_of(f.relation), f.shadow_name)),
-               'SHARE UPDATE EXCLUSIVE', format('checks the existing rows; %s is locked in ROW SHARE mode', f.referenced)
+               'SHARE UPDATE EXCLUSIVE', format('validates a foreign key of %s; reads the existing rows. %s is locked in ROW SHARE mode', f.relation, f.referenced)
         WHERE f.is_to_be_valid
     ) AS step
     WHERE NOT f.is_ready

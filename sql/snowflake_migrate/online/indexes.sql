@@ -103,11 +103,11 @@ AS $function$
     FROM snowflake_migrate_internal.shadow_indexes(keys) AS i
     CROSS JOIN LATERAL (
         SELECT 1 AS place, format('DROP INDEX CONCURRENTLY %s', snowflake_migrate_internal.name_of(i.shadow)) AS statement,
-               'removes the invalid index of an interrupted build' AS note
+               format('removes an index of %s; it is invalid, of an interrupted build', i.relation) AS note
         WHERE i.shadow IS NOT NULL
       UNION ALL
         SELECT 2, i.definition,
-               format('builds the counterpart of index %s; needs as much disk space as that index (%s now), and as much WAL', i.index, pg_size_pretty(pg_relation_size(i.index)))
+               format('builds an index of %s; the counterpart of %s. Needs as much disk space as that index (%s now), and as much WAL', i.relation, i.index, pg_size_pretty(pg_relation_size(i.index)))
     ) AS step
     WHERE NOT i.is_ready
     ORDER BY i.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, i.relation::text, i.index::text, step.place

@@ -135,8 +135,8 @@ AS $function$
                || format(E'    PERFORM snowflake_migrate_internal.record_backfill(%s, %L::pg_catalog.regclass);\n',
                          (SELECT snowflake_migrate_internal.key_arguments(keys)), quoted_name.relation)),
            'ACCESS EXCLUSIVE', true,
-           format('adds a bigint column beside %s, and the trigger that keeps it up to date, also for replicated rows; holds the lock for a moment, after short attempts to acquire it',
-                  string_agg(quote_ident(s.narrow), ', ' ORDER BY s.attribute))
+           format('adds shadow columns to %s; a bigint column beside %s, and the trigger that keeps it up to date, also for replicated rows. Holds the lock for a moment, after short attempts to acquire it',
+                  s.relation, string_agg(quote_ident(s.narrow), ', ' ORDER BY s.attribute))
            || coalesce('. Published by ' || pubs.names || format(': first at the subscribers, ALTER TABLE %s %s', quoted_name.relation,
                               string_agg(format('ADD COLUMN %I bigint', s.shadow_name), ', ' ORDER BY s.attribute)), '')
     FROM snowflake_migrate_internal.shadows(keys) AS s

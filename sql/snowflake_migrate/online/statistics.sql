@@ -60,7 +60,7 @@ AS $function$
     SELECT snowflake_migrate_internal.do_block(string_agg(
                format(E'    PERFORM snowflake_internal.run(%L::pg_catalog.regclass, %L::pg_catalog.text);\n',
                       snowflake_migrate_internal.name_of(x.relation), command.text), '' ORDER BY command.place)),
-           'SHARE UPDATE EXCLUSIVE', true, format('creates the counterpart of statistics object %I.%I', x.schema, x.name)
+           'SHARE UPDATE EXCLUSIVE', true, format('adds statistics of %s; the counterpart of statistics object %I.%I', x.relation, x.schema, x.name)
     FROM snowflake_migrate_internal.shadow_statistics(keys) AS x
     CROSS JOIN LATERAL (
         SELECT 1 AS place, x.definition AS text
@@ -119,7 +119,7 @@ AS $function$
                           ARRAY(SELECT snowflake_migrate_internal.name_of(c.oid::regclass) FROM pg_class AS c WHERE c.oid IN (k.conrelid, k.confrelid) ORDER BY c.oid))
                    || snowflake_migrate_internal.altering_line(
                           format('ALTER TABLE %s DROP CONSTRAINT %I', snowflake_migrate_internal.name_of(k.conrelid::regclass), k.conname))),
-               'ACCESS EXCLUSIVE', true, 'removes the counterpart of a constraint that has been dropped or replaced'
+               'ACCESS EXCLUSIVE', true, 'removes a counterpart; of a constraint that has been dropped or replaced'
         FROM (SELECT DISTINCT d.objid FROM dependent AS d WHERE d.classid = 'pg_constraint'::regclass) AS d
         JOIN pg_constraint AS k ON k.oid = d.objid AND k.contype IN ('c', 'f') AND k.conparentid = 0 AND k.conname LIKE 'snowflake\_%'
         WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadows(keys) AS s WHERE s.check_oid = k.oid)
@@ -127,13 +127,13 @@ AS $function$
           AND NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_foreign_keys(keys) AS s WHERE s.shadow = k.oid)
       UNION ALL
         SELECT 2, d.relation, format('DROP INDEX CONCURRENTLY %s', snowflake_migrate_internal.name_of(c.oid::regclass)), 'SHARE UPDATE EXCLUSIVE', false,
-               'removes the counterpart of an index that has been dropped or replaced'
+               'removes a counterpart; of an index that has been dropped or replaced'
         FROM dependent AS d
         JOIN pg_class AS c ON d.classid = 'pg_class'::regclass AND c.oid = d.objid AND c.relkind = 'i' AND c.relname LIKE 'snowflake\_%'
         WHERE NOT EXISTS (SELECT FROM snowflake_migrate_internal.shadow_indexes(keys) AS i WHERE i.shadow = c.oid)
       UNION ALL
         SELECT 3, d.relation, format('DROP STATISTICS %I.%I', n.nspname, x.stxname), 'SHARE UPDATE EXCLUSIVE', true,
-               'removes the counterpart of a statistics object that has been dropped or replaced'
+               'removes a counterpart; of a statistics object that has been dropped or replaced'
         FROM dependent AS d
         JOIN pg_statistic_ext AS x ON d.classid = 'pg_statistic_ext'::regclass AND x.oid = d.objid AND x.stxname LIKE 'snowflake\_%'
         JOIN pg_namespace AS n ON n.oid = x.stxnamespace

@@ -561,7 +561,7 @@ BEGIN
         -- ANALYZE of the whole table.
         SELECT concat('ANALYZE ', snowflake_migrate_internal.name_of(c.relation),
                       CASE WHEN w.relation IS NULL THEN format(' (%s)', string_agg(quote_ident(c.name), ', ' ORDER BY c.attribute)) END),
-               'SHARE UPDATE EXCLUSIVE', true, 'collects statistics for the planner'
+               'SHARE UPDATE EXCLUSIVE', true, format('analyzes %s; collects statistics for the planner', c.relation)
         FROM (SELECT s.relation, s.attribute, s.shadow_name AS name
               FROM snowflake_migrate_internal.shadows(keys) AS s
               WHERE NOT s.is_kept OR NOT s.is_filled OR snowflake_migrate_internal.lacks_statistics(s.relation, s.shadow_name)
@@ -583,8 +583,10 @@ BEGIN
                           snowflake_migrate_internal.key_arguments(keys), snowflake_migrate_internal.path_argument(),
                           CASE WHEN keep_sequence THEN ', keep_sequence => true' ELSE '' END)),
                'ACCESS EXCLUSIVE', true,
-               format('checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. They become the last columns of their tables. %s',
-                      (SELECT string_agg(format('%s.%I', s.relation, s.narrow), ', ' ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text, s.attribute)
+               format('swaps %s; checks everything again under the lock, then replaces %s by their shadows: only the catalog changes. They become the last columns of their tables. %s',
+                      (SELECT snowflake_migrate_internal.counted(count(*), text 'column') || ' of ' || snowflake_migrate_internal.counted(count(DISTINCT s.relation), text 'table')
+                       FROM snowflake_migrate_internal.shadows(keys) AS s),
+                      (SELECT snowflake_migrate_internal.some_names(array_agg(format('%s.%I', s.relation, s.narrow) ORDER BY s.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, s.relation::text, s.attribute))
                        FROM snowflake_migrate_internal.shadows(keys) AS s),
                       CASE WHEN keep_sequence THEN 'Sequences go on, above the end of an integer, too'
                            ELSE format('New rows get snowflake IDs from %s on, which an integer or a JavaScript Number (2^53) cannot hold. Existing rows keep their IDs, which decode to the first moments after the epoch: %s',

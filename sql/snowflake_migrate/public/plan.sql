@@ -4,14 +4,15 @@
 CREATE FUNCTION snowflake_migrate.plan(
     target regclass, column_name name DEFAULT NULL, also regclass[] DEFAULT NULL, also_columns name[] DEFAULT NULL,
     online boolean DEFAULT false, keep_sequence boolean DEFAULT false
-) RETURNS TABLE (step integer, statement text, lock_level text, rewrites boolean, in_transaction boolean, note text)
+) RETURNS TABLE (step integer, what text, lock text, rewrites boolean, statement text, in_transaction boolean, note text)
 LANGUAGE plpgsql STABLE
 AS $function$
 BEGIN
     RETURN QUERY
-        SELECT s.step, s.statement, s.lock_level, s.rewrites, s.in_transaction, s.note
+        SELECT s.step, t.what, s.lock_level, s.rewrites, s.statement, s.in_transaction, pg_catalog.substr(s.note, pg_catalog.length(t.first) OPERATOR(pg_catalog.+) 3)
         FROM snowflake_migrate_internal.plan(snowflake_migrate_internal.keys(target, column_name, also, also_columns), online,
-            pg_catalog.current_setting('search_path'::pg_catalog.text), keep_sequence) AS s;
+            pg_catalog.current_setting('search_path'::pg_catalog.text), keep_sequence) AS s
+        CROSS JOIN LATERAL snowflake_migrate_internal.short_note(s.note) AS t;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_migrate.plan(target regclass, column_name name, also regclass[], also_columns name[], online boolean, keep_sequence boolean) IS

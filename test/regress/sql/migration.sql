@@ -19,7 +19,7 @@ INSERT INTO invoices (customer_id) VALUES (1), (2), (2);
 SELECT table_name, column_name, data_type, kind, sequence, last_value, percent_used, referenced_by
 FROM snowflake_migrate.columns ORDER BY table_name COLLATE "C";
 -- A bigint key: its default is switched.
-SELECT step, pg_temp.shown(statement) AS statement, lock_level, rewrites, in_transaction FROM snowflake_migrate.plan('tickets');
+SELECT step, pg_temp.shown(statement) AS statement, lock, rewrites, in_transaction FROM snowflake_migrate.plan('tickets');
 CALL snowflake_migrate.run('tickets');
 INSERT INTO tickets (note) VALUES ('has a snowflake');
 SELECT id < 1000 AS is_number, note FROM tickets ORDER BY id;
@@ -28,7 +28,7 @@ SET client_min_messages = notice;
 CALL snowflake_migrate.run('tickets');
 SET client_min_messages = warning;
 -- An integer key is widened together with the columns that reference it.
-SELECT step, pg_temp.shown(statement) AS statement, lock_level, rewrites, in_transaction FROM snowflake_migrate.plan('customers');
+SELECT step, pg_temp.shown(statement) AS statement, lock, rewrites, in_transaction FROM snowflake_migrate.plan('customers');
 CALL snowflake_migrate.run('customers');
 SELECT attrelid::regclass AS table_name, attname, format_type(atttypid, atttypmod) AS type
 FROM pg_attribute WHERE (attrelid, attname) IN (('customers'::regclass, 'id'), ('invoices'::regclass, 'customer_id'))
@@ -38,13 +38,14 @@ INSERT INTO invoices (customer_id) SELECT id FROM customers WHERE name = 'three'
 SELECT count(*) FROM invoices JOIN customers ON customers.id = customer_id;
 -- What prevents a migration is named before anything changes.
 ALTER TABLE invoices ADD COLUMN half int GENERATED ALWAYS AS (number / 2) STORED;
-SELECT step, statement, lock_level, note FROM snowflake_migrate.plan('invoices');
+SELECT step, statement, lock, note FROM snowflake_migrate.plan('invoices');
 CALL snowflake_migrate.run('invoices');
 ALTER TABLE invoices DROP COLUMN half;
 -- A view is dropped and created again, in the statement that changes the type.
 CREATE VIEW open_invoices AS SELECT number FROM invoices;
 COMMENT ON VIEW open_invoices IS 'not paid';
-SELECT step, pg_temp.shown(statement) AS statement, lock_level, rewrites FROM snowflake_migrate.plan('invoices');
+SELECT step, pg_temp.shown(statement) AS statement, lock, rewrites FROM snowflake_migrate.plan('invoices');
+SELECT step, what, lock, rewrites FROM snowflake_migrate.plan('invoices');
 -- What it executes, without the comments, which name IDs and sizes. The function changes nothing.
 BEGIN READ ONLY;
 -- Before PostgreSQL 16, views name the table of each column.

@@ -14,7 +14,7 @@ CREATE TABLE visits (customer_id int NOT NULL REFERENCES customers, day date);
 INSERT INTO customers (name) SELECT 'customer ' || n FROM generate_series(1, 100) AS n;
 INSERT INTO visits SELECT n, '2026-11-20' FROM generate_series(1, 100) AS n;
 VACUUM ANALYZE customers, visits;
-SELECT step, pg_temp.shown(statement) AS statement, lock_level, rewrites, in_transaction
+SELECT step, pg_temp.shown(statement) AS statement, lock, rewrites, in_transaction
 FROM snowflake_migrate.plan('customers', online => true);
 SELECT * FROM snowflake_migrate.progress;
 -- All statements that these steps execute, without the comments, which name IDs and sizes, and

@@ -42,7 +42,7 @@ fn arguments(keys: &[String]) -> String {
 /// The plan of several keys.
 fn plan(client: &mut Client, keys: &[String], online: bool) -> Result<Vec<Step>> {
     let query = format!(
-        "SELECT step, statement, lock_level, rewrites, in_transaction, note
+        "SELECT step, statement, lock, rewrites, in_transaction, note
          FROM snowflake_migrate.plan({}, online => {online}) ORDER BY step",
         arguments(keys)
     );

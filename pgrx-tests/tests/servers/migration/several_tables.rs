@@ -37,7 +37,7 @@ fn cluster() -> Result<(Cluster, Client)> {
 fn plan(client: &mut Client, online: bool) -> Result<Vec<Step>> {
     Ok(client
         .query(
-            &format!("SELECT step, statement, lock_level, rewrites, in_transaction, note FROM snowflake_migrate.plan({KEYS}, online => {online}) ORDER BY step"),
+            &format!("SELECT step, statement, lock, rewrites, in_transaction, note FROM snowflake_migrate.plan({KEYS}, online => {online}) ORDER BY step"),
             &[],
         )?
         .iter()
