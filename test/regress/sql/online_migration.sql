@@ -17,10 +17,10 @@ VACUUM ANALYZE customers, visits;
 SELECT step, pg_temp.shown(statement) AS statement, lock, rewrites, in_transaction
 FROM snowflake_migrate.plan('customers', online => true);
 SELECT * FROM snowflake_migrate.progress;
--- All statements that these steps execute, without the comments, which name IDs and sizes, and
--- without those for the not-null constraints that PostgreSQL 18 has.
+-- All statements that these steps execute, without the comments, which name IDs and sizes, without
+-- settings, and without those for the not-null constraints that PostgreSQL 18 has.
 SELECT pg_temp.shown(statement) AS statement
-FROM snowflake_migrate.ddl('customers', online => true) WHERE statement !~ '^(--.*)?$| ROLE|^DO ';
+FROM snowflake_migrate.ddl('customers', online => true) WHERE statement !~ '^(--.*)?$| ROLE|^(DO|SET|RESET) ';
 -- What \gexec echoes are those statements.
 \set ECHO none
 \o /dev/null
