@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use libc::{CLOCK_BOOTTIME, CLOCK_REALTIME, clock_gettime, clockid_t, timespec};
+use snowflake_id::protocol::Clocks;
 use snowflake_id::{BootTime, ClockOffset, Time, WallTime};
 
 /// What the wall clock shows.
@@ -16,49 +17,33 @@ use snowflake_id::{BootTime, ClockOffset, Time, WallTime};
 pub fn wall() -> WallTime {
     // Read through the vDSO, on the way to every ID: `GetCurrentTimestamp` of
     // Postgres would come with pgrx's guard around it.
-    WallTime::from_unix_micros(read(CLOCK_REALTIME))
+    WallTime::from_unix_micros(read_clock(CLOCK_REALTIME))
 }
 
 /// The time since the machine's boot, time spent suspended included
 /// (`CLOCK_BOOTTIME`). It never steps, so it measures how fast time really
 /// passes. 0 if the system has no such clock, which makes slewed time stand still.
 pub fn boot() -> BootTime {
-    BootTime::from_micros(read(CLOCK_BOOTTIME))
+    BootTime::from_micros(read_clock(CLOCK_BOOTTIME))
 }
 
-/// What both clocks show at one time.
-#[derive(Clone, Copy)]
-pub struct Clocks {
-    /// [`wall`]
-    pub wall: WallTime,
-    /// [`boot`]
-    pub boot: BootTime,
-}
-
-impl Clocks {
-    /// Reads both clocks. A process that lost its processor in between would take
-    /// the pause for a clock step, so it tries again.
-    pub fn read() -> Self {
-        /// The longest time between the two readings of the boot clock.
-        const MAX_READING_MICROS: i64 = 1_000;
-        let mut before = boot();
-        for _ in 0..8 {
-            let wall = wall();
-            let after = boot();
-            if after.micros_since(before) <= MAX_READING_MICROS {
-                return Clocks { wall, boot: before };
-            }
-            before = after;
+/// Reads both clocks. A process that lost its processor in between would take
+/// the pause for a clock step, so it tries again.
+pub fn read() -> Clocks {
+    /// The longest time between the two readings of the boot clock.
+    const MAX_READING_MICROS: i64 = 1_000;
+    let mut before = boot();
+    for _ in 0..8 {
+        let wall = wall();
+        let after = boot();
+        if after.micros_since(before) <= MAX_READING_MICROS {
+            return Clocks { wall, boot: before };
         }
-        Clocks {
-            wall: wall(),
-            boot: before,
-        }
+        before = after;
     }
-
-    /// By how much the wall clock is ahead of the other.
-    pub fn offset(self) -> ClockOffset {
-        ClockOffset::between(self.wall, self.boot)
+    Clocks {
+        wall: wall(),
+        boot: before,
     }
 }
 
@@ -69,7 +54,7 @@ static OFFSET_AT_START: AtomicI64 = AtomicI64::new(0);
 pub fn init() {
     #[cfg(feature = "testing")]
     moved::init();
-    OFFSET_AT_START.store(Clocks::read().offset().micros(), Relaxed);
+    OFFSET_AT_START.store(read().offset().micros(), Relaxed);
 }
 
 /// The offset of the clocks when the postmaster started. It is in process
@@ -80,7 +65,7 @@ pub fn offset_at_start() -> ClockOffset {
 }
 
 #[inline]
-fn read(clock: clockid_t) -> i64 {
+fn read_clock(clock: clockid_t) -> i64 {
     let mut at = timespec {
         tv_sec: 0,
         tv_nsec: 0,

@@ -4,11 +4,7 @@
 //! [`crate::generator::open_transaction`] the side of those that draw. This is the side of
 //! those that ask.
 //!
-//! The answer is at most the first ID of the present tick: a higher one would make those
-//! that draw wait for the clock. And it is at most the bound of the database's mark: IDs
-//! never start below that, also after a crash with a clock that was set back. So no ID
-//! below an answer is drawn after a restart. Nothing is lost by it, because no row has an
-//! ID above the bound.
+//! What it is at most is the protocol's decision ([`snowflake_id::protocol::resolved`]).
 //!
 //! A statement gets one answer, however often it asks: otherwise a scan could leave out
 //! one row and return a later one. Statements of a transaction between which no
@@ -22,16 +18,19 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use parking_lot::Mutex;
 use pgrx::pg_sys;
+use snowflake_id::SnowflakeId;
+use snowflake_id::protocol::resolved::present;
+use snowflake_id::protocol::{Clocks, now};
 use snowflake_id::resolved::{Moment, OpenTransaction, resolve};
-use snowflake_id::{SnowflakeId, Tick};
 
-use crate::clock::Clocks;
+use crate::clock;
 use crate::error::Error;
+use crate::generator::process::Backend;
 use crate::generator::session::{self, Session};
-use crate::generator::{log, mark, reserve_present};
+use crate::generator::{log, reserve_present};
 use crate::pg;
 use crate::settings;
-use crate::shared::{MarkKey, Shared, Transaction};
+use crate::shared::{Shared, Transaction};
 
 /// The answers of the current transaction and the moments for which they hold, the one
 /// that was asked for last at the end. A statement can contain many others with newer
@@ -45,7 +44,7 @@ const MOST_ANSWERS: usize = 256;
 /// or never will be. `None` if nothing can be said.
 ///
 /// # Errors
-/// [`Error::ResolvedInRecovery`], and those of [`session::resolve`] and [`mark::locate`].
+/// [`Error::ResolvedInRecovery`], and those of [`session::resolve`] and [`Backend::of_database`].
 pub fn resolved_id(function: pg_sys::Oid) -> Result<Option<SnowflakeId>, Error> {
     let session = resolve_session()?;
     let Some(moment) = pg::transaction::moment_of_statement() else {
@@ -115,8 +114,9 @@ fn ask(
     if has_unknown_prepared(shared) {
         return Ok(None);
     }
-    let clocks = Clocks::read();
-    let Some(present) = present(session, clocks, function)? else {
+    let clocks = clock::read();
+    let process = Backend::of_database(session, function)?;
+    let Some(present) = now(present(&process, clocks))? else {
         return Ok(None);
     };
     let transactions = shared.backends().iter().map(|backend| &backend.open);
@@ -132,32 +132,6 @@ fn ask(
     let (samples, _lock) = shared.lock_samples(database);
     samples.add(database.to_u32(), moment, id, clocks.boot);
     Ok(samples.find(database.to_u32(), statement))
-}
-
-/// The first ID of the present tick, or of the first tick that is not reserved if that is
-/// earlier. `None` if another session has locked the mark.
-fn present(
-    session: &Session,
-    clocks: Clocks,
-    function: pg_sys::Oid,
-) -> Result<Option<SnowflakeId>, Error> {
-    let layout = session.layout();
-    let time = session.shared.slewed_clock().time(clocks.wall, clocks.boot);
-    let now = if time < session.epoch {
-        Tick::default()
-    } else {
-        layout.tick_at(time.into()).unwrap_or(layout.last_tick())
-    };
-    let mark = mark::locate(function)?;
-    let bound = match session.shared.bound_of(MarkKey::here(mark)) {
-        Some(bound) => bound,
-        // Nothing was drawn here since the start, and the first ID will be above this.
-        None => match mark::bound_on_page(mark)? {
-            Some(bound_id) => layout.tick_above(bound_id),
-            None => return Ok(None),
-        },
-    };
-    Ok(Some(layout.first_id_of(now.min(bound))))
 }
 
 /// The prepared transactions that have drawn an ID below `id` and have not ended.
@@ -291,7 +265,7 @@ pub fn status(function: pg_sys::Oid) -> Status {
     let layout = session.layout();
     let open = unresolved(session.shared);
     let age = |first| {
-        Clocks::read()
+        clock::read()
             .wall
             .micros_since(layout.time_of(layout.tick_of(first)).into())
     };

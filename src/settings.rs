@@ -26,6 +26,7 @@ use pgrx::{
     pg_guard, pg_sys,
 };
 use snowflake_id::node_source::{self, NodeSource};
+use snowflake_id::protocol::ServerSettings;
 use snowflake_id::{Identity, Layout};
 
 use crate::encoding;
@@ -619,17 +620,17 @@ pub fn take_changed() -> bool {
     CHANGED.swap(false, Ordering::Relaxed)
 }
 
-/// How far IDs may run ahead of the clock, microseconds.
-pub fn max_borrow_micros() -> u64 {
-    // The definition's range begins at 0.
-    u64::from(MAX_BORROW.get().unsigned_abs()) * 1_000
-}
-
-/// The largest clock step after which IDs are generated, microseconds; `None` for
-/// no limit.
-pub fn max_clock_step_micros() -> Option<i64> {
-    let ms = MAX_CLOCK_STEP.get();
-    (ms >= 0).then(|| i64::from(ms) * 1_000)
+/// Those that decide when IDs are generated.
+pub fn of_protocol() -> ServerSettings {
+    ServerSettings {
+        lease: u64::from(LEASE.get().unsigned_abs()) * 1_000,
+        // The definition's range begins at 0.
+        max_borrow: u64::from(MAX_BORROW.get().unsigned_abs()) * 1_000,
+        // -1 is no limit.
+        max_clock_step: u64::try_from(MAX_CLOCK_STEP.get())
+            .ok()
+            .map(|ms| ms as i64 * 1_000),
+    }
 }
 
 /// Whether COPY may insert rows in batches.
@@ -653,12 +654,6 @@ pub fn log_unresolved_micros() -> Option<i64> {
     let ms = LOG_UNRESOLVED.get();
     (ms >= 0).then_some(i64::from(ms) * 1_000)
 }
-
-/// How far ahead time is reserved, microseconds.
-pub fn lease_micros() -> u64 {
-    u64::from(LEASE.get().unsigned_abs()) * 1_000
-}
-
 /// The protection that a test has taken away; empty if none.
 #[cfg(feature = "testing")]
 pub fn unprotected() -> String {

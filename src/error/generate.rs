@@ -6,7 +6,7 @@ use snowflake_id::{Time, WallTime};
 
 use super::new_report;
 use crate::clock::time;
-use crate::generator::floor;
+use crate::generator::storage::FLOOR_NUMBER;
 
 pub(super) fn in_recovery() -> ErrorReport {
     new_report(
@@ -90,7 +90,7 @@ pub(super) fn mark_set_ahead(wall: WallTime, set_to: WallTime) -> ErrorReport {
 pub(super) fn floor_damaged() -> ErrorReport {
     new_report(
         ERRCODE_DATA_CORRUPTED,
-        format!("file \"global/{}\" is damaged", floor::NUMBER),
+        format!("file \"global/{}\" is damaged", FLOOR_NUMBER),
     )
     .set_detail(
         "The file records the time up to which the databases of this server had reserved IDs \

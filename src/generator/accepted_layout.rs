@@ -28,7 +28,7 @@ use snowflake_id::Layout;
 use crate::catalog;
 use crate::error::Error;
 use crate::generator::log;
-use crate::generator::mark;
+use crate::generator::storage;
 use crate::pg::table::{Table, Value};
 use crate::pg::{self, Call, Mode, Relation};
 use crate::settings;
@@ -44,7 +44,7 @@ const ACCEPTED_AT: &CStr = c"accepted_at";
 /// whether it is the layout of the database's IDs.
 ///
 /// # Errors
-/// As [`mark::is_unused`].
+/// As [`storage::is_mark_unused`].
 pub fn check(
     shared: Shared,
     layout: Layout,
@@ -65,7 +65,7 @@ pub fn check(
         // Nothing but this layout is recorded.
         None if !recorded.is_empty() => {}
         // Without IDs there is no layout of theirs.
-        Some(other) if !mark::is_unused(mark)? => {
+        Some(other) if !storage::is_mark_unused(mark)? => {
             if shared.start_layout_episode(MarkKey::here(mark)) {
                 log::other_layout(other, &layout.to_string());
             }

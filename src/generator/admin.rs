@@ -1,14 +1,14 @@
 //! What superusers set right: where IDs start, and the clock.
 
+use pgrx::pg_sys;
+use snowflake_id::protocol::mark::raise_slots_to_restored;
+use snowflake_id::protocol::{self, Clocks, now};
 use snowflake_id::{SnowflakeId, Tick, WallTime};
 
-use pgrx::pg_sys;
-
-use crate::clock::Clocks;
+use crate::clock;
 use crate::error::Error;
-use crate::generator::reserve::{self, Reservation};
-use crate::generator::wait::WaitBudget;
-use crate::generator::{mark, session};
+use crate::generator::process::Backend;
+use crate::generator::{reserve, session, storage};
 use crate::settings;
 use crate::shared;
 
@@ -30,30 +30,16 @@ pub fn start_after(function: pg_sys::Oid, id: i64) -> Result<(), Error> {
     // The next tick: within the same one, slots of smaller numbers would still
     // issue smaller IDs.
     let tick = Tick::new(layout.tick_of(parts).get() + 1);
-    let mut budget = WaitBudget::new();
-    loop {
-        // The mark is not read first: that would wait for a mark that was set,
-        // which this accepts.
-        let reservation = Reservation::current(session, function)?;
-        let clocks = Clocks::read();
-        let highest = reserve::highest_accepted(session, clocks.wall);
-        if tick > highest.min(layout.last_tick()) {
-            return Err(Error::StartTooFarAhead {
-                id,
-                wall: clocks.wall,
-                start: layout.time_of(tick),
-            });
-        }
-        let request = reservation.request(session, clocks, 1, budget.left_ms());
-        match mark::start_at(session.shared, &request, tick) {
-            Ok(_) => {
-                // This process reads the mark again, too.
-                reserve::forget();
-                return Ok(());
-            }
-            Err(reason) => reserve::wait_for(reason, session, clocks, &mut budget)?,
-        }
-    }
+    let too_far = |clocks: Clocks| Error::StartTooFarAhead {
+        id,
+        wall: clocks.wall,
+        start: layout.time_of(tick),
+    };
+    let process = Backend::new(session, function);
+    now(protocol::draw::start_at(&process, tick, too_far))?;
+    // This process reads the mark again, too.
+    reserve::forget();
+    Ok(())
 }
 
 /// Makes sure that later IDs of this database are not below a restored mark, as far
@@ -65,10 +51,10 @@ pub fn start_after(function: pg_sys::Oid, id: i64) -> Result<(), Error> {
 /// with the same node number would issue IDs below those of the restored rows.
 ///
 /// # Errors
-/// [`Error::NegativeId`], and as [`mark::raise_to`].
+/// [`Error::NegativeId`], and as [`storage::raise_mark_to`].
 pub fn restore_mark(function: pg_sys::Oid, bound: i64) -> Result<(), Error> {
     let bound_id = SnowflakeId::new(bound).ok_or(Error::NegativeId(bound))?;
-    mark::raise_to(mark::locate(function)?, bound_id)?;
+    storage::raise_mark_to(storage::locate_mark(function)?, bound_id)?;
     #[cfg(feature = "testing")]
     if crate::unprotected::is("mark") {
         return Ok(());
@@ -77,11 +63,8 @@ pub fn restore_mark(function: pg_sys::Oid, bound: i64) -> Result<(), Error> {
     let Ok(session) = session::resolve() else {
         return Ok(());
     };
-    let clocks = Clocks::read();
-    let bound = session.layout().tick_above(bound_id);
-    if bound <= reserve::highest_set(session.shared, session.layout(), clocks.wall) {
-        mark::raise_slots(session.shared, session.layout(), bound, clocks.boot);
-    }
+    let process = Backend::new(session, function);
+    now(raise_slots_to_restored(&process, bound_id, clock::read()));
     Ok(())
 }
 
@@ -95,7 +78,7 @@ pub fn restore_mark(function: pg_sys::Oid, bound: i64) -> Result<(), Error> {
 pub fn accept_clock(expected: WallTime) -> Result<(), Error> {
     const MAX_CLOCK_DIFFERENCE_MICROS: u64 = 60_000_000;
     let shared = shared::get().ok_or(Error::NotPreloaded)?;
-    let clocks = Clocks::read();
+    let clocks = clock::read();
     if clocks.wall.micros_since(expected).unsigned_abs() > MAX_CLOCK_DIFFERENCE_MICROS {
         return Err(Error::ClockNotAsExpected {
             wall: clocks.wall,
@@ -104,7 +87,10 @@ pub fn accept_clock(expected: WallTime) -> Result<(), Error> {
     }
     let reached = shared.slewed_clock().reached();
     let behind = reached.micros_since(clocks.wall);
-    if settings::max_clock_step_micros().is_some_and(|max| behind > max) {
+    if settings::of_protocol()
+        .max_clock_step
+        .is_some_and(|max| behind > max)
+    {
         return Err(Error::ClockBehind {
             wall: clocks.wall,
             reached,

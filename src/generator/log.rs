@@ -3,9 +3,10 @@
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
+use snowflake_id::protocol::Clocks;
 use snowflake_id::{BootTime, Identity, Layout, SlewedClock, SnowflakeId, WallTime};
 
-use crate::clock::{self, Clocks};
+use crate::clock;
 use crate::error::{log, warn};
 use crate::generator::stats;
 use crate::settings;
@@ -34,7 +35,7 @@ pub fn clock(shared: Shared, clocks: Clocks, time: WallTime) {
     }
     let slewing = &shared.episodes().slewing;
     // After each start the clock is behind by what was reserved. That is not logged.
-    let news = MIN_LOGGED_MICROS.max(i64::try_from(settings::lease_micros()).unwrap_or(i64::MAX));
+    let news = MIN_LOGGED_MICROS.max(settings::of_protocol().lease_micros());
     let behind = time.micros_since(clocks.wall);
     let (begins, ends) = (|behind| behind > news, |behind| behind < MIN_LOGGED_MICROS);
     if !(if slewing.load(Relaxed) {
@@ -44,7 +45,7 @@ pub fn clock(shared: Shared, clocks: Clocks, time: WallTime) {
     }) {
         return;
     }
-    let at = Clocks::read();
+    let at = clock::read();
     let behind = slewed_clock.reached().micros_since(at.wall);
     if begins(behind) && !slewing.swap(true, AcqRel) {
         log(
@@ -69,7 +70,7 @@ pub fn clock(shared: Shared, clocks: Clocks, time: WallTime) {
 /// Called if the clock seems to have stepped.
 fn clock_step(slewed_clock: &SlewedClock) {
     let before = slewed_clock.offset();
-    let at = Clocks::read();
+    let at = clock::read();
     let step = at.offset().step_since(before);
     if step.abs() < MIN_LOGGED_MICROS || !slewed_clock.accept_step(before, at.offset()) {
         return;

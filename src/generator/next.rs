@@ -3,7 +3,7 @@
 //! [`next`] finds the tick and calls its slot, which does one compare-and-swap. It
 //! takes no lock and calls no function of Postgres. What it needs never changes
 //! ([`Session`]) or is a word of its own
-//! ([`FastPath`](session::FastPath)). The slot is given the middle of the
+//! ([`FastPath`](snowflake_id::protocol::FastPath)). The slot is given the middle of the
 //! reservation as its end. So the one comparison that it makes anyway also finds
 //! the moment to reserve more.
 //!

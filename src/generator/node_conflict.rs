@@ -16,11 +16,12 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
 use pgrx::pg_sys;
 use snowflake_id::node_conflict;
+use snowflake_id::protocol::mark::highest_set;
 use snowflake_id::{Identity, SnowflakeId, Tick};
 
 use crate::clock;
 use crate::error::Error;
-use crate::generator::{admin, floor, log, reserve};
+use crate::generator::{admin, log, storage};
 use crate::pg;
 use crate::server_file;
 use crate::settings::{self, OnNodeConflict};
@@ -57,7 +58,7 @@ pub fn arrived(id: i64, table: &str) {
 /// The first ID that is judged: of a tick after the start, and above the floor.
 /// `None` if the floor cannot be read, which the next ID reports.
 fn first_judged(shared: Shared, identity: &Identity) -> Option<SnowflakeId> {
-    let floor = floor::at_start(shared, identity).ok()?;
+    let floor = storage::floor_at_start(shared, identity).ok()?;
     let layout = identity.layout();
     // The epoch of a new layout may be after the start.
     let start = layout
@@ -140,7 +141,8 @@ fn too_far_ahead(shared: Shared, identity: &Identity, id: i64) -> Option<Error> 
     let layout = identity.layout();
     let wall = clock::wall();
     let tick = layout.tick_of(id);
-    (tick > reserve::highest_set(shared, layout, wall)).then(|| Error::ConflictAhead {
+    let highest = highest_set(shared.slewed_clock(), settings::of_protocol(), layout, wall);
+    (tick > highest).then(|| Error::ConflictAhead {
         id,
         wall,
         at: layout.time_of(tick),

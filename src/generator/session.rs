@@ -5,9 +5,8 @@
 
 use std::num::NonZeroU32;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicI64, AtomicU64};
 
+use snowflake_id::protocol::FastPath;
 use snowflake_id::{Allowance, Answer, Identity, Layout, Position, Slot, SlotWalk, Tick, WallTime};
 
 use crate::error::Error;
@@ -32,79 +31,8 @@ pub struct Session {
 /// fields only after the pointer. Those of a static are at fixed addresses.
 static SESSION: OnceLock<Session> = OnceLock::new();
 
-/// What changes, for the way to an ID. A process has one thread, so these are
-/// plain loads and stores. They are atomics to be shared statics without a lock,
-/// whose two locked instructions would take as long as the slot's swap.
-pub struct FastPath {
-    /// The session's [`Position`]: its slot, the tick of its last ID.
-    position: [AtomicU64; 2],
-    /// The tick from which on the slow path has to be taken: the reservation is
-    /// half used up, or (0) something has to be resolved first.
-    slow_from: AtomicU64,
-    /// How many ticks a slot may borrow.
-    max_borrow: AtomicU64,
-    /// The highest time that the wall clock has shown when an ID was generated.
-    highest_wall: AtomicI64,
-}
-
-pub static FAST_PATH: FastPath = FastPath {
-    position: [AtomicU64::new(0), AtomicU64::new(0)],
-    slow_from: AtomicU64::new(0),
-    max_borrow: AtomicU64::new(0),
-    highest_wall: AtomicI64::new(i64::MIN),
-};
-
-impl FastPath {
-    #[inline]
-    pub fn position(&self) -> Position {
-        let [tick, rest] = &self.position;
-        Position::from_words([tick.load(Relaxed), rest.load(Relaxed)])
-    }
-
-    #[inline]
-    pub fn set_position(&self, position: Position) {
-        let [tick, rest] = position.words();
-        self.position[0].store(tick, Relaxed);
-        self.position[1].store(rest, Relaxed);
-    }
-
-    /// What a slot may use without the slow path.
-    #[inline]
-    pub fn allowance(&self, now: Tick) -> Allowance {
-        Allowance {
-            now,
-            max_borrow: self.max_borrow.load(Relaxed),
-            reserved: Tick::new(self.slow_from.load(Relaxed)),
-        }
-    }
-
-    pub fn set_max_borrow(&self, ticks: u64) {
-        self.max_borrow.store(ticks, Relaxed);
-    }
-
-    /// From this tick on the next ID takes the slow path.
-    pub fn set_slow_from(&self, tick: Tick) {
-        self.slow_from.store(tick.get(), Relaxed);
-    }
-
-    /// The next ID takes the slow path.
-    pub fn close(&self) {
-        self.set_slow_from(Tick::default());
-    }
-
-    /// Keeps the time with which an ID was generated.
-    #[inline]
-    pub fn observe(&self, wall: WallTime) {
-        if wall.unix_micros() > self.highest_wall.load(Relaxed) {
-            self.highest_wall.store(wall.unix_micros(), Relaxed);
-        }
-    }
-
-    /// The highest time with which this process has generated an ID.
-    pub fn highest_wall(&self) -> WallTime {
-        WallTime::from_unix_micros(self.highest_wall.load(Relaxed))
-    }
-}
+/// What changes, for the way to an ID.
+pub static FAST_PATH: FastPath = FastPath::new();
 
 /// The session, if it was resolved.
 #[inline]

@@ -75,7 +75,7 @@ impl WaitBudget {
     ///
     /// # Errors
     /// [`Error::MarkLocked`] if that takes too long.
-    pub fn wait_for_mover(&mut self) -> Result<(), Error> {
+    pub fn wait_for_mover(&self) -> Result<(), Error> {
         if self.waited_ms() >= i64::from(self.max_wait_ms).max(SHORTEST_MOVER_WAIT_MS) {
             return Err(self.mark_locked());
         }
@@ -97,22 +97,6 @@ impl WaitBudget {
 
     fn waited_ms(&self) -> i64 {
         self.waited() / 1_000
-    }
-
-    /// Waits for a wall clock that is behind by more than `max_step` microseconds.
-    ///
-    /// # Errors
-    /// [`Error::ClockBehind`] if that is bound to take too long.
-    pub fn wait_for_clock(
-        &mut self,
-        wall: snowflake_id::WallTime,
-        reached: snowflake_id::WallTime,
-        max_step: Option<i64>,
-    ) -> Result<(), Error> {
-        let needed = reached
-            .micros_since(wall)
-            .saturating_sub(max_step.unwrap_or(0));
-        self.wait(needed, |_, _| Error::ClockBehind { wall, reached })
     }
 }
 

@@ -34,6 +34,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering};
 
 use parking_lot::Mutex;
 use pgrx::{pg_guard, pg_sys};
+use snowflake_id::protocol::{FloorCache, SharedMemory};
 use snowflake_id::resolved::{Promise, Samples};
 use snowflake_id::{SlewedClock, Slot};
 
@@ -44,8 +45,9 @@ use crate::settings;
 
 use marks::{ENTRIES, Entry};
 
+pub use locks::LwLock;
 pub use marks::{Locked, MarkKey};
-pub use state::{Conflicts, Counters, Episodes, Floor, Transaction};
+pub use state::{Conflicts, Counters, Episodes, Transaction};
 
 /// The name of the header and of the tranche of locks.
 const NAME: &CStr = c"snowflake";
@@ -63,7 +65,7 @@ struct Header {
     /// The start number: random and negative.
     start_number: AtomicI64,
     slewed_clock: SlewedClock,
-    floor: Floor,
+    floor: FloorCache,
     episodes: Episodes,
     conflicts: Conflicts,
     promise: Promise,
@@ -299,11 +301,6 @@ pub fn get() -> Option<Shared> {
 }
 
 impl Shared {
-    /// The start number: a random, negative number for this server start.
-    pub fn start_number(self) -> i64 {
-        self.0.header.start_number.load(Ordering::Relaxed)
-    }
-
     /// The highest time reached, and the wall clock that is trusted.
     pub fn slewed_clock(self) -> &'static SlewedClock {
         &self.0.header.slewed_clock
@@ -324,9 +321,14 @@ impl Shared {
         &self.0.header.episodes
     }
 
-    /// What is known of the floor's page.
-    pub fn floor(self) -> &'static Floor {
-        &self.0.header.floor
+    /// What the protocol shares among processes.
+    pub fn memory(self) -> SharedMemory<'static> {
+        SharedMemory {
+            slots: self.slots(),
+            slewed_clock: self.slewed_clock(),
+            floor: &self.0.header.floor,
+            start_number: self.0.header.start_number.load(Ordering::Relaxed),
+        }
     }
 
     /// What is known of other servers with this server's node number.

@@ -8,40 +8,6 @@ use snowflake_id::{Layout, SnowflakeId, WallTime};
 
 use crate::settings;
 
-/// What is known of the floor's page ([`crate::generator::floor`]); changed under
-/// its lock.
-#[derive(Default)]
-pub struct Floor {
-    /// The bound on the page at the start, plus 1; 0 before it is read.
-    at_start: AtomicI64,
-    /// The bound that was written since the start.
-    written: AtomicI64,
-}
-
-impl Floor {
-    /// The bound on the page at the start; `None` before it is read.
-    pub fn at_start(&self) -> Option<SnowflakeId> {
-        SnowflakeId::new(self.at_start.load(Ordering::Acquire) - 1)
-    }
-
-    /// Keeps the bound on the page at the start.
-    pub fn set_at_start(&self, bound_id: SnowflakeId) {
-        // No mark has the greatest bigint as its bound.
-        self.at_start
-            .store(bound_id.get().saturating_add(1), Ordering::Release);
-    }
-
-    /// The bound that was written to the page since the start.
-    pub fn written(&self) -> SnowflakeId {
-        SnowflakeId::new(self.written.load(Ordering::Acquire)).unwrap_or(SnowflakeId::ZERO)
-    }
-
-    /// Keeps the bound that was written to the page.
-    pub fn set_written(&self, bound_id: SnowflakeId) {
-        self.written.store(bound_id.get(), Ordering::Release);
-    }
-}
-
 /// What was last written to the server's log about conditions that last a while.
 #[derive(Default)]
 pub struct Episodes {
@@ -75,9 +41,8 @@ pub struct Conflicts {
 impl Conflicts {
     /// Keeps the ID of a row from another server.
     pub fn keep(&self, layout: &Layout, id: SnowflakeId, wall: WallTime) {
-        let lease = i64::try_from(settings::lease_micros()).unwrap_or(i64::MAX);
         let time = WallTime::from(layout.time_of(layout.tick_of(id)));
-        let highest = if time > wall.plus_micros(lease) {
+        let highest = if time > wall.plus_micros(settings::of_protocol().lease_micros()) {
             &self.far_ahead
         } else {
             &self.highest

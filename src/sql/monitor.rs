@@ -6,7 +6,7 @@ use pgrx::prelude::*;
 use snowflake_id::{Layout, Slot, SnowflakeId, Tick};
 
 use crate::clock;
-use crate::generator::{accepted_layout, floor, mark, stats};
+use crate::generator::{accepted_layout, stats, storage};
 use crate::pg::{self, Call};
 use crate::resolved;
 use crate::server_file;
@@ -74,7 +74,7 @@ fn snowflake_get_status(
             last_id_at(&layout, shared.counters().iter().max_by_key(last)?)
         }),
         shared.zip(layout).and_then(|(shared, layout)| {
-            let sequence = mark::locate(call.function()).ok()?;
+            let sequence = storage::locate_mark(call.function()).ok()?;
             let bound = shared.bound_of(MarkKey::here(sequence))?;
             Some(timestamptz(layout.time_of(bound)))
         }),
@@ -183,6 +183,6 @@ fn bound_of_slot(slot: &Slot, backend_id: u32) -> Option<i64> {
 /// The greatest ID that the floor leaves to the time before the start, to which
 /// the first ID raises every slot. A damaged file is reported with that ID.
 fn bound_at_start(shared: Shared) -> Option<i64> {
-    let floor = floor::at_start(shared, settings::identity()?).ok()?;
+    let floor = storage::floor_at_start(shared, settings::identity()?).ok()?;
     (floor > SnowflakeId::ZERO).then(|| floor.get() - 1)
 }

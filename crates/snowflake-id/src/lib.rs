@@ -68,6 +68,8 @@ mod identity;
 mod layout;
 pub mod node_conflict;
 pub mod node_source;
+#[cfg(not(loom))]
+pub mod protocol;
 pub mod resolved;
 mod slewed_clock;
 mod slot;

@@ -1,0 +1,139 @@
+//! The way to an ID when something has to be read, reserved or awaited first.
+
+use std::num::NonZeroU32;
+
+use super::{Clocks, DrawingProcess, ErrorOf, NotReserved, layout_of, mark};
+use crate::{Answer, Run, Tick};
+
+/// How often [`reserve_present`] begins anew.
+const MAX_ATTEMPTS: usize = 3;
+
+/// Up to `count` IDs of one tick: the number of their slot, and what it issued.
+///
+/// # Errors
+/// Those of the process.
+pub async fn draw<P: DrawingProcess>(
+    process: &P,
+    count: NonZeroU32,
+) -> Result<(u32, Run), ErrorOf<P>> {
+    let mut opened = None;
+    let mut has_begun = false;
+    loop {
+        process.check_stopped()?;
+        let mut reservation = process.reservation().await?;
+        let clocks = process.clocks().await;
+        if !reservation.is_known()
+            && let Err(reason) = reservation
+                .read_mark(process, clocks, process.left_ms())
+                .await
+        {
+            process.wait_for(reason, clocks).await?;
+            continue;
+        }
+        process.check_layout().await?;
+        let reading = match process.reading(clocks) {
+            Ok(reading) => reading,
+            Err(reason) => {
+                process.wait_for_reading(reason, clocks).await?;
+                continue;
+            }
+        };
+        if !has_begun {
+            opened = process.begin_to_draw(reading.now).await;
+            has_begun = true;
+        }
+        let least = opened.as_ref().map_or(reading.now, |(_, least)| *least);
+        let allowance = reservation.allowance(reading.now.max(least));
+        let (slot, answer) = process.next_run(allowance, count, clocks.wall).await;
+        match answer {
+            Answer::Issued(run) => {
+                if let Some((opened, _)) = opened {
+                    process.drew(opened, slot, run);
+                }
+                process.observe(clocks.wall);
+                if let Err(reason) = reservation.extend_early(process, reading, run.tick).await {
+                    process.wait_for(reason, clocks).await?;
+                }
+                process.keep(reservation);
+                return Ok((slot, run));
+            }
+            Answer::Reserve { tick } => {
+                let wait_ms = process.left_ms();
+                if let Err(reason) = reservation.extend(process, reading, tick, wait_ms).await {
+                    process.wait_for(reason, clocks).await?;
+                }
+                process.keep(reservation);
+            }
+            Answer::Wait { until } => process.wait_until(until, reading, allowance).await?,
+            // Since the loop began, or about to be opened.
+            Answer::Closed => process.closed().await,
+        }
+    }
+}
+
+/// Reserves time as an ID of this moment would, without one. Where IDs are refused or would have to
+/// wait, nothing is reserved.
+///
+/// # Errors
+/// Those of [`DrawingProcess::reservation`] and [`DrawingProcess::check_layout`].
+pub async fn reserve_present<P: DrawingProcess>(process: &P) -> Result<(), ErrorOf<P>> {
+    for _ in 0..MAX_ATTEMPTS {
+        if process.check_stopped().is_err() {
+            break;
+        }
+        let mut reservation = process.reservation().await?;
+        let clocks = process.clocks().await;
+        if !reservation.is_known() {
+            match reservation.read_mark(process, clocks, 0).await {
+                Ok(()) => {}
+                Err(NotReserved::Raised) => continue,
+                Err(_) => break,
+            }
+        }
+        process.check_layout().await?;
+        let Ok(reading) = process.reading(clocks) else {
+            break;
+        };
+        if reservation
+            .extend_early(process, reading, reading.now)
+            .await
+            .is_err()
+        {
+            break;
+        }
+        process.keep(reservation);
+        // Otherwise the mark was set in the meantime, or another process moves it for the first
+        // time.
+        if reservation.is_known() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Makes sure that the database's later IDs have at least this tick, and accepts a mark that was
+/// set ([`mark::start_at`]).
+///
+/// # Errors
+/// Those of the process; `too_far` for a tick that is further ahead than any mark may raise slots.
+pub async fn start_at<P: DrawingProcess>(
+    process: &P,
+    tick: Tick,
+    too_far: impl Fn(Clocks) -> ErrorOf<P>,
+) -> Result<(), ErrorOf<P>> {
+    loop {
+        // The mark is not read first: that would wait for a mark that was set, which this accepts.
+        let reservation = process.reservation().await?;
+        let clocks = process.clocks().await;
+        let layout = layout_of(process);
+        let highest = mark::highest_accepted(process.settings(), layout, clocks.wall);
+        if tick > highest.min(layout.last_tick()) {
+            return Err(too_far(clocks));
+        }
+        let request = reservation.request(process, clocks, 1, process.left_ms());
+        match mark::start_at(process, &request, tick).await {
+            Ok(_) => return Ok(()),
+            Err(reason) => process.wait_for(reason, clocks).await?,
+        }
+    }
+}

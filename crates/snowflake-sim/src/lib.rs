@@ -1,0 +1,32 @@
+//! Servers that issue snowflake IDs, with everything around them simulated: clocks, disks, the
+//! scheduler, crashes, promotions, backups, dumps.
+//!
+//! The sessions run [the protocol](snowflake_id::protocol) itself, the code that the extension runs.
+//! Each of its questions is a point at which other sessions continue, or the server ends. Whatever
+//! happens is a [choice](choices::Choices), and a history is the list of its choices: the same seed is
+//! the same history, and one that fails is made shorter by leaving choices out
+//! ([`shrink`](shrink::shrink)).
+//!
+//! ```text
+//! choices     the choices of a history: from a seed, or given
+//! world       true time, steps, sleep; what happened
+//! server      a data directory and what runs on it: pages, log, shared memory, recovery
+//! session     a session's view of its server: what the protocol asks for
+//! work        what sessions do: transactions, readers, heartbeats, administration
+//! faults      what happens to servers
+//! lineage     what has been issued, and what must hold
+//! history     one history from its beginning to its end
+//! protection  what can be taken away, to see that it is missed
+//! shrink      the shortest history that still fails
+//! ```
+
+pub mod choices;
+pub mod faults;
+pub mod history;
+pub mod lineage;
+pub mod protection;
+pub mod server;
+pub mod session;
+pub mod shrink;
+pub mod work;
+pub mod world;
