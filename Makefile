@@ -19,7 +19,7 @@ endif
 
 .DEFAULT_GOAL := all
 .PHONY: all help demo demo-stop check test test-full installcheck install uninstall soak online-load new-rows bench clean clean-cache
-.PHONY: deb pgxn tree test-packages test-clients test-servers
+.PHONY: deb pgxn tree site test-packages test-clients test-servers
 
 all: ## compile the extension for the server of PG_CONFIG, with cargo alone (2 minutes)
 	@scripts/build
@@ -74,6 +74,9 @@ pgxn: ## make the archive for PGXN from the last commit (a second)
 
 tree: ## make an archive for extension_control_path of PostgreSQL 18 (2 minutes)
 	@scripts/package-tree
+
+site: ## make a site with search of the documents, in target/site, with MkDocs from PyPI (half a minute)
+	@scripts/site
 
 test-packages: ## build each package, install it into a clean place and use it (20 minutes)
 	@scripts/test-packages

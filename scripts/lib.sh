@@ -5,6 +5,7 @@
 #   pg/              private copies of servers, one directory a server
 #   servers/         servers of each version (scripts/server)
 #   packages/        what scripts/test-packages keeps: a Debian system, tools
+#   site/            what scripts/site gets from PyPI
 #   demo/            the server of `make demo`
 # shellcheck shell=bash disable=SC2034
 

@@ -176,6 +176,9 @@ formatting() { cargo fmt --all --check && cargo fmt --all --check --manifest-pat
 # The code of docs/clients.md is what the tests of clients run.
 client_guide() { scripts/client-guide; }
 
+# Links and mentions of files lead somewhere.
+document_links() { scripts/check-links; }
+
 # The decoder in docs/decode.html is that of clients/javascript.
 decode_page() { scripts/decode-page --check; }
 

@@ -1,5 +1,5 @@
 //! SQL: the first and the last ID of a time, so that a range of time is a range
-//! of the primary key. `snowflake_between` is in `sql/bounds.sql`.
+//! of the primary key. `snowflake_between` is in `sql/snowflake/bounds.sql`.
 
 use pgrx::prelude::*;
 use snowflake_id::{Layout, SnowflakeId};
