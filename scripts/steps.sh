@@ -182,6 +182,9 @@ document_links() { scripts/check-links; }
 # The decoder in docs/decode.html is that of clients/javascript.
 decode_page() { scripts/decode-page --check; }
 
+# No document but the reference, and that on the clock, has errors and layouts of presets.
+doc_facts() { scripts/doc-facts; }
+
 # The extension as it is built for tests: that has what is built for use.
 lint() {
     cargo clippy --workspace --all-targets --no-default-features --features "snowflake/$FEATURE snowflake/testing" -- -D warnings
