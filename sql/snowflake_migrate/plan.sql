@@ -81,6 +81,54 @@ AS $function$
     FROM narrow AS n WHERE n.relation IN (SELECT u.relation FROM used AS u)
 $function$;
 
+-- These columns in groups: the tables of one group have views or other such objects in
+-- common, directly or through others. One statement widens a group, because what is used by
+-- two tables is then created again only once. Tables that have only a foreign key in common
+-- may be widened one after the other.
+CREATE FUNCTION snowflake_migrate_internal.dependent_groups(keys snowflake_migrate_internal.key[])
+RETURNS TABLE (columns snowflake_migrate_internal.key[]) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+DECLARE
+    remaining snowflake_migrate_internal.key[] := snowflake_migrate_internal.dependent_columns(keys);
+    ends text[];
+    other_ends text[];
+    reached text[];
+BEGIN
+    IF remaining IS NULL THEN
+        RETURN;
+    END IF;
+    -- A table, or what depends on it, and what depends on that.
+    WITH RECURSIVE edge (above, class, object) AS (
+        SELECT concat_ws(' ', 'pg_class'::regclass::oid, d.relation::oid), d.class, d.object
+        FROM snowflake_migrate_internal.direct_dependents(remaining) AS d
+      UNION
+        SELECT concat_ws(' ', e.class, e.object), n.node_class, n.node
+        FROM edge AS e
+        JOIN pg_depend AS d ON d.refclassid = e.class AND d.refobjid = e.object
+        CROSS JOIN LATERAL snowflake_migrate_internal.dependent_node(d.classid, d.objid) AS n
+        WHERE (n.node_class, n.node) <> (e.class, e.object)
+    )
+    SELECT array_agg(e.above), array_agg(concat_ws(' ', e.class, e.object)) INTO ends, other_ends FROM edge AS e;
+    WHILE remaining IS NOT NULL LOOP
+        WITH RECURSIVE edge AS MATERIALIZED (
+            SELECT e.* FROM unnest(ends || other_ends, other_ends || ends) AS e (here, there)
+        ), reach (node) AS (
+            SELECT concat_ws(' ', 'pg_class'::regclass::oid, (remaining[1]).target::oid)
+          UNION
+            SELECT e.there FROM reach AS r JOIN edge AS e ON e.here = r.node
+        )
+        SELECT array_agg(r.node) INTO reached FROM reach AS r;
+        SELECT array_agg(k.key ORDER BY k.place) FILTER (WHERE k.is_reached), array_agg(k.key ORDER BY k.place) FILTER (WHERE NOT k.is_reached)
+        INTO columns, remaining
+        FROM (SELECT (r.target, r.column_name)::snowflake_migrate_internal.key AS key, r.place,
+                     concat_ws(' ', 'pg_class'::regclass::oid, r.target::oid) = ANY (reached) AS is_reached
+              FROM unnest(remaining) WITH ORDINALITY AS r (target, column_name, place)) AS k;
+        RETURN NEXT;
+    END LOOP;
+END
+$function$;
+
 -- The plan. Each step has the table whose owner's rights it is run with; one that
 -- the caller runs has none. The keys are those of keys().
 CREATE FUNCTION snowflake_migrate_internal.steps(
@@ -112,8 +160,9 @@ DECLARE
     lock_counts bigint[];
     key record;
     altered record;
-    -- The columns of tables that have views or other such objects.
+    -- The columns of tables that have views or other such objects: of one step, and of all.
     widened snowflake_migrate_internal.key[];
+    all_widened snowflake_migrate_internal.key[];
     findings jsonb;
 BEGIN
     IF is_narrow OR NOT is_switched THEN
@@ -173,8 +222,10 @@ BEGIN
 
     SELECT array_agg(n.relation), array_agg(n.locks) INTO lock_tables, lock_counts
     FROM snowflake_migrate_internal.lock_needs(keys) AS n;
-    widened := snowflake_migrate_internal.dependent_columns(keys);
-    IF widened IS NOT NULL THEN
+    FOR widened IN
+        SELECT g.columns FROM snowflake_migrate_internal.dependent_groups(keys) AS g
+    LOOP
+        all_widened := all_widened || widened;
         step := step + 1;
         -- Objects of several owners: each statement in it is run as one of them.
         relation := NULL;
@@ -209,7 +260,7 @@ BEGIN
                 || coalesce((SELECT string_agg(snowflake_migrate_internal.finding_notes(findings, text 'type', w.target), '')
                              FROM (SELECT DISTINCT t.target FROM unnest(widened) AS t) AS w), '');
         RETURN NEXT;
-    END IF;
+    END LOOP;
 
     FOR altered IN
         SELECT r.relation, snowflake_migrate_internal.name_of(r.relation) AS quoted_name,
@@ -225,7 +276,7 @@ BEGIN
                ARRAY(SELECT f.relation FROM snowflake_migrate_internal.table_tree(r.relation, min(a.attname::text)::name) AS f) AS tree
         FROM snowflake_migrate_internal.linked_columns(keys) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        WHERE r.is_narrow AND r.relation NOT IN (SELECT w.target FROM unnest(widened) AS w)
+        WHERE r.is_narrow AND r.relation NOT IN (SELECT w.target FROM unnest(all_widened) AS w)
         GROUP BY r.relation
         ORDER BY r.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, r.relation::text
     LOOP
@@ -433,6 +484,7 @@ DECLARE
     done integer := 0;
     states jsonb;
     recompiles boolean := false;
+    is_widened boolean := false;
 BEGIN
     PERFORM snowflake_migrate_internal.pin(keys);
     -- Not by the steps, which run as the tables' owners.
@@ -444,8 +496,12 @@ BEGIN
         recompiles := recompiles OR strpos(plan_step.statement, 'snowflake_migrate_internal.recompile(') > 0;
         RAISE NOTICE 'step %: %', plan_step.step, plan_step.note;
         IF plan_step.relation IS NULL THEN
-            PERFORM snowflake_migrate_internal.widen(snowflake_migrate_internal.dependent_columns(keys),
-                                                     coalesce(search_path, current_setting('search_path')));
+            -- All groups at once: a transaction keeps the locks of each to its end anyway.
+            IF NOT is_widened THEN
+                PERFORM snowflake_migrate_internal.widen(snowflake_migrate_internal.dependent_columns(keys),
+                                                         coalesce(search_path, current_setting('search_path')));
+                is_widened := true;
+            END IF;
         ELSE
             IF plan_step.rewrites THEN
                 states := snowflake_migrate_internal.trigger_states(ARRAY(

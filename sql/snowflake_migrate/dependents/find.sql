@@ -124,6 +124,8 @@ AS $function$
                d.identity || CASE WHEN d.kind = 'materialized view' THEN (SELECT CASE WHEN c.relispopulated
                    THEN format(' with its data (%s now)', pg_size_pretty(pg_total_relation_size(c.oid))) ELSE ' without data' END
                    FROM pg_class AS c WHERE c.oid = d.object) ELSE '' END ORDER BY d.kind <> 'materialized view', d.place, d.identity))
+           || coalesce(format(' (%s under the lock)', snowflake_migrate_internal.counted(
+                  nullif(count(*) FILTER (WHERE d.kind IN ('view', 'materialized view')), 0), text 'view')), '')
     FROM snowflake_migrate_internal.dependents(columns) AS d
     WHERE d.kind NOT IN ('other', 'trigger of a partition', 'index', 'default', 'statistics')
     HAVING count(*) > 0
