@@ -84,9 +84,10 @@ $function$;
 -- These columns in groups: the tables of one group have views or other such objects in
 -- common, directly or through others. One statement widens a group, because what is used by
 -- two tables is then created again only once. Tables that have only a foreign key in common
--- may be widened one after the other.
+-- may be widened one after the other. With what a note says about the objects of each
+-- group: finding them takes as long for one group as for all.
 CREATE FUNCTION snowflake_migrate_internal.dependent_groups(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (columns snowflake_migrate_internal.key[]) LANGUAGE plpgsql STABLE
+RETURNS TABLE (columns snowflake_migrate_internal.key[], note text, locked_too text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
 DECLARE
@@ -94,6 +95,10 @@ DECLARE
     ends text[];
     other_ends text[];
     reached text[];
+    nodes text[];
+    relations regclass[];
+    names text[];
+    are_views boolean[];
 BEGIN
     IF remaining IS NULL THEN
         RETURN;
@@ -110,6 +115,9 @@ BEGIN
         WHERE (n.node_class, n.node) <> (e.class, e.object)
     )
     SELECT array_agg(e.above), array_agg(concat_ws(' ', e.class, e.object)) INTO ends, other_ends FROM edge AS e;
+    SELECT array_agg(l.node ORDER BY l.place), array_agg(l.relation ORDER BY l.place), array_agg(l.name ORDER BY l.place), array_agg(l.is_view ORDER BY l.place)
+    INTO nodes, relations, names, are_views
+    FROM snowflake_migrate_internal.listed_dependents(remaining) WITH ORDINALITY AS l (node, relation, name, is_view, place);
     WHILE remaining IS NOT NULL LOOP
         WITH RECURSIVE edge AS MATERIALIZED (
             SELECT e.* FROM unnest(ends || other_ends, other_ends || ends) AS e (here, there)
@@ -124,6 +132,12 @@ BEGIN
         FROM (SELECT (r.target, r.column_name)::snowflake_migrate_internal.key AS key, r.place,
                      concat_ws(' ', 'pg_class'::regclass::oid, r.target::oid) = ANY (reached) AS is_reached
               FROM unnest(remaining) WITH ORDINALITY AS r (target, column_name, place)) AS k;
+        SELECT snowflake_migrate_internal.dependents_note(array_agg(l.name ORDER BY l.place) FILTER (WHERE l.name IS NOT NULL), count(*) FILTER (WHERE l.is_view)),
+               snowflake_migrate_internal.some_names(array_agg(DISTINCT l.relation::text) FILTER (
+                   WHERE l.relation NOT IN (SELECT c.target FROM unnest(dependent_groups.columns) AS c)))
+        INTO note, locked_too
+        FROM unnest(nodes, relations, names, are_views) WITH ORDINALITY AS l (node, relation, name, is_view, place)
+        WHERE l.node = ANY (reached);
         RETURN NEXT;
     END LOOP;
 END
@@ -162,6 +176,8 @@ DECLARE
     altered record;
     -- The columns of tables that have views or other such objects: of one step, and of all.
     widened snowflake_migrate_internal.key[];
+    widened_note text;
+    widened_too text;
     all_widened snowflake_migrate_internal.key[];
     findings jsonb;
 BEGIN
@@ -222,8 +238,8 @@ BEGIN
 
     SELECT array_agg(n.relation), array_agg(n.locks) INTO lock_tables, lock_counts
     FROM snowflake_migrate_internal.lock_needs(keys) AS n;
-    FOR widened IN
-        SELECT g.columns FROM snowflake_migrate_internal.dependent_groups(keys) AS g
+    FOR widened, widened_note, widened_too IN
+        SELECT g.columns, g.note, g.locked_too FROM snowflake_migrate_internal.dependent_groups(keys) AS g
     LOOP
         all_widened := all_widened || widened;
         step := step + 1;
@@ -237,14 +253,12 @@ BEGIN
                         FROM unnest(widened) AS w),
                        (SELECT snowflake_migrate_internal.some_names(array_agg(format('%s.%I', w.relation, w.column_name) ORDER BY w.place))
                         FROM unnest(widened) WITH ORDINALITY AS w (relation, column_name, place)),
-                       snowflake_migrate_internal.dependents_note(widened),
+                       widened_note,
                        (SELECT pg_size_pretty(sum(pg_total_relation_size(t.relid))) FROM (
                             WITH RECURSIVE tree (relid) AS (
                                 SELECT w.target::oid FROM unnest(widened) AS w UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid)
                             SELECT tree.relid FROM tree) AS t))
-                || coalesce((SELECT '. Also locked: ' || snowflake_migrate_internal.some_names(array_agg(DISTINCT l.relation::text))
-                             FROM (SELECT unnest(snowflake_migrate_internal.dependent_relations(widened)) AS relation) AS l
-                             WHERE l.relation NOT IN (SELECT w.target FROM unnest(widened) AS w)), '')
+                || coalesce('. Also locked: ' || widened_too, '')
                 || coalesce((SELECT '. Also locked for their foreign keys: ' || string_agg(DISTINCT l.locked_too, ', ')
                              FROM (SELECT snowflake_migrate_internal.other_locked_tables(w.target, array_agg(a.attnum)) AS locked_too
                                    FROM unnest(widened) AS w
