@@ -216,7 +216,7 @@ AS $function$
           JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
           WHERE r.is_narrow) AS c
     CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(c.relation, c.column_name) AS f
-    WHERE f.relation = ANY (snowflake_internal.distributed_tables())
+    WHERE f.relation = ANY ((SELECT snowflake_internal.distributed_tables())::oid[])
 $function$;
 
 -- All obstacles that both kinds of plan have.
@@ -232,7 +232,9 @@ BEGIN
     IF FOUND THEN
         RETURN;
     END IF;
-    RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.distributed_obstacles(keys, keep_sequence) AS o;
+    IF snowflake_internal.distributed_tables() <> '{}' THEN
+        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.distributed_obstacles(keys, keep_sequence) AS o;
+    END IF;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.role_obstacles(keys) AS o WHERE NOT keep_sequence;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.sequence_obstacles(keys) AS o WHERE keep_sequence;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.foreign_key_obstacles(keys, search_path) AS o;
