@@ -42,11 +42,8 @@
 -- next ID. Until then log_cnt shows it, because the extension leaves log_cnt
 -- negative. Below the bound, the server that issued an ID cannot be determined.
 
-CREATE FUNCTION snowflake_audit(
-    target regclass,
-    column_name name DEFAULT NULL,
-    expected_nodes integer[] DEFAULT NULL,
-    first_id bigint DEFAULT NULL
+CREATE FUNCTION snowflake_internal.audit(
+    target regclass, column_name name, expected_nodes integer[], first_id bigint, caller_path text
 ) RETURNS TABLE (finding text, ids bigint, example bigint)
 LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -130,7 +127,7 @@ BEGIN
         own_node := NULL;
     END IF;
 
-    answer := snowflake_internal.read(target, format(
+    answer := snowflake_internal.read_audited(target, format(
         'SELECT array_agg(g.kind), array_agg(g.backend), array_agg(g.count), array_agg(g.top)
          FROM (SELECT n.kind, n.backend, count(*), max(n.id) AS top
                FROM (SELECT d.id,
@@ -142,7 +139,7 @@ BEGIN
                                  THEN %1$s.snowflake_backend_id(d.id) END AS backend
                      FROM (%2$s IS NOT NULL) AS d) AS n
                GROUP BY n.kind, n.backend) AS g',
-        extension_schema, numbers, start, last_of_layout, own_node, array_remove(expected_nodes, NULL), last_old_id));
+        extension_schema, numbers, start, last_of_layout, own_node, array_remove(expected_nodes, NULL), last_old_id), caller_path);
     kinds := answer[1];
     backends := answer[2];
     counts := answer[3];
@@ -190,7 +187,7 @@ BEGIN
     END IF;
 
     IF highest > allowed OR lowest_bound IS NOT NULL THEN
-        answer := snowflake_internal.read(target, format(
+        answer := snowflake_internal.read_audited(target, format(
             'SELECT count(*) FILTER (WHERE n.id > %8$L::bigint) AS count,
                     max(n.id) FILTER (WHERE n.id > %8$L::bigint) AS top,
                     count(*) FILTER (WHERE n.is_not_own) AS not_own,
@@ -200,7 +197,7 @@ BEGIN
                                 AND d.id <= (%10$L::bigint[])[%1$s.snowflake_backend_id(d.id) + 1] AS is_not_own
                    FROM (%2$s > %4$L::bigint AND audited.%3$I >= %5$L::bigint AND audited.%3$I <= %6$L::bigint) AS d) AS n',
             extension_schema, numbers, audited_column, least(allowed, lowest_bound), greatest(start, 0), highest, own_node, allowed,
-            slot_bounds, slot_tops));
+            slot_bounds, slot_tops), caller_path);
         future := answer[1];
         future_top := answer[2];
         not_own := answer[3];
@@ -222,9 +219,9 @@ BEGIN
           AND i.indnkeyatts = 1 AND i.indkey[0] = column_number AND i.indpred IS NULL
           AND (c.relkind = 'p' OR NOT EXISTS (SELECT FROM pg_inherits AS h WHERE h.inhparent = target)))
     THEN
-        answer := snowflake_internal.read(target, format(
+        answer := snowflake_internal.read_audited(target, format(
             'SELECT sum(g.count - 1)::bigint AS count, max(g.id) AS top
-             FROM (SELECT d.id, count(*) FROM (%s IS NOT NULL) AS d GROUP BY d.id HAVING count(*) > 1) AS g', numbers));
+             FROM (SELECT d.id, count(*) FROM (%s IS NOT NULL) AS d GROUP BY d.id HAVING count(*) > 1) AS g', numbers), caller_path);
         duplicates := answer[1];
         duplicates_top := answer[2];
         IF duplicates > 0 THEN
@@ -247,6 +244,23 @@ BEGIN
     IF not_own > 0 THEN
         RETURN QUERY SELECT 'IDs with this server''s node number that it cannot have issued', not_own, not_own_top;
     END IF;
+END
+$function$;
+
+-- The function has no SET clause, and passes the caller's search path on: see
+-- snowflake_internal.read_audited. All names are qualified.
+CREATE FUNCTION snowflake_audit(
+    target regclass,
+    column_name name DEFAULT NULL,
+    expected_nodes integer[] DEFAULT NULL,
+    first_id bigint DEFAULT NULL
+) RETURNS TABLE (finding text, ids bigint, example bigint)
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+AS $function$
+BEGIN
+    RETURN QUERY
+        SELECT a.finding, a.ids, a.example
+        FROM snowflake_internal.audit(target, column_name, expected_nodes, first_id, pg_catalog.current_setting('search_path'::pg_catalog.text)) AS a;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_audit(target regclass, column_name name, expected_nodes integer[], first_id bigint) IS

@@ -1,13 +1,14 @@
 -- The audit of all tables, for a job that runs every night: it returns no rows
 -- if nothing is wrong. A table that cannot be audited is a finding, too: a job that
 -- skips it would report that all is well.
-CREATE FUNCTION snowflake_audit_tables(schema_name name DEFAULT NULL, expected_nodes integer[] DEFAULT NULL)
+CREATE FUNCTION snowflake_internal.audit_tables(schema_name name, expected_nodes integer[], caller_path text)
 RETURNS TABLE (table_name regclass, column_name name, finding text, ids bigint, example bigint)
 LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
     audited record;
+    remedy text;
 BEGIN
     IF schema_name IS NOT NULL AND NOT EXISTS (SELECT FROM pg_namespace AS n WHERE n.nspname = schema_name) THEN
         PERFORM snowflake_internal.refuse('3F000', format('schema "%s" does not exist', schema_name));
@@ -22,15 +23,16 @@ BEGIN
     LOOP
         BEGIN
             RETURN QUERY SELECT audited.table_oid, audited.name, a.finding, a.ids, a.example
-                         FROM @extschema@.snowflake_audit(audited.table_oid, audited.name, expected_nodes) AS a;
+                         FROM snowflake_internal.audit(audited.table_oid, audited.name, expected_nodes, NULL, caller_path) AS a;
         EXCEPTION
             -- A cancelled job must end.
             WHEN query_canceled OR admin_shutdown OR crash_shutdown THEN
                 RAISE;
             WHEN OTHERS THEN
+                GET STACKED DIAGNOSTICS remedy = PG_EXCEPTION_HINT;
                 table_name := audited.table_oid;
                 column_name := audited.name;
-                finding := format('not audited: %s', SQLERRM);
+                finding := format('not audited: %s', concat_ws('. ', SQLERRM, nullif(remedy, '')));
                 ids := NULL;
                 example := NULL;
                 RETURN NEXT;
@@ -40,6 +42,18 @@ BEGIN
                  FROM snowflake_internal.get_status() AS s WHERE s.node_conflicts > 0 OR s.stopped;
     RETURN QUERY SELECT NULL::regclass, NULL::name, 'the data directory may be a copy of another server''s', NULL::bigint, NULL::bigint
                  FROM snowflake_internal.get_status() AS s WHERE s.copied_from IS NOT NULL;
+END
+$function$;
+
+-- Without a SET clause, as snowflake_audit.
+CREATE FUNCTION snowflake_audit_tables(schema_name name DEFAULT NULL, expected_nodes integer[] DEFAULT NULL)
+RETURNS TABLE (table_name regclass, column_name name, finding text, ids bigint, example bigint)
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+AS $function$
+BEGIN
+    RETURN QUERY
+        SELECT a.table_name, a.column_name, a.finding, a.ids, a.example
+        FROM snowflake_internal.audit_tables(schema_name, expected_nodes, pg_catalog.current_setting('search_path'::pg_catalog.text)) AS a;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_audit_tables(schema_name name, expected_nodes integer[]) IS

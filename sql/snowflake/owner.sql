@@ -16,3 +16,37 @@ CREATE FUNCTION snowflake_internal.run(relation regclass, statement text, search
 -- with the caller's own; the first row as an array.
 CREATE FUNCTION snowflake_internal.read(relation regclass, query text) RETURNS text[]
     STABLE PARALLEL RESTRICTED LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_read_wrapper';
+
+-- The same for an audit, which does not use the indexes on expressions, but PostgreSQL
+-- prepares their expressions when it plans a query, and inlines the functions in them. Such
+-- a function may find others by the search path only. PostgreSQL keeps what it has
+-- prepared, so a query that names nothing but the table is planned with the caller's
+-- path, as the owner: not if the caller lacks the owner's rights, and not for an owner
+-- that is a superuser, because a schema of the path may be another role's.
+CREATE FUNCTION snowflake_internal.read_audited(relation regclass, query text, caller_path text) RETURNS text[]
+LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
+SET search_path = pg_catalog, pg_temp SET row_security = off
+AS $function$
+DECLARE
+    code text;
+    message text;
+BEGIN
+    BEGIN
+        RETURN snowflake_internal.read(relation, query);
+    EXCEPTION WHEN undefined_function OR ambiguous_function OR undefined_object OR undefined_table OR invalid_schema_name THEN
+        GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT;
+    END;
+    IF EXISTS (SELECT FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner
+               WHERE c.oid = relation AND NOT r.rolsuper AND pg_has_role(r.oid, 'USAGE'))
+    THEN
+        BEGIN
+            PERFORM snowflake_internal.run(relation, format('SELECT FROM %s LIMIT 0', relation), caller_path);
+            RETURN snowflake_internal.read(relation, query);
+        EXCEPTION WHEN undefined_function OR ambiguous_function OR undefined_object OR undefined_table OR invalid_schema_name THEN
+            GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT;
+        END;
+    END IF;
+    PERFORM snowflake_internal.refuse(code, format('cannot read %s: %s', relation, message),
+        hint => 'If a function of one of its indexes finds others by the search path, use ALTER FUNCTION ... SET search_path for it.');
+END
+$function$;

@@ -6,6 +6,27 @@ CREATE FUNCTION snowflake_internal.has_this_node(id bigint) RETURNS boolean
 -- of this server.
 CREATE FUNCTION snowflake_internal.watch() RETURNS trigger LANGUAGE c AS 'MODULE_PATHNAME', 'snowflake_watch_wrapper';
 
+-- The tables that Citus distributes, or keeps on each node, by its catalog. Nothing but
+-- that in pg_catalog is believed. Tables that Citus has on one node only, as it does for
+-- foreign keys, are as others.
+CREATE FUNCTION snowflake_internal.distributed_tables()
+RETURNS oid[] LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    found oid[];
+BEGIN
+    IF to_regclass('pg_catalog.pg_dist_partition') IS NULL OR NOT has_table_privilege('pg_catalog.pg_dist_partition', 'SELECT') THEN
+        RETURN '{}';
+    END IF;
+    -- Columns that not all versions of Citus have are NULL.
+    EXECUTE 'SELECT array_agg(p.logicalrelid::oid) FROM pg_catalog.pg_dist_partition AS p CROSS JOIN LATERAL to_jsonb(p) AS j (entry)
+             WHERE NOT coalesce(j.entry ->> ''partmethod'' = ''n'' AND j.entry ->> ''repmodel'' <> ''t'' AND j.entry ->> ''colocationid'' = ''0'', false)'
+    INTO found;
+    RETURN coalesce(found, '{}');
+END
+$function$;
+
 -- The triggers that notice a second server with this server's node number.
 --
 -- ENABLE REPLICA: they fire for rows that replication brings, and for sessions
@@ -20,8 +41,15 @@ LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $procedure$
 DECLARE
+    distributed CONSTANT oid[] := snowflake_internal.distributed_tables();
     watched record;
+    left_out text[];
 BEGIN
+    IF target = ANY (distributed) THEN
+        PERFORM snowflake_internal.refuse('0A000', format('cannot watch %s, which is a distributed table of Citus', target),
+            detail => 'Distributed tables have no triggers.',
+            hint => 'Use snowflake_audit() to find IDs that this server cannot have issued.');
+    END IF;
     IF target IS NULL AND column_name IS NOT NULL THEN
         PERFORM snowflake_internal.refuse('22023', 'column_name needs a target',
             hint => 'Pass the table as the first argument.');
@@ -29,6 +57,10 @@ BEGIN
     FOR watched IN
         SELECT t.table_oid, t.column_names FROM snowflake_internal.tables_with_ids(target, column_name) AS t
     LOOP
+        IF watched.table_oid = ANY (distributed) THEN
+            left_out := left_out || watched.table_oid::text;
+            CONTINUE;
+        END IF;
         IF EXISTS (SELECT FROM pg_trigger AS t
                    WHERE t.tgrelid = watched.table_oid AND t.tgname = 'snowflake_watch'
                      AND t.tgfoid <> 'snowflake_internal.watch()'::regprocedure)
@@ -52,6 +84,10 @@ BEGIN
             PERFORM snowflake_internal.refuse('22023', format('no column of %s is known to have snowflake IDs', target),
                 hint => 'Pass a column of type bigint as the second argument.');
         END IF;
+    END IF;
+    IF left_out IS NOT NULL THEN
+        RAISE NOTICE 'distributed tables of Citus are not watched, because they have no triggers: %',
+            concat(array_to_string(left_out[:10], ', '), ', and ' || nullif(greatest(cardinality(left_out) - 10, 0), 0) || ' more');
     END IF;
 END
 $procedure$;

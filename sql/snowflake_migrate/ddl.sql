@@ -203,7 +203,9 @@ BEGIN
         RETURN;
     ELSIF strpos(statement, 'SELECT snowflake_migrate_internal.widen(') = 1 THEN
         RETURN QUERY SELECT s.role, s.is_own_path, s.statement
-                     FROM snowflake_migrate_internal.widen_script(snowflake_migrate_internal.dependent_columns(keys)) AS s;
+                     FROM snowflake_migrate_internal.dependent_groups(keys) AS g
+                     CROSS JOIN LATERAL snowflake_migrate_internal.widen_script(g.columns) AS s
+                     WHERE strpos(step_script.statement, format('.widen(%s, ', snowflake_migrate_internal.key_arguments(g.columns))) > 0;
         RETURN;
     ELSIF strpos(statement, 'SELECT snowflake_migrate_internal.widen_sequence(') = 1 THEN
         RETURN QUERY SELECT c.relowner, true, snowflake_migrate_internal.sequence_widening(n.sequence)

@@ -81,6 +81,68 @@ AS $function$
     FROM narrow AS n WHERE n.relation IN (SELECT u.relation FROM used AS u)
 $function$;
 
+-- These columns in groups: the tables of one group have views or other such objects in
+-- common, directly or through others. One statement widens a group, because what is used by
+-- two tables is then created again only once. Tables that have only a foreign key in common
+-- may be widened one after the other. With what a note says about the objects of each
+-- group: finding them takes as long for one group as for all.
+CREATE FUNCTION snowflake_migrate_internal.dependent_groups(keys snowflake_migrate_internal.key[])
+RETURNS TABLE (columns snowflake_migrate_internal.key[], note text, locked_too text) LANGUAGE plpgsql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+DECLARE
+    remaining snowflake_migrate_internal.key[] := snowflake_migrate_internal.dependent_columns(keys);
+    ends text[];
+    other_ends text[];
+    reached text[];
+    nodes text[];
+    relations regclass[];
+    names text[];
+    are_views boolean[];
+BEGIN
+    IF remaining IS NULL THEN
+        RETURN;
+    END IF;
+    -- A table, or what depends on it, and what depends on that.
+    WITH RECURSIVE edge (above, class, object) AS (
+        SELECT concat_ws(' ', 'pg_class'::regclass::oid, d.relation::oid), d.class, d.object
+        FROM snowflake_migrate_internal.direct_dependents(remaining) AS d
+      UNION
+        SELECT concat_ws(' ', e.class, e.object), n.node_class, n.node
+        FROM edge AS e
+        JOIN pg_depend AS d ON d.refclassid = e.class AND d.refobjid = e.object
+        CROSS JOIN LATERAL snowflake_migrate_internal.dependent_node(d.classid, d.objid) AS n
+        WHERE (n.node_class, n.node) <> (e.class, e.object)
+    )
+    SELECT array_agg(e.above), array_agg(concat_ws(' ', e.class, e.object)) INTO ends, other_ends FROM edge AS e;
+    SELECT array_agg(l.node ORDER BY l.place), array_agg(l.relation ORDER BY l.place), array_agg(l.name ORDER BY l.place), array_agg(l.is_view ORDER BY l.place)
+    INTO nodes, relations, names, are_views
+    FROM snowflake_migrate_internal.listed_dependents(remaining) WITH ORDINALITY AS l (node, relation, name, is_view, place);
+    WHILE remaining IS NOT NULL LOOP
+        WITH RECURSIVE edge AS MATERIALIZED (
+            SELECT e.* FROM unnest(ends || other_ends, other_ends || ends) AS e (here, there)
+        ), reach (node) AS (
+            SELECT concat_ws(' ', 'pg_class'::regclass::oid, (remaining[1]).target::oid)
+          UNION
+            SELECT e.there FROM reach AS r JOIN edge AS e ON e.here = r.node
+        )
+        SELECT array_agg(r.node) INTO reached FROM reach AS r;
+        SELECT array_agg(k.key ORDER BY k.place) FILTER (WHERE k.is_reached), array_agg(k.key ORDER BY k.place) FILTER (WHERE NOT k.is_reached)
+        INTO columns, remaining
+        FROM (SELECT (r.target, r.column_name)::snowflake_migrate_internal.key AS key, r.place,
+                     concat_ws(' ', 'pg_class'::regclass::oid, r.target::oid) = ANY (reached) AS is_reached
+              FROM unnest(remaining) WITH ORDINALITY AS r (target, column_name, place)) AS k;
+        SELECT snowflake_migrate_internal.dependents_note(array_agg(l.name ORDER BY l.place) FILTER (WHERE l.name IS NOT NULL), count(*) FILTER (WHERE l.is_view)),
+               snowflake_migrate_internal.some_names(array_agg(DISTINCT l.relation::text) FILTER (
+                   WHERE l.relation NOT IN (SELECT c.target FROM unnest(dependent_groups.columns) AS c)))
+        INTO note, locked_too
+        FROM unnest(nodes, relations, names, are_views) WITH ORDINALITY AS l (node, relation, name, is_view, place)
+        WHERE l.node = ANY (reached);
+        RETURN NEXT;
+    END LOOP;
+END
+$function$;
+
 -- The plan. Each step has the table whose owner's rights it is run with; one that
 -- the caller runs has none. The keys are those of keys().
 CREATE FUNCTION snowflake_migrate_internal.steps(
@@ -112,8 +174,11 @@ DECLARE
     lock_counts bigint[];
     key record;
     altered record;
-    -- The columns of tables that have views or other such objects.
+    -- The columns of tables that have views or other such objects: of one step, and of all.
     widened snowflake_migrate_internal.key[];
+    widened_note text;
+    widened_too text;
+    all_widened snowflake_migrate_internal.key[];
     findings jsonb;
 BEGIN
     IF is_narrow OR NOT is_switched THEN
@@ -173,8 +238,10 @@ BEGIN
 
     SELECT array_agg(n.relation), array_agg(n.locks) INTO lock_tables, lock_counts
     FROM snowflake_migrate_internal.lock_needs(keys) AS n;
-    widened := snowflake_migrate_internal.dependent_columns(keys);
-    IF widened IS NOT NULL THEN
+    FOR widened, widened_note, widened_too IN
+        SELECT g.columns, g.note, g.locked_too FROM snowflake_migrate_internal.dependent_groups(keys) AS g
+    LOOP
+        all_widened := all_widened || widened;
         step := step + 1;
         -- Objects of several owners: each statement in it is run as one of them.
         relation := NULL;
@@ -186,14 +253,12 @@ BEGIN
                         FROM unnest(widened) AS w),
                        (SELECT snowflake_migrate_internal.some_names(array_agg(format('%s.%I', w.relation, w.column_name) ORDER BY w.place))
                         FROM unnest(widened) WITH ORDINALITY AS w (relation, column_name, place)),
-                       snowflake_migrate_internal.dependents_note(widened),
+                       widened_note,
                        (SELECT pg_size_pretty(sum(pg_total_relation_size(t.relid))) FROM (
                             WITH RECURSIVE tree (relid) AS (
                                 SELECT w.target::oid FROM unnest(widened) AS w UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid)
                             SELECT tree.relid FROM tree) AS t))
-                || coalesce((SELECT '. Also locked: ' || snowflake_migrate_internal.some_names(array_agg(DISTINCT l.relation::text))
-                             FROM (SELECT unnest(snowflake_migrate_internal.dependent_relations(widened)) AS relation) AS l
-                             WHERE l.relation NOT IN (SELECT w.target FROM unnest(widened) AS w)), '')
+                || coalesce('. Also locked: ' || widened_too, '')
                 || coalesce((SELECT '. Also locked for their foreign keys: ' || string_agg(DISTINCT l.locked_too, ', ')
                              FROM (SELECT snowflake_migrate_internal.other_locked_tables(w.target, array_agg(a.attnum)) AS locked_too
                                    FROM unnest(widened) AS w
@@ -209,7 +274,7 @@ BEGIN
                 || coalesce((SELECT string_agg(snowflake_migrate_internal.finding_notes(findings, text 'type', w.target), '')
                              FROM (SELECT DISTINCT t.target FROM unnest(widened) AS t) AS w), '');
         RETURN NEXT;
-    END IF;
+    END LOOP;
 
     FOR altered IN
         SELECT r.relation, snowflake_migrate_internal.name_of(r.relation) AS quoted_name,
@@ -225,7 +290,7 @@ BEGIN
                ARRAY(SELECT f.relation FROM snowflake_migrate_internal.table_tree(r.relation, min(a.attname::text)::name) AS f) AS tree
         FROM snowflake_migrate_internal.linked_columns(keys) AS r
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-        WHERE r.is_narrow AND r.relation NOT IN (SELECT w.target FROM unnest(widened) AS w)
+        WHERE r.is_narrow AND r.relation NOT IN (SELECT w.target FROM unnest(all_widened) AS w)
         GROUP BY r.relation
         ORDER BY r.relation IN (SELECT k.target FROM unnest(keys) AS k) DESC, r.relation::text
     LOOP
@@ -433,6 +498,7 @@ DECLARE
     done integer := 0;
     states jsonb;
     recompiles boolean := false;
+    is_widened boolean := false;
 BEGIN
     PERFORM snowflake_migrate_internal.pin(keys);
     -- Not by the steps, which run as the tables' owners.
@@ -444,8 +510,12 @@ BEGIN
         recompiles := recompiles OR strpos(plan_step.statement, 'snowflake_migrate_internal.recompile(') > 0;
         RAISE NOTICE 'step %: %', plan_step.step, plan_step.note;
         IF plan_step.relation IS NULL THEN
-            PERFORM snowflake_migrate_internal.widen(snowflake_migrate_internal.dependent_columns(keys),
-                                                     coalesce(search_path, current_setting('search_path')));
+            -- All groups at once: a transaction keeps the locks of each to its end anyway.
+            IF NOT is_widened THEN
+                PERFORM snowflake_migrate_internal.widen(snowflake_migrate_internal.dependent_columns(keys),
+                                                         coalesce(search_path, current_setting('search_path')));
+                is_widened := true;
+            END IF;
         ELSE
             IF plan_step.rewrites THEN
                 states := snowflake_migrate_internal.trigger_states(ARRAY(

@@ -115,18 +115,39 @@ AS $function$
         ORDER BY max(d.place) DESC NULLS FIRST, d.relation::oid)
 $function$;
 
--- What a plan's note says about them.
+-- What a plan's note says about objects.
+CREATE FUNCTION snowflake_migrate_internal.dependents_note(names text[], views bigint)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT format('drops and re-creates %s: %s%s', snowflake_migrate_internal.counted(cardinality(names), text 'object'), snowflake_migrate_internal.some_names(names),
+                  CASE WHEN views > 0 THEN format(' (%s under the lock)', snowflake_migrate_internal.counted(views, text 'view')) ELSE '' END)
+    WHERE cardinality(names) > 0
+$function$;
+
+-- The objects that it lists, in order, each with its node as a text.
+CREATE FUNCTION snowflake_migrate_internal.listed_dependents(columns snowflake_migrate_internal.key[])
+RETURNS TABLE (node text, relation regclass, name text, is_view boolean) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT concat_ws(' ', d.class, d.object),
+           CASE WHEN d.kind <> 'other' AND EXISTS (SELECT FROM pg_class AS c WHERE c.oid = d.relation AND c.relkind IN ('r', 'p', 'v', 'm')) THEN d.relation END,
+           CASE WHEN d.kind NOT IN ('other', 'trigger of a partition', 'index', 'default', 'statistics') THEN
+               d.identity || CASE WHEN d.kind = 'materialized view' THEN (SELECT CASE WHEN c.relispopulated
+                   THEN format(' with its data (%s now)', pg_size_pretty(pg_total_relation_size(c.oid))) ELSE ' without data' END
+                   FROM pg_class AS c WHERE c.oid = d.object) ELSE '' END END,
+           d.kind IN ('view', 'materialized view')
+    FROM snowflake_migrate_internal.dependents(columns) AS d
+    ORDER BY d.kind <> 'materialized view', d.place, d.identity
+$function$;
+
 CREATE FUNCTION snowflake_migrate_internal.dependents_note(columns snowflake_migrate_internal.key[])
 RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
-    SELECT format('drops and re-creates %s: ', snowflake_migrate_internal.counted(count(*), text 'object')) || snowflake_migrate_internal.some_names(array_agg(
-               d.identity || CASE WHEN d.kind = 'materialized view' THEN (SELECT CASE WHEN c.relispopulated
-                   THEN format(' with its data (%s now)', pg_size_pretty(pg_total_relation_size(c.oid))) ELSE ' without data' END
-                   FROM pg_class AS c WHERE c.oid = d.object) ELSE '' END ORDER BY d.kind <> 'materialized view', d.place, d.identity))
-    FROM snowflake_migrate_internal.dependents(columns) AS d
-    WHERE d.kind NOT IN ('other', 'trigger of a partition', 'index', 'default', 'statistics')
-    HAVING count(*) > 0
+    SELECT snowflake_migrate_internal.dependents_note(array_agg(l.name ORDER BY l.place), count(*) FILTER (WHERE l.is_view))
+    FROM snowflake_migrate_internal.listed_dependents(columns) WITH ORDINALITY AS l (node, relation, name, is_view, place)
+    WHERE l.name IS NOT NULL
 $function$;
 
 -- The columns of a view, as a query that can stand for it: see src/migrate/definition.rs.

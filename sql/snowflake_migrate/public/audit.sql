@@ -1,7 +1,7 @@
 -- What snowflake_audit does not look for: IDs that the former sequence has issued since
 -- the migration, which are rows only if something other than the default used it for
 -- them. Only the table's owner may know the value of the sequence.
-CREATE FUNCTION snowflake_migrate.audit(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
+CREATE FUNCTION snowflake_migrate_internal.audit(target regclass, column_name name, caller_path text)
 RETURNS TABLE (migrated_table regclass, migrated_column name, finding text, ids bigint, example bigint)
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -27,14 +27,26 @@ BEGIN
         SELECT CASE WHEN s.is_called THEN s.last_value END INTO issued
         FROM snowflake_migrate_internal.sequence_state(sequence, key.target) AS s;
         CONTINUE WHEN issued IS NULL OR recorded IS NULL OR issued <= recorded;
-        answer := snowflake_internal.read(key.target, format(
+        answer := snowflake_internal.read_audited(key.target, format(
             'SELECT count(*) AS count, max(d.id) AS top
              FROM (SELECT audited.%1$I::bigint AS id FROM %2$s AS audited WHERE audited.%1$I > %3$L::bigint AND audited.%1$I <= %4$L::bigint) AS d',
-            key.name, snowflake_migrate_internal.name_of(key.target), recorded, least(issued, origin.first_id - 1)));
+            key.name, snowflake_migrate_internal.name_of(key.target), recorded, least(issued, origin.first_id - 1)), caller_path);
         IF answer[1]::bigint > 0 THEN
             RETURN QUERY SELECT key.target, key.name, 'IDs from the former sequence since the migration', answer[1]::bigint, answer[2]::bigint;
         END IF;
     END LOOP;
+END
+$function$;
+
+-- Without a SET clause, as snowflake_audit.
+CREATE FUNCTION snowflake_migrate.audit(target regclass DEFAULT NULL, column_name name DEFAULT NULL)
+RETURNS TABLE (migrated_table regclass, migrated_column name, finding text, ids bigint, example bigint)
+LANGUAGE plpgsql STABLE
+AS $function$
+BEGIN
+    RETURN QUERY
+        SELECT a.migrated_table, a.migrated_column, a.finding, a.ids, a.example
+        FROM snowflake_migrate_internal.audit(target, column_name, pg_catalog.current_setting('search_path'::pg_catalog.text)) AS a;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_migrate.audit(target regclass, column_name name) IS

@@ -75,9 +75,9 @@ $function$;
 -- subtransaction. The functions of the application are read once, for all
 -- columns together. Compiling a query over the catalog takes longer than running
 -- it, so jit is off.
-CREATE FUNCTION snowflake_migrate.survey(schema_name name DEFAULT NULL)
+CREATE FUNCTION snowflake_migrate_internal.survey(schema_name name)
 RETURNS TABLE (
-    table_name regclass, column_name name, data_type text, percent_used numeric, row_estimate bigint,
+    table_name regclass, column_name name, data_type text, percent_used numeric, limited_by text, row_estimate bigint,
     tables_rewritten bigint, bytes_rewritten bigint, window_way text, online_way text,
     window_obstacles text[], online_obstacles text[], findings text[]
 ) LANGUAGE plpgsql STABLE
@@ -128,7 +128,7 @@ BEGIN
 
     FOR key IN
         SELECT DISTINCT ON (n.nspname, s.table_name, s.column_name)
-               c.oid::regclass AS relation, s.column_name AS attname, s.data_type, s.percent_used
+               c.oid::regclass AS relation, s.column_name AS attname, s.data_type, s.percent_used, s.limited_by
         FROM snowflake_migrate.columns AS s
         JOIN pg_namespace AS n ON n.nspname = s.schema_name
         JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
@@ -139,6 +139,7 @@ BEGIN
         column_name := key.attname;
         data_type := key.data_type;
         percent_used := key.percent_used;
+        limited_by := key.limited_by;
         row_estimate := NULL;
         tables_rewritten := NULL;
         bytes_rewritten := NULL;
@@ -187,6 +188,33 @@ BEGIN
         RETURN NEXT;
     END LOOP;
 END
+$function$;
+
+-- In the order in which they are to be migrated: first what can be, and of that what
+-- runs out first.
+CREATE FUNCTION snowflake_migrate.survey(schema_name name DEFAULT NULL)
+RETURNS TABLE (
+    table_name regclass, column_name name, data_type text, percent_used numeric, row_estimate bigint,
+    tables_rewritten bigint, bytes_rewritten bigint, window_way text, online_way text,
+    window_obstacles text[], online_obstacles text[], findings text[]
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    SELECT s.table_name, s.column_name, s.data_type, s.percent_used, s.row_estimate,
+           s.tables_rewritten, s.bytes_rewritten, s.window_way, s.online_way,
+           s.window_obstacles, s.online_obstacles,
+           array_remove(ARRAY[CASE WHEN s.percent_used >= 50 AND s.is_first THEN format('runs out first: %s %% is used, limited by %s%s', s.percent_used, s.limited_by,
+                                                                                         CASE WHEN s.is_possible THEN '' ELSE '. Remove the obstacles' END)
+                                   WHEN s.percent_used >= 50 AND s.is_possible AND s.is_first_of_kind
+                                   THEN format('runs out first of the columns that can be migrated: %s %% is used, limited by %s', s.percent_used, s.limited_by) END], NULL) || s.findings
+    FROM (SELECT a.*, p.is_possible,
+                 row_number() OVER (ORDER BY a.percent_used DESC NULLS LAST, p.is_possible DESC, a.place) = 1 AS is_first,
+                 row_number() OVER (PARTITION BY p.is_possible ORDER BY a.percent_used DESC NULLS LAST, a.place) = 1 AS is_first_of_kind
+          FROM snowflake_migrate_internal.survey(survey.schema_name) WITH ORDINALITY AS a (
+              table_name, column_name, data_type, percent_used, limited_by, row_estimate, tables_rewritten, bytes_rewritten, window_way, online_way,
+              window_obstacles, online_obstacles, findings, place)
+          CROSS JOIN LATERAL (SELECT a.window_way <> 'not possible' OR a.online_way = 'possible') AS p (is_possible)) AS s
+    ORDER BY s.is_possible DESC, s.percent_used DESC NULLS LAST, s.place
 $function$;
 COMMENT ON FUNCTION snowflake_migrate.survey(schema_name name) IS
     'Returns for each column with a sequence how it can be migrated, what prevents that, what it costs, and what it affects; of one schema or of all';

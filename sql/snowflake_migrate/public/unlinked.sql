@@ -10,18 +10,23 @@ AS $function$
         regexp_replace(regexp_replace(name::text, '([a-z0-9])([A-Z])', '\1_\2', 'g'), '([A-Z])([A-Z][a-z])', '\1_\2', 'g')), '_ .-'), '[_ .-]+')
 $function$;
 
--- The singular of an English word, in its usual forms.
-CREATE FUNCTION snowflake_migrate_internal.singular(word text)
-RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+-- What the singular of a plural may be. There is no dictionary: each ending that a
+-- plural can have gives a candidate, and most are no words at all. The usual form is
+-- the first one.
+CREATE FUNCTION snowflake_migrate_internal.singulars(word text)
+RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT CASE WHEN word = 'people' THEN 'person' WHEN word = 'children' THEN 'child'
-                WHEN word = 'men' THEN 'man' WHEN word = 'women' THEN 'woman' WHEN word = 'series' THEN 'series'
-                WHEN word ~ '[^aeiou]ies$' THEN regexp_replace(word, 'ies$', 'y')
-                WHEN word ~ '(ss|sh|ch|x|z)es$' OR word ~ '(us|atus|ias)es$' THEN regexp_replace(word, 'es$', '')
-                WHEN word ~ 'indices$' THEN regexp_replace(word, 'ices$', 'ex')
-                WHEN word ~ '(ss|us|is)$' THEN word
-                ELSE regexp_replace(word, 's$', '') END
+    SELECT ARRAY(
+        SELECT regexp_replace(word, e.ending, e.singular)
+        FROM (VALUES (1, '^people$', 'person'), (1, '^children$', 'child'), (1, '(^|wo)men$', '\1man'), (1, '^(series|species|news)$', '\1'),
+                     (2, '([^aeiou])ies$', '\1y'), (2, '(ss|sh|ch|x|zz|us|ias)es$', '\1'),
+                     (3, '([^sui])s$', '\1'), (4, '(ss|us|is)$', '\1'),
+                     (5, '([sz]s|zz|[oszx]|ch)es$', '\1'), (5, 'zzes$', 'z'), (5, 'ves$', 'f'), (5, 'ves$', 'fe'), (5, 'ses$', 'sis'), (5, 'xes$', 'xis'),
+                     (5, 'ices$', 'ix'), (5, 'ices$', 'ex'), (5, 'a$', 'um'), (5, 'a$', 'on'), (5, 'ae$', 'a'), (5, 'i$', 'us'), (5, 'is$', 'i'), (5, 'eaux$', 'eau'))
+             AS e (place, ending, singular)
+        WHERE word ~ e.ending AND (word !~ '^(people|children|(wo)?men|series|species|news)$' OR e.place = 1)
+        ORDER BY e.place, e.singular)
 $function$;
 
 CREATE FUNCTION snowflake_migrate.unlinked(target regclass, column_name name DEFAULT NULL)
@@ -31,14 +36,24 @@ SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     WITH key AS MATERIALIZED (
         SELECT c.oid AS relation, a.attname, a.attnum, words.words,
-               -- The last word as a singular.
-               words.words[:cardinality(words.words) - 1]
-               || snowflake_migrate_internal.singular(words.words[cardinality(words.words)]) AS singular_words,
                snowflake_migrate_internal.words(a.attname) AS key_words
         FROM snowflake_internal.column_of(target, unlinked.column_name) AS found (attname)
         JOIN pg_class AS c ON c.oid = target
         JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = found.attname
         CROSS JOIN LATERAL (SELECT snowflake_migrate_internal.words(c.relname) AS words) AS words
+    ), form_of_name AS MATERIALIZED (
+        SELECT key.words FROM key
+      UNION
+        -- The last word as a singular. Where the usual form is another table's, it is that table's.
+        SELECT key.words[:cardinality(key.words) - 1] || s.word
+        FROM key
+        CROSS JOIN LATERAL unnest(snowflake_migrate_internal.singulars(key.words[cardinality(key.words)])) WITH ORDINALITY AS s (word, place)
+        WHERE s.place = 1
+           OR NOT EXISTS (
+               SELECT FROM pg_class AS c
+               WHERE c.relkind IN ('r', 'p', 'f') AND c.oid <> key.relation
+                 AND lower(c.relname) IN (array_to_string(key.words[:cardinality(key.words) - 1] || s.word, '_'),
+                                          array_to_string(key.words[:cardinality(key.words) - 1] || (s.word || 's'), '_')))
     ), linked AS MATERIALIZED (
         SELECT r.relation, r.attribute FROM key CROSS JOIN LATERAL
             snowflake_migrate_internal.linked_columns(ARRAY[(key.relation, key.attname)::snowflake_migrate_internal.key]) AS r
@@ -46,11 +61,24 @@ AS $function$
         -- What follows or precedes the table's name: id, or the key's own name.
         SELECT DISTINCT array_to_string(f.words || k.words, '_') AS behind, array_to_string(k.words || f.words, '_') AS ahead
         FROM key
-        CROSS JOIN LATERAL (SELECT key.singular_words UNION SELECT key.words) AS f (words)
+        CROSS JOIN form_of_name AS f
         CROSS JOIN LATERAL (SELECT ARRAY['id'] UNION SELECT key.key_words) AS k (words)
       UNION
         -- A key that has the table's name in it, as order_id of orders.
         SELECT array_to_string(key.key_words, '_'), NULL FROM key WHERE key.key_words <> ARRAY['id']
+    ), linked_name AS MATERIALIZED (
+        -- The names of the columns with a foreign key, unless other columns of that name
+        -- reference other tables.
+        SELECT DISTINCT a.attname
+        FROM linked AS l
+        JOIN pg_attribute AS a ON a.attrelid = l.relation AND a.attnum = l.attribute
+        CROSS JOIN key
+        WHERE a.attname <> key.attname
+          AND array_to_string(snowflake_migrate_internal.words(a.attname), '_') !~ '^(id|parent|previous|prev|next|root|original|source|copied_from|replaces|replaced_by)(_id)?$'
+          AND NOT EXISTS (
+              SELECT FROM pg_constraint AS k
+              JOIN pg_attribute AS o ON o.attrelid = k.conrelid AND k.conkey = ARRAY[o.attnum] AND o.attname = a.attname
+              WHERE k.contype = 'f' AND NOT EXISTS (SELECT FROM linked AS m WHERE m.relation = o.attrelid AND m.attribute = o.attnum))
     ), candidate AS MATERIALIZED (
         SELECT c.oid AS relation, c.relname, c.relkind, n.nspname, a.attname, a.attnum, a.atttypid, t.typtype,
                format_type(a.atttypid, a.atttypmod) AS type_name,
@@ -87,6 +115,13 @@ AS $function$
            OR m.relation = key.relation AND m.attnum <> key.attnum
               AND m.spelled ~ '^(parent|previous|prev|next|root|original|source|copied_from|replaces|replaced_by)(_id)?$'
       UNION ALL
+        SELECT m.*, CASE m.relkind WHEN 'f' THEN 'foreign table' WHEN 'c' THEN 'composite type' ELSE 'column' END,
+               format('columns of this name reference %s elsewhere', key.relation::regclass)
+        FROM candidate AS m
+        JOIN linked_name AS l ON l.attname = m.attname
+        CROSS JOIN key
+        WHERE NOT m.is_array
+      UNION ALL
         SELECT m.*, 'polymorphic',
                format('%I names the table that the ID is of, which may be %s', type.attname, key.relation::regclass)
         FROM candidate AS m
@@ -103,8 +138,8 @@ AS $function$
         WHERE m.attname = key.attname AND m.relation <> key.relation AND m.relkind IN ('r', 'p', 'f') AND NOT m.is_array
           -- The name says so, or it has all columns of the table, with their types.
           AND (m.relname::text ~* '(^|_)(history|histories|hist|audit|audits|archive|archives|archived|log|logs|version|versions|deleted|old|backup|bak|copy)(_|$)'
-               AND strpos(array_to_string(snowflake_migrate_internal.words(m.relname), '_'),
-                          array_to_string(key.singular_words, '_')) > 0
+               AND EXISTS (SELECT FROM form_of_name AS f
+                           WHERE strpos(array_to_string(snowflake_migrate_internal.words(m.relname), '_'), array_to_string(f.words, '_')) > 0)
                OR (SELECT count(*) FROM pg_attribute AS own WHERE own.attrelid = key.relation AND own.attnum > 0 AND NOT own.attisdropped) >= 3
                   AND NOT EXISTS (
                       SELECT FROM pg_attribute AS own
@@ -116,7 +151,7 @@ AS $function$
     ), first_found AS (
         SELECT DISTINCT ON (f.relation, f.attnum) f.*
         FROM found AS f
-        ORDER BY f.relation, f.attnum, f.kind = 'polymorphic'
+        ORDER BY f.relation, f.attnum, f.kind = 'polymorphic', f.reason DESC
     ), parameter AS (
         SELECT p.oid, p.proargnames[a.place] AS name, format_type(a.type, NULL) AS type_name, NULL::text AS trigger_reason
         FROM pg_proc AS p
