@@ -20,9 +20,9 @@ CREATE FUNCTION snowflake_internal.read(relation regclass, query text) RETURNS t
 -- The same for an audit, which does not use the indexes on expressions, but PostgreSQL
 -- prepares their expressions when it plans a query, and inlines the functions in them. Such
 -- a function may find others by the search path only. PostgreSQL keeps what it has
--- prepared, so a query that names nothing but the table is planned with the caller's
--- path, as the owner: not if the caller lacks the owner's rights, and not for an owner
--- that is a superuser, because a schema of the path may be another role's.
+-- prepared, so a query that names nothing but the table is planned with the owner's
+-- path, if the caller is the owner. Another caller's path may have a schema of a third
+-- role, whose function would run with the owner's rights; nor does a superuser's.
 CREATE FUNCTION snowflake_internal.read_audited(relation regclass, query text, caller_path text) RETURNS text[]
 LANGUAGE plpgsql STABLE PARALLEL RESTRICTED
 SET search_path = pg_catalog, pg_temp SET row_security = off
@@ -37,7 +37,7 @@ BEGIN
         GET STACKED DIAGNOSTICS code = RETURNED_SQLSTATE, message = MESSAGE_TEXT;
     END;
     IF EXISTS (SELECT FROM pg_class AS c JOIN pg_roles AS r ON r.oid = c.relowner
-               WHERE c.oid = relation AND NOT r.rolsuper AND pg_has_role(r.oid, 'USAGE'))
+               WHERE c.oid = relation AND NOT r.rolsuper AND r.rolname = current_user)
     THEN
         BEGIN
             PERFORM snowflake_internal.run(relation, format('SELECT FROM %s LIMIT 0', relation), caller_path);
