@@ -289,8 +289,9 @@ $function$;
 
 -- Warns of the findings that break writes, once for each function without a form for
 -- a bigint, and returns all of them for the notes of the steps. They are hints, so an
--- error of the search does not prevent a plan.
-CREATE FUNCTION snowflake_migrate_internal.warn(keys snowflake_migrate_internal.key[], online boolean, keep_sequence boolean)
+-- error of the search does not prevent a plan. Nothing is said of columns without a
+-- foreign key when the migration is complete.
+CREATE FUNCTION snowflake_migrate_internal.warn(keys snowflake_migrate_internal.key[], online boolean, keep_sequence boolean, is_pending boolean)
 RETURNS jsonb LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -300,8 +301,20 @@ DECLARE
     warnings integer := 0;
     places text[];
     found record;
+    unlinked text[];
 BEGIN
     BEGIN
+        SELECT array_agg(format('%s.%I', u.relation::regclass, u.attname) ORDER BY u.relation::regclass::text, u.attname) INTO unlinked
+        FROM (SELECT DISTINCT u.relation, u.attname FROM snowflake_migrate_internal.unlinked_columns(keys) AS u WHERE is_pending) AS u;
+        IF unlinked IS NOT NULL THEN
+            findings := findings || jsonb_build_object(
+                'relation', (keys[1]).target::oid, 'stage', 'default',
+                'note', format('. Seem to hold these IDs without a foreign key: %s', snowflake_migrate_internal.some_names(unlinked)));
+            RAISE WARNING '% to hold these IDs without a foreign key',
+                CASE cardinality(unlinked) WHEN 1 THEN '1 column seems' ELSE to_char(cardinality(unlinked), 'FM999,999') || ' columns seem' END
+                USING DETAIL = format('Found by names and by the columns of their tables: %s. Writes of new IDs to them will fail (22003).', snowflake_migrate_internal.some_names(unlinked)),
+                      HINT = format('Before the migration, widen those that hold the IDs: SELECT * FROM snowflake_migrate.unlinked(%L) has the statements.', (keys[1]).target);
+        END IF;
         FOR found IN
             SELECT f.*, row_number() OVER same AS place,
                    count(*) OVER (PARTITION BY f.breaks_writes, f.called, CASE WHEN f.called IS NULL THEN f END) AS places

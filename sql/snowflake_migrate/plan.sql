@@ -136,7 +136,7 @@ BEGIN
                 hint => 'Nothing was changed. Remove the obstacles, then request the plan again.');
         END IF;
     END IF;
-    findings := snowflake_migrate_internal.warn(keys, coalesce(online, false) AND is_narrow, keep_sequence);
+    findings := snowflake_migrate_internal.warn(keys, coalesce(online, false) AND is_narrow, keep_sequence, is_narrow OR NOT is_switched);
     step := 0;
     in_transaction := true;
 
