@@ -519,35 +519,48 @@ DECLARE
     done integer := 0;
     states jsonb;
     recompiles boolean := false;
+    detail text;
 BEGIN
     PERFORM snowflake_migrate_internal.pin(keys);
     -- Not by the steps, which run as the tables' owners.
     PERFORM set_config('snowflake_migrate_internal.recompiles_later', 'on', true);
-    FOR plan_step IN SELECT * FROM snowflake_migrate_internal.plan(keys, false, search_path, keep_sequence) LOOP
-        IF done = 0 THEN
-            PERFORM snowflake_migrate_internal.require_locks(keys);
-        END IF;
-        recompiles := recompiles OR strpos(plan_step.statement, 'snowflake_migrate_internal.recompile(') > 0;
-        RAISE NOTICE 'step %: %', plan_step.step, plan_step.note;
-        IF plan_step.relation IS NULL THEN
-            PERFORM snowflake_migrate_internal.widen(snowflake_migrate_internal.dependent_columns(keys),
-                                                     coalesce(search_path, current_setting('search_path')));
-        ELSE
-            IF plan_step.rewrites THEN
-                states := snowflake_migrate_internal.trigger_states(ARRAY(
-                    WITH RECURSIVE tree (oid) AS (
-                        SELECT plan_step.relation::oid
-                      UNION
-                        SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.oid
-                    )
-                    SELECT tree.oid::regclass FROM tree));
+    BEGIN
+        FOR plan_step IN SELECT * FROM snowflake_migrate_internal.plan(keys, false, search_path, keep_sequence) LOOP
+            IF done = 0 THEN
+                PERFORM snowflake_migrate_internal.require_locks(keys);
             END IF;
-            PERFORM snowflake_internal.run(plan_step.relation, plan_step.statement, search_path);
-            -- With the caller's own rights: the table's owner may not.
-            PERFORM snowflake_migrate_internal.restore_trigger_states(states) WHERE plan_step.rewrites AND states IS NOT NULL;
+            recompiles := recompiles OR strpos(plan_step.statement, 'snowflake_migrate_internal.recompile(') > 0;
+            RAISE NOTICE 'step %: %', plan_step.step, plan_step.note;
+            IF plan_step.relation IS NULL THEN
+                PERFORM snowflake_migrate_internal.widen(snowflake_migrate_internal.dependent_columns(keys),
+                                                         coalesce(search_path, current_setting('search_path')));
+            ELSE
+                IF plan_step.rewrites THEN
+                    states := snowflake_migrate_internal.trigger_states(ARRAY(
+                        WITH RECURSIVE tree (oid) AS (
+                            SELECT plan_step.relation::oid
+                          UNION
+                            SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.oid
+                        )
+                        SELECT tree.oid::regclass FROM tree));
+                END IF;
+                PERFORM snowflake_internal.run(plan_step.relation, plan_step.statement, search_path);
+                -- With the caller's own rights: the table's owner may not.
+                PERFORM snowflake_migrate_internal.restore_trigger_states(states) WHERE plan_step.rewrites AND states IS NOT NULL;
+            END IF;
+            done := done + 1;
+        END LOOP;
+    EXCEPTION WHEN lock_not_available THEN
+        GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+        IF detail <> '' THEN
+            RAISE;
         END IF;
-        done := done + 1;
-    END LOOP;
+        PERFORM snowflake_migrate_internal.lock_timed_out(
+            snowflake_migrate_internal.locked_with(CASE WHEN plan_step.relation IS NOT NULL THEN ARRAY[plan_step.relation]
+                ELSE ARRAY(SELECT d.target FROM unnest(snowflake_migrate_internal.dependent_columns(keys)) AS d)
+                     || snowflake_migrate_internal.dependent_relations(snowflake_migrate_internal.dependent_columns(keys)) END),
+            plan_step.lock_level);
+    END;
     PERFORM set_config('snowflake_migrate_internal.recompiles_later', '', true);
     IF recompiles THEN
         -- With the caller's own rights: functions may have other owners than the tables.

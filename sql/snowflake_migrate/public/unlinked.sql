@@ -116,6 +116,14 @@ AS $function$
         SELECT m.relation, m.attnum, key.relation, key.attnum
         FROM candidate AS m JOIN key ON key.relation = m.relation AND key.attnum <> m.attnum
         WHERE m.spelled ~ '^(parent|previous|prev|next|root|original|source|copied_from|replaces|replaced_by)(_id)?$'
+    ), paired AS MATERIALIZED (
+        SELECT m.relation, m.attnum, min(type.attname::text)::name AS type_name
+        FROM candidate AS m
+        JOIN pg_attribute AS type ON type.attrelid = m.relation AND type.attnum > 0 AND NOT type.attisdropped
+        JOIN pg_type AS t ON t.oid = type.atttypid AND (t.typcategory = 'S' OR t.typtype = 'e')
+        WHERE NOT m.is_array AND m.spelled ~ '_id$'
+          AND array_to_string(snowflake_migrate_internal.words(type.attname), '_') = regexp_replace(m.spelled, '_id$', '_type')
+        GROUP BY m.relation, m.attnum
     ), found AS (
         SELECT m.*, key.relation AS key_relation, key.attnum AS key_attnum, key.attname AS key_name,
                CASE WHEN m.relkind = 'f' THEN 'foreign table' WHEN m.relkind = 'c' THEN 'composite type'
@@ -126,13 +134,10 @@ AS $function$
         JOIN key ON key.relation = n.key_relation AND key.attnum = n.key_attnum
       UNION ALL
         SELECT m.*, key.relation, key.attnum, key.attname, 'polymorphic',
-               format('%I names the table that the ID is of, which may be %s', type.attname, key.relation::regclass)
-        FROM candidate AS m
+               format('%I names the table that the ID is of, which may be %s', p.type_name, key.relation::regclass)
+        FROM paired AS p
+        JOIN candidate AS m ON m.relation = p.relation AND m.attnum = p.attnum
         CROSS JOIN key
-        JOIN pg_attribute AS type ON type.attrelid = m.relation AND type.attnum > 0 AND NOT type.attisdropped
-        JOIN pg_type AS t ON t.oid = type.atttypid AND (t.typcategory = 'S' OR t.typtype = 'e')
-        WHERE NOT m.is_array AND m.spelled ~ '_id$'
-          AND array_to_string(snowflake_migrate_internal.words(type.attname), '_') = regexp_replace(m.spelled, '_id$', '_type')
       UNION ALL
         SELECT m.*, key.relation, key.attnum, key.attname, 'history',
                format('%s has the columns of %s', m.relation::regclass, key.relation::regclass)
