@@ -116,7 +116,7 @@ fn create(client: &mut Client, code: &Code) -> Result<()> {
         client,
         [
             TABLES,
-            "CREATE TABLE copies (id bigint, order_id int, n int)",
+            "CREATE TABLE copies (id bigint, order_id bigint, n int)",
             code.setup,
         ],
     )
