@@ -190,7 +190,9 @@ pub fn foreign_keys(client: &mut Client) -> Result<(i64, i64)> {
 
 /// The statements of a plan.
 pub fn plan(client: &mut Client, arguments: &str) -> Result<Vec<String>> {
-    let query = format!("SELECT statement FROM snowflake_migrate.plan({arguments}) ORDER BY step");
+    let query = format!(
+        "SELECT statement FROM snowflake_migrate.plan({arguments}) WHERE statement IS NOT NULL ORDER BY step"
+    );
     Ok(client
         .query(&query, &[])
         .with_context(|| format!("running: {query}"))?

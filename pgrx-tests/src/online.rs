@@ -57,7 +57,7 @@ pub fn plan(client: &mut Client, arguments: &str) -> Result<Vec<Step>> {
 pub fn plan_for(client: &mut Client, arguments: &str, online: bool) -> Result<Vec<Step>> {
     let query = format!(
         "SELECT step, statement, lock, rewrites, in_transaction, note
-         FROM snowflake_migrate.plan({arguments}, online => {online}) ORDER BY step"
+         FROM snowflake_migrate.plan({arguments}, online => {online}) WHERE statement IS NOT NULL ORDER BY step"
     );
     Ok(client
         .query(&query, &[])

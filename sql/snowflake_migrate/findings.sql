@@ -34,9 +34,10 @@ $function$;
 -- that is the swap), 'default' (the column gets its new default). relation is the
 -- table of that step; column_name is NULL where the finding is about its rows.
 -- breaks_writes: INSERT or UPDATE of the table fails
--- afterwards, or new rows do not get snowflake IDs.
+-- afterwards, or new rows do not get snowflake IDs. called is the function that lacks
+-- a form for a bigint, where that is the finding.
 CREATE FUNCTION snowflake_migrate_internal.findings(keys snowflake_migrate_internal.key[], online boolean)
-RETURNS TABLE (relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text)
+RETURNS TABLE (relation regclass, column_name name, object text, finding text, remedy text, breaks_writes boolean, stage text, called text)
 LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
@@ -216,7 +217,7 @@ AS $function$
     )
     SELECT r.relation, NULL::name, r.object,
            'inserts whole rows of this table into another one, which lacks the column that the migration adds',
-           'Before the migration, name the columns: INSERT INTO ... (a, b) VALUES (OLD.a, OLD.b).', true, 'shadow'
+           'Before the migration, name the columns: INSERT INTO ... (a, b) VALUES (OLD.a, OLD.b).', true, 'shadow', NULL
     FROM row_copy AS r
   UNION ALL
     SELECT DISTINCT t.relation, NULL::name, format('function %s', u.oid::regprocedure),
@@ -224,14 +225,14 @@ AS $function$
                 ELSE format('inserts into %s without naming its columns, of which the key becomes the last', t.relation) END,
            CASE u.use WHEN 'copy' THEN 'Before the migration, name the columns in both lists.'
                 ELSE 'Before the migration, name the columns.' END,
-           EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = u.oid), 'shadow'
+           EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = u.oid), 'shadow', NULL
     FROM named AS u
     JOIN linked_table AS t ON t.table_code = u.table_code AND coalesce(u.schema_code, t.schema_code) = t.schema_code
     WHERE t.is_narrow
   UNION ALL
     SELECT t.relation, NULL::name, format('function %s', b.oid::regprocedure),
            format('returns rows of %s and names their columns, and the migration adds a column', t.relation),
-           'Use SELECT * there, or declare the columns: RETURNS TABLE (...).', false, 'shadow'
+           'Use SELECT * there, or declare the columns: RETURNS TABLE (...).', false, 'shadow', NULL
     FROM linked_table AS t
     JOIN returning_rows AS b ON b.prorettype = t.reltype
     WHERE b.code ~ ' select ' AND b.code !~ ' (?:select|,|\.) \* '
@@ -240,15 +241,15 @@ AS $function$
            format('passes column %I to %s, which has no form for a bigint', c.attname, c.signature),
            CASE WHEN c.is_built_in THEN format('Before the migration, pass another value, for example hashint8(NEW.%I).', c.attname)
                 ELSE 'Before the migration, create that function with bigint (CREATE FUNCTION makes a second one), then drop the one with integer. A bigint parameter also takes integer columns.' END,
-           true, 'type'
+           true, 'type', c.signature
     FROM narrow_call AS c
   UNION ALL
     SELECT v.relation, v.attname, v.object, format('assigns column %I to the integer variable %s, which cannot hold snowflake IDs', v.attname, v.variable),
-           format('Before the migration, declare it as bigint, or as %I%%TYPE.', v.attname), true, 'default'
+           format('Before the migration, declare it as bigint, or as %I%%TYPE.', v.attname), true, 'default', NULL
     FROM narrow_variable AS v
   UNION ALL
     SELECT DISTINCT f.relation, f.attname, f.object, format('(autoinc) requires that column %I is an integer', f.attname),
-           'Before the migration, drop the trigger: the default replaces it.', true, 'type'
+           'Before the migration, drop the trigger: the default replaces it.', true, 'type', NULL
     FROM fired AS f
     WHERE f.is_autoinc AND f.is_narrow
       -- The arguments, each with a zero byte at its end.
@@ -257,7 +258,7 @@ AS $function$
     SELECT k.relation, k.attname, k.object,
            CASE WHEN k.is_conditional THEN format('sets column %I where it is NULL: only rows that are inserted with NULL keep old numbers', k.attname)
                 ELSE format('sets column %I of each new row itself, so new rows do not get snowflake IDs', k.attname) END,
-           'Drop the trigger, or remove that assignment from its function: the default sets the column.', NOT k.is_conditional, 'default'
+           'Drop the trigger, or remove that assignment from its function: the default sets the column.', NOT k.is_conditional, 'default', NULL
     FROM key_setter AS k
   UNION ALL
     SELECT c.relation, c.attname, format('function %s', c.oid::regprocedure),
@@ -269,26 +270,28 @@ AS $function$
            CASE c.word WHEN 'nextval' THEN 'Call snowflake_nextval() instead, or leave the column to its default.'
                        WHEN 'setval' THEN 'Remove the call after the migration.'
                        ELSE 'Use INSERT ... RETURNING.' END,
-           c.is_dropped AND EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = c.oid), 'default'
+           c.is_dropped AND EXISTS (SELECT FROM hooked AS h WHERE h.tgfoid = c.oid), 'default', NULL
     FROM sequence_call AS c
   UNION ALL
     -- Once, with the first table.
     SELECT (keys[1]).target, NULL::name, format('function %s', b.oid::regprocedure),
            'was not searched, because its body is larger than 1 MB',
-           'Look in it for statements that use the tables, the columns or their sequences.', false, 'default'
+           'Look in it for statements that use the tables, the columns or their sequences.', false, 'default', NULL
     FROM body AS b
     WHERE b.code IS NULL
   UNION ALL
     SELECT DISTINCT s.relation, s.attname, format('view %s', w.ev_class::regclass), format('uses sequence %s', s.sequence),
-           'Its values are old numbers after the migration.', false, 'default'
+           'Its values are old numbers after the migration.', false, 'default', NULL
     FROM key_sequence AS s
     JOIN pg_depend AS d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = s.sequence AND d.classid = 'pg_rewrite'::regclass
     JOIN pg_rewrite AS w ON w.oid = d.objid
 $function$;
 
--- Warns of the findings that break writes, and returns all of them for the notes
--- of the steps. They are hints, so an error of the search does not prevent a plan.
-CREATE FUNCTION snowflake_migrate_internal.warn(keys snowflake_migrate_internal.key[], online boolean, keep_sequence boolean)
+-- Warns of the findings that break writes, once for each function without a form for
+-- a bigint, and returns all of them for the notes of the steps. They are hints, so an
+-- error of the search does not prevent a plan. Nothing is said of columns without a
+-- foreign key when the migration is complete.
+CREATE FUNCTION snowflake_migrate_internal.warn(keys snowflake_migrate_internal.key[], online boolean, keep_sequence boolean, is_pending boolean)
 RETURNS jsonb LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -296,25 +299,54 @@ DECLARE
     most_warnings CONSTANT integer := 50;
     findings jsonb := '[]';
     warnings integer := 0;
+    places text[];
     found record;
+    unlinked text[];
 BEGIN
     BEGIN
+        SELECT array_agg(format('%s.%I', u.relation::regclass, u.attname) ORDER BY u.relation::regclass::text, u.attname) INTO unlinked
+        FROM (SELECT DISTINCT u.relation, u.attname FROM snowflake_migrate_internal.unlinked_columns(keys) AS u WHERE is_pending) AS u;
+        IF unlinked IS NOT NULL THEN
+            findings := findings || jsonb_build_object(
+                'relation', (keys[1]).target::oid, 'stage', 'default',
+                'note', format('. Seem to hold these IDs without a foreign key: %s', snowflake_migrate_internal.some_names(unlinked)));
+            RAISE WARNING '% to hold these IDs without a foreign key',
+                CASE cardinality(unlinked) WHEN 1 THEN '1 column seems' ELSE to_char(cardinality(unlinked), 'FM999,999') || ' columns seem' END
+                USING DETAIL = format('Found by names and by the columns of their tables: %s. Writes of new IDs to them will fail (22003).', snowflake_migrate_internal.some_names(unlinked)),
+                      HINT = format('Before the migration, widen those that hold the IDs: SELECT * FROM snowflake_migrate.unlinked(%L) has the statements.', (keys[1]).target);
+        END IF;
         FOR found IN
-            SELECT f.* FROM snowflake_migrate_internal.findings(keys, online) AS f
+            SELECT f.*, row_number() OVER same AS place,
+                   count(*) OVER (PARTITION BY f.breaks_writes, f.called, CASE WHEN f.called IS NULL THEN f END) AS places
+            FROM snowflake_migrate_internal.findings(keys, online) AS f
             WHERE NOT keep_sequence OR f.stage <> 'default'
-            ORDER BY f.breaks_writes DESC, f.relation::text, f.stage, f.object, f.finding
+            WINDOW same AS (PARTITION BY f.breaks_writes, f.called, CASE WHEN f.called IS NULL THEN f END
+                            ORDER BY f.relation::text, f.stage, f.object, f.finding)
+            ORDER BY f.breaks_writes DESC, f.called IS NOT NULL, f.called, f.relation::text, f.stage, f.object, f.finding
         LOOP
             findings := findings || jsonb_build_object(
                 'relation', found.relation::oid, 'stage', found.stage,
                 'note', format('. %s %s: %s', found.object, found.finding, rtrim(found.remedy, '.')));
-            warnings := warnings + found.breaks_writes::integer;
-            IF found.breaks_writes AND warnings <= most_warnings THEN
+            places := CASE WHEN found.place = 1 THEN ARRAY[]::text[] ELSE places END
+                      || concat(rtrim(found.object, ','), format(' (column %s)', quote_ident(found.column_name)));
+            IF NOT found.breaks_writes OR found.place < found.places THEN
+                CONTINUE;
+            END IF;
+            warnings := warnings + 1;
+            IF warnings > most_warnings THEN
+                CONTINUE;
+            ELSIF found.places = 1 THEN
                 RAISE WARNING '% %', found.object, found.finding
                     USING DETAIL = format(CASE found.stage
                               WHEN 'shadow' THEN 'Writes to %s will fail from the step on that adds a column to it.'
                               WHEN 'type' THEN 'Writes to %s will fail as soon as the column is a bigint.'
                               ELSE 'Writes to %s will fail, or continue to use old numbers, as soon as the column has its new default.' END,
                               found.relation),
+                          HINT = found.remedy;
+            ELSE
+                RAISE WARNING '% receives migrated columns, and has no form for a bigint', found.called
+                    USING DETAIL = format('Writes to their tables will fail as soon as the columns are bigints. It is called in %s places: %s.',
+                                          to_char(found.places, 'FM999,999'), snowflake_migrate_internal.some_names(places)),
                           HINT = found.remedy;
             END IF;
         END LOOP;
@@ -323,21 +355,24 @@ BEGIN
     END;
     IF warnings > most_warnings THEN
         RAISE WARNING '% more functions and triggers will fail', warnings - most_warnings
-            USING HINT = 'The notes of the plan and snowflake_migrate.survey() contain all of them.';
+            USING HINT = 'snowflake_migrate.survey() contains all of them.';
     END IF;
     RETURN findings;
 END
 $function$;
 
--- What the note of a step has of the findings. relation is NULL for all tables.
+-- What the note of a step has of the findings: the first ten. relation is NULL for all
+-- tables.
 CREATE FUNCTION snowflake_migrate_internal.finding_notes(findings jsonb, stage text, relation regclass)
 RETURNS text LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT coalesce(string_agg(f.finding ->> 'note', '' ORDER BY f.place), '')
-    FROM jsonb_array_elements(findings) WITH ORDINALITY AS f (finding, place)
-    WHERE f.finding ->> 'stage' = stage
-      AND (relation IS NULL OR (f.finding ->> 'relation')::oid = relation)
+    SELECT coalesce(string_agg(f.note, '' ORDER BY f.number) FILTER (WHERE f.number <= 10), '')
+           || CASE WHEN count(*) > 10 THEN format('. And %s more findings: see snowflake_migrate.survey()', to_char(count(*) - 10, 'FM999,999')) ELSE '' END
+    FROM (SELECT f.finding ->> 'note' AS note, row_number() OVER (ORDER BY f.place) AS number
+          FROM jsonb_array_elements(findings) WITH ORDINALITY AS f (finding, place)
+          WHERE f.finding ->> 'stage' = stage
+            AND (relation IS NULL OR (f.finding ->> 'relation')::oid = relation)) AS f
 $function$;
 
 -- The same for a step of an online plan, which is known by its statement.

@@ -11,7 +11,8 @@ SET search_path = pg_catalog, pg_temp
 AS $function$
     -- Converted to numbers, because any other text would become part of the statement.
     SELECT format('START WITH %s INCREMENT BY %s %s %s CACHE %s %s', (options ->> 'start')::bigint, (options ->> 'increment')::bigint,
-        CASE WHEN (options ->> 'type', options ->> 'minimum') IN (('smallint', '-32768'), ('integer', '-2147483648'))
+        -- An ascending sequence begins at 1 by default.
+        CASE WHEN (options ->> 'increment')::bigint < 0 AND (options ->> 'type', options ->> 'minimum') IN (('smallint', '-32768'), ('integer', '-2147483648'))
              THEN 'NO MINVALUE' ELSE 'MINVALUE ' || (options ->> 'minimum')::bigint END,
         CASE WHEN (options ->> 'type', options ->> 'maximum') IN (('smallint', '32767'), ('integer', '2147483647'))
              THEN 'NO MAXVALUE' ELSE 'MAXVALUE ' || (options ->> 'maximum')::bigint END,
@@ -361,12 +362,17 @@ BEGIN
       AND NOT snowflake_internal.has_ids(k.target, k.column_name);
     scanned := snowflake_migrate_internal.scan_old_ids(target, key_column, search_path);
     former_timeout := snowflake_migrate_internal.limit_locks();
-    PERFORM snowflake_internal.lock_table(target, text 'ACCESS EXCLUSIVE');
-    -- Child tables are locked too, because the sequence has to resume after their IDs.
-    PERFORM snowflake_internal.lock_table(c.oid::regclass, text 'ACCESS EXCLUSIVE')
-    FROM snowflake_migrate_internal.table_tree(target, key_column) AS f
-    JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
-    WHERE f.relation <> target;
+    BEGIN
+        PERFORM snowflake_internal.lock_table(target, text 'ACCESS EXCLUSIVE');
+        -- Child tables are locked too, because the sequence has to resume after their IDs.
+        PERFORM snowflake_internal.lock_table(c.oid::regclass, text 'ACCESS EXCLUSIVE')
+        FROM snowflake_migrate_internal.table_tree(target, key_column) AS f
+        JOIN pg_class AS c ON c.oid = f.relation AND c.relkind IN ('r', 'p')
+        WHERE f.relation <> target;
+    EXCEPTION WHEN lock_not_available THEN
+        PERFORM snowflake_migrate_internal.lock_timed_out(
+            ARRAY(SELECT f.relation FROM snowflake_migrate_internal.table_tree(target, key_column) AS f), text 'ACCESS EXCLUSIVE');
+    END;
     origin := snowflake_migrate_internal.origin(target, key_column);
     IF (origin.target IS NULL OR origin.reverted_at IS NOT NULL) AND has_shadows THEN
         PERFORM set_config('lock_timeout', former_timeout, true);

@@ -262,6 +262,23 @@ BEGIN
 END
 $function$;
 
+-- The tables whose rows are to be copied, and what that takes; NULLs if there are none.
+CREATE FUNCTION snowflake_migrate_internal.backfill_needs(
+    keys snowflake_migrate_internal.key[], OUT names text[], OUT tables bigint, OUT rows numeric, OUT bytes numeric, OUT wal numeric
+) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    -- WAL of an updated row: a record of its lock, one of the new row, and an entry
+    -- in each index unless the row's page has room (HOT). In addition, each page
+    -- is logged in full once after a checkpoint.
+    SELECT array_agg(t.relation::text ORDER BY t.relation::text), count(*), sum(t.rows), sum(t.bytes),
+           sum(t.rows * (140 + 72 * t.indexes) + t.heap + t.bytes)
+    FROM (SELECT DISTINCT s.relation, snowflake_migrate_internal.row_estimate(s.relation) AS rows,
+                 pg_relation_size(s.relation) AS heap, pg_relation_size(s.relation) + pg_indexes_size(s.relation) AS bytes,
+                 (SELECT count(*) FROM pg_index AS i WHERE i.indrelid = s.relation) AS indexes
+          FROM snowflake_migrate_internal.shadows(keys) AS s WHERE NOT s.is_filled) AS t
+$function$;
+
 -- The statement that copies the rows, and those that check each row afterwards.
 CREATE FUNCTION snowflake_migrate_internal.backfill_steps(keys snowflake_migrate_internal.key[])
 RETURNS TABLE (statement text, lock_level text, in_transaction boolean, note text) LANGUAGE plpgsql STABLE
@@ -273,16 +290,8 @@ DECLARE
     wal numeric;
     rows numeric;
 BEGIN
-    -- WAL of an updated row: a record of its lock, one of the new row, and an entry
-    -- in each index unless the row's page has room (HOT). In addition, each page
-    -- is logged in full once after a checkpoint.
-    SELECT array_agg(t.relation::text ORDER BY t.relation::text), sum(t.rows), sum(t.bytes),
-           sum(t.rows * (140 + 72 * t.indexes) + t.heap + t.bytes)
-    INTO tables, rows, bytes, wal
-    FROM (SELECT DISTINCT s.relation, snowflake_migrate_internal.row_estimate(s.relation) AS rows,
-                 pg_relation_size(s.relation) AS heap, pg_relation_size(s.relation) + pg_indexes_size(s.relation) AS bytes,
-                 (SELECT count(*) FROM pg_index AS i WHERE i.indrelid = s.relation) AS indexes
-          FROM snowflake_migrate_internal.shadows(keys) AS s WHERE NOT s.is_filled) AS t;
+    SELECT n.names, n.bytes, n.wal, n.rows INTO tables, bytes, wal, rows
+    FROM snowflake_migrate_internal.backfill_needs(keys) AS n;
     IF tables IS NULL THEN
         RETURN;
     END IF;

@@ -28,25 +28,16 @@ AS $function$
     FROM pg_settings AS s WHERE s.name IN ('lock_timeout', 'deadlock_timeout')
 $function$;
 
--- Called when a lock on one of these tables was not acquired in time. It reports
--- the holders at intervals, and fails after the time limit. It returns the time
--- of the last report.
-CREATE FUNCTION snowflake_migrate_internal.lock_missed(relations regclass[], mode text, begun timestamptz, reported_at timestamptz)
-RETURNS timestamptz LANGUAGE plpgsql
+-- Who holds locks on tables that conflict with a mode, in words; NULL if no one does.
+CREATE FUNCTION snowflake_migrate_internal.lock_holders(relations regclass[], mode text)
+RETURNS text LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    time_limit CONSTANT interval := snowflake_migrate_internal.lock_time_limit();
-    wanted text;
     holders text;
 BEGIN
-    IF clock_timestamp() - reported_at <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
-        RETURN reported_at;
-    END IF;
     -- Otherwise it is what the transaction saw at first.
     PERFORM pg_stat_clear_snapshot();
-    SELECT string_agg(snowflake_migrate_internal.name_of(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
-    FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
     -- A prepared transaction has no process, but a lock on its transaction ID.
     -- Of other roles' sessions, pg_stat_activity shows only the process to most roles.
     SELECT concat_ws(' and ', 'process ' || string_agg(DISTINCT l.pid::text || coalesce(format(' (%s)', nullif(concat_ws(', ',
@@ -62,15 +53,91 @@ BEGIN
     LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid
     WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
       AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-      AND (lock_missed.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
-    holders := nullif(holders, '');
+      AND (lock_holders.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
+    RETURN nullif(holders, '');
+END
+$function$;
+
+CREATE FUNCTION snowflake_migrate_internal.lock_hint(holders text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT 'See pg_stat_activity for what they are doing'
+           || CASE WHEN holders LIKE '%prepared transactions %'
+                   THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
+           || '. Run it again when they have ended.'
+$function$;
+
+-- The tables that a statement locks which changes columns of these tables: their partitions
+-- and children, and the other tables of their foreign keys.
+CREATE FUNCTION snowflake_migrate_internal.locked_with(relations regclass[])
+RETURNS regclass[] LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH RECURSIVE tree (oid) AS (
+        SELECT r.relation::oid FROM unnest(relations) AS r (relation)
+      UNION
+        SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.oid
+    )
+    SELECT ARRAY(
+        SELECT tree.oid::regclass FROM tree
+      UNION
+        SELECT k.confrelid::regclass FROM pg_constraint AS k WHERE k.contype = 'f' AND k.conrelid IN (SELECT tree.oid FROM tree)
+      UNION
+        SELECT k.conrelid::regclass FROM pg_constraint AS k WHERE k.contype = 'f' AND k.confrelid IN (SELECT tree.oid FROM tree))
+$function$;
+
+-- Reports a lock timeout with the tables that others hold. PostgreSQL's own error names
+-- no table: by then the lock is not waited for any more. An error of the tool's own,
+-- which has a detail, is left to the caller.
+CREATE FUNCTION snowflake_migrate_internal.lock_timed_out(relations regclass[], mode text)
+RETURNS void LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    held regclass[];
+    holders text;
+BEGIN
+    held := ARRAY(
+        SELECT DISTINCT l.relation::regclass
+        FROM pg_locks AS l
+        WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
+          AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
+          AND (lock_timed_out.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'))
+        ORDER BY 1);
+    holders := snowflake_migrate_internal.lock_holders(held, mode);
+    PERFORM snowflake_internal.refuse('55P03',
+        format('could not lock %s within lock_timeout (%s)',
+               snowflake_migrate_internal.some_names(ARRAY(SELECT snowflake_migrate_internal.name_of(h.relation)
+                                                           FROM unnest(CASE held WHEN '{}' THEN relations ELSE held END) AS h (relation))),
+               current_setting('lock_timeout')),
+        detail => coalesce('Held by ' || holders || '.', 'No process holds it at this moment.'),
+        hint => 'Nothing was changed. ' || snowflake_migrate_internal.lock_hint(holders));
+END
+$function$;
+
+-- Called when a lock on one of these tables was not acquired in time. It reports
+-- the holders at intervals, and fails after the time limit. It returns the time
+-- of the last report.
+CREATE FUNCTION snowflake_migrate_internal.lock_missed(relations regclass[], mode text, begun timestamptz, reported_at timestamptz)
+RETURNS timestamptz LANGUAGE plpgsql
+SET search_path = pg_catalog, pg_temp
+AS $function$
+DECLARE
+    time_limit CONSTANT interval := snowflake_migrate_internal.lock_time_limit();
+    wanted text;
+    holders text;
+BEGIN
+    IF clock_timestamp() - reported_at <= interval '5 seconds' AND clock_timestamp() - begun <= time_limit THEN
+        RETURN reported_at;
+    END IF;
+    SELECT string_agg(snowflake_migrate_internal.name_of(r.relation), ', ' ORDER BY r.relation::oid) INTO wanted
+    FROM (SELECT DISTINCT given.relation FROM unnest(relations) AS given (relation)) AS r;
+    holders := snowflake_migrate_internal.lock_holders(relations, mode);
     IF clock_timestamp() - begun > time_limit THEN
         PERFORM snowflake_internal.refuse('55P03', format('could not lock %s within %s', wanted, time_limit),
             detail => coalesce('Held by ' || holders || '.', 'Other transactions kept locking it.'),
-            hint => 'See pg_stat_activity for what they are doing'
-                         || CASE WHEN holders LIKE '%prepared transactions %'
-                                 THEN '. COMMIT PREPARED or ROLLBACK PREPARED ends a prepared transaction' ELSE '' END
-                         || '. Run it again when they have ended.');
+            hint => snowflake_migrate_internal.lock_hint(holders));
     END IF;
     RAISE NOTICE 'waiting for a lock on % for %', wanted, date_trunc('second', clock_timestamp() - begun)
         USING DETAIL = coalesce('Held by ' || holders || '.', 'No process holds it at this moment.');

@@ -7,13 +7,25 @@ CREATE FUNCTION snowflake_migrate.plan(
 ) RETURNS TABLE (step integer, what text, lock text, rewrites boolean, statement text, in_transaction boolean, note text)
 LANGUAGE plpgsql STABLE
 AS $function$
+DECLARE
+    keys CONSTANT snowflake_migrate_internal.key[] := snowflake_migrate_internal.keys(target, column_name, also, also_columns);
 BEGIN
     RETURN QUERY
-        SELECT s.step, t.what, s.lock_level, s.rewrites, s.statement, s.in_transaction, pg_catalog.substr(s.note, pg_catalog.length(t.first) OPERATOR(pg_catalog.+) 3)
-        FROM snowflake_migrate_internal.plan(snowflake_migrate_internal.keys(target, column_name, also, also_columns), online,
-            pg_catalog.current_setting('search_path'::pg_catalog.text), keep_sequence) AS s
-        CROSS JOIN LATERAL snowflake_migrate_internal.short_note(s.note) AS t;
+        WITH steps AS MATERIALIZED (
+            SELECT s.*, t.first, t.what
+            FROM snowflake_migrate_internal.plan(keys, online, pg_catalog.current_setting('search_path'::pg_catalog.text), keep_sequence) AS s
+            CROSS JOIN LATERAL snowflake_migrate_internal.short_note(s.note) AS t
+        )
+        SELECT s.step, s.what, s.lock_level, s.rewrites, s.statement, s.in_transaction,
+               pg_catalog.substr(s.note, pg_catalog.length(s.first) OPERATOR(pg_catalog.+) 3)
+        FROM steps AS s
+      UNION ALL
+        -- It is no step: \gexec leaves out a NULL.
+        SELECT NULL, sums.what, NULL, NULL, NULL, NULL, sums.note
+        FROM (SELECT pg_catalog.array_agg(s.statement) AS statements FROM steps AS s) AS planned
+        CROSS JOIN LATERAL snowflake_migrate_internal.sums(keys, online, planned.statements) AS sums
+        WHERE planned.statements IS NOT NULL;
 END
 $function$;
 COMMENT ON FUNCTION snowflake_migrate.plan(target regclass, column_name name, also regclass[], also_columns name[], online boolean, keep_sequence boolean) IS
-    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec. With also, those of several tables together: each table is rewritten, or copied, once. With keep_sequence, the columns are only widened, and keep their sequences';
+    'Returns the remaining migration statements of a column in order, with the lock each takes and whether it rewrites the table; for \gexec. With also, those of several tables together: each table is rewritten, or copied, once. The last row, without a statement, has the sums. With keep_sequence, the columns are only widened, and keep their sequences';

@@ -89,6 +89,7 @@ DECLARE
     found_columns name[];
     found_texts text[];
     finding_error text;
+    unlinked jsonb;
     key record;
     is_narrow boolean;
     checked jsonb;
@@ -114,6 +115,13 @@ BEGIN
     EXCEPTION WHEN OTHERS THEN
         finding_error := SQLERRM;
     END;
+    SELECT jsonb_object_agg(u.target::oid || ' ' || u.target_column, format('%s to hold these IDs without a foreign key: %s. Widen those that do: snowflake_migrate.unlinked() has the statements.',
+                                CASE cardinality(u.names) WHEN 1 THEN '1 column seems' ELSE to_char(cardinality(u.names), 'FM999,999') || ' columns seem' END,
+                                snowflake_migrate_internal.some_names(u.names)))
+    INTO unlinked
+    FROM (SELECT u.target, u.target_column, array_agg(format('%s.%I', u.relation::regclass, u.attname) ORDER BY u.relation::regclass::text, u.attname) AS names
+          FROM snowflake_migrate_internal.unlinked_columns(keys) AS u
+          GROUP BY u.target, u.target_column) AS u;
 
     SELECT coalesce(jsonb_object_agg(c.kind || ' ' || c.target::oid || ' ' || c.column_name, c.obstacles), '{}') INTO checked
     FROM (SELECT 'common' AS kind, o.*
@@ -178,7 +186,7 @@ BEGIN
                 FROM unnest(found_relations, found_columns, found_texts) WITH ORDINALITY AS f (relation, attname, text, place)
                 WHERE EXISTS (SELECT FROM unnest(linked) AS l
                               WHERE l.target = f.relation AND (f.attname IS NULL OR l.column_name = f.attname))
-                ORDER BY f.place) || array_remove(ARRAY[finding_error], NULL);
+                ORDER BY f.place) || array_remove(ARRAY[finding_error, unlinked ->> format('%s %s', key.relation::oid, key.attname)], NULL);
         EXCEPTION WHEN OTHERS THEN
             window_way := 'not possible';
             online_way := 'not possible';

@@ -29,56 +29,78 @@ AS $function$
         ORDER BY e.place, e.singular)
 $function$;
 
-CREATE FUNCTION snowflake_migrate.unlinked(target regclass, column_name name DEFAULT NULL)
-RETURNS TABLE (kind text, object text, referencing_column name, data_type text, reason text, statement text)
-LANGUAGE sql STABLE
+-- The names of one row of a table, as words: the table's own, and with its last word as a
+-- singular. Where the usual form of a less usual singular is another table's, it is that
+-- table's.
+CREATE FUNCTION snowflake_migrate_internal.names_of_row(target regclass)
+RETURNS TABLE (words text[]) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH name AS (
+        SELECT words.words, words.words[:cardinality(words.words) - 1] AS first_words, words.words[cardinality(words.words)] AS last_word
+        FROM pg_class AS c
+        CROSS JOIN LATERAL (SELECT snowflake_migrate_internal.words(c.relname) AS words) AS words
+        WHERE c.oid = target
+    )
+    SELECT name.words FROM name
+  UNION
+    SELECT name.first_words || s.word
+    FROM name
+    CROSS JOIN LATERAL unnest(snowflake_migrate_internal.singulars(name.last_word)) WITH ORDINALITY AS s (word, place)
+    WHERE s.place = 1
+       OR NOT EXISTS (
+           SELECT FROM pg_class AS c
+           WHERE c.relkind IN ('r', 'p', 'f') AND c.oid <> target
+             AND lower(c.relname) IN (array_to_string(name.first_words || s.word, '_'), array_to_string(name.first_words || (s.word || 's'), '_')))
+$function$;
+
+-- What follows or precedes the name of a table in that of a reference to it: id, or the
+-- key's own name.
+CREATE FUNCTION snowflake_migrate_internal.reference_names(target regclass, column_name name)
+RETURNS TABLE (behind text, ahead text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    WITH key AS (SELECT snowflake_migrate_internal.words(reference_names.column_name) AS words)
+    SELECT DISTINCT array_to_string(f.words || k.words, '_'), array_to_string(k.words || f.words, '_')
+    FROM key
+    CROSS JOIN LATERAL snowflake_migrate_internal.names_of_row(target) AS f
+    CROSS JOIN LATERAL (SELECT ARRAY['id'] UNION SELECT key.words) AS k (words)
+  UNION
+    -- A key that has the table's name in it, as order_id of orders.
+    SELECT array_to_string(key.words, '_'), NULL FROM key WHERE key.words <> ARRAY['id']
+$function$;
+
+-- The columns that seem to hold the IDs of these keys without a foreign key.
+CREATE FUNCTION snowflake_migrate_internal.unlinked_columns(keys snowflake_migrate_internal.key[])
+RETURNS TABLE (
+    target regclass, target_column name, kind text, relation oid, relkind "char", attname name, type_name text, typtype "char",
+    is_array boolean, reason text
+) LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     WITH key AS MATERIALIZED (
-        SELECT c.oid AS relation, a.attname, a.attnum, words.words,
-               snowflake_migrate_internal.words(a.attname) AS key_words
-        FROM snowflake_internal.column_of(target, unlinked.column_name) AS found (attname)
-        JOIN pg_class AS c ON c.oid = target
-        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = found.attname
-        CROSS JOIN LATERAL (SELECT snowflake_migrate_internal.words(c.relname) AS words) AS words
-    ), form_of_name AS MATERIALIZED (
-        SELECT key.words FROM key
-      UNION
-        -- The last word as a singular. Where the usual form is another table's, it is that table's.
-        SELECT key.words[:cardinality(key.words) - 1] || s.word
-        FROM key
-        CROSS JOIN LATERAL unnest(snowflake_migrate_internal.singulars(key.words[cardinality(key.words)])) WITH ORDINALITY AS s (word, place)
-        WHERE s.place = 1
-           OR NOT EXISTS (
-               SELECT FROM pg_class AS c
-               WHERE c.relkind IN ('r', 'p', 'f') AND c.oid <> key.relation
-                 AND lower(c.relname) IN (array_to_string(key.words[:cardinality(key.words) - 1] || s.word, '_'),
-                                          array_to_string(key.words[:cardinality(key.words) - 1] || (s.word || 's'), '_')))
+        SELECT c.oid AS relation, a.attname, a.attnum,
+               ARRAY(SELECT array_to_string(f.words, '_') FROM snowflake_migrate_internal.names_of_row(k.target) AS f) AS names
+        FROM unnest(keys) AS k
+        JOIN pg_class AS c ON c.oid = k.target
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = k.column_name
     ), linked AS MATERIALIZED (
-        SELECT r.relation, r.attribute FROM key CROSS JOIN LATERAL
-            snowflake_migrate_internal.linked_columns(ARRAY[(key.relation, key.attname)::snowflake_migrate_internal.key]) AS r
-    ), form AS MATERIALIZED (
-        -- What follows or precedes the table's name: id, or the key's own name.
-        SELECT DISTINCT array_to_string(f.words || k.words, '_') AS behind, array_to_string(k.words || f.words, '_') AS ahead
-        FROM key
-        CROSS JOIN form_of_name AS f
-        CROSS JOIN LATERAL (SELECT ARRAY['id'] UNION SELECT key.key_words) AS k (words)
-      UNION
-        -- A key that has the table's name in it, as order_id of orders.
-        SELECT array_to_string(key.key_words, '_'), NULL FROM key WHERE key.key_words <> ARRAY['id']
+        SELECT r.relation, r.attribute FROM snowflake_migrate_internal.linked_columns(keys) AS r
+    ), sequenced AS MATERIALIZED (
+        SELECT s.relation, s.attribute FROM snowflake_migrate_internal.sequence_columns AS s
     ), linked_name AS MATERIALIZED (
-        -- The names of the columns with a foreign key, unless other columns of that name
+        -- The names of columns with a foreign key to a key, unless other columns of that name
         -- reference other tables.
-        SELECT DISTINCT a.attname
-        FROM linked AS l
-        JOIN pg_attribute AS a ON a.attrelid = l.relation AND a.attnum = l.attribute
-        CROSS JOIN key
+        SELECT DISTINCT key.relation, key.attnum, a.attname
+        FROM key
+        JOIN pg_constraint AS l ON l.contype = 'f' AND l.confrelid = key.relation AND l.confkey = ARRAY[key.attnum]
+        JOIN pg_attribute AS a ON a.attrelid = l.conrelid AND a.attnum = l.conkey[1]
         WHERE a.attname <> key.attname
           AND array_to_string(snowflake_migrate_internal.words(a.attname), '_') !~ '^(id|parent|previous|prev|next|root|original|source|copied_from|replaces|replaced_by)(_id)?$'
           AND NOT EXISTS (
               SELECT FROM pg_constraint AS k
               JOIN pg_attribute AS o ON o.attrelid = k.conrelid AND k.conkey = ARRAY[o.attnum] AND o.attname = a.attname
-              WHERE k.contype = 'f' AND NOT EXISTS (SELECT FROM linked AS m WHERE m.relation = o.attrelid AND m.attribute = o.attnum))
+              WHERE k.contype = 'f' AND (k.confrelid, k.confkey) <> (key.relation, ARRAY[key.attnum]))
     ), candidate AS MATERIALIZED (
         SELECT c.oid AS relation, c.relname, c.relkind, n.nspname, a.attname, a.attnum, a.atttypid, t.typtype,
                format_type(a.atttypid, a.atttypmod) AS type_name,
@@ -98,48 +120,73 @@ AS $function$
           AND NOT EXISTS (SELECT FROM pg_constraint AS k WHERE k.conrelid = c.oid AND k.contype = 'f' AND k.conkey = ARRAY[a.attnum])
           -- A column with a sequence is a key of its own.
           AND a.attidentity = ''
-          AND NOT EXISTS (SELECT FROM snowflake_migrate_internal.sequence_columns AS s WHERE s.relation = c.oid AND s.attribute = a.attnum)
-    ), found AS (
-        SELECT m.*, CASE WHEN m.relkind = 'f' THEN 'foreign table' WHEN m.relkind = 'c' THEN 'composite type'
-                         WHEN m.is_array THEN 'array' ELSE 'column' END AS kind,
-               format('the name is that of a reference to %s', key.relation::regclass) AS reason
+          AND NOT EXISTS (SELECT FROM sequenced AS s WHERE s.relation = c.oid AND s.attribute = a.attnum)
+    ), form AS MATERIALIZED (
+        -- The whole name, its end, and the name without separators: texts to compare by hashing.
+        SELECT DISTINCT key.relation, key.attnum, t.text
+        FROM key
+        CROSS JOIN LATERAL snowflake_migrate_internal.reference_names(key.relation::regclass, key.attname) AS f
+        CROSS JOIN LATERAL (VALUES ('=' || f.behind), ('=' || f.ahead), ('_' || f.behind),
+                                   ('~' || replace(f.behind, '_', '')), ('~' || replace(f.ahead, '_', ''))) AS t (text)
+        WHERE t.text IS NOT NULL
+    ), spelling AS MATERIALIZED (
+        SELECT m.relation, m.attnum, t.text
         FROM candidate AS m
-        CROSS JOIN key
-        WHERE EXISTS (
-            SELECT FROM form AS f
-            CROSS JOIN LATERAL (SELECT CASE WHEN m.is_array THEN regexp_replace(m.spelled, 's$', '') ELSE m.spelled END) AS name (spelled)
-            WHERE name.spelled IN (f.behind, f.ahead)
-               OR starts_with(reverse(name.spelled), reverse('_' || f.behind))
-               OR replace(name.spelled, '_', '') IN (replace(f.behind, '_', ''), replace(f.ahead, '_', '')))
-          AND m.relation <> key.relation
-           OR m.relation = key.relation AND m.attnum <> key.attnum
-              AND m.spelled ~ '^(parent|previous|prev|next|root|original|source|copied_from|replaces|replaced_by)(_id)?$'
-      UNION ALL
-        SELECT m.*, CASE m.relkind WHEN 'f' THEN 'foreign table' WHEN 'c' THEN 'composite type' ELSE 'column' END,
-               format('columns of this name reference %s elsewhere', key.relation::regclass)
+        CROSS JOIN LATERAL (SELECT CASE WHEN m.is_array THEN regexp_replace(m.spelled, 's$', '') ELSE m.spelled END) AS name (spelled)
+        CROSS JOIN LATERAL (
+            SELECT '=' || name.spelled
+          UNION ALL
+            SELECT '~' || replace(name.spelled, '_', '')
+          UNION ALL
+            SELECT '_' || array_to_string(part.words[i:], '_')
+            FROM (SELECT string_to_array(name.spelled, '_')) AS part (words)
+            CROSS JOIN LATERAL generate_series(2, cardinality(part.words)) AS i
+        ) AS t (text)
+    ), named AS MATERIALIZED (
+        SELECT DISTINCT s.relation, s.attnum, f.relation AS key_relation, f.attnum AS key_attnum
+        FROM spelling AS s JOIN form AS f ON f.text = s.text AND f.relation <> s.relation
+      UNION
+        SELECT m.relation, m.attnum, key.relation, key.attnum
+        FROM candidate AS m JOIN key ON key.relation = m.relation AND key.attnum <> m.attnum
+        WHERE m.spelled ~ '^(parent|previous|prev|next|root|original|source|copied_from|replaces|replaced_by)(_id)?$'
+    ), paired AS MATERIALIZED (
+        SELECT m.relation, m.attnum, min(type.attname::text)::name AS type_name
         FROM candidate AS m
-        JOIN linked_name AS l ON l.attname = m.attname
-        CROSS JOIN key
-        WHERE NOT m.is_array
-      UNION ALL
-        SELECT m.*, 'polymorphic',
-               format('%I names the table that the ID is of, which may be %s', type.attname, key.relation::regclass)
-        FROM candidate AS m
-        CROSS JOIN key
         JOIN pg_attribute AS type ON type.attrelid = m.relation AND type.attnum > 0 AND NOT type.attisdropped
         JOIN pg_type AS t ON t.oid = type.atttypid AND (t.typcategory = 'S' OR t.typtype = 'e')
         WHERE NOT m.is_array AND m.spelled ~ '_id$'
           AND array_to_string(snowflake_migrate_internal.words(type.attname), '_') = regexp_replace(m.spelled, '_id$', '_type')
+        GROUP BY m.relation, m.attnum
+    ), found AS (
+        SELECT m.*, key.relation AS key_relation, key.attnum AS key_attnum, key.attname AS key_name,
+               CASE WHEN m.relkind = 'f' THEN 'foreign table' WHEN m.relkind = 'c' THEN 'composite type'
+                    WHEN m.is_array THEN 'array' ELSE 'column' END AS kind,
+               format('the name is that of a reference to %s', key.relation::regclass) AS reason
+        FROM named AS n
+        JOIN candidate AS m ON m.relation = n.relation AND m.attnum = n.attnum
+        JOIN key ON key.relation = n.key_relation AND key.attnum = n.key_attnum
       UNION ALL
-        SELECT m.*, 'history',
+        SELECT m.*, key.relation, key.attnum, key.attname, CASE m.relkind WHEN 'f' THEN 'foreign table' WHEN 'c' THEN 'composite type' ELSE 'column' END,
+               format('columns of this name reference %s elsewhere', key.relation::regclass)
+        FROM linked_name AS l
+        JOIN key ON key.relation = l.relation AND key.attnum = l.attnum
+        JOIN candidate AS m ON m.attname = l.attname AND NOT m.is_array AND m.relation <> key.relation
+      UNION ALL
+        SELECT m.*, key.relation, key.attnum, key.attname, 'polymorphic',
+               format('%I names the table that the ID is of, which may be %s', p.type_name, key.relation::regclass)
+        FROM paired AS p
+        JOIN candidate AS m ON m.relation = p.relation AND m.attnum = p.attnum
+        CROSS JOIN key
+      UNION ALL
+        SELECT m.*, key.relation, key.attnum, key.attname, 'history',
                format('%s has the columns of %s', m.relation::regclass, key.relation::regclass)
         FROM candidate AS m
         CROSS JOIN key
         WHERE m.attname = key.attname AND m.relation <> key.relation AND m.relkind IN ('r', 'p', 'f') AND NOT m.is_array
           -- The name says so, or it has all columns of the table, with their types.
           AND (m.relname::text ~* '(^|_)(history|histories|hist|audit|audits|archive|archives|archived|log|logs|version|versions|deleted|old|backup|bak|copy)(_|$)'
-               AND EXISTS (SELECT FROM form_of_name AS f
-                           WHERE strpos(array_to_string(snowflake_migrate_internal.words(m.relname), '_'), array_to_string(f.words, '_')) > 0)
+               AND EXISTS (SELECT FROM unnest(key.names) AS f (name)
+                           WHERE strpos(array_to_string(snowflake_migrate_internal.words(m.relname), '_'), f.name) > 0)
                OR (SELECT count(*) FROM pg_attribute AS own WHERE own.attrelid = key.relation AND own.attnum > 0 AND NOT own.attisdropped) >= 3
                   AND NOT EXISTS (
                       SELECT FROM pg_attribute AS own
@@ -148,10 +195,25 @@ AS $function$
                                         WHERE copy.attrelid = m.relation AND copy.attname = own.attname AND NOT copy.attisdropped
                                           AND (copy.atttypid = own.atttypid OR own.attnum = key.attnum))))
           AND NOT EXISTS (SELECT FROM snowflake_migrate_internal.table_tree(key.relation::regclass, key.attname) AS f WHERE f.relation = m.relation)
-    ), first_found AS (
-        SELECT DISTINCT ON (f.relation, f.attnum) f.*
-        FROM found AS f
-        ORDER BY f.relation, f.attnum, f.kind = 'polymorphic', f.reason DESC
+    )
+    SELECT DISTINCT ON (f.key_relation, f.key_attnum, f.relation, f.attnum)
+           f.key_relation::regclass, f.key_name, f.kind, f.relation, f.relkind, f.attname, f.type_name, f.typtype, f.is_array, f.reason
+    FROM found AS f
+    ORDER BY f.key_relation, f.key_attnum, f.relation, f.attnum, f.kind = 'polymorphic', f.reason DESC
+$function$;
+
+CREATE FUNCTION snowflake_migrate.unlinked(target regclass, column_name name DEFAULT NULL)
+RETURNS TABLE (kind text, object text, referencing_column name, data_type text, reason text, statement text)
+LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp SET jit = off
+AS $function$
+    WITH key AS MATERIALIZED (
+        SELECT c.oid AS relation, a.attname
+        FROM snowflake_internal.column_of(target, unlinked.column_name) AS found (attname)
+        JOIN pg_class AS c ON c.oid = target
+        JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attname = found.attname
+    ), form AS MATERIALIZED (
+        SELECT f.behind, f.ahead FROM key CROSS JOIN LATERAL snowflake_migrate_internal.reference_names(key.relation::regclass, key.attname) AS f
     ), parameter AS (
         SELECT p.oid, p.proargnames[a.place] AS name, format_type(a.type, NULL) AS type_name, NULL::text AS trigger_reason
         FROM pg_proc AS p
@@ -177,7 +239,8 @@ AS $function$
                       snowflake_migrate_internal.name_of(f.relation::regclass),
                       CASE f.relkind WHEN 'c' THEN 'ATTRIBUTE' ELSE 'COLUMN' END,
                       f.attname, CASE WHEN f.is_array THEN '[]' ELSE '' END) END
-    FROM first_found AS f
+    FROM key
+    CROSS JOIN LATERAL snowflake_migrate_internal.unlinked_columns(ARRAY[(key.relation, key.attname)::snowflake_migrate_internal.key]) AS f
   UNION ALL
     SELECT 'function', p.oid::regprocedure::text, p.name::name, p.type_name,
            format('a parameter has the name of a reference to %s: create the function with bigint, then drop this one', key.relation::regclass), NULL

@@ -27,7 +27,7 @@ struct Code {
 const TABLES: &str = "
     CREATE TABLE orders (id serial PRIMARY KEY, n int, note text);
     CREATE TABLE items (id bigserial PRIMARY KEY, order_id int REFERENCES orders, n int);
-    CREATE TABLE orders_history (op text, id int, n int, note text);";
+    CREATE TABLE orders_history (op text, id bigint, n int, note text);";
 
 /// A trigger function, and its trigger.
 macro_rules! trigger {
@@ -116,7 +116,7 @@ fn create(client: &mut Client, code: &Code) -> Result<()> {
         client,
         [
             TABLES,
-            "CREATE TABLE copies (id bigint, order_id int, n int)",
+            "CREATE TABLE copies (id bigint, order_id bigint, n int)",
             code.setup,
         ],
     )

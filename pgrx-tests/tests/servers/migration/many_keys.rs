@@ -43,7 +43,7 @@ fn arguments(keys: &[String]) -> String {
 fn plan(client: &mut Client, keys: &[String], online: bool) -> Result<Vec<Step>> {
     let query = format!(
         "SELECT step, statement, lock, rewrites, in_transaction, note
-         FROM snowflake_migrate.plan({}, online => {online}) ORDER BY step",
+         FROM snowflake_migrate.plan({}, online => {online}) WHERE statement IS NOT NULL ORDER BY step",
         arguments(keys)
     );
     let rows = client.query(&query, &[]).context("the plan")?;

@@ -468,7 +468,7 @@ fn only_owners_change_the_pace_of_a_running_migration() -> Result<()> {
 
     // Several keys have one pace, by the name of any of them.
     let steps = client.query(
-        "SELECT statement FROM snowflake_migrate.plan('two', also => '{other}', online => true) ORDER BY step",
+        "SELECT statement FROM snowflake_migrate.plan('two', also => '{other}', online => true) WHERE statement IS NOT NULL ORDER BY step",
         &[],
     )?;
     for step in steps {

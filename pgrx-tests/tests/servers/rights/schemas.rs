@@ -201,7 +201,7 @@ fn schemas_are_exchanged(
 fn begin_online(owner: &mut Client) -> Result<()> {
     let steps: Vec<String> = owner
         .query(
-            "SELECT statement FROM snowflake_migrate.plan('public.o', online => true) ORDER BY step",
+            "SELECT statement FROM snowflake_migrate.plan('public.o', online => true) WHERE statement IS NOT NULL ORDER BY step",
             &[],
         )?
         .iter()

@@ -1,0 +1,613 @@
+//! A session's view of its server: what the protocol asks for.
+
+use std::cell::{Cell, RefCell};
+use std::num::NonZeroU32;
+use std::rc::Rc;
+
+use snowflake_id::protocol::{
+    Clocks, DrawingProcess, FastPath, LogPosition, MarkPage, NoReading, NotOpened, NotReserved,
+    Process, Reading, Reservation, ServerSettings, SharedMemory, Storage, draw,
+};
+use snowflake_id::resolved::{OpenTransaction, Opening, Promise};
+use snowflake_id::{
+    Allowance, Answer, Borrow, Bounds, Identity, Position, Run, Slot, SlotWalk, Tick, WallTime,
+};
+
+use crate::protection::Protection;
+use crate::server::{Locked, Memory, Record, Server};
+use crate::world::World;
+
+/// How often a long wait looks at the clocks again, milliseconds; of the extension.
+const LONGEST_SLEEP_MS: i64 = 100;
+const SHORTEST_LOCK_WAIT_MS: i64 = 100;
+const SHORTEST_MOVER_WAIT_MS: i64 = 1_000;
+
+/// Why a call fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// The wait was cancelled.
+    Cancelled,
+    /// The disk is full.
+    DiskFull,
+    /// Another session has locked the mark.
+    Locked,
+    /// IDs are ahead of the clock by all that may be borrowed.
+    WaitTooLong,
+    /// The clock is behind, or the mark was set ahead, up to this time.
+    Behind(WallTime),
+    /// The clock has jumped ahead.
+    Ahead,
+    /// Outside of the layout's time.
+    OutsideLayout,
+    /// The start would be too far ahead.
+    TooFar,
+    /// The database is not there.
+    Dropped,
+}
+
+/// A session, or a call that draws nothing.
+pub struct Session {
+    /// Everything.
+    pub world: Rc<World>,
+    /// Its server.
+    pub server: Rc<Server>,
+    /// What runs on that.
+    pub memory: Rc<Memory>,
+    /// Its database.
+    pub database: usize,
+    /// Its place among the server's sessions.
+    pub number: usize,
+    identity: Identity,
+    fast_path: FastPath,
+    /// A slot of its own, where slots are not shared.
+    own_slots: Vec<Slot>,
+    /// What it knows of the mark, and what that depends on.
+    kept: Cell<Option<(Reservation, (u32, u32))>>,
+    has_drawn: Cell<bool>,
+    /// When the call began.
+    since: Cell<i64>,
+}
+
+impl Session {
+    /// A session that has just connected. `home` is the number of its slot.
+    pub fn new(
+        world: &Rc<World>,
+        server: &Rc<Server>,
+        memory: &Rc<Memory>,
+        database: usize,
+        number: usize,
+        home: u32,
+    ) -> Self {
+        let identity = server.config.get().identity;
+        let session = Session {
+            world: Rc::clone(world),
+            server: Rc::clone(server),
+            memory: Rc::clone(memory),
+            database,
+            number,
+            identity,
+            fast_path: FastPath::new(),
+            own_slots: (0..=identity.layout().max_backend()).map(|_| Slot::new()).collect(),
+            kept: Cell::new(None),
+            has_drawn: Cell::new(false),
+            since: Cell::new(0),
+        };
+        let home = home & identity.layout().max_backend();
+        session.fast_path.set_position(session.walk(home).start());
+        session
+    }
+
+    fn walk(&self, home: u32) -> SlotWalk<'_> {
+        SlotWalk::new(self.identity.layout(), self.slots(), home)
+    }
+
+    fn slots(&self) -> &[Slot] {
+        if self.world.lacks(Protection::Slot) {
+            &self.own_slots
+        } else {
+            self.memory.slots()
+        }
+    }
+
+    /// A call begins.
+    pub fn begin_call(&self) {
+        self.since.set(self.world.now());
+    }
+
+    /// Up to `count` IDs of one tick: by the fast path if it is one and nothing else has to be done.
+    ///
+    /// # Errors
+    /// [`CallError`]
+    pub async fn next(&self, count: NonZeroU32) -> Result<(u32, Run), CallError> {
+        self.begin_call();
+        if count.get() == 1
+            && let Some(drawn) = self.next_fast().await
+        {
+            return Ok(drawn);
+        }
+        let home = self.number as u32 & self.identity.layout().max_backend();
+        let _ = home;
+        draw::draw(self, count).await
+    }
+
+    /// As `src/generator/next.rs`.
+    async fn next_fast(&self) -> Option<(u32, Run)> {
+        if self.kept.get()?.1 != self.depends_on() {
+            return None;
+        }
+        let wall = self.clocks().await.wall;
+        let now = self.tick_of(wall)?;
+        let allowance = self.fast_path.allowance(now);
+        if self.has_drawn.get() {
+            return self.draw(wall, allowance).await;
+        }
+        if !self.fast_path.position().may_stay(allowance.now) {
+            return None;
+        }
+        let (opened, least) = self.begin_to_draw(allowance.now).await?;
+        let (slot, run) = self.draw(wall, allowance.from(least)?).await?;
+        self.drew(opened, slot, run);
+        Some((slot, run))
+    }
+
+    async fn draw(&self, wall: WallTime, allowance: Allowance) -> Option<(u32, Run)> {
+        self.world.step().await;
+        let position: Position = self.fast_path.position();
+        if !position.may_stay(allowance.now) {
+            return None;
+        }
+        let slot = &self.slots()[position.slot() as usize];
+        let bits = self.identity.layout().sequence_bits();
+        match slot.next_run(bits, allowance, NonZeroU32::MIN, Borrow::No) {
+            Answer::Issued(run) => {
+                self.fast_path.set_position(position.after(run));
+                self.fast_path.observe(wall);
+                Some((position.slot(), run))
+            }
+            _ => None,
+        }
+    }
+
+    fn tick_of(&self, wall: WallTime) -> Option<Tick> {
+        self.identity.layout().tick_at(wall.into()).ok()
+    }
+
+    fn depends_on(&self) -> (u32, u32) {
+        (self.memory.settings_number.get(), self.memory.drops.get())
+    }
+
+    /// The transaction has ended for all others.
+    pub fn end_transaction(&self) {
+        self.has_drawn.set(false);
+        self.memory.open[self.number].end();
+    }
+
+    /// Forgets what is reserved.
+    pub fn forget(&self) {
+        self.kept.set(None);
+        self.fast_path.close();
+    }
+
+    fn waited_ms(&self) -> i64 {
+        (self.world.now() - self.since.get()) / 1_000
+    }
+
+    fn max_wait_ms(&self) -> i64 {
+        self.server.config.get().max_wait_ms
+    }
+
+    async fn wait(&self, needed: i64, error: CallError) -> Result<(), CallError> {
+        let needed_ms = needed.max(0).saturating_add(999) / 1_000;
+        let waited = self.world.now() - self.since.get();
+        if waited.saturating_add(needed) > self.max_wait_ms() * 1_000 {
+            return Err(error);
+        }
+        self.sleep(needed_ms.min(LONGEST_SLEEP_MS) * 1_000).await
+    }
+
+    /// Sleeps, for so many microseconds.
+    ///
+    /// # Errors
+    /// [`CallError::Cancelled`]
+    pub async fn sleep(&self, micros: i64) -> Result<(), CallError> {
+        let since = self.world.now();
+        self.world.sleep_until(since + micros.max(1)).await;
+        if self.server.cancelled_at.get() >= since {
+            return Err(CallError::Cancelled);
+        }
+        Ok(())
+    }
+
+    /// Ends with the server.
+    async fn end_with_server(&self) -> ! {
+        loop {
+            self.world.sleep_until(i64::MAX).await;
+        }
+    }
+}
+
+/// A lock that a flag shows.
+pub struct Flag<'a>(&'a Cell<bool>);
+
+impl Drop for Flag<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
+/// A flag's lock that outlives a borrow: the flag is in the memory of the server.
+pub struct PageLock {
+    memory: Rc<Memory>,
+    database: Option<usize>,
+}
+
+impl PageLock {
+    fn flag(memory: &Memory, database: Option<usize>) -> &Cell<bool> {
+        database.map_or(&memory.floor_is_locked, |database| &memory.page_is_locked[database])
+    }
+
+    async fn take(session: &Session, database: Option<usize>) -> Self {
+        let memory = Rc::clone(&session.memory);
+        session.world.step().await;
+        while Self::flag(&memory, database).get() {
+            session.world.pass(1);
+            session.world.give_way().await;
+        }
+        Self::flag(&memory, database).set(true);
+        PageLock { memory, database }
+    }
+}
+
+impl Drop for PageLock {
+    fn drop(&mut self) {
+        Self::flag(&self.memory, self.database).set(false);
+    }
+}
+
+impl Storage for Session {
+    type Error = CallError;
+    type Mark = ();
+    type Page = PageLock;
+    type Floor = PageLock;
+
+    async fn open_mark(&self, wait_ms: i64) -> Result<(), NotOpened<CallError>> {
+        self.world.step().await;
+        let since = self.world.now();
+        while self.server.marks_are_locked_until.get() > self.world.now() {
+            if (self.world.now() - since) / 1_000 >= wait_ms {
+                return Err(NotOpened::Locked);
+            }
+            self.sleep(1_000).await.map_err(NotOpened::Failed)?;
+        }
+        if self.server.pages.borrow().marks[self.database].is_none() {
+            return Err(NotOpened::Failed(CallError::Dropped));
+        }
+        Ok(())
+    }
+
+    async fn lock_page(&self, _mark: &()) -> PageLock {
+        PageLock::take(self, Some(self.database)).await
+    }
+
+    fn read_page(&self, _page: &PageLock) -> MarkPage {
+        if self.world.lacks(Protection::Mark) {
+            return MarkPage::NEW;
+        }
+        self.server.pages.borrow().marks[self.database].map_or(MarkPage::NEW, |(page, _)| page)
+    }
+
+    fn record_of(&self, _page: &PageLock) -> LogPosition {
+        self.server.pages.borrow().marks[self.database].map_or(LogPosition(0), |(_, end)| end)
+    }
+
+    async fn write_page(&self, _mark: &(), _page: &mut PageLock, to: MarkPage) -> LogPosition {
+        self.world.step().await;
+        let position = if self.world.lacks(Protection::MarkLogged) {
+            LogPosition(self.server.log.borrow().records.len() as u64)
+        } else {
+            self.server.write(Record::Mark(self.database, Some(to)))
+        };
+        self.server.pages.borrow_mut().marks[self.database] = Some((to, position));
+        self.world.step().await;
+        position
+    }
+
+    async fn lock_floor(&self) -> PageLock {
+        PageLock::take(self, None).await
+    }
+
+    async fn read_floor(&self, _floor: &PageLock) -> Result<Bounds, CallError> {
+        self.world.step().await;
+        if self.world.lacks(Protection::Floor) {
+            return Ok(Bounds::default());
+        }
+        Ok(self.server.pages.borrow().floor.clone())
+    }
+
+    async fn write_floor(
+        &self,
+        _floor: &mut PageLock,
+        to: &Bounds,
+    ) -> Result<LogPosition, CallError> {
+        self.world.step().await;
+        let end = || LogPosition(self.server.log.borrow().records.len() as u64);
+        if self.world.lacks(Protection::FloorWritten) {
+            return Ok(end());
+        }
+        if self.server.disk_is_full.get() {
+            return if self.world.lacks(Protection::FloorError) {
+                Ok(end())
+            } else {
+                Err(CallError::DiskFull)
+            };
+        }
+        let position = self.server.write(Record::Floor(to.clone()));
+        self.server.pages.borrow_mut().floor = to.clone();
+        self.world.step().await;
+        Ok(position)
+    }
+
+    async fn flush(&self, position: LogPosition) {
+        self.world.step().await;
+        if self.world.lacks(Protection::Flush) {
+            return;
+        }
+        if self.world.lacks(Protection::AnswerDurable) && !self.has_drawn.get() {
+            return;
+        }
+        if self.server.disk_is_full.get() {
+            // As PostgreSQL does where it cannot write the log.
+            self.server.has_panicked.set(true);
+            self.end_with_server().await
+        }
+        let end = match position {
+            LogPosition(0) => self.server.log.borrow().records.len(),
+            LogPosition(end) => end as usize,
+        };
+        if self.server.log.borrow().flushed >= end {
+            return;
+        }
+        let done = self.world.now() + self.server.flush_micros.get();
+        self.world.sleep_until(done).await;
+        let mut log = self.server.log.borrow_mut();
+        log.flushed = log.flushed.max(end.min(log.records.len()));
+    }
+
+    async fn is_in_recovery(&self) -> bool {
+        self.memory.in_recovery.get() && !self.world.lacks(Protection::FloorOfStandby)
+    }
+}
+
+impl Process for Session {
+    type Storage = Self;
+    type Entry = Locked;
+
+    fn storage(&self) -> &Self {
+        self
+    }
+
+    fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    fn shared(&self) -> SharedMemory<'_> {
+        let slots = self.slots();
+        SharedMemory {
+            slots,
+            ..self.memory.shared()
+        }
+    }
+
+    fn settings(&self) -> ServerSettings {
+        let mut settings = self.server.config.get().settings;
+        if self.world.lacks(Protection::ClockAhead) {
+            settings.max_clock_step = None;
+        }
+        settings
+    }
+
+    fn highest_wall(&self) -> WallTime {
+        self.fast_path.highest_wall()
+    }
+
+    async fn clocks(&self) -> Clocks {
+        self.world.step().await;
+        Clocks {
+            wall: self.server.wall(&self.world),
+            boot: self.server.boot(&self.world),
+        }
+    }
+
+    async fn bound(&self) -> Option<Tick> {
+        self.world.step().await;
+        self.memory.bound(self.database)
+    }
+
+    async fn try_lock_entry(&self) -> Option<Locked> {
+        self.world.step().await;
+        self.memory.try_lock(&self.world, self.database)
+    }
+
+    fn bound_of(&self, entry: &Locked) -> Option<Tick> {
+        entry.bound()
+    }
+
+    async fn set_bound(&self, entry: &Locked, bound: Tick) {
+        self.world.step().await;
+        entry.set_bound(bound);
+    }
+
+    async fn step(&self) {
+        self.world.step().await;
+    }
+}
+
+impl DrawingProcess for Session {
+    type Opened = Opening;
+
+    fn reading(&self, clocks: Clocks) -> Result<Reading, NoReading> {
+        if self.world.lacks(Protection::SlewedClock) {
+            return Ok(Reading {
+                clocks,
+                time: clocks.wall,
+                now: self.tick_of(clocks.wall).ok_or(NoReading::BeforeEpoch)?,
+                slowdown: 1,
+            });
+        }
+        Reading::take(self, clocks)
+    }
+
+    fn check_stopped(&self) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    async fn reservation(&self) -> Result<Reservation, CallError> {
+        if let Some((kept, depends_on)) = self.kept.get()
+            && depends_on == self.depends_on()
+        {
+            return Ok(kept);
+        }
+        self.forget();
+        Ok(Reservation::new(self).await)
+    }
+
+    fn keep(&self, reservation: Reservation) {
+        self.kept.set(Some((reservation, self.depends_on())));
+        self.fast_path.open(reservation);
+    }
+
+    async fn check_layout(&self) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    async fn begin_to_draw(&self, now: Tick) -> Option<(Opening, Tick)> {
+        if self.has_drawn.get() {
+            return None;
+        }
+        self.world.step().await;
+        let layout = self.identity.layout();
+        let present = layout.first_id_of(now.min(layout.last_tick()));
+        let (nobody, nothing) = (OpenTransaction::default(), Promise::default());
+        let open = if self.world.lacks(Protection::Published) {
+            &nobody
+        } else {
+            &self.memory.open[self.number]
+        };
+        let promise = if self.world.lacks(Protection::Promise) {
+            &nothing
+        } else {
+            &self.memory.promise
+        };
+        let opening = open.begin(promise, self.database as u32, present, false);
+        self.world.step().await;
+        Some((opening, now.max(layout.tick_of(opening.least))))
+    }
+
+    fn drew(&self, opening: Opening, slot: u32, run: Run) {
+        if !self.world.lacks(Protection::Published) {
+            let id = self.identity.id(slot, run.tick, run.first);
+            self.memory.open[self.number].drew(opening, id);
+        }
+        self.has_drawn.set(true);
+    }
+
+    async fn next_run(
+        &self,
+        allowance: Allowance,
+        count: NonZeroU32,
+        _wall: WallTime,
+    ) -> (u32, Answer) {
+        self.world.step().await;
+        let position = self.fast_path.position();
+        let (position, answer) = self.walk(self.home()).next_run(position, allowance, count);
+        self.fast_path.set_position(position);
+        (position.slot(), answer)
+    }
+
+    fn observe(&self, wall: WallTime) {
+        self.fast_path.observe(wall);
+    }
+
+    fn left_ms(&self) -> i64 {
+        (self.max_wait_ms().max(SHORTEST_LOCK_WAIT_MS) - self.waited_ms()).max(1)
+    }
+
+    async fn wait_for(
+        &self,
+        reason: NotReserved<CallError>,
+        clocks: Clocks,
+    ) -> Result<(), CallError> {
+        let wall = clocks.wall;
+        let time_of = |tick| WallTime::from(self.identity.layout().time_of(tick));
+        match reason {
+            NotReserved::Raised => {
+                self.world.give_way().await;
+                Ok(())
+            }
+            NotReserved::Busy => {
+                if self.waited_ms() >= self.max_wait_ms().max(SHORTEST_MOVER_WAIT_MS) {
+                    return Err(CallError::Locked);
+                }
+                self.sleep(1_000).await
+            }
+            NotReserved::Locked => Err(CallError::Locked),
+            NotReserved::SetAhead(bound) => {
+                let set_to = time_of(bound);
+                let needed = set_to
+                    .minus_micros(self.settings().lease_micros())
+                    .micros_since(wall);
+                self.wait(needed, CallError::Behind(set_to)).await
+            }
+            NotReserved::TooFarAhead(bound) => {
+                let reached = time_of(bound);
+                self.wait(self.needed_of_clock(wall, reached), CallError::Behind(reached)).await
+            }
+            NotReserved::PastEnd => Err(CallError::OutsideLayout),
+            NotReserved::Failed(error) => Err(error),
+        }
+    }
+
+    async fn wait_for_reading(&self, reason: NoReading, clocks: Clocks) -> Result<(), CallError> {
+        match reason {
+            NoReading::Behind { reached } => {
+                let needed = self.needed_of_clock(clocks.wall, reached);
+                self.wait(needed, CallError::Behind(reached)).await
+            }
+            NoReading::Ahead { .. } => Err(CallError::Ahead),
+            NoReading::BeforeEpoch | NoReading::PastEnd => Err(CallError::OutsideLayout),
+        }
+    }
+
+    async fn wait_until(
+        &self,
+        until: Tick,
+        reading: Reading,
+        _allowance: Allowance,
+    ) -> Result<(), CallError> {
+        let tick_micros = i64::from(self.identity.layout().tick_micros());
+        let ticks = (until.get() - reading.now.get()) as i64;
+        let needed = ticks
+            .saturating_mul(tick_micros)
+            .saturating_mul(reading.slowdown as i64);
+        self.wait(needed, CallError::WaitTooLong).await
+    }
+
+    async fn closed(&self) {
+        self.world.give_way().await;
+    }
+}
+
+impl Session {
+    fn home(&self) -> u32 {
+        self.number as u32 & self.identity.layout().max_backend()
+    }
+
+    fn needed_of_clock(&self, wall: WallTime, reached: WallTime) -> i64 {
+        reached
+            .micros_since(wall)
+            .saturating_sub(self.settings().max_clock_step.unwrap_or(0))
+    }
+}
+
+/// What several sessions keep of one another.
+pub type Shared<T> = Rc<RefCell<T>>;
