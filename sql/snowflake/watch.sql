@@ -20,9 +20,9 @@ BEGIN
         RETURN '{}';
     END IF;
     -- Columns that not all versions of Citus have are NULL.
-    EXECUTE 'SELECT array_agg(p.logicalrelid::oid) FROM pg_catalog.pg_dist_partition AS p CROSS JOIN LATERAL to_jsonb(p) AS j (entry)
-             WHERE NOT coalesce(j.entry ->> ''partmethod'' = ''n'' AND j.entry ->> ''repmodel'' <> ''t'' AND j.entry ->> ''colocationid'' = ''0'', false)'
-    INTO found;
+    SELECT array_agg(p.logicalrelid::oid) INTO found
+    FROM pg_catalog.pg_dist_partition AS p CROSS JOIN LATERAL to_jsonb(p) AS j (entry)
+    WHERE NOT coalesce(j.entry ->> 'partmethod' = 'n' AND j.entry ->> 'repmodel' <> 't' AND j.entry ->> 'colocationid' = '0', false);
     RETURN coalesce(found, '{}');
 END
 $function$;

@@ -585,6 +585,9 @@ DECLARE
     states jsonb;
     recompiles boolean := false;
     is_widened boolean := false;
+    -- What the present step locks; NULL while the plan is made.
+    locking regclass[];
+    lock_mode text;
     detail text;
 BEGIN
     PERFORM snowflake_migrate_internal.pin(keys);
@@ -597,6 +600,10 @@ BEGIN
             END IF;
             recompiles := recompiles OR strpos(plan_step.statement, 'snowflake_migrate_internal.recompile(') > 0;
             RAISE NOTICE 'step %: %', plan_step.step, plan_step.note;
+            lock_mode := plan_step.lock_level;
+            locking := CASE WHEN plan_step.relation IS NOT NULL THEN ARRAY[plan_step.relation]
+                            ELSE ARRAY(SELECT d.target FROM unnest(snowflake_migrate_internal.dependent_columns(keys)) AS d)
+                                 || snowflake_migrate_internal.dependent_relations(snowflake_migrate_internal.dependent_columns(keys)) END;
             IF plan_step.relation IS NULL THEN
                 -- All groups at once: a transaction keeps the locks of each to its end anyway.
                 IF NOT is_widened THEN
@@ -625,11 +632,11 @@ BEGIN
         IF detail <> '' THEN
             RAISE;
         END IF;
+        -- The plan also reads the tables, to find their views' columns.
         PERFORM snowflake_migrate_internal.lock_timed_out(
-            snowflake_migrate_internal.locked_with(CASE WHEN plan_step.relation IS NOT NULL THEN ARRAY[plan_step.relation]
-                ELSE ARRAY(SELECT d.target FROM unnest(snowflake_migrate_internal.dependent_columns(keys)) AS d)
-                     || snowflake_migrate_internal.dependent_relations(snowflake_migrate_internal.dependent_columns(keys)) END),
-            plan_step.lock_level);
+            snowflake_migrate_internal.locked_with(coalesce(locking, ARRAY(
+                SELECT k.target FROM unnest(keys) AS k UNION SELECT r.relation FROM snowflake_migrate_internal.linked_columns(keys) AS r))),
+            coalesce(lock_mode, 'ACCESS SHARE'));
     END;
     PERFORM set_config('snowflake_migrate_internal.recompiles_later', '', true);
     IF recompiles THEN

@@ -39,7 +39,8 @@ impl Ranges {
             let mut first = first;
             while first <= last {
                 // Up to the next one that is there.
-                let (end, next) = match self.0.range(..=last).rev().find(|(_, end)| **end >= first) {
+                let (end, next) = match self.0.range(..=last).rev().find(|(_, end)| **end >= first)
+                {
                     Some((&start, &end)) if start <= first => (None, end + 1),
                     _ => {
                         let start = self.0.range(first..=last).next().map(|(&start, _)| start);
@@ -101,6 +102,9 @@ mod tests {
         others.add(45, 60);
         others.add(70, 71);
         ranges.add_all(&others);
-        assert_eq!(ranges.0.into_iter().collect::<Vec<_>>(), [(0, 60), (70, 71)]);
+        assert_eq!(
+            ranges.0.into_iter().collect::<Vec<_>>(),
+            [(0, 60), (70, 71)]
+        );
     }
 }

@@ -62,7 +62,8 @@ impl Log {
         for (number, record) in self.records[..records].iter().enumerate() {
             match record {
                 Record::Mark(database, page) => {
-                    pages.marks[*database] = page.map(|page| (page, LogPosition(number as u64 + 1)));
+                    pages.marks[*database] =
+                        page.map(|page| (page, LogPosition(number as u64 + 1)));
                 }
                 Record::Floor(bounds) => pages.floor = bounds.clone(),
                 Record::Rows(..) => {}
@@ -153,7 +154,10 @@ impl Memory {
 
     /// The first tick of a database that is not reserved.
     pub fn bound(&self, database: usize) -> Option<Tick> {
-        let entry = self.entries.iter().find(|it| it.database.get() == Some(database))?;
+        let entry = self
+            .entries
+            .iter()
+            .find(|it| it.database.get() == Some(database))?;
         entry.bound()
     }
 
@@ -170,7 +174,10 @@ impl Memory {
                 number,
             })
         };
-        let known = self.entries.iter().position(|it| it.database.get() == Some(database));
+        let known = self
+            .entries
+            .iter()
+            .position(|it| it.database.get() == Some(database));
         if let Some(number) = known {
             return lock(number);
         }
@@ -194,7 +201,9 @@ impl Memory {
 
 impl Entry {
     fn bound(&self) -> Option<Tick> {
-        Some(self.bound.get()).filter(|&bound| bound > 0).map(Tick::new)
+        Some(self.bound.get())
+            .filter(|&bound| bound > 0)
+            .map(Tick::new)
     }
 }
 
@@ -212,7 +221,9 @@ impl Locked {
 
     /// Announces a bound.
     pub fn set_bound(&self, bound: Tick) {
-        self.memory.entries[self.number].bound.set(bound.get().max(1));
+        self.memory.entries[self.number]
+            .bound
+            .set(bound.get().max(1));
     }
 }
 
@@ -319,15 +330,20 @@ impl Server {
         log.flushed = log.records.len();
     }
 
-    /// The bound of a database's mark that would be there after a crash.
+    /// The bound that a database's IDs would have after a crash: of its mark, or of the floor, since a
+    /// mark can be set to less than what is reserved.
     pub fn durable_bound(&self, database: usize) -> i64 {
         let log = self.log.borrow();
-        let durable = &log.records[..log.flushed];
-        let last = durable.iter().rev().find_map(|record| match record {
+        let durable = log.records[..log.flushed].iter().rev();
+        let mark = durable.clone().find_map(|record| match record {
             Record::Mark(of, page) if *of == database => Some(page.map_or(0, |it| it.bound_id.get())),
             _ => None,
         });
-        last.unwrap_or(0)
+        let floor = durable.into_iter().find_map(|record| match record {
+            Record::Floor(bounds) => Some(bounds.highest_for(&self.config.get().identity).get()),
+            _ => None,
+        });
+        mark.max(floor).unwrap_or(0)
     }
 
     /// The server ends, and its memory is lost. So many records stay.

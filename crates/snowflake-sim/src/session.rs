@@ -87,7 +87,9 @@ impl Session {
             number,
             identity,
             fast_path: FastPath::new(),
-            own_slots: (0..=identity.layout().max_backend()).map(|_| Slot::new()).collect(),
+            own_slots: (0..=identity.layout().max_backend())
+                .map(|_| Slot::new())
+                .collect(),
             kept: Cell::new(None),
             has_drawn: Cell::new(false),
             since: Cell::new(0),
@@ -243,7 +245,9 @@ pub struct PageLock {
 
 impl PageLock {
     fn flag(memory: &Memory, database: Option<usize>) -> &Cell<bool> {
-        database.map_or(&memory.floor_is_locked, |database| &memory.page_is_locked[database])
+        database.map_or(&memory.floor_is_locked, |database| {
+            &memory.page_is_locked[database]
+        })
     }
 
     async fn take(session: &Session, database: Option<usize>) -> Self {
@@ -308,6 +312,10 @@ impl Storage for Session {
             self.server.write(Record::Mark(self.database, Some(to)))
         };
         self.server.pages.borrow_mut().marks[self.database] = Some((to, position));
+        self.world.tell(|| {
+            let name = self.server.name;
+            format!("{name}: session {} moves mark {} to {}", self.number, self.database, to.bound_id)
+        });
         self.world.step().await;
         position
     }
@@ -371,6 +379,10 @@ impl Storage for Session {
         self.world.sleep_until(done).await;
         let mut log = self.server.log.borrow_mut();
         log.flushed = log.flushed.max(end.min(log.records.len()));
+        self.world.tell(|| {
+            let name = self.server.name;
+            format!("{name}: session {} has flushed {} records", self.number, log.flushed)
+        });
     }
 
     async fn is_in_recovery(&self) -> bool {
@@ -560,7 +572,11 @@ impl DrawingProcess for Session {
             }
             NotReserved::TooFarAhead(bound) => {
                 let reached = time_of(bound);
-                self.wait(self.needed_of_clock(wall, reached), CallError::Behind(reached)).await
+                self.wait(
+                    self.needed_of_clock(wall, reached),
+                    CallError::Behind(reached),
+                )
+                .await
             }
             NotReserved::PastEnd => Err(CallError::OutsideLayout),
             NotReserved::Failed(error) => Err(error),

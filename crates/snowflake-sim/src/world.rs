@@ -132,7 +132,9 @@ impl World {
 
     /// What happened.
     pub fn story(&self) -> Vec<String> {
-        self.story.as_ref().map_or_else(Vec::new, |story| story.borrow().clone())
+        self.story
+            .as_ref()
+            .map_or_else(Vec::new, |story| story.borrow().clone())
     }
 
     /// Something that must not be. The first is kept.

@@ -53,7 +53,8 @@ BEGIN
     LEFT JOIN pg_prepared_xacts AS p ON p.transaction = x.transactionid
     WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
       AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-      AND (lock_holders.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'));
+      AND CASE lock_holders.mode WHEN 'ACCESS EXCLUSIVE' THEN true WHEN 'ACCESS SHARE' THEN l.mode = 'AccessExclusiveLock'
+                   ELSE l.mode NOT IN ('AccessShareLock', 'RowShareLock') END;
     RETURN nullif(holders, '');
 END
 $function$;
@@ -103,7 +104,8 @@ BEGIN
         FROM pg_locks AS l
         WHERE l.locktype = 'relation' AND l.relation = ANY (relations) AND l.granted AND l.pid IS DISTINCT FROM pg_backend_pid()
           AND l.database = (SELECT d.oid FROM pg_database AS d WHERE d.datname = current_database())
-          AND (lock_timed_out.mode = 'ACCESS EXCLUSIVE' OR l.mode NOT IN ('AccessShareLock', 'RowShareLock'))
+          AND CASE lock_timed_out.mode WHEN 'ACCESS EXCLUSIVE' THEN true WHEN 'ACCESS SHARE' THEN l.mode = 'AccessExclusiveLock'
+                   ELSE l.mode NOT IN ('AccessShareLock', 'RowShareLock') END
         ORDER BY 1);
     holders := snowflake_migrate_internal.lock_holders(held, mode);
     PERFORM snowflake_internal.refuse('55P03',

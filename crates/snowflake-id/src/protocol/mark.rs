@@ -15,7 +15,7 @@
 //!
 //! A mark that was set further ahead than a lease raises no slot: IDs of its own database wait until
 //! a superuser confirms it ([`start_at`]). A mark that was set to less than what is reserved is
-//! moved up again before any ID is issued.
+//! moved up again with the next reservation; until then the floor has the bound.
 
 use super::{
     Clocks, ErrorOf, LogPosition, NotOpened, Process, ServerSettings, Storage, floor, layout_of,

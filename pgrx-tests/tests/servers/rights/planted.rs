@@ -458,6 +458,9 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
     assert_eq!(
         without_path,
         [
+            "snowflake_audit(regclass,name,integer[],bigint)",
+            "snowflake_audit_tables(name,integer[])",
+            "snowflake_migrate.audit(regclass,name)",
             "snowflake_migrate.backfill(regclass,name,regclass[],name[],integer,interval,interval,integer)",
             "snowflake_migrate.ddl(regclass,name,regclass[],name[],boolean,boolean)",
             "snowflake_migrate.plan(regclass,name,regclass[],name[],boolean,boolean)",
@@ -486,7 +489,7 @@ fn routines_run_with_the_callers_rights() -> Result<()> {
     let strange: Vec<String> = column(&mut client, STRANGE)?;
     assert!(strange.is_empty(), "{strange:#?}");
     println!(
-        "rights: {all} routines, {} of them with their owner's rights, 5 without a search path of their own, 2 of the install scripts run a text",
+        "rights: {all} routines, {} of them with their owner's rights, 8 without a search path of their own, 2 of the install scripts run a text",
         definer.len()
     );
     Ok(())

@@ -1,0 +1,504 @@
+//! What happens to servers.
+
+use std::rc::Rc;
+
+use snowflake_id::protocol::MarkPage;
+use snowflake_id::{Identity, Layout, SnowflakeId};
+
+use crate::history::{History, LAYOUTS};
+use crate::protection::Protection;
+use crate::server::{Config, DATABASES, Record, Server};
+
+/// A kind of fault, or of what administrators do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub enum Fault {
+    KillBackend,
+    PowerLoss,
+    Restart,
+    SetBackLittle,
+    SetBackFar,
+    SetAheadLittle,
+    SetAheadFar,
+    FreezeClock,
+    CorrectClock,
+    Suspend,
+    PromoteAsynchronous,
+    PromoteSynchronous,
+    NewStandby,
+    Rewind,
+    BaseBackup,
+    PointInTime,
+    OtherLayout,
+    OtherNode,
+    OtherSettings,
+    SetvalNear,
+    SetvalFar,
+    SetvalBack,
+    StartAfter,
+    AcceptClock,
+    RestoreDump,
+    DropDatabase,
+    LockMark,
+    FullDisk,
+    SlowDisk,
+    Cancel,
+    LookAtFloor,
+}
+
+/// All of them, the first with which the least happens first.
+pub const ALL: [Fault; 31] = [
+    Fault::SlowDisk,
+    Fault::LookAtFloor,
+    Fault::Cancel,
+    Fault::LockMark,
+    Fault::KillBackend,
+    Fault::PowerLoss,
+    Fault::Restart,
+    Fault::SetBackLittle,
+    Fault::SetBackFar,
+    Fault::SetAheadLittle,
+    Fault::SetAheadFar,
+    Fault::FreezeClock,
+    Fault::CorrectClock,
+    Fault::Suspend,
+    Fault::PromoteAsynchronous,
+    Fault::PromoteSynchronous,
+    Fault::NewStandby,
+    Fault::Rewind,
+    Fault::BaseBackup,
+    Fault::PointInTime,
+    Fault::OtherLayout,
+    Fault::OtherNode,
+    Fault::OtherSettings,
+    Fault::SetvalNear,
+    Fault::SetvalFar,
+    Fault::SetvalBack,
+    Fault::StartAfter,
+    Fault::AcceptClock,
+    Fault::RestoreDump,
+    Fault::DropDatabase,
+    Fault::FullDisk,
+];
+
+const SECOND: i64 = 1_000_000;
+
+impl History {
+    /// Something happens to a server. Nothing, if it cannot happen to it now.
+    pub fn strike(&mut self, number: usize, fault: Fault) {
+        let world = Rc::clone(&self.world);
+        let server = Rc::clone(&self.servers[number]);
+        let choices = &world.choices;
+        let is_standby = server.follows.get().is_some();
+        let is_running = server.memory.borrow().is_some();
+        let done = match fault {
+            Fault::KillBackend | Fault::PowerLoss => {
+                let (flushed, all) = {
+                    let log = server.log.borrow();
+                    (log.flushed, log.records.len())
+                };
+                // The operating system may have written more than was flushed.
+                let kept = match fault {
+                    Fault::PowerLoss => flushed,
+                    _ => flushed + choices.below((all - flushed) as u32 + 1) as usize,
+                };
+                if fault == Fault::PowerLoss {
+                    let mut machine = server.machine.get();
+                    machine.booted = world.now();
+                    server.machine.set(machine);
+                }
+                self.crash(number, kept);
+                true
+            }
+            Fault::Restart => {
+                server.flush_all();
+                let all = server.log.borrow().records.len();
+                self.crash(number, all);
+                true
+            }
+            Fault::SetBackLittle => self.set_clock(
+                number,
+                -SECOND / 1_000 * i64::from(choices.below(9_000) + 1),
+            ),
+            Fault::SetBackFar => {
+                self.set_clock(number, -SECOND * i64::from(choices.below(100_000) + 1))
+            }
+            Fault::SetAheadLittle => {
+                self.set_clock(number, SECOND / 1_000 * i64::from(choices.below(9_000) + 1))
+            }
+            Fault::SetAheadFar => {
+                self.set_clock(number, SECOND * i64::from(choices.below(100_000) + 1))
+            }
+            Fault::FreezeClock => {
+                let mut machine = server.machine.get();
+                machine.frozen = Some(world.now() + machine.ahead);
+                server.machine.set(machine);
+                true
+            }
+            Fault::CorrectClock => {
+                let ahead = server.machine.get().ahead;
+                self.set_clock(number, -ahead)
+            }
+            Fault::Suspend => {
+                let length = SECOND * i64::from(choices.below(30) + 1);
+                server.stopped_until.set(world.now() + length);
+                true
+            }
+            Fault::NewStandby => {
+                let free = self.servers.len() < 4;
+                if free && !is_standby && is_running {
+                    self.copy(number, true);
+                }
+                free && !is_standby && is_running
+            }
+            Fault::PromoteAsynchronous | Fault::PromoteSynchronous => match server.follows.get() {
+                Some(primary) => {
+                    self.promote(number, primary, fault == Fault::PromoteSynchronous);
+                    true
+                }
+                None => false,
+            },
+            Fault::Rewind => self.rewind(number),
+            Fault::BaseBackup => {
+                // A copy that has a number of its own.
+                let may = self.servers.len() < 4 && is_running;
+                if may {
+                    let copy = self.copy(number, false);
+                    self.give_number(copy);
+                    self.start(copy, false);
+                }
+                may
+            }
+            Fault::PointInTime => {
+                if is_standby || !is_running {
+                    return;
+                }
+                // Back to an earlier position: what came later is lost, and may come again.
+                let all = server.log.borrow().records.len();
+                let kept = all - choices.below((all / 4) as u32 + 1) as usize;
+                self.end(number, kept.max(DATABASES));
+                let lead = server.lineage.borrow().lead;
+                let lineage =
+                    server.lineage_of_log(lead + server.config.get().settings.lease_micros());
+                *server.lineage.borrow_mut() = lineage;
+                self.start(number, false);
+                true
+            }
+            Fault::OtherLayout | Fault::OtherNode => {
+                if is_standby {
+                    return;
+                }
+                server.flush_all();
+                let all = server.log.borrow().records.len();
+                self.end(number, all);
+                let mut config = server.config.get();
+                config.identity = self.other_identity(number, config, fault);
+                server.config.set(config);
+                self.start(number, false);
+                true
+            }
+            Fault::OtherSettings => {
+                let mut config = server.config.get();
+                config.settings = self.settings();
+                server.config.set(config);
+                if let Some(memory) = &*server.memory.borrow() {
+                    memory.settings_number.set(memory.settings_number.get() + 1);
+                }
+                let lease = config.settings.lease_micros();
+                let mut lineage = server.lineage.borrow_mut();
+                lineage.lead += 10 * SECOND + lease;
+                true
+            }
+            Fault::SetvalNear | Fault::SetvalFar | Fault::SetvalBack => {
+                if is_standby || !is_running {
+                    return;
+                }
+                let database = choices.below(DATABASES as u32) as usize;
+                let lease = server.config.get().settings.lease_micros();
+                let wall = server.wall(&world);
+                let ahead = match fault {
+                    Fault::SetvalNear => i64::from(choices.below(lease as u32)),
+                    Fault::SetvalFar => SECOND * i64::from(choices.below(1_000_000) + 60),
+                    _ => -SECOND * i64::from(choices.below(1_000_000) + 1),
+                };
+                let layout = server.layout();
+                let Ok(tick) = layout.tick_at(wall.plus_micros(ahead).into()) else {
+                    return;
+                };
+                let page = MarkPage {
+                    bound_id: layout.first_id_of(tick),
+                    start_number: 0,
+                };
+                {
+                    let mut lineage = server.lineage.borrow_mut();
+                    // Believed up to a lease ahead of the clock, or up to what was reached.
+                    let believed = wall.unix_micros() - world.now() + 2 * lease;
+                    lineage.lead = lineage.lead.max(believed) + lease;
+                }
+                if let Some(memory) = &*server.memory.borrow()
+                    && memory.page_is_locked[database].get()
+                {
+                    return;
+                }
+                self.set_mark(number, database, page);
+                if world.lacks(Protection::SetLimit) {
+                    // Believed as the server's own.
+                    self.set_mark(
+                        number,
+                        database,
+                        MarkPage {
+                            start_number: -7,
+                            ..page
+                        },
+                    );
+                }
+                true
+            }
+            Fault::StartAfter => {
+                let ahead = i64::from(choices.below(20_000_000)) - SECOND;
+                let time = server.wall(&world).plus_micros(ahead);
+                self.spawn_admin(number, |session| {
+                    Box::pin(crate::work::start_at(session, time))
+                })
+            }
+            Fault::AcceptClock => {
+                let memory = server.memory.borrow();
+                let Some(memory) = memory.as_ref().filter(|_| !is_standby) else {
+                    return;
+                };
+                let (wall, boot) = (server.wall(&world), server.boot(&world));
+                let behind = memory.slewed_clock().reached().micros_since(wall);
+                let max_step = server.config.get().settings.max_clock_step;
+                if max_step.is_some_and(|max| behind > max) {
+                    return;
+                }
+                memory
+                    .slewed_clock()
+                    .trust(snowflake_id::ClockOffset::between(wall, boot));
+                server
+                    .trusted
+                    .set(server.trusted.get().max(wall.unix_micros() - world.now()));
+                let mut lineage = server.lineage.borrow_mut();
+                lineage.lead = lineage.lead.max(wall.unix_micros() - world.now());
+                true
+            }
+            Fault::RestoreDump => self.restore_dump(number),
+            Fault::DropDatabase => self.drop_database(number).is_some(),
+            Fault::LockMark => {
+                let length = i64::from(choices.below(3_000_000));
+                server.marks_are_locked_until.set(world.now() + length);
+                true
+            }
+            Fault::FullDisk => {
+                server.disk_is_full.set(!server.disk_is_full.get());
+                true
+            }
+            Fault::SlowDisk => {
+                server.flush_micros.set(i64::from(choices.below(200_000)));
+                true
+            }
+            Fault::Cancel => {
+                server.cancelled_at.set(world.now());
+                true
+            }
+            Fault::LookAtFloor => self.spawn_admin(number, |session| {
+                Box::pin(crate::work::look_at_floor(session))
+            }),
+        };
+        if done {
+            world.count(fault);
+            world.tell(|| format!("** {}: {fault:?}", server.name));
+        }
+    }
+
+    fn set_clock(&self, number: usize, step: i64) -> bool {
+        let server = &self.servers[number];
+        let mut machine = server.machine.get();
+        if let Some(frozen) = machine.frozen.take() {
+            machine.ahead = frozen - self.world.now();
+        }
+        machine.ahead += step;
+        server.machine.set(machine);
+        // A step ahead is followed up to a limit only.
+        let settings = server.config.get().settings;
+        let limit = settings
+            .max_clock_step
+            .map(|max| max.max(settings.lease_micros()));
+        if limit.is_none_or(|limit| machine.ahead - server.trusted.get() <= limit) {
+            let trusted = server.trusted.get().max(machine.ahead);
+            server.trusted.set(trusted);
+            let mut lineage = server.lineage.borrow_mut();
+            lineage.lead = lineage.lead.max(trusted);
+        }
+        true
+    }
+
+    /// The bound of a mark is set by hand, which needs no flush.
+    fn set_mark(&self, number: usize, database: usize, page: MarkPage) {
+        let server = &self.servers[number];
+        if server.pages.borrow().marks[database].is_some() {
+            self.world.tell(|| format!("{}: mark {database} is set to {}", server.name, page.bound_id));
+            let end = server.write(Record::Mark(database, Some(page)));
+            server.pages.borrow_mut().marks[database] = Some((page, end));
+        }
+    }
+
+    /// The database is dropped and created again, if none of its sessions is busy.
+    fn drop_database(&mut self, number: usize) -> Option<usize> {
+        let server = Rc::clone(&self.servers[number]);
+        if server.follows.get().is_some() {
+            return None;
+        }
+        let database = self.world.choices.below(DATABASES as u32) as usize;
+        let memory = Rc::clone(server.memory.borrow().as_ref()?);
+        if !self.is_idle(number, database) {
+            return None;
+        }
+        self.disconnect(number, database);
+        server.write(Record::Mark(database, None));
+        if !self.world.lacks(Protection::ForgetDropped) {
+            memory.forget(database);
+        }
+        memory.drops.set(memory.drops.get() + 1);
+        let end = server.write(Record::Mark(database, Some(MarkPage::NEW)));
+        server.flush_all();
+        server.pages.borrow_mut().marks[database] = Some((MarkPage::NEW, end));
+        {
+            let mut lineage = server.lineage.borrow_mut();
+            lineage.of_database[database] = crate::lineage::Ranges::default();
+            lineage.answered[database] = 0;
+        }
+        self.connect(number, database);
+        Some(database)
+    }
+
+    /// The dump of a database is restored into a new one of another server, or of the same.
+    fn restore_dump(&mut self, number: usize) -> bool {
+        let from = self.world.choices.below(self.servers.len() as u32) as usize;
+        let from_database = self.world.choices.below(DATABASES as u32) as usize;
+        let source = Rc::clone(&self.servers[from]);
+        let Some(database) = self.drop_database(number) else {
+            return false;
+        };
+        if from == number && from_database == database {
+            return true;
+        }
+        let server = Rc::clone(&self.servers[number]);
+        if source.layout() != server.layout() {
+            return true;
+        }
+        let rows = source.lineage.borrow().of_database[from_database].clone();
+        // Read later than the rows.
+        let bound =
+            source.pages.borrow().marks[from_database].map_or(0, |(page, _)| page.bound_id.get());
+        server.lineage.borrow_mut().of_database[database].add_all(&rows);
+        self.restored(number, database, bound)
+    }
+
+    fn promote(&mut self, number: usize, primary: usize, is_synchronous: bool) {
+        let server = Rc::clone(&self.servers[number]);
+        let old = Rc::clone(&self.servers[primary]);
+        if is_synchronous {
+            old.flush_all();
+            self.catch_up(number, u32::MAX);
+        }
+        // The old one is gone.
+        let kept = old.log.borrow().flushed;
+        self.end(primary, kept);
+        let lead = old.lineage.borrow().lead;
+        let lineage = server.lineage_of_log(lead + server.config.get().settings.lease_micros());
+        *server.lineage.borrow_mut() = lineage;
+        server.follows.set(None);
+        for other in &self.servers {
+            if other.follows.get() == Some(primary) {
+                // It follows nobody any more, and is never promoted.
+                other.follows.set(Some(usize::MAX));
+            }
+        }
+        if let Some(memory) = &*server.memory.borrow() {
+            memory.in_recovery.set(false);
+        }
+        self.connect_all(number);
+    }
+
+    /// A server that has ended follows another one, from where their logs differ.
+    fn rewind(&mut self, number: usize) -> bool {
+        let server = Rc::clone(&self.servers[number]);
+        let Some(primary) = (0..self.servers.len()).find(|&other| {
+            other != number
+                && self.servers[other].follows.get().is_none()
+                && self.servers[other].memory.borrow().is_some()
+        }) else {
+            return false;
+        };
+        if server.memory.borrow().is_some() {
+            return false;
+        }
+        let source = Rc::clone(&self.servers[primary]);
+        self.copy_log(&source, &server);
+        server.config.set(source.config.get());
+        server.follows.set(Some(primary));
+        self.start(number, true);
+        true
+    }
+
+    fn other_identity(&self, number: usize, config: Config, fault: Fault) -> Identity {
+        let choices = &self.world.choices;
+        let present = config.identity;
+        let others = |node: u32| {
+            self.servers.iter().enumerate().any(|(other, server)| {
+                other != number && server.config.get().identity.node() == node
+            })
+        };
+        if fault == Fault::OtherLayout {
+            let layout: Layout = choices.of(&LAYOUTS).parse().unwrap_or(Layout::DEFAULT);
+            return Identity::new(layout, present.node()).unwrap_or(present);
+        }
+        let node = choices.below(present.layout().max_node() + 1);
+        // Two servers of one number are not simulated.
+        if others(node) {
+            return present;
+        }
+        Identity::new(*present.layout(), node).unwrap_or(present)
+    }
+
+    /// A copy gets a number that no other server has.
+    fn give_number(&self, number: usize) {
+        let server = &self.servers[number];
+        let mut config = server.config.get();
+        let used: Vec<u32> = self
+            .servers
+            .iter()
+            .enumerate()
+            .filter(|&(other, _)| other != number)
+            .map(|(_, server)| server.config.get().identity.node())
+            .collect();
+        if let Some(identity) = (0..=config.identity.layout().max_node())
+            .filter(|node| !used.contains(node))
+            .find_map(|node| Identity::new(*config.identity.layout(), node).ok())
+        {
+            config.identity = identity;
+            server.config.set(config);
+        }
+    }
+
+    /// The log of one server becomes that of another.
+    pub fn copy_log(&self, source: &Server, copy: &Server) {
+        let mut log = source.log.borrow().clone();
+        log.records.truncate(log.flushed);
+        if self.world.lacks(Protection::FloorLogged) {
+            log.records = log
+                .records
+                .into_iter()
+                .map(|record| match record {
+                    Record::Floor(_) => Record::Floor(snowflake_id::Bounds::default()),
+                    other => other,
+                })
+                .collect();
+        }
+        *copy.log.borrow_mut() = log;
+    }
+}
+
+/// A bound that no mark has reached.
+pub const NO_BOUND: SnowflakeId = SnowflakeId::ZERO;

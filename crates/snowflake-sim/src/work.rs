@@ -1,0 +1,364 @@
+//! What sessions do.
+
+use std::num::NonZeroU32;
+use std::rc::Rc;
+
+use snowflake_id::protocol::mark::{raise_slots_to_restored, raise_to};
+use snowflake_id::protocol::resolved::present;
+use snowflake_id::protocol::{Process, draw};
+use snowflake_id::resolved::{Promise, resolve};
+use snowflake_id::{Run, SnowflakeId, Tick, WallTime};
+
+use crate::protection::Protection;
+use crate::server::{DATABASES, Record};
+use crate::session::{CallError, Session};
+
+/// What the sessions of a history are like.
+#[derive(Clone, Copy, Debug)]
+pub struct Habits {
+    /// The greatest number of IDs that a call draws at once.
+    pub most_ids: u32,
+    /// How long a session rests between two transactions at most, microseconds.
+    pub rest: u32,
+    /// Whether no slot can run out: then no call waits for one.
+    pub is_roomy: bool,
+}
+
+/// A session with one transaction after another.
+pub async fn transactions(session: Session, habits: Habits) {
+    let choices = &session.world.choices;
+    let mut last = i64::MIN;
+    loop {
+        session.memory.idle[session.number].set(true);
+        let rest = choices.below(habits.rest);
+        if session.sleep(i64::from(rest)).await.is_err() {
+            continue;
+        }
+        session.memory.idle[session.number].set(false);
+        session.memory.rows.borrow_mut()[session.number].0 = session.database;
+        let mut failed = false;
+        for _ in 0..=choices.below(3) {
+            let most = 1 << choices.below(habits.most_ids.ilog2() + 1);
+            let count = NonZeroU32::new(choices.below(most) + 1).unwrap_or(NonZeroU32::MIN);
+            let began = session.server.wall(&session.world);
+            match session.next(count).await {
+                Ok((slot, run)) => {
+                    issued(&session, slot, run, began, &mut last);
+                    if choices.one_in(8) {
+                        let _ = session.sleep(i64::from(choices.below(habits.rest))).await;
+                    }
+                }
+                Err(error) => {
+                    failed_with(&session, error, habits);
+                    failed = true;
+                    break;
+                }
+            }
+        }
+        if session.world.lacks(Protection::UntilVisible) {
+            session.end_transaction();
+            session.world.step().await;
+        }
+        if !failed && !choices.one_in(6) && session.memory.rows.borrow()[session.number].1.len() > 0
+        {
+            let end = session.server.log.borrow().records.len() as u64;
+            snowflake_id::protocol::Storage::flush(
+                &session,
+                snowflake_id::protocol::LogPosition(end),
+            )
+            .await;
+        }
+        session.world.step().await;
+        // All others see that it has ended.
+        session.memory.rows.borrow_mut()[session.number].1.clear();
+        session.world.step().await;
+        session.end_transaction();
+    }
+}
+
+/// What must hold for IDs that were issued.
+fn issued(session: &Session, slot: u32, run: Run, began: WallTime, last: &mut i64) {
+    let Session {
+        world,
+        server,
+        database,
+        ..
+    } = session;
+    let identity = session.identity();
+    let layout = identity.layout();
+    let first = identity.id(slot, run.tick, run.first).get();
+    let end = identity.id(slot, run.tick, run.first + run.count - 1).get();
+    world.ids.set(world.ids.get() + u64::from(run.count));
+    let name = || {
+        format!(
+            "{}: session {} of database {database}",
+            server.name, session.number
+        )
+    };
+    world.tell(|| format!("{} draws {first} to {end}, {} IDs", name(), run.count));
+
+    let mut lineage = server.lineage.borrow_mut();
+    let is_contiguous = end - first == i64::from(run.count) - 1;
+    let ranges = if is_contiguous {
+        vec![(first, end)]
+    } else {
+        identity
+            .ids(slot, run)
+            .map(|id| (id.get(), id.get()))
+            .collect()
+    };
+    for (first, end) in ranges {
+        let twice = lineage.of_database[*database].add(first, end);
+        if let Some(id) = twice.or(lineage.of_server.add(first, end)) {
+            world.violate(format!("{} draws ID {id}, which was issued before", name()));
+        }
+        server.write(Record::Rows(*database, first, end));
+    }
+    let mut rows = session.memory.rows.borrow_mut();
+    rows[session.number].1.extend([first, end]);
+    if layout.backend_is_above_sequence() || layout.max_backend() == 0 {
+        if first <= *last {
+            world.violate(format!("{} draws ID {first} after ID {last}", name()));
+        }
+        *last = end;
+    }
+    if end >= server.durable_bound(*database) {
+        world.violate(format!(
+            "{} draws ID {end}, at or above the durable mark",
+            name()
+        ));
+    }
+    if first < lineage.answered[*database] {
+        world.violate(format!(
+            "{} draws ID {first}; a reader was answered {}",
+            name(),
+            lineage.answered[*database]
+        ));
+    }
+    let settings = server.config.get().settings;
+    let tick = i64::from(layout.tick_micros());
+    let time = WallTime::from(layout.time_of(run.tick));
+    // The clock may have been set back since the call began.
+    let now = server.wall(world).unix_micros().min(began.unix_micros());
+    if time.unix_micros() + tick <= now {
+        world.violate(format!(
+            "{} draws an ID that is {} us old",
+            name(),
+            now - time.unix_micros()
+        ));
+    }
+    let most =
+        world.now() + lineage.lead.max(server.trusted.get()) + tick + settings.max_borrow as i64;
+    if time.unix_micros() > most + settings.lease as i64 {
+        world.violate(format!(
+            "{} draws an ID {} ms ahead",
+            name(),
+            (time.unix_micros() - world.now()) / 1_000
+        ));
+    }
+}
+
+fn failed_with(session: &Session, error: CallError, habits: Habits) {
+    let Session { world, server, .. } = session;
+    world.tell(|| {
+        format!(
+            "{}: session {} fails: {error:?}",
+            server.name, session.number
+        )
+    });
+    let max_wait = server.config.get().max_wait_ms;
+    if error == CallError::WaitTooLong && habits.is_roomy && max_wait >= 1_000 {
+        world.violate(format!(
+            "{}: session {} waits for IDs, though none are used up",
+            server.name, session.number
+        ));
+    }
+}
+
+/// A reader of one database: it asks up to where it can read, and looks whether rows below that are
+/// still to come.
+pub async fn reader(session: Session, rest: u32) {
+    loop {
+        session.memory.idle[session.number].set(true);
+        let rest = session.world.choices.below(rest);
+        if session.sleep(i64::from(rest)).await.is_err() {
+            continue;
+        }
+        session.memory.idle[session.number].set(false);
+        session.begin_call();
+        let clocks = Process::clocks(&session).await;
+        let Ok(Some(mut most)) = present(&session, clocks).await else {
+            continue;
+        };
+        if session.world.lacks(Protection::AnswerBelowMark) {
+            let layout = session.identity().layout();
+            most = layout
+                .tick_at(clocks.wall.plus_micros(1_000_000).into())
+                .map_or(most, |tick| layout.first_id_of(tick));
+        }
+        session.world.step().await;
+        let nothing = Promise::default();
+        let promise = if session.world.lacks(Protection::Promise) {
+            &nothing
+        } else {
+            &session.memory.promise
+        };
+        let answer = resolve(
+            promise,
+            session.memory.open.iter(),
+            session.database as u32,
+            most,
+        )
+        .get();
+        session.world.answers.set(session.world.answers.get() + 1);
+        let mut lineage = session.server.lineage.borrow_mut();
+        let answered = &mut lineage.answered[session.database];
+        *answered = answer.max(*answered);
+        for (number, (database, rows)) in session.memory.rows.borrow().iter().enumerate() {
+            if let Some(row) = rows
+                .iter()
+                .find(|&&row| *database == session.database && row < answer)
+            {
+                session.world.violate(format!(
+                    "{}: a reader was answered {answer}, and session {number} has not ended yet with row {row}",
+                    session.server.name
+                ));
+            }
+        }
+    }
+}
+
+/// Reserves time without an ID.
+pub async fn heartbeats(session: Session, rest: u32) {
+    loop {
+        session.memory.idle[session.number].set(true);
+        let rest = session.world.choices.below(rest);
+        let _ = session.sleep(i64::from(rest)).await;
+        session.memory.idle[session.number].set(false);
+        session.begin_call();
+        let _ = draw::reserve_present(&session).await;
+    }
+}
+
+/// Reads the floor, as the view of statistics does, also on a standby.
+pub async fn look_at_floor(session: Session) {
+    let shared = session.shared();
+    let _ =
+        snowflake_id::protocol::floor::at_start(&session, shared.floor, session.identity()).await;
+}
+
+/// A superuser starts the IDs of a database above the first ID of that time.
+pub async fn start_at(session: Session, time: WallTime) {
+    session.begin_call();
+    let layout = session.identity().layout();
+    let Ok(tick) = layout.tick_at(time.into()) else {
+        return;
+    };
+    // It accepts a mark that was set, however far ahead.
+    let bound = dumped_mark(&session, session.database);
+    let bound = SnowflakeId::new(bound).map_or(time, |bound| {
+        WallTime::from(layout.time_of(layout.tick_of(bound)))
+    });
+    let ahead = time.max(bound).unix_micros() - session.world.now() + lease_of(&session);
+    // Before it is done: others may draw as soon as slots are raised.
+    raise_lead(&session, ahead);
+    let result = draw::start_at(&session, tick, |_| CallError::TooFar).await;
+    session.world.tell(|| {
+        format!(
+            "{}: a superuser starts after {time:?}: {result:?}",
+            session.server.name
+        )
+    });
+}
+
+/// Restores a dump into a database: its rows, and its mark.
+pub async fn restore(session: Session, bound: i64) {
+    session.begin_call();
+    let Some(bound) = SnowflakeId::new(bound) else {
+        return;
+    };
+    if session.world.lacks(Protection::DumpedMark) {
+        return;
+    }
+    // As a mark that was set: up to a lease ahead.
+    let wall = session.server.wall(&session.world).unix_micros();
+    raise_lead(
+        &session,
+        wall - session.world.now() + 2 * lease_of(&session),
+    );
+    if raise_to(&session, bound, i64::MAX).await.is_ok()
+        && !session.world.lacks(Protection::RestoredSlots)
+    {
+        let clocks = Process::clocks(&session).await;
+        raise_slots_to_restored(&session, bound, clocks).await;
+    }
+}
+
+fn lease_of(session: &Session) -> i64 {
+    session.server.config.get().settings.lease_micros()
+}
+
+/// By how much IDs may be ahead from now on.
+fn raise_lead(session: &Session, lead: i64) {
+    let mut lineage = session.server.lineage.borrow_mut();
+    lineage.lead = lineage.lead.max(lead);
+}
+
+/// Gets an ID, as an administrator would who reads the hints of the errors: when all faults have ended,
+/// each database must issue IDs again.
+pub async fn recover(session: Session, databases: Rc<std::cell::Cell<usize>>) {
+    for _ in 0..20 {
+        let began = session.server.wall(&session.world);
+        let mut last = i64::MIN;
+        match session.next(NonZeroU32::MIN).await {
+            Ok((slot, run)) => {
+                issued(&session, slot, run, began, &mut last);
+                databases.set(databases.get() + 1);
+                session.memory.rows.borrow_mut()[session.number].1.clear();
+                session.end_transaction();
+                return;
+            }
+            Err(CallError::Behind(until)) => {
+                let wall = session.server.wall(&session.world);
+                let needed = until.micros_since(wall).max(0);
+                session
+                    .world
+                    .sleep_until(session.world.now() + needed + 1_000_000)
+                    .await;
+            }
+            Err(CallError::Ahead) => {
+                // snowflake_accept_clock()
+                let clocks = Process::clocks(&session).await;
+                session.memory.slewed_clock().trust(clocks.offset());
+                session
+                    .server
+                    .trusted
+                    .set(clocks.wall.unix_micros() - session.world.now());
+            }
+            Err(_) => {
+                session
+                    .world
+                    .sleep_until(session.world.now() + 2_000_000)
+                    .await;
+            }
+        }
+    }
+}
+
+/// The mark that a dump has: the bound on its page.
+pub fn dumped_mark(session: &Session, database: usize) -> i64 {
+    let pages = session.server.pages.borrow();
+    pages.marks[database].map_or(0, |(page, _)| page.bound_id.get())
+}
+
+/// All databases.
+pub fn databases() -> std::ops::Range<usize> {
+    0..DATABASES
+}
+
+/// The first ID of a tick that is near.
+pub fn id_at(session: &Session, time: WallTime) -> i64 {
+    let layout = session.identity().layout();
+    let tick = layout.tick_at(time.into()).unwrap_or(Tick::default());
+    layout.first_id_of(tick).get()
+}
