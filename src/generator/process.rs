@@ -265,7 +265,7 @@ impl DrawingProcess for Backend<'_> {
         )
     }
 
-    async fn closed(&self) {
+    async fn give_way(&self) {
         check_for_interrupts!();
     }
 }

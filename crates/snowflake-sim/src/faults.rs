@@ -337,7 +337,12 @@ impl History {
     fn set_mark(&self, number: usize, database: usize, page: MarkPage) {
         let server = &self.servers[number];
         if server.pages.borrow().marks[database].is_some() {
-            self.world.tell(|| format!("{}: mark {database} is set to {}", server.name, page.bound_id));
+            self.world.tell(|| {
+                format!(
+                    "{}: mark {database} is set to {}",
+                    server.name, page.bound_id
+                )
+            });
             let end = server.write(Record::Mark(database, Some(page)));
             server.pages.borrow_mut().marks[database] = Some((page, end));
         }

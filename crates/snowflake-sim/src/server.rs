@@ -336,7 +336,9 @@ impl Server {
         let log = self.log.borrow();
         let durable = log.records[..log.flushed].iter().rev();
         let mark = durable.clone().find_map(|record| match record {
-            Record::Mark(of, page) if *of == database => Some(page.map_or(0, |it| it.bound_id.get())),
+            Record::Mark(of, page) if *of == database => {
+                Some(page.map_or(0, |it| it.bound_id.get()))
+            }
             _ => None,
         });
         let floor = durable.into_iter().find_map(|record| match record {

@@ -314,7 +314,10 @@ impl Storage for Session {
         self.server.pages.borrow_mut().marks[self.database] = Some((to, position));
         self.world.tell(|| {
             let name = self.server.name;
-            format!("{name}: session {} moves mark {} to {}", self.number, self.database, to.bound_id)
+            format!(
+                "{name}: session {} moves mark {} to {}",
+                self.number, self.database, to.bound_id
+            )
         });
         self.world.step().await;
         position
@@ -381,7 +384,10 @@ impl Storage for Session {
         log.flushed = log.flushed.max(end.min(log.records.len()));
         self.world.tell(|| {
             let name = self.server.name;
-            format!("{name}: session {} has flushed {} records", self.number, log.flushed)
+            format!(
+                "{name}: session {} has flushed {} records",
+                self.number, log.flushed
+            )
         });
     }
 
@@ -608,7 +614,7 @@ impl DrawingProcess for Session {
         self.wait(needed, CallError::WaitTooLong).await
     }
 
-    async fn closed(&self) {
+    async fn give_way(&self) {
         self.world.give_way().await;
     }
 }

@@ -18,6 +18,7 @@ pub async fn draw<P: DrawingProcess>(
 ) -> Result<(u32, Run), ErrorOf<P>> {
     let mut opened = None;
     let mut has_begun = false;
+    let mut attempts = 0;
     loop {
         process.check_stopped()?;
         let mut reservation = process.reservation().await?;
@@ -59,14 +60,19 @@ pub async fn draw<P: DrawingProcess>(
             }
             Answer::Reserve { tick } => {
                 let wait_ms = process.left_ms();
-                if let Err(reason) = reservation.extend(process, reading, tick, wait_ms).await {
+                if let Err(reason) = reservation
+                    .extend(process, reading, tick, wait_ms, attempts)
+                    .await
+                {
                     process.wait_for(reason, clocks).await?;
                 }
+                attempts += 1;
                 process.keep(reservation);
+                process.give_way().await;
             }
             Answer::Wait { until } => process.wait_until(until, reading, allowance).await?,
             // Since the loop began, or about to be opened.
-            Answer::Closed => process.closed().await,
+            Answer::Closed => process.give_way().await,
         }
     }
 }

@@ -270,8 +270,8 @@ pub trait DrawingProcess: Process {
         reading: Reading,
         allowance: Allowance,
     ) -> Result<(), ErrorOf<Self>>;
-    /// Called when the slot was closed, or not opened yet.
-    async fn closed(&self);
+    /// Called before the loop begins anew without a wait: the call may be cancelled there.
+    async fn give_way(&self);
 }
 
 /// The layout of a process's IDs.

@@ -4,6 +4,9 @@ use super::mark::{self, NotReserved, Request};
 use super::{Clocks, ErrorOf, Process, Reading, layout_of};
 use crate::{Allowance, Tick};
 
+/// How often a call doubles what it reserves: up to a thousand times as much.
+const MOST_DOUBLINGS: u32 = 10;
+
 /// What a session knows of its database's mark. All numbers are ticks.
 #[derive(Clone, Copy, Debug)]
 pub struct Reservation {
@@ -78,6 +81,9 @@ impl Reservation {
 
     /// Reserves time beyond `wanted`, or finds that another process has.
     ///
+    /// `attempts` is how often the call has reserved before. Each time it reserves twice as much: what
+    /// was reserved is over when the log is flushed, if the disk takes longer than that.
+    ///
     /// # Errors
     /// As [`mark::advance`].
     pub async fn extend<P: Process>(
@@ -86,6 +92,7 @@ impl Reservation {
         reading: Reading,
         wanted: Tick,
         wait_ms: i64,
+        attempts: u32,
     ) -> Result<(), NotReserved<ErrorOf<P>>> {
         let Reading {
             clocks,
@@ -97,7 +104,10 @@ impl Reservation {
         let bound = match known.filter(|&bound| bound > self.bound && bound > wanted) {
             Some(bound) => bound,
             None => {
-                let request = self.request(process, clocks, slowdown, wait_ms);
+                let mut request = self.request(process, clocks, slowdown, wait_ms);
+                request.ticks_ahead = request
+                    .ticks_ahead
+                    .saturating_mul(1 << attempts.min(MOST_DOUBLINGS));
                 mark::advance(process, &request, now, wanted).await?
             }
         };
@@ -120,7 +130,7 @@ impl Reservation {
             return Ok(());
         }
         // Some is left, so there is no wait.
-        match self.extend(process, reading, used, 0).await {
+        match self.extend(process, reading, used, 0, 0).await {
             Ok(()) => {}
             // Try again a little later, not for every ID.
             Err(NotReserved::Busy | NotReserved::Locked) => {

@@ -154,7 +154,10 @@ fn views_over_views_and_locked_tables_are_named() -> Result<()> {
     )?;
     let listed = "drops and re-creates 3 objects: materialized view public.three with its data";
     assert!(note.contains(listed), "{note}");
-    assert!(note.contains("view public.one, view public.two (3 views under the lock);"), "{note}");
+    assert!(
+        note.contains("view public.one, view public.two (3 views under the lock);"),
+        "{note}"
+    );
     client.batch_execute("DROP VIEW one CASCADE")?;
     let notes = value(
         client,
