@@ -63,7 +63,7 @@ pub fn restore_mark(function: pg_sys::Oid, bound: i64) -> Result<(), Error> {
     let Ok(session) = session::resolve() else {
         return Ok(());
     };
-    let process = Backend::new(session, function);
+    let process = Backend::of_database(session, function)?;
     now(raise_slots_to_restored(&process, bound_id, clock::read()));
     Ok(())
 }

@@ -3,17 +3,14 @@
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 
-use snowflake_id::protocol::Clocks;
-use snowflake_id::{BootTime, Identity, Layout, SlewedClock, SnowflakeId, WallTime};
+use snowflake_id::protocol::{Clocks, LEAST_STEP};
+use snowflake_id::{BootTime, Identity, Layout, SnowflakeId, WallTime};
 
 use crate::clock;
 use crate::error::{log, warn};
 use crate::generator::stats;
 use crate::settings;
 use crate::shared::Shared;
-
-/// A clock step below this is not logged.
-const MIN_LOGGED_MICROS: i64 = 250_000;
 
 /// Waits within this of the last one that was logged belong to its episode.
 const EPISODE_MICROS: i64 = 60_000_000;
@@ -22,22 +19,18 @@ fn seconds(micros: i64) -> String {
     format!("{}.{:03} s", micros / 1_000_000, micros % 1_000_000 / 1_000)
 }
 
-/// Logs a clock step, and when time starts and stops to run at half speed. The
-/// clock shows `clocks`, and IDs are generated with `time`.
+/// Logs when time starts and stops to run at half speed. The clock shows `clocks`, and
+/// IDs are generated with `time`.
 ///
-/// Both are checked again with fresh clocks. Otherwise a process that lost its
-/// processor since it read them would report a step that others have reported,
-/// the wrong way round.
+/// It is checked again with fresh clocks. Otherwise a process that lost its processor
+/// since it read them would report what others have reported, the wrong way round.
 pub fn clock(shared: Shared, clocks: Clocks, time: WallTime) {
     let slewed_clock = shared.slewed_clock();
-    if slewed_clock.clock_step(clocks.wall, clocks.boot).abs() >= MIN_LOGGED_MICROS {
-        clock_step(slewed_clock);
-    }
     let slewing = &shared.episodes().slewing;
     // After each start the clock is behind by what was reserved. That is not logged.
-    let news = MIN_LOGGED_MICROS.max(settings::of_protocol().lease_micros());
+    let news = LEAST_STEP.max(settings::of_protocol().lease_micros());
     let behind = time.micros_since(clocks.wall);
-    let (begins, ends) = (|behind| behind > news, |behind| behind < MIN_LOGGED_MICROS);
+    let (begins, ends) = (|behind| behind > news, |behind| behind < LEAST_STEP);
     if !(if slewing.load(Relaxed) {
         ends(behind)
     } else {
@@ -67,14 +60,8 @@ pub fn clock(shared: Shared, clocks: Clocks, time: WallTime) {
     }
 }
 
-/// Called if the clock seems to have stepped.
-fn clock_step(slewed_clock: &SlewedClock) {
-    let before = slewed_clock.offset();
-    let at = clock::read();
-    let step = at.offset().step_since(before);
-    if step.abs() < MIN_LOGGED_MICROS || !slewed_clock.accept_step(before, at.offset()) {
-        return;
-    }
+/// Logs a clock step that was accepted.
+pub fn clock_step(step: i64, at: Clocks) {
     stats::count_clock_step();
     let way = if step < 0 { "back" } else { "forward" };
     log(

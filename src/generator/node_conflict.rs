@@ -139,9 +139,15 @@ pub fn accept(function: pg_sys::Oid, ignored_id: Option<i64>) -> Result<(), Erro
 fn too_far_ahead(shared: Shared, identity: &Identity, id: i64) -> Option<Error> {
     let id = SnowflakeId::new(id)?;
     let layout = identity.layout();
-    let wall = clock::wall();
+    let clocks = clock::read();
+    let wall = clocks.wall;
     let tick = layout.tick_of(id);
-    let highest = highest_set(shared.slewed_clock(), settings::of_protocol(), layout, wall);
+    let highest = highest_set(
+        shared.slewed_clock(),
+        settings::of_protocol(),
+        layout,
+        clocks,
+    );
     (tick > highest).then(|| Error::ConflictAhead {
         id,
         wall,

@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 use pgrx::{check_for_interrupts, pg_sys};
 use snowflake_id::protocol::{
     Clocks, DrawingProcess, NoReading, NotReserved, Process, Reading, Reservation, ServerSettings,
-    SharedMemory,
+    SharedMemory, Wait,
 };
 use snowflake_id::{Allowance, Answer, Identity, Run, Tick, WallTime};
 
@@ -21,11 +21,9 @@ use crate::generator::session::{FAST_PATH, Session};
 use crate::generator::storage::{Pages, locate_mark};
 use crate::generator::wait::WaitBudget;
 use crate::generator::{accepted_layout, log, reserve};
+use crate::pg;
 use crate::settings;
 use crate::shared::{Locked, MarkKey};
-
-/// The age of a reading of the clocks by which no call waits, microseconds.
-const STALE_MICROS: u64 = 100_000;
 
 /// This process during a call.
 pub struct Backend<'a> {
@@ -117,12 +115,18 @@ impl Process for Backend<'_> {
     async fn set_bound(&self, entry: &Locked, bound: Tick) {
         entry.set_bound_tick(bound);
     }
+
+    async fn forget_mark(&self) {
+        self.session.shared.forget_mark(self.key());
+        // What each process keeps: when this transaction commits, as its rows become visible.
+        pg::relation::forget(self.pages.mark());
+    }
 }
 
 impl DrawingProcess for Backend<'_> {
     type Opened = DrawingTransaction;
 
-    fn reading(&self, clocks: Clocks) -> Result<Reading, NoReading> {
+    async fn reading(&self, clocks: Clocks) -> Result<Reading, NoReading> {
         #[cfg(feature = "testing")]
         if crate::unprotected::is("clock") {
             return Ok(Reading {
@@ -132,9 +136,13 @@ impl DrawingProcess for Backend<'_> {
                 slowdown: 1,
             });
         }
-        let reading = Reading::take(self, clocks)?;
+        let reading = Reading::take(self, clocks).await?;
         log::clock(self.session.shared, clocks, reading.time);
         Ok(reading)
+    }
+
+    fn stepped(&self, step: i64, at: Clocks) {
+        log::clock_step(step, at);
     }
 
     fn check_stopped(&self) -> Result<(), Error> {
@@ -236,29 +244,14 @@ impl DrawingProcess for Backend<'_> {
         }
     }
 
-    async fn wait_until(
-        &self,
-        until: Tick,
-        reading: Reading,
-        allowance: Allowance,
-    ) -> Result<(), Error> {
-        let clocks = reading.clocks;
-        // A process that has lost its processor since it read the clocks has seen others move
-        // on, and nothing to wait for. Nor is there if the clock was set.
-        if clock::wall().micros_since(clocks.wall).unsigned_abs() > STALE_MICROS {
-            check_for_interrupts!();
-            return Ok(());
-        }
-        let needed = (until.get() - reading.now.get())
-            .saturating_mul(u64::from(self.session.tick_micros))
-            .saturating_mul(reading.slowdown);
-        let next = Tick::new(until.get().saturating_add(allowance.max_borrow));
-        log::waiting(self.session.shared, clocks, needed);
+    async fn wait_for_slots(&self, wait: Wait) -> Result<(), Error> {
+        let clocks = wait.reading.clocks;
+        log::waiting(self.session.shared, clocks, wait.needed);
         self.wait(
-            i64::try_from(needed).unwrap_or(i64::MAX),
+            i64::try_from(wait.needed).unwrap_or(i64::MAX),
             |needed_ms, max_wait_ms| Error::WaitTooLong {
                 wall: clocks.wall,
-                next: self.session.layout().time_of(next).into(),
+                next: self.session.layout().time_of(wait.next).into(),
                 needed_ms,
                 max_wait_ms,
             },

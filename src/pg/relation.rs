@@ -158,6 +158,12 @@ impl Relation {
     }
 }
 
+/// Tells all processes, when this transaction commits, that what they keep of a relation has changed.
+pub fn forget(relation: pg_sys::Oid) {
+    // SAFETY: looks the relation up in the catalog, and raises an error if it is not there.
+    unsafe { pg_sys::CacheInvalidateRelcacheByRelid(relation) };
+}
+
 impl Drop for Relation {
     fn drop(&mut self) {
         // If an error passes through, closing is left to the abort, as in C.

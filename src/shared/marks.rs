@@ -173,6 +173,11 @@ impl Shared {
         }
     }
 
+    /// Forgets what is known of a mark.
+    pub fn forget_mark(self, mark: MarkKey) {
+        self.forget(|key| key == mark);
+    }
+
     /// Whether the server's log does not report yet that the database's IDs were
     /// generated with another layout.
     pub fn start_layout_episode(self, mark: MarkKey) -> bool {

@@ -30,7 +30,7 @@ mod state;
 use std::ffi::CStr;
 use std::ptr;
 use std::slice;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use pgrx::{pg_guard, pg_sys};
@@ -66,6 +66,8 @@ struct Header {
     start_number: AtomicI64,
     slewed_clock: SlewedClock,
     floor: FloorCache,
+    /// How long the last flush of a mark took, microseconds.
+    last_flush: AtomicU64,
     episodes: Episodes,
     conflicts: Conflicts,
     promise: Promise,
@@ -327,6 +329,7 @@ impl Shared {
             slots: self.slots(),
             slewed_clock: self.slewed_clock(),
             floor: &self.0.header.floor,
+            last_flush: &self.0.header.last_flush,
             start_number: self.0.header.start_number.load(Ordering::Relaxed),
         }
     }

@@ -167,6 +167,17 @@ impl SlewedClock {
         Now::Slewed(slewed)
     }
 
+    /// What the wall clock shows or, if it has jumped ahead by more than is trusted, would show
+    /// otherwise. That the time after the jump had been reached before does not count.
+    pub fn trusted(&self, wall: WallTime, boot: BootTime, limits: Limits) -> WallTime {
+        let step = self.clock_step(wall, boot);
+        let expected = wall.minus_micros(step);
+        match limits.max_step {
+            Some(max) if step > max.max(limits.unseen) && expected >= limits.earliest => expected,
+            _ => wall,
+        }
+    }
+
     /// The time when the clocks show `wall` and `boot`, without limits. It is not observed.
     pub fn time(&self, wall: WallTime, boot: BootTime) -> WallTime {
         let reached = self.reached();

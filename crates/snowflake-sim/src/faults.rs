@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use snowflake_id::protocol::MarkPage;
-use snowflake_id::{Identity, Layout, SnowflakeId};
+use snowflake_id::{Identity, Layout};
 
 use crate::history::{History, LAYOUTS};
 use crate::protection::Protection;
-use crate::server::{Config, DATABASES, Record, Server};
+use crate::server::{Config, DATABASES, Log, Record, Server};
 
 /// A kind of fault, or of what administrators do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,16 +38,18 @@ pub enum Fault {
     StartAfter,
     AcceptClock,
     RestoreDump,
+    MoveByDump,
     DropDatabase,
     LockMark,
     FullDisk,
+    FloorFails,
     SlowDisk,
     Cancel,
     LookAtFloor,
 }
 
 /// All of them, the first with which the least happens first.
-pub const ALL: [Fault; 31] = [
+pub const ALL: [Fault; 33] = [
     Fault::SlowDisk,
     Fault::LookAtFloor,
     Fault::Cancel,
@@ -77,7 +79,9 @@ pub const ALL: [Fault; 31] = [
     Fault::StartAfter,
     Fault::AcceptClock,
     Fault::RestoreDump,
+    Fault::MoveByDump,
     Fault::DropDatabase,
+    Fault::FloorFails,
     Fault::FullDisk,
 ];
 
@@ -95,7 +99,7 @@ impl History {
             Fault::KillBackend | Fault::PowerLoss => {
                 let (flushed, all) = {
                     let log = server.log.borrow();
-                    (log.flushed, log.records.len())
+                    (log.flushed, log.len())
                 };
                 // The operating system may have written more than was flushed.
                 let kept = match fault {
@@ -105,14 +109,14 @@ impl History {
                 if fault == Fault::PowerLoss {
                     let mut machine = server.machine.get();
                     machine.booted = world.now();
-                    server.machine.set(machine);
+                    server.set_machine(machine);
                 }
                 self.crash(number, kept);
                 true
             }
             Fault::Restart => {
                 server.flush_all();
-                let all = server.log.borrow().records.len();
+                let all = server.log.borrow().len();
                 self.crash(number, all);
                 true
             }
@@ -132,7 +136,7 @@ impl History {
             Fault::FreezeClock => {
                 let mut machine = server.machine.get();
                 machine.frozen = Some(world.now() + machine.ahead);
-                server.machine.set(machine);
+                server.set_machine(machine);
                 true
             }
             Fault::CorrectClock => {
@@ -174,7 +178,7 @@ impl History {
                     return;
                 }
                 // Back to an earlier position: what came later is lost, and may come again.
-                let all = server.log.borrow().records.len();
+                let all = server.log.borrow().len();
                 let kept = all - choices.below((all / 4) as u32 + 1) as usize;
                 self.end(number, kept.max(DATABASES));
                 let lead = server.lineage.borrow().lead;
@@ -189,7 +193,7 @@ impl History {
                     return;
                 }
                 server.flush_all();
-                let all = server.log.borrow().records.len();
+                let all = server.log.borrow().len();
                 self.end(number, all);
                 let mut config = server.config.get();
                 config.identity = self.other_identity(number, config, fault);
@@ -206,7 +210,8 @@ impl History {
                 }
                 let lease = config.settings.lease_micros();
                 let mut lineage = server.lineage.borrow_mut();
-                lineage.lead += 10 * SECOND + lease;
+                // A session may have read a clock that the new settings accept.
+                lineage.lead = lineage.lead.max(server.most_ahead.get()) + 10 * SECOND + lease;
                 true
             }
             Fault::SetvalNear | Fault::SetvalFar | Fault::SetvalBack => {
@@ -229,11 +234,22 @@ impl History {
                     bound_id: layout.first_id_of(tick),
                     start_number: 0,
                 };
+                // A restored mark that no process has read yet is the only one that knows of the
+                // restored rows.
+                let (before, _) = server.pages.borrow().marks[database];
+                if before.is_set() && page.bound_id < before.bound_id {
+                    return;
+                }
                 {
                     let mut lineage = server.lineage.borrow_mut();
                     // Believed up to a lease ahead of the clock, or up to what was reached.
                     let believed = wall.unix_micros() - world.now() + 2 * lease;
                     lineage.lead = lineage.lead.max(believed) + lease;
+                    // A superuser who starts the IDs anew accepts it, however far ahead.
+                    if self.has_admin(number) {
+                        let time = layout.time_of(tick).unix_micros();
+                        lineage.lead = lineage.lead.max(time - world.now() + 2 * lease);
+                    }
                 }
                 if let Some(memory) = &*server.memory.borrow()
                     && memory.page_is_locked[database].get()
@@ -255,6 +271,9 @@ impl History {
                 true
             }
             Fault::StartAfter => {
+                if is_standby {
+                    return;
+                }
                 let ahead = i64::from(choices.below(20_000_000)) - SECOND;
                 let time = server.wall(&world).plus_micros(ahead);
                 self.spawn_admin(number, |session| {
@@ -282,7 +301,15 @@ impl History {
                 lineage.lead = lineage.lead.max(wall.unix_micros() - world.now());
                 true
             }
-            Fault::RestoreDump => self.restore_dump(number),
+            Fault::RestoreDump => {
+                let from = choices.below(self.servers.len() as u32) as usize;
+                self.restore_dump(number, from)
+            }
+            Fault::MoveByDump => self.move_by_dump(number),
+            Fault::FloorFails => {
+                server.floor_fails.set(!server.floor_fails.get());
+                true
+            }
             Fault::DropDatabase => self.drop_database(number).is_some(),
             Fault::LockMark => {
                 let length = i64::from(choices.below(3_000_000));
@@ -318,33 +345,30 @@ impl History {
             machine.ahead = frozen - self.world.now();
         }
         machine.ahead += step;
-        server.machine.set(machine);
-        // A step ahead is followed up to a limit only.
-        let settings = server.config.get().settings;
-        let limit = settings
-            .max_clock_step
-            .map(|max| max.max(settings.lease_micros()));
-        if limit.is_none_or(|limit| machine.ahead - server.trusted.get() <= limit) {
-            let trusted = server.trusted.get().max(machine.ahead);
-            server.trusted.set(trusted);
-            let mut lineage = server.lineage.borrow_mut();
-            lineage.lead = lineage.lead.max(trusted);
-        }
+        let mut lineage = server.lineage.borrow_mut();
+        server.follow_clock(&self.world, &mut lineage);
+        server.set_machine(machine);
+        server.follow_clock(&self.world, &mut lineage);
         true
     }
 
     /// The bound of a mark is set by hand, which needs no flush.
     fn set_mark(&self, number: usize, database: usize, page: MarkPage) {
         let server = &self.servers[number];
-        if server.pages.borrow().marks[database].is_some() {
-            self.world.tell(|| {
-                format!(
-                    "{}: mark {database} is set to {}",
-                    server.name, page.bound_id
-                )
-            });
-            let end = server.write(Record::Mark(database, Some(page)));
-            server.pages.borrow_mut().marks[database] = Some((page, end));
+        self.world.tell(|| {
+            format!(
+                "{}: mark {database} is set to {}",
+                server.name, page.bound_id
+            )
+        });
+        let end = server.write(Record::Mark(database, page));
+        let (before, _) =
+            std::mem::replace(&mut server.pages.borrow_mut().marks[database], (page, end));
+        // Who sets a mark back takes its promise from readers: with another node number the floor
+        // does not apply. IDs are distinct all the same.
+        if page.bound_id < before.bound_id {
+            server.is_set_back[database].set(true);
+            server.lineage.borrow_mut().answered[database] = 0;
         }
     }
 
@@ -360,14 +384,13 @@ impl History {
             return None;
         }
         self.disconnect(number, database);
-        server.write(Record::Mark(database, None));
         if !self.world.lacks(Protection::ForgetDropped) {
             memory.forget(database);
         }
         memory.drops.set(memory.drops.get() + 1);
-        let end = server.write(Record::Mark(database, Some(MarkPage::NEW)));
+        let end = server.write(Record::Mark(database, MarkPage::NEW));
         server.flush_all();
-        server.pages.borrow_mut().marks[database] = Some((MarkPage::NEW, end));
+        server.pages.borrow_mut().marks[database] = (MarkPage::NEW, end);
         {
             let mut lineage = server.lineage.borrow_mut();
             lineage.of_database[database] = crate::lineage::Ranges::default();
@@ -377,41 +400,83 @@ impl History {
         Some(database)
     }
 
-    /// The dump of a database is restored into a new one of another server, or of the same.
-    fn restore_dump(&mut self, number: usize) -> bool {
-        let from = self.world.choices.below(self.servers.len() as u32) as usize;
-        let from_database = self.world.choices.below(DATABASES as u32) as usize;
-        let source = Rc::clone(&self.servers[from]);
-        let Some(database) = self.drop_database(number) else {
-            return false;
-        };
-        if from == number && from_database == database {
-            return true;
-        }
+    /// The dump of a database is restored into a new one of another server, or of the same, or into
+    /// one that has issued IDs already.
+    fn restore_dump(&mut self, number: usize, from: usize) -> bool {
+        let choices = &self.world.choices;
+        let from_database = choices.below(DATABASES as u32) as usize;
+        let is_new = choices.below(2) == 0;
         let server = Rc::clone(&self.servers[number]);
-        if source.layout() != server.layout() {
-            return true;
+        let source = Rc::clone(&self.servers[from]);
+        if server.follows.get().is_some() || source.layout() != server.layout() {
+            return false;
         }
-        let rows = source.lineage.borrow().of_database[from_database].clone();
+        // Who sets a mark back takes its promise from dumps, too.
+        if source.is_set_back[from_database].get() {
+            return false;
+        }
         // Read later than the rows.
-        let bound =
-            source.pages.borrow().marks[from_database].map_or(0, |(page, _)| page.bound_id.get());
-        server.lineage.borrow_mut().of_database[database].add_all(&rows);
-        self.restored(number, database, bound)
+        let bound = source.pages.borrow().marks[from_database].0.bound_id;
+        let rows = source.lineage.borrow().of_database[from_database].clone();
+        let layout = server.layout();
+        let time = layout.time_of(layout.tick_of(bound)).unix_micros();
+        let database = if is_new {
+            match self.drop_database(number) {
+                Some(database) => database,
+                None => return false,
+            }
+        } else {
+            // A dump of a server whose clock is ahead by more than a lease is not restored into a
+            // database in use.
+            let lease = server.config.get().settings.lease_micros();
+            if time > server.wall(&self.world).unix_micros() + lease {
+                return false;
+            }
+            choices.below(DATABASES as u32) as usize
+        };
+        if is_new {
+            // Clients connect when all is there.
+            self.disconnect(number, database);
+        }
+        self.restored(number, database, rows, bound.get())
     }
 
+    /// A server takes the place of another one: its node number, and its databases by dumps.
+    fn move_by_dump(&mut self, number: usize) -> bool {
+        let server = Rc::clone(&self.servers[number]);
+        let from = self.world.choices.below(self.servers.len() as u32) as usize;
+        let source = Rc::clone(&self.servers[from]);
+        let is_primary =
+            |server: &Server| server.follows.get().is_none() && server.memory.borrow().is_some();
+        if from == number || !is_primary(&server) || !is_primary(&source) {
+            return false;
+        }
+        source.flush_all();
+        let all = source.log.borrow().len();
+        self.end(from, all);
+        server.flush_all();
+        let all = server.log.borrow().len();
+        self.end(number, all);
+        let mut config = server.config.get();
+        config.identity = source.config.get().identity;
+        server.config.set(config);
+        self.start(number, false);
+        self.restore_dump(number, from)
+    }
+
+    /// A standby becomes a primary. Its own may be gone already.
     fn promote(&mut self, number: usize, primary: usize, is_synchronous: bool) {
         let server = Rc::clone(&self.servers[number]);
-        let old = Rc::clone(&self.servers[primary]);
-        if is_synchronous {
-            old.flush_all();
-            self.catch_up(number, u32::MAX);
+        if let Some(old) = self.servers.get(primary).map(Rc::clone) {
+            if is_synchronous {
+                old.flush_all();
+                self.catch_up(number, u32::MAX);
+            }
+            let kept = old.log.borrow().flushed;
+            self.end(primary, kept);
         }
-        // The old one is gone.
-        let kept = old.log.borrow().flushed;
-        self.end(primary, kept);
-        let lead = old.lineage.borrow().lead;
-        let lineage = server.lineage_of_log(lead + server.config.get().settings.lease_micros());
+        let lineage = server
+            .lineage_of_log(self.greatest_lead() + server.config.get().settings.lease_micros());
         *server.lineage.borrow_mut() = lineage;
         server.follows.set(None);
         for other in &self.servers {
@@ -490,20 +555,19 @@ impl History {
     /// The log of one server becomes that of another.
     pub fn copy_log(&self, source: &Server, copy: &Server) {
         let mut log = source.log.borrow().clone();
-        log.records.truncate(log.flushed);
+        let durable = log.flushed;
+        log.truncate(durable);
         if self.world.lacks(Protection::FloorLogged) {
-            log.records = log
-                .records
-                .into_iter()
-                .map(|record| match record {
+            let mut others = Log::default();
+            for record in log.records() {
+                others.push(match record {
                     Record::Floor(_) => Record::Floor(snowflake_id::Bounds::default()),
-                    other => other,
-                })
-                .collect();
+                    other => other.clone(),
+                });
+            }
+            others.truncate(durable);
+            log = others;
         }
         *copy.log.borrow_mut() = log;
     }
 }
-
-/// A bound that no mark has reached.
-pub const NO_BOUND: SnowflakeId = SnowflakeId::ZERO;

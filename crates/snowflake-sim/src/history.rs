@@ -6,11 +6,12 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use snowflake_id::protocol::ServerSettings;
+use snowflake_id::protocol::{LogPosition, ServerSettings};
 use snowflake_id::{Identity, Layout};
 
 use crate::choices::Choices;
 use crate::faults::{self, Fault};
+use crate::lineage::Ranges;
 use crate::protection::Protection;
 use crate::server::{Config, DATABASES, Record, Server};
 use crate::session::Session;
@@ -27,6 +28,9 @@ pub const LAYOUTS: [&str; 6] = [
     "timestamp:41 node:10 sequence:12",
     "timestamp:41 node:4 sequence:16 backend:2",
 ];
+
+/// A history with more turns has a session that never gets an answer.
+const MOST_TURNS: u32 = 50_000;
 
 /// The sessions of a server that draw, one after another of each database.
 const DRAWING: usize = 4;
@@ -55,6 +59,7 @@ pub struct History {
     tasks: Vec<Task>,
     habits: Habits,
     copies: u8,
+    turns: u32,
 }
 
 /// How a history has ended.
@@ -95,28 +100,17 @@ impl History {
         let choices = &world.choices;
         world.set_step_micros(choices.of(&[1, 10, 100, 1_000]));
         let layout: Layout = choices.of(&LAYOUTS).parse().unwrap_or(Layout::DEFAULT);
-        let is_roomy = layout.sequence_bits() >= 12;
         let mut history = History {
             world: Rc::clone(world),
             servers: Vec::new(),
             tasks: Vec::new(),
             habits: Habits {
-                most_ids: if is_roomy {
-                    choices.of(&[1, 16, 64])
-                } else {
-                    choices.of(&[1, 64, 4_096])
-                },
+                most_ids: choices.of(&[1, 64, 4_096, 4_096]),
                 rest: choices.of(&[2_000, 50_000, 1_000_000]),
-                is_roomy: false,
             },
             copies: 0,
+            turns: 0,
         };
-        // As many as 64 IDs a call, in a layout of which no tick is used up.
-        history.habits.is_roomy = is_roomy;
-        if is_roomy && choices.one_in(3) {
-            history.habits.most_ids = 4_096;
-            history.habits.is_roomy = false;
-        }
         for number in 0..=choices.below(2) {
             let config = Config {
                 identity: Identity::new(layout, number + 1)
@@ -168,14 +162,17 @@ impl History {
 
     /// When all faults have ended, IDs are issued again.
     fn recover(&mut self, most_steps: u32) {
+        self.world.is_ending.set(true);
         for server in &self.servers {
             server.disk_is_full.set(false);
+            server.floor_fails.set(false);
             server.marks_are_locked_until.set(0);
             server.stopped_until.set(0);
             let mut machine = server.machine.get();
             machine.frozen = None;
             machine.ahead = 0;
-            server.machine.set(machine);
+            server.follow_clock(&self.world, &mut server.lineage.borrow_mut());
+            server.set_machine(machine);
         }
         for number in 0..self.servers.len() {
             let server = Rc::clone(&self.servers[number]);
@@ -183,14 +180,16 @@ impl History {
                 continue;
             }
             // Those that are busy finish first.
-            for _ in 0..20_000 {
+            loop {
                 for database in work::databases() {
                     self.leave(number, database);
                 }
-                if self.tasks.iter().all(|task| task.server != number) {
+                if self.tasks.iter().all(|task| task.server != number)
+                    || self.world.violation().is_some()
+                {
                     break;
                 }
-                self.turn(most_steps);
+                self.turn_of(number, most_steps);
             }
             for database in work::databases() {
                 let recovered = Rc::new(Cell::new(0));
@@ -233,6 +232,12 @@ impl History {
 
     fn turn_among(&mut self, most_steps: u32, may: impl Fn(&Task) -> bool) {
         let world = Rc::clone(&self.world);
+        self.turns += 1;
+        if self.turns > MOST_TURNS {
+            world.violate("the history does not come to an end");
+            self.tasks.clear();
+            return;
+        }
         let ready_at = |task: &Task| {
             task.wakes_at
                 .max(self.servers[task.server].stopped_until.get())
@@ -267,7 +272,17 @@ impl History {
         });
         task.wakes_at = world.end_turn();
         if finished {
-            self.tasks.swap_remove(index);
+            let task = self.tasks.swap_remove(index);
+            let is_alone = |other: &Task| (other.server, other.database) != (server, task.database);
+            let is_primary = self.servers[server].follows.get().is_none();
+            if task.number == ADMIN
+                && is_primary
+                && self.tasks.iter().all(is_alone)
+                && !world.is_ending.get()
+            {
+                // A dump was restored.
+                self.connect(server, task.database);
+            }
         }
         if self.servers[server].has_panicked.get() {
             world.tell(|| format!("{}: PANIC, the disk is full", self.servers[server].name));
@@ -291,11 +306,11 @@ impl History {
     pub(crate) fn end(&mut self, number: usize, kept: usize) {
         self.tasks.retain(|task| task.server != number);
         let server = &self.servers[number];
-        let all = server.log.borrow().records.len();
+        let all = server.log.borrow().len();
         if kept < all {
             // A standby that has more than that follows nobody any more.
             for other in &self.servers {
-                if other.follows.get() == Some(number) && other.log.borrow().records.len() > kept {
+                if other.follows.get() == Some(number) && other.log.borrow().len() > kept {
                     other.follows.set(Some(usize::MAX));
                 }
             }
@@ -317,7 +332,9 @@ impl History {
         {
             let lease = server.config.get().settings.lease_micros();
             let mut lineage = server.lineage.borrow_mut();
-            lineage.lead = lineage.lead.max(server.trusted.get()) + 2 * lease;
+            // A mark is further ahead than a lease if the disk was slow.
+            let slow = 10_000_000;
+            lineage.lead = lineage.lead.max(server.trusted.get()) + 2 * lease + slow;
         }
         if !in_recovery {
             self.connect_all(number);
@@ -395,18 +412,29 @@ impl History {
         database: usize,
         work: impl FnOnce(Session) -> Future,
     ) -> bool {
-        let is_busy = |task: &Task| task.server == server && task.number == ADMIN;
-        if self.tasks.iter().any(is_busy) || self.servers[server].memory.borrow().is_none() {
+        if self.has_admin(server) || self.servers[server].memory.borrow().is_none() {
             return false;
         }
         self.spawn(server, database, ADMIN, 0, work);
         true
     }
 
-    /// The mark of a dump is restored into a database.
-    pub(crate) fn restored(&mut self, server: usize, database: usize, bound: i64) -> bool {
+    /// Whether an administrator does something.
+    pub(crate) fn has_admin(&self, server: usize) -> bool {
+        let mut tasks = self.tasks.iter();
+        tasks.any(|task| task.server == server && task.number == ADMIN)
+    }
+
+    /// The rows and the mark of a dump are restored into a database.
+    pub(crate) fn restored(
+        &mut self,
+        server: usize,
+        database: usize,
+        rows: Ranges,
+        bound: i64,
+    ) -> bool {
         self.spawn_admin_of(server, database, |session| {
-            Box::pin(work::restore(session, bound))
+            Box::pin(work::restore(session, rows, bound))
         })
     }
 
@@ -448,15 +476,25 @@ impl History {
         let name = self.next_name();
         let copy = Server::new(name, source.config.get(), &self.world);
         self.copy_log(&source, &copy);
-        let lead = source.lineage.borrow().lead;
+        let lead = self.greatest_lead();
         *copy.lineage.borrow_mut() = copy.lineage_of_log(lead);
         copy.follows.set(as_standby.then_some(number));
+        if let Some(memory) = &*source.memory.borrow() {
+            copy.copied_start_number
+                .set(Some(memory.shared().start_number));
+        }
         self.servers.push(Rc::new(copy));
         let copy = self.servers.len() - 1;
         if as_standby {
             self.start(copy, true);
         }
         copy
+    }
+
+    /// By how much the IDs of any server may be ahead: what a copy begins with.
+    pub(crate) fn greatest_lead(&self) -> i64 {
+        let leads = self.servers.iter().map(|it| it.lineage.borrow().lead);
+        leads.max().unwrap_or(0)
     }
 
     /// A standby receives at most so many records, of those that are durable at its primary.
@@ -472,20 +510,14 @@ impl History {
         let source = primary.log.borrow();
         let mut log = server.log.borrow_mut();
         let mut pages = server.pages.borrow_mut();
-        let have = log.records.len();
+        let have = log.len();
         let until = source.flushed.min(have.saturating_add(most as usize));
-        for record in source.records.get(have..until).unwrap_or(&[]) {
-            log.records.push(record.clone());
-            let end = snowflake_id::protocol::LogPosition(log.records.len() as u64);
-            match record {
-                Record::Mark(database, page) => {
-                    pages.marks[*database] = page.map(|page| (page, end))
-                }
-                Record::Floor(_) if self.world.lacks(Protection::FloorLogged) => {}
-                Record::Floor(bounds) => pages.floor = bounds.clone(),
-                Record::Rows(..) => {}
+        for record in source.records().get(have..until).unwrap_or(&[]) {
+            log.push(record.clone());
+            if !(matches!(record, Record::Floor(_)) && self.world.lacks(Protection::FloorLogged)) {
+                pages.apply(record, LogPosition(log.len() as u64));
             }
         }
-        log.flushed = log.records.len();
+        log.flushed = log.len();
     }
 }

@@ -38,20 +38,16 @@ impl Ranges {
         for (&first, &last) in &others.0 {
             let mut first = first;
             while first <= last {
-                // Up to the next one that is there.
-                let (end, next) = match self.0.range(..=last).rev().find(|(_, end)| **end >= first)
+                if let Some((_, &end)) = self.0.range(..=first).next_back()
+                    && end >= first
                 {
-                    Some((&start, &end)) if start <= first => (None, end + 1),
-                    _ => {
-                        let start = self.0.range(first..=last).next().map(|(&start, _)| start);
-                        let end = start.map_or(last, |start| start - 1);
-                        (Some(end), end + 1)
-                    }
-                };
-                if let Some(end) = end {
-                    self.add(first, end);
+                    first = end + 1;
+                    continue;
                 }
-                first = next;
+                let next = self.0.range(first..=last).next();
+                let end = next.map_or(last, |(&start, _)| start - 1);
+                self.add(first, end);
+                first = end + 1;
             }
         }
     }

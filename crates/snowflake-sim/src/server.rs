@@ -6,11 +6,12 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::atomic::AtomicU64;
 
 use snowflake_id::protocol::{FloorCache, LogPosition, MarkPage, ServerSettings, SharedMemory};
 use snowflake_id::resolved::{OpenTransaction, Promise};
 use snowflake_id::{
-    BootTime, Bounds, ClockOffset, Identity, Layout, SlewedClock, Slot, Tick, WallTime,
+    BootTime, Bounds, ClockOffset, Identity, Layout, SlewedClock, Slot, SnowflakeId, Tick, WallTime,
 };
 
 use crate::lineage::Lineage;
@@ -26,8 +27,8 @@ pub const SESSIONS: usize = 8;
 /// A record of the log.
 #[derive(Clone, Debug)]
 pub enum Record {
-    /// The page of a database's mark; `None` for a database that is dropped.
-    Mark(usize, Option<MarkPage>),
+    /// The page of a database's mark; a new one for a database that is dropped and created again.
+    Mark(usize, MarkPage),
     /// The floor's page.
     Floor(Bounds),
     /// Rows with IDs from the first to the last number.
@@ -38,7 +39,7 @@ pub enum Record {
 #[derive(Clone, Debug)]
 pub struct Pages {
     /// The mark of each database, and where its last record ends.
-    pub marks: [Option<(MarkPage, LogPosition)>; DATABASES],
+    pub marks: [(MarkPage, LogPosition); DATABASES],
     /// The floor.
     pub floor: Bounds,
 }
@@ -46,30 +47,74 @@ pub struct Pages {
 /// The write-ahead log.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
-    /// All of it.
-    pub records: Vec<Record>,
+    records: Vec<Record>,
+    /// The places of those that change a page.
+    changes: Vec<usize>,
     /// How many records are durable.
     pub flushed: usize,
 }
 
 impl Log {
-    /// What the pages are after so many records.
-    fn replay(&self, records: usize) -> Pages {
+    /// How many records there are.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// All of them.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// Adds one.
+    pub fn push(&mut self, record: Record) {
+        if !matches!(record, Record::Rows(..)) {
+            self.changes.push(self.records.len());
+        }
+        self.records.push(record);
+    }
+
+    /// So many stay, and are durable.
+    pub fn truncate(&mut self, records: usize) {
+        self.records.truncate(records);
+        self.changes.retain(|&place| place < records);
+        self.flushed = self.records.len();
+    }
+
+    /// Those that change a page and are durable, the last one first.
+    fn durable_changes(&self) -> impl Iterator<Item = &Record> + Clone {
+        self.changes
+            .iter()
+            .rev()
+            .filter(|&&place| place < self.flushed)
+            .map(|&place| &self.records[place])
+    }
+
+    /// What the pages are after all of them.
+    fn replay(&self) -> Pages {
         let mut pages = Pages {
-            marks: Default::default(),
+            marks: [(MarkPage::NEW, LogPosition(0)); DATABASES],
             floor: Bounds::default(),
         };
-        for (number, record) in self.records[..records].iter().enumerate() {
-            match record {
-                Record::Mark(database, page) => {
-                    pages.marks[*database] =
-                        page.map(|page| (page, LogPosition(number as u64 + 1)));
-                }
-                Record::Floor(bounds) => pages.floor = bounds.clone(),
-                Record::Rows(..) => {}
-            }
+        for &place in &self.changes {
+            pages.apply(&self.records[place], LogPosition(place as u64 + 1));
         }
         pages
+    }
+}
+
+impl Pages {
+    /// As a record says that ends there.
+    pub fn apply(&mut self, record: &Record, end: LogPosition) {
+        match record {
+            Record::Mark(database, page) => self.marks[*database] = (*page, end),
+            Record::Floor(bounds) => self.floor = bounds.clone(),
+            Record::Rows(..) => {}
+        }
     }
 }
 
@@ -109,6 +154,7 @@ pub struct Memory {
     slots: Vec<Slot>,
     slewed_clock: SlewedClock,
     floor: FloorCache,
+    last_flush: AtomicU64,
     start_number: i64,
     entries: Vec<Entry>,
     /// Whether the page of each mark is locked.
@@ -138,6 +184,7 @@ impl Memory {
             slots: &self.slots,
             slewed_clock: &self.slewed_clock,
             floor: &self.floor,
+            last_flush: &self.last_flush,
             start_number: self.start_number,
         }
     }
@@ -241,6 +288,10 @@ pub struct Server {
     pub config: Cell<Config>,
     /// Its clocks.
     pub machine: Cell<Machine>,
+    /// By how much the wall clock has been ahead at most, microseconds.
+    pub most_ahead: Cell<i64>,
+    /// How often the clocks were set.
+    pub clock_changes: Cell<u32>,
     /// The write-ahead log.
     pub log: RefCell<Log>,
     /// The pages in memory.
@@ -251,8 +302,14 @@ pub struct Server {
     pub follows: Cell<Option<usize>>,
     /// What it has issued.
     pub lineage: RefCell<Lineage>,
+    /// Whether the mark of each database was set to less than it was, and not moved since.
+    pub is_set_back: [Cell<bool>; DATABASES],
     /// Whether the disk is full.
     pub disk_is_full: Cell<bool>,
+    /// Whether the floor's page cannot be written.
+    pub floor_fails: Cell<bool>,
+    /// The start number of the server that this one is a copy of.
+    pub copied_start_number: Cell<Option<i64>>,
     /// How long a flush takes, microseconds.
     pub flush_micros: Cell<i64>,
     /// Until when other sessions have locked the marks.
@@ -272,6 +329,11 @@ pub struct Server {
 impl Server {
     /// A new data directory.
     pub fn new(name: char, config: Config, world: &World) -> Self {
+        let mut log = Log::default();
+        for database in 0..DATABASES {
+            log.push(Record::Mark(database, MarkPage::NEW));
+        }
+        log.truncate(DATABASES);
         Server {
             name,
             config: Cell::new(config),
@@ -280,17 +342,17 @@ impl Server {
                 frozen: None,
                 booted: world.now() - 1_000_000,
             }),
-            log: RefCell::new(Log {
-                records: (0..DATABASES)
-                    .map(|database| Record::Mark(database, Some(MarkPage::NEW)))
-                    .collect(),
-                flushed: DATABASES,
-            }),
-            pages: RefCell::new(Log::default().replay(0)),
+            most_ahead: Cell::new(0),
+            clock_changes: Cell::new(0),
+            log: RefCell::new(log),
+            pages: RefCell::new(Log::default().replay()),
             memory: RefCell::new(None),
             follows: Cell::new(None),
             lineage: RefCell::new(Lineage::new(DATABASES)),
+            is_set_back: Default::default(),
             disk_is_full: Cell::new(false),
+            floor_fails: Cell::new(false),
+            copied_start_number: Cell::new(None),
             flush_micros: Cell::new(1_000),
             marks_are_locked_until: Cell::new(0),
             stopped_until: Cell::new(0),
@@ -306,6 +368,14 @@ impl Server {
         *self.config.get().identity.layout()
     }
 
+    /// Sets the clocks.
+    pub fn set_machine(&self, machine: Machine) {
+        self.machine.set(machine);
+        self.most_ahead
+            .set(self.most_ahead.get().max(machine.ahead));
+        self.clock_changes.set(self.clock_changes.get() + 1);
+    }
+
     /// What the wall clock shows.
     pub fn wall(&self, world: &World) -> WallTime {
         let machine = self.machine.get();
@@ -317,11 +387,42 @@ impl Server {
         BootTime::from_micros(world.now() - self.machine.get().booted)
     }
 
+    /// The wall clock is followed where a server may: up to a limit, unless the clock must have been
+    /// wrong before. The check of the times of IDs has this from the promise, not from the protocol.
+    pub fn follow_clock(&self, world: &World, lineage: &mut Lineage) {
+        let settings = self.config.get().settings;
+        let limit = settings
+            .max_clock_step
+            .map(|max| max.max(settings.lease_micros()));
+        let ahead = self.wall(world).unix_micros() - world.now();
+        let trusted = self.trusted.get();
+        let was_wrong = |limit: i64| self.reached() - limit > world.now() + trusted;
+        if limit.is_none_or(|limit| ahead - trusted <= limit || was_wrong(limit)) {
+            self.trusted.set(trusted.max(ahead));
+            lineage.lead = lineage.lead.max(ahead);
+        }
+    }
+
+    /// The highest time that was reached, or will be when the marks are read.
+    fn reached(&self) -> i64 {
+        let layout = self.layout();
+        let pages = self.pages.borrow();
+        let marks = pages.marks.iter().map(|(page, _)| page.bound_id);
+        let floor = pages.floor.highest_for(&self.config.get().identity);
+        let highest = marks.chain([floor]).max().unwrap_or(SnowflakeId::ZERO);
+        let reserved = layout.time_of(layout.tick_of(highest)).unix_micros();
+        let memory = self.memory.borrow();
+        let reached = memory
+            .as_ref()
+            .map_or(0, |memory| memory.slewed_clock().reached().unix_micros());
+        reserved.max(reached)
+    }
+
     /// Adds a record; returns where it ends.
     pub fn write(&self, record: Record) -> LogPosition {
         let mut log = self.log.borrow_mut();
-        log.records.push(record);
-        LogPosition(log.records.len() as u64)
+        log.push(record);
+        LogPosition(log.len() as u64)
     }
 
     /// All of the log is durable.
@@ -334,14 +435,13 @@ impl Server {
     /// mark can be set to less than what is reserved.
     pub fn durable_bound(&self, database: usize) -> i64 {
         let log = self.log.borrow();
-        let durable = log.records[..log.flushed].iter().rev();
+        let durable = log.durable_changes();
         let mark = durable.clone().find_map(|record| match record {
-            Record::Mark(of, page) if *of == database => {
-                Some(page.map_or(0, |it| it.bound_id.get()))
-            }
+            Record::Mark(of, page) if *of == database => Some(page.bound_id.get()),
             _ => None,
         });
-        let floor = durable.into_iter().find_map(|record| match record {
+        let mut durable = durable;
+        let floor = durable.find_map(|record| match record {
             Record::Floor(bounds) => Some(bounds.highest_for(&self.config.get().identity).get()),
             _ => None,
         });
@@ -352,8 +452,7 @@ impl Server {
     pub fn end(&self, records: usize) {
         *self.memory.borrow_mut() = None;
         let mut log = self.log.borrow_mut();
-        log.records.truncate(records);
-        log.flushed = records;
+        log.truncate(records);
         self.has_panicked.set(false);
     }
 
@@ -361,7 +460,7 @@ impl Server {
     pub fn lineage_of_log(&self, lead: i64) -> Lineage {
         let mut lineage = Lineage::new(DATABASES);
         lineage.lead = lead;
-        for record in &self.log.borrow().records {
+        for record in self.log.borrow().records() {
             if let Record::Rows(database, first, last) = record {
                 // Those of a dropped database do not count for the next one.
                 let _ = lineage.of_database[*database].add(*first, *last);
@@ -374,14 +473,21 @@ impl Server {
     /// Starts it: after recovery, or as a standby.
     pub fn start(&self, world: &World, in_recovery: bool, entries: u32) {
         let log = self.log.borrow();
-        *self.pages.borrow_mut() = log.replay(log.records.len());
+        *self.pages.borrow_mut() = log.replay();
+        // A mark that was set may be there again, after a crash.
+        for (database, (page, _)) in self.pages.borrow().marks.iter().enumerate() {
+            if page.is_set() {
+                self.is_set_back[database].set(true);
+                self.lineage.borrow_mut().answered[database] = 0;
+            }
+        }
         let number = world.choices.below(1 << 20) + 1;
         let config = self.config.get();
-        let start_number = if world.lacks(Protection::StartNumber) {
-            -1
-        } else {
+        let start_number = match self.copied_start_number.get() {
+            _ if world.lacks(Protection::StartNumber) => -1,
+            Some(copied) if world.lacks(Protection::StartNumberOfCopies) => copied,
             // Random in a server; here each start has another one.
-            -(world.now() << 8 | i64::from(self.name as u32 & 0xff))
+            _ => -(world.now() << 8 | i64::from(self.name as u32 & 0xff)),
         };
         let slewed_clock = SlewedClock::new();
         let (wall, boot) = (self.wall(world), self.boot(world));
@@ -393,6 +499,7 @@ impl Server {
             slots: slots.map(|_| Slot::new()).collect(),
             slewed_clock,
             floor: FloorCache::default(),
+            last_flush: AtomicU64::new(0),
             start_number,
             entries: (0..entries)
                 .map(|_| Entry {

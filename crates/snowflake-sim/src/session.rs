@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use snowflake_id::protocol::{
     Clocks, DrawingProcess, FastPath, LogPosition, MarkPage, NoReading, NotOpened, NotReserved,
-    Process, Reading, Reservation, ServerSettings, SharedMemory, Storage, draw,
+    Process, Reading, Reservation, ServerSettings, SharedMemory, Storage, Wait, draw,
 };
 use snowflake_id::resolved::{OpenTransaction, Opening, Promise};
 use snowflake_id::{
@@ -41,8 +41,6 @@ pub enum CallError {
     OutsideLayout,
     /// The start would be too far ahead.
     TooFar,
-    /// The database is not there.
-    Dropped,
 }
 
 /// A session, or a call that draws nothing.
@@ -63,6 +61,8 @@ pub struct Session {
     own_slots: Vec<Slot>,
     /// What it knows of the mark, and what that depends on.
     kept: Cell<Option<(Reservation, (u32, u32))>>,
+    /// What the reservation depended on when it was found.
+    asked: Cell<(u32, u32)>,
     has_drawn: Cell<bool>,
     /// When the call began.
     since: Cell<i64>,
@@ -91,6 +91,7 @@ impl Session {
                 .map(|_| Slot::new())
                 .collect(),
             kept: Cell::new(None),
+            asked: Cell::new((0, 0)),
             has_drawn: Cell::new(false),
             since: Cell::new(0),
         };
@@ -164,9 +165,36 @@ impl Session {
             Answer::Issued(run) => {
                 self.fast_path.set_position(position.after(run));
                 self.fast_path.observe(wall);
+                self.register(position.slot(), run);
                 Some((position.slot(), run))
             }
             _ => None,
+        }
+    }
+
+    /// The numbers of a run, as ranges.
+    pub fn ranges(&self, slot: u32, run: Run) -> Vec<(i64, i64)> {
+        let id = |sequence| self.identity.id(slot, run.tick, sequence).get();
+        let (first, last) = (id(run.first), id(run.first + run.count - 1));
+        if last - first == i64::from(run.count) - 1 {
+            return vec![(first, last)];
+        }
+        // The sequence is not the lowest field.
+        let all = self.identity.ids(slot, run);
+        all.map(|id| (id.get(), id.get())).collect()
+    }
+
+    /// A slot has issued these. None was issued before.
+    fn register(&self, slot: u32, run: Run) {
+        let mut lineage = self.server.lineage.borrow_mut();
+        for (first, last) in self.ranges(slot, run) {
+            let twice = lineage.of_database[self.database].add(first, last);
+            if let Some(id) = twice.or(lineage.of_server.add(first, last)) {
+                self.world.violate(format!(
+                    "{}: session {} of database {} draws ID {id}, which was issued before",
+                    self.server.name, self.number, self.database
+                ));
+            }
         }
     }
 
@@ -190,7 +218,8 @@ impl Session {
         self.fast_path.close();
     }
 
-    fn waited_ms(&self) -> i64 {
+    /// How long the call has taken, milliseconds.
+    pub fn waited_ms(&self) -> i64 {
         (self.world.now() - self.since.get()) / 1_000
     }
 
@@ -254,8 +283,8 @@ impl PageLock {
         let memory = Rc::clone(&session.memory);
         session.world.step().await;
         while Self::flag(&memory, database).get() {
-            session.world.pass(1);
-            session.world.give_way().await;
+            let soon = session.world.now() + 100;
+            session.world.sleep_until(soon).await;
         }
         Self::flag(&memory, database).set(true);
         PageLock { memory, database }
@@ -283,9 +312,6 @@ impl Storage for Session {
             }
             self.sleep(1_000).await.map_err(NotOpened::Failed)?;
         }
-        if self.server.pages.borrow().marks[self.database].is_none() {
-            return Err(NotOpened::Failed(CallError::Dropped));
-        }
         Ok(())
     }
 
@@ -297,21 +323,22 @@ impl Storage for Session {
         if self.world.lacks(Protection::Mark) {
             return MarkPage::NEW;
         }
-        self.server.pages.borrow().marks[self.database].map_or(MarkPage::NEW, |(page, _)| page)
+        self.server.pages.borrow().marks[self.database].0
     }
 
     fn record_of(&self, _page: &PageLock) -> LogPosition {
-        self.server.pages.borrow().marks[self.database].map_or(LogPosition(0), |(_, end)| end)
+        self.server.pages.borrow().marks[self.database].1
     }
 
     async fn write_page(&self, _mark: &(), _page: &mut PageLock, to: MarkPage) -> LogPosition {
         self.world.step().await;
         let position = if self.world.lacks(Protection::MarkLogged) {
-            LogPosition(self.server.log.borrow().records.len() as u64)
+            LogPosition(self.server.log.borrow().len() as u64)
         } else {
-            self.server.write(Record::Mark(self.database, Some(to)))
+            self.server.write(Record::Mark(self.database, to))
         };
-        self.server.pages.borrow_mut().marks[self.database] = Some((to, position));
+        self.server.pages.borrow_mut().marks[self.database] = (to, position);
+        self.server.is_set_back[self.database].set(false);
         self.world.tell(|| {
             let name = self.server.name;
             format!(
@@ -341,11 +368,11 @@ impl Storage for Session {
         to: &Bounds,
     ) -> Result<LogPosition, CallError> {
         self.world.step().await;
-        let end = || LogPosition(self.server.log.borrow().records.len() as u64);
+        let end = || LogPosition(self.server.log.borrow().len() as u64);
         if self.world.lacks(Protection::FloorWritten) {
             return Ok(end());
         }
-        if self.server.disk_is_full.get() {
+        if self.server.disk_is_full.get() || self.server.floor_fails.get() {
             return if self.world.lacks(Protection::FloorError) {
                 Ok(end())
             } else {
@@ -372,7 +399,7 @@ impl Storage for Session {
             self.end_with_server().await
         }
         let end = match position {
-            LogPosition(0) => self.server.log.borrow().records.len(),
+            LogPosition(0) => self.server.log.borrow().len(),
             LogPosition(end) => end as usize,
         };
         if self.server.log.borrow().flushed >= end {
@@ -381,7 +408,7 @@ impl Storage for Session {
         let done = self.world.now() + self.server.flush_micros.get();
         self.world.sleep_until(done).await;
         let mut log = self.server.log.borrow_mut();
-        log.flushed = log.flushed.max(end.min(log.records.len()));
+        log.flushed = log.flushed.max(end.min(log.len()));
         self.world.tell(|| {
             let name = self.server.name;
             format!(
@@ -455,6 +482,11 @@ impl Process for Session {
         entry.set_bound(bound);
     }
 
+    async fn forget_mark(&self) {
+        self.memory.forget(self.database);
+        self.memory.drops.set(self.memory.drops.get() + 1);
+    }
+
     async fn step(&self) {
         self.world.step().await;
     }
@@ -463,7 +495,7 @@ impl Process for Session {
 impl DrawingProcess for Session {
     type Opened = Opening;
 
-    fn reading(&self, clocks: Clocks) -> Result<Reading, NoReading> {
+    async fn reading(&self, clocks: Clocks) -> Result<Reading, NoReading> {
         if self.world.lacks(Protection::SlewedClock) {
             return Ok(Reading {
                 clocks,
@@ -472,7 +504,16 @@ impl DrawingProcess for Session {
                 slowdown: 1,
             });
         }
-        Reading::take(self, clocks)
+        Reading::take(self, clocks).await
+    }
+
+    fn stepped(&self, step: i64, _at: Clocks) {
+        self.world.tell(|| {
+            format!(
+                "{}: a clock step of {step} us is accepted",
+                self.server.name
+            )
+        });
     }
 
     fn check_stopped(&self) -> Result<(), CallError> {
@@ -486,11 +527,13 @@ impl DrawingProcess for Session {
             return Ok(kept);
         }
         self.forget();
+        // A change of the settings during the call counts for the next one.
+        self.asked.set(self.depends_on());
         Ok(Reservation::new(self).await)
     }
 
     fn keep(&self, reservation: Reservation) {
-        self.kept.set(Some((reservation, self.depends_on())));
+        self.kept.set(Some((reservation, self.asked.get())));
         self.fast_path.open(reservation);
     }
 
@@ -539,6 +582,9 @@ impl DrawingProcess for Session {
         let position = self.fast_path.position();
         let (position, answer) = self.walk(self.home()).next_run(position, allowance, count);
         self.fast_path.set_position(position);
+        if let Answer::Issued(run) = answer {
+            self.register(position.slot(), run);
+        }
         (position.slot(), answer)
     }
 
@@ -600,17 +646,14 @@ impl DrawingProcess for Session {
         }
     }
 
-    async fn wait_until(
-        &self,
-        until: Tick,
-        reading: Reading,
-        _allowance: Allowance,
-    ) -> Result<(), CallError> {
-        let tick_micros = i64::from(self.identity.layout().tick_micros());
-        let ticks = (until.get() - reading.now.get()) as i64;
-        let needed = ticks
-            .saturating_mul(tick_micros)
-            .saturating_mul(reading.slowdown as i64);
+    async fn wait_for_slots(&self, wait: Wait) -> Result<(), CallError> {
+        let needed = i64::try_from(wait.needed).unwrap_or(i64::MAX);
+        self.world.tell(|| {
+            format!(
+                "{}: session {} waits: {wait:?}",
+                self.server.name, self.number
+            )
+        });
         self.wait(needed, CallError::WaitTooLong).await
     }
 

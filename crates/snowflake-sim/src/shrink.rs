@@ -1,12 +1,18 @@
 //! The shortest history that still fails.
 
+use std::time::{Duration, Instant};
+
 use crate::choices::Choices;
 use crate::history::{Outcome, run};
 use crate::protection::Protection;
 
+/// For how long it is tried.
+const LONGEST: Duration = Duration::from_secs(20);
+
 /// Leaves choices out, and sets others to 0, as long as the history fails in the same way. Returns the
 /// last that does.
 pub fn shrink(choices: Vec<u32>, removed: Option<Protection>) -> Vec<u32> {
+    let until = Instant::now() + LONGEST;
     let kind = |outcome: &Outcome| outcome.violation.as_deref().map(kind_of);
     let wanted = kind(&run(Choices::given(choices.clone()), removed, false));
     if wanted.is_none() {
@@ -20,7 +26,7 @@ pub fn shrink(choices: Vec<u32>, removed: Option<Protection>) -> Vec<u32> {
         let mut length = shortest.len().next_power_of_two() / 2;
         while length > 0 {
             let mut start = 0;
-            while start < shortest.len() {
+            while start < shortest.len() && Instant::now() < until {
                 let end = (start + length).min(shortest.len());
                 let mut without = shortest.clone();
                 without.drain(start..end);
@@ -40,7 +46,7 @@ pub fn shrink(choices: Vec<u32>, removed: Option<Protection>) -> Vec<u32> {
         while shortest.last() == Some(&0) {
             shortest.pop();
         }
-        if cost(&shortest) >= before {
+        if cost(&shortest) >= before || Instant::now() >= until {
             return shortest;
         }
     }

@@ -9,6 +9,7 @@ use snowflake_id::protocol::{Process, draw};
 use snowflake_id::resolved::{Promise, resolve};
 use snowflake_id::{Run, SnowflakeId, Tick, WallTime};
 
+use crate::lineage::Ranges;
 use crate::protection::Protection;
 use crate::server::{DATABASES, Record};
 use crate::session::{CallError, Session};
@@ -20,8 +21,6 @@ pub struct Habits {
     pub most_ids: u32,
     /// How long a session rests between two transactions at most, microseconds.
     pub rest: u32,
-    /// Whether no slot can run out: then no call waits for one.
-    pub is_roomy: bool,
 }
 
 /// A session with one transaction after another.
@@ -40,7 +39,7 @@ pub async fn transactions(session: Session, habits: Habits) {
         for _ in 0..=choices.below(3) {
             let most = 1 << choices.below(habits.most_ids.ilog2() + 1);
             let count = NonZeroU32::new(choices.below(most) + 1).unwrap_or(NonZeroU32::MIN);
-            let began = session.server.wall(&session.world);
+            let began = Wall::of(&session);
             match session.next(count).await {
                 Ok((slot, run)) => {
                     issued(&session, slot, run, began, &mut last);
@@ -61,7 +60,7 @@ pub async fn transactions(session: Session, habits: Habits) {
         }
         if !failed && !choices.one_in(6) && session.memory.rows.borrow()[session.number].1.len() > 0
         {
-            let end = session.server.log.borrow().records.len() as u64;
+            let end = session.server.log.borrow().len() as u64;
             snowflake_id::protocol::Storage::flush(
                 &session,
                 snowflake_id::protocol::LogPosition(end),
@@ -76,8 +75,23 @@ pub async fn transactions(session: Session, habits: Habits) {
     }
 }
 
+/// What the wall clock shows, and how often it was set.
+struct Wall {
+    time: WallTime,
+    changes: u32,
+}
+
+impl Wall {
+    fn of(session: &Session) -> Self {
+        Wall {
+            time: session.server.wall(&session.world),
+            changes: session.server.clock_changes.get(),
+        }
+    }
+}
+
 /// What must hold for IDs that were issued.
-fn issued(session: &Session, slot: u32, run: Run, began: WallTime, last: &mut i64) {
+fn issued(session: &Session, slot: u32, run: Run, began: Wall, last: &mut i64) {
     let Session {
         world,
         server,
@@ -97,23 +111,10 @@ fn issued(session: &Session, slot: u32, run: Run, began: WallTime, last: &mut i6
     };
     world.tell(|| format!("{} draws {first} to {end}, {} IDs", name(), run.count));
 
-    let mut lineage = server.lineage.borrow_mut();
-    let is_contiguous = end - first == i64::from(run.count) - 1;
-    let ranges = if is_contiguous {
-        vec![(first, end)]
-    } else {
-        identity
-            .ids(slot, run)
-            .map(|id| (id.get(), id.get()))
-            .collect()
-    };
-    for (first, end) in ranges {
-        let twice = lineage.of_database[*database].add(first, end);
-        if let Some(id) = twice.or(lineage.of_server.add(first, end)) {
-            world.violate(format!("{} draws ID {id}, which was issued before", name()));
-        }
+    for (first, end) in session.ranges(slot, run) {
         server.write(Record::Rows(*database, first, end));
     }
+    let mut lineage = server.lineage.borrow_mut();
     let mut rows = session.memory.rows.borrow_mut();
     rows[session.number].1.extend([first, end]);
     if layout.backend_is_above_sequence() || layout.max_backend() == 0 {
@@ -135,25 +136,33 @@ fn issued(session: &Session, slot: u32, run: Run, began: WallTime, last: &mut i6
             lineage.answered[*database]
         ));
     }
+    server.follow_clock(world, &mut lineage);
     let settings = server.config.get().settings;
     let tick = i64::from(layout.tick_micros());
     let time = WallTime::from(layout.time_of(run.tick));
-    // The clock may have been set back since the call began.
-    let now = server.wall(world).unix_micros().min(began.unix_micros());
-    if time.unix_micros() + tick <= now {
-        world.violate(format!(
-            "{} draws an ID that is {} us old",
-            name(),
-            now - time.unix_micros()
-        ));
+    // Unless the clock was set since the call began.
+    let age = began.time.unix_micros() - time.unix_micros();
+    if age >= tick && began.changes == server.clock_changes.get() {
+        world.violate(format!("{} draws an ID that is {} us old", name(), age));
     }
-    let most =
-        world.now() + lineage.lead.max(server.trusted.get()) + tick + settings.max_borrow as i64;
-    if time.unix_micros() > most + settings.lease as i64 {
+    // A second for clocks that change while a call goes on.
+    // Marks are a lease ahead, and each restart adds one. Ten seconds for clocks that change while a
+    // call goes on: what is looked for is a clock, or a mark, that was followed without reason.
+    let most = world.now()
+        + 10_000_000
+        + 4 * settings.lease as i64
+        + lineage.lead.max(server.trusted.get())
+        + tick
+        + settings.max_borrow as i64;
+    // All clocks are corrected at the end, so what was ahead then has no reason any more.
+    if !world.is_ending.get() && time.unix_micros() > most + settings.lease as i64 {
         world.violate(format!(
-            "{} draws an ID {} ms ahead",
+            "{} draws an ID {} ms ahead; {} ms would be right, {settings:?}, {:?}, lead {}",
             name(),
-            (time.unix_micros() - world.now()) / 1_000
+            (time.unix_micros() - world.now()) / 1_000,
+            (most + settings.lease as i64 - world.now()) / 1_000,
+            server.machine.get(),
+            lineage.lead
         ));
     }
 }
@@ -167,7 +176,9 @@ fn failed_with(session: &Session, error: CallError, habits: Habits) {
         )
     });
     let max_wait = server.config.get().max_wait_ms;
-    if error == CallError::WaitTooLong && habits.is_roomy && max_wait >= 1_000 {
+    // So few IDs use up no slot. A machine that stood still has used up the time for waiting.
+    let is_roomy = habits.most_ids <= 64 && server.layout().sequence_bits() >= 12;
+    if error == CallError::WaitTooLong && is_roomy && session.waited_ms() < max_wait {
         world.violate(format!(
             "{}: session {} waits for IDs, though none are used up",
             server.name, session.number
@@ -211,9 +222,15 @@ pub async fn reader(session: Session, rest: u32) {
         )
         .get();
         session.world.answers.set(session.world.answers.get() + 1);
+        session.world.tell(|| {
+            let (name, database) = (session.server.name, session.database);
+            format!("{name}: a reader of database {database} is answered {answer}")
+        });
         let mut lineage = session.server.lineage.borrow_mut();
         let answered = &mut lineage.answered[session.database];
-        *answered = answer.max(*answered);
+        if !session.server.is_set_back[session.database].get() {
+            *answered = answer.max(*answered);
+        }
         for (number, (database, rows)) in session.memory.rows.borrow().iter().enumerate() {
             if let Some(row) = rows
                 .iter()
@@ -271,27 +288,32 @@ pub async fn start_at(session: Session, time: WallTime) {
     });
 }
 
-/// Restores a dump into a database: its rows, and its mark.
-pub async fn restore(session: Session, bound: i64) {
+/// Restores a dump into a database: its mark, and its rows, which others see when all is there. Rows
+/// with IDs that are there already cannot be restored; those were issued before.
+pub async fn restore(session: Session, rows: Ranges, bound: i64) {
     session.begin_call();
-    let Some(bound) = SnowflakeId::new(bound) else {
-        return;
-    };
-    if session.world.lacks(Protection::DumpedMark) {
-        return;
+    let bound = SnowflakeId::new(bound).unwrap_or(SnowflakeId::ZERO);
+    if !session.world.lacks(Protection::DumpedMark) {
+        // As a mark that was set: up to a lease ahead.
+        let wall = session.server.wall(&session.world).unix_micros();
+        raise_lead(
+            &session,
+            wall - session.world.now() + 2 * lease_of(&session),
+        );
+        if raise_to(&session, bound, i64::MAX).await.is_err() {
+            return;
+        }
+        if !session.world.lacks(Protection::RestoredSlots) {
+            let clocks = Process::clocks(&session).await;
+            raise_slots_to_restored(&session, bound, clocks).await;
+        }
     }
-    // As a mark that was set: up to a lease ahead.
-    let wall = session.server.wall(&session.world).unix_micros();
-    raise_lead(
-        &session,
-        wall - session.world.now() + 2 * lease_of(&session),
-    );
-    if raise_to(&session, bound, i64::MAX).await.is_ok()
-        && !session.world.lacks(Protection::RestoredSlots)
-    {
-        let clocks = Process::clocks(&session).await;
-        raise_slots_to_restored(&session, bound, clocks).await;
-    }
+    session.world.tell(|| {
+        let (name, database) = (session.server.name, session.database);
+        format!("{name}: a dump with the mark {bound} is restored into database {database}")
+    });
+    let mut lineage = session.server.lineage.borrow_mut();
+    lineage.of_database[session.database].add_all(&rows);
 }
 
 fn lease_of(session: &Session) -> i64 {
@@ -308,7 +330,7 @@ fn raise_lead(session: &Session, lead: i64) {
 /// each database must issue IDs again.
 pub async fn recover(session: Session, databases: Rc<std::cell::Cell<usize>>) {
     for _ in 0..20 {
-        let began = session.server.wall(&session.world);
+        let began = Wall::of(&session);
         let mut last = i64::MIN;
         match session.next(NonZeroU32::MIN).await {
             Ok((slot, run)) => {
@@ -348,7 +370,7 @@ pub async fn recover(session: Session, databases: Rc<std::cell::Cell<usize>>) {
 /// The mark that a dump has: the bound on its page.
 pub fn dumped_mark(session: &Session, database: usize) -> i64 {
     let pages = session.server.pages.borrow();
-    pages.marks[database].map_or(0, |(page, _)| page.bound_id.get())
+    pages.marks[database].0.bound_id.get()
 }
 
 /// All databases.

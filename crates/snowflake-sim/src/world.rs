@@ -25,6 +25,8 @@ pub struct World {
     sleeps_until: Cell<Option<i64>>,
     /// What was taken away.
     removed: Option<Protection>,
+    /// Whether all faults have ended.
+    pub is_ending: Cell<bool>,
     violation: RefCell<Option<String>>,
     story: Option<RefCell<Vec<String>>>,
     /// How often each kind of fault happened.
@@ -48,6 +50,7 @@ impl World {
             steps_left: Cell::new(0),
             sleeps_until: Cell::new(None),
             removed,
+            is_ending: Cell::new(false),
             violation: RefCell::default(),
             story: told.then(RefCell::default),
             faults: RefCell::default(),

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use super::{Clocks, DrawingProcess, ErrorOf, NotReserved, layout_of, mark};
+use super::{Clocks, DrawingProcess, ErrorOf, NoReading, NotReserved, Wait, layout_of, mark};
 use crate::{Answer, Run, Tick};
 
 /// How often [`reserve_present`] begins anew.
@@ -18,7 +18,6 @@ pub async fn draw<P: DrawingProcess>(
 ) -> Result<(u32, Run), ErrorOf<P>> {
     let mut opened = None;
     let mut has_begun = false;
-    let mut attempts = 0;
     loop {
         process.check_stopped()?;
         let mut reservation = process.reservation().await?;
@@ -28,11 +27,11 @@ pub async fn draw<P: DrawingProcess>(
                 .read_mark(process, clocks, process.left_ms())
                 .await
         {
-            process.wait_for(reason, clocks).await?;
+            wait_for(process, reason, clocks).await?;
             continue;
         }
         process.check_layout().await?;
-        let reading = match process.reading(clocks) {
+        let reading = match process.reading(clocks).await {
             Ok(reading) => reading,
             Err(reason) => {
                 process.wait_for_reading(reason, clocks).await?;
@@ -53,24 +52,40 @@ pub async fn draw<P: DrawingProcess>(
                 }
                 process.observe(clocks.wall);
                 if let Err(reason) = reservation.extend_early(process, reading, run.tick).await {
-                    process.wait_for(reason, clocks).await?;
+                    wait_for(process, reason, clocks).await?;
                 }
                 process.keep(reservation);
                 return Ok((slot, run));
             }
             Answer::Reserve { tick } => {
                 let wait_ms = process.left_ms();
-                if let Err(reason) = reservation
-                    .extend(process, reading, tick, wait_ms, attempts)
-                    .await
-                {
-                    process.wait_for(reason, clocks).await?;
+                if let Err(reason) = reservation.extend(process, reading, tick, wait_ms).await {
+                    wait_for(process, reason, clocks).await?;
                 }
-                attempts += 1;
                 process.keep(reservation);
                 process.give_way().await;
             }
-            Answer::Wait { until } => process.wait_until(until, reading, allowance).await?,
+            Answer::Wait { until } => {
+                // A slot is ahead of the time by no more than may be borrowed. So this time has been
+                // reached, by a process that has read the clock before it was set back, or since, or
+                // that has read another mark.
+                let reached = Tick::new(until.get().saturating_sub(1));
+                if reached > reading.now {
+                    let boot = process.clocks().await.boot;
+                    let time = layout_of(process).time_of(reached);
+                    process.shared().slewed_clock.observe(time.into(), boot);
+                    process.give_way().await;
+                    continue;
+                }
+                let wait = Wait {
+                    reading,
+                    needed: (until.get() - reading.now.get())
+                        .saturating_mul(u64::from(layout_of(process).tick_micros()))
+                        .saturating_mul(reading.slowdown),
+                    next: Tick::new(until.get().saturating_add(allowance.max_borrow)),
+                };
+                process.wait_for_slots(wait).await?;
+            }
             // Since the loop began, or about to be opened.
             Answer::Closed => process.give_way().await,
         }
@@ -97,7 +112,7 @@ pub async fn reserve_present<P: DrawingProcess>(process: &P) -> Result<(), Error
             }
         }
         process.check_layout().await?;
-        let Ok(reading) = process.reading(clocks) else {
+        let Ok(reading) = process.reading(clocks).await else {
             break;
         };
         if reservation
@@ -139,7 +154,25 @@ pub async fn start_at<P: DrawingProcess>(
         let request = reservation.request(process, clocks, 1, process.left_ms());
         match mark::start_at(process, &request, tick).await {
             Ok(_) => return Ok(()),
-            Err(reason) => process.wait_for(reason, clocks).await?,
+            Err(reason) => wait_for(process, reason, clocks).await?,
         }
     }
+}
+
+/// Waits for the reason why nothing was reserved. A mark that was set is not waited for if the clock
+/// has jumped ahead: that is the reason then.
+async fn wait_for<P: DrawingProcess>(
+    process: &P,
+    reason: NotReserved<ErrorOf<P>>,
+    clocks: Clocks,
+) -> Result<(), ErrorOf<P>> {
+    let limits = process.settings().limits(layout_of(process));
+    let slewed_clock = process.shared().slewed_clock;
+    let expected = slewed_clock.trusted(clocks.wall, clocks.boot, limits);
+    if matches!(reason, NotReserved::SetAhead(_)) && expected < clocks.wall {
+        return process
+            .wait_for_reading(NoReading::Ahead { expected }, clocks)
+            .await;
+    }
+    process.wait_for(reason, clocks).await
 }

@@ -17,6 +17,8 @@
 //! a superuser confirms it ([`start_at`]). A mark that was set to less than what is reserved is
 //! moved up again with the next reservation; until then the floor has the bound.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::{
     Clocks, ErrorOf, LogPosition, NotOpened, Process, ServerSettings, Storage, floor, layout_of,
 };
@@ -214,8 +216,9 @@ pub async fn bound_on_page<S: Storage>(storage: &S) -> Result<Option<SnowflakeId
     Ok(Some(bound_id))
 }
 
-/// After [`raise_to`]: raises the slots as well, if the bound is one that a mark may be set to, and
-/// no process need find out later.
+/// After [`raise_to`]: raises the slots as well, if the bound is one that a mark may be set to.
+/// Otherwise no process of the database issues IDs by what it knows of the mark: the rows of the dump
+/// have IDs that are still to come here.
 pub async fn raise_slots_to_restored<P: Process>(
     process: &P,
     bound_id: SnowflakeId,
@@ -224,21 +227,25 @@ pub async fn raise_slots_to_restored<P: Process>(
     let layout = layout_of(process);
     let bound = layout.tick_above(bound_id);
     let slewed_clock = process.shared().slewed_clock;
-    if bound <= highest_set(slewed_clock, process.settings(), layout, clocks.wall) {
+    if bound <= highest_set(slewed_clock, process.settings(), layout, clocks) {
         raise_slots(process, bound, clocks.boot).await;
+    } else {
+        process.forget_mark().await;
     }
 }
 
 /// The highest tick that slots may be raised to by a mark that was set: a lease ahead of the clock,
 /// or what has been reached anyway. No lease is added to what has been reached: each `setval` would
-/// add another.
+/// add another. Of a clock that has jumped ahead, what it would show otherwise counts: who set the
+/// mark does not know better.
 pub fn highest_set(
     slewed_clock: &SlewedClock,
     settings: ServerSettings,
     layout: &Layout,
-    wall: WallTime,
+    clocks: Clocks,
 ) -> Tick {
-    let highest = wall
+    let highest = slewed_clock
+        .trusted(clocks.wall, clocks.boot, settings.limits(layout))
         .plus_micros(settings.lease_micros())
         .max(slewed_clock.reached());
     layout.tick_at(highest.into()).unwrap_or_default()
@@ -359,13 +366,20 @@ impl<'a, P: Process> Mark<'a, P> {
         if written.is_set() && on_page > self.request.highest_set {
             return Err(NotReserved::SetAhead(on_page));
         }
+        // What was set may be in no durable record yet, and readers are answered up to there.
+        if let Some(page) = &self.page {
+            let record = process.storage().record_of(page);
+            process.storage().flush(record).await;
+        }
         raise_slots(process, bound, self.request.boot).await;
-        process.set_bound(&self.entry, bound).await;
+        // Not the floor's: a reader is answered up to there, and with another node number the server
+        // would not know it any more.
+        process.set_bound(&self.entry, on_page).await;
         if before.is_some() {
             return Err(NotReserved::Raised);
         }
         Ok(Known {
-            bound,
+            bound: on_page,
             page_is_low: false,
         })
     }
@@ -405,6 +419,7 @@ impl<'a, P: Process> Mark<'a, P> {
         // The mark has no record (0) if `wal_level` is `minimal` and this transaction has created
         // it: then all is flushed. The floor's record may be another process's, which is in the log
         // by now.
+        let began = process.clocks().await.boot;
         storage
             .flush(if record == LogPosition::default() {
                 record
@@ -412,6 +427,8 @@ impl<'a, P: Process> Mark<'a, P> {
                 record.max(floor.unwrap_or_default())
             })
             .await;
+        let took = process.clocks().await.boot.micros_since(began);
+        shared.last_flush.store(took.unsigned_abs(), Relaxed);
         process.set_bound(&self.entry, target).await;
         Ok(target)
     }

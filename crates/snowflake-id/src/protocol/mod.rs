@@ -27,17 +27,18 @@ pub mod resolved;
 
 use std::num::NonZeroU32;
 use std::pin::pin;
+use std::sync::atomic::AtomicU64;
 use std::task::{Context, Poll, Waker};
 
 pub use fast_path::FastPath;
 pub use floor::FloorCache;
 pub use mark::{MarkPage, NotReserved};
-pub use reading::{NoReading, Reading};
+pub use reading::{LEAST_STEP, NoReading, Reading};
 pub use reservation::Reservation;
 
 use crate::{
-    Allowance, Answer, BootTime, Bounds, ClockOffset, Identity, Layout, Run, SlewedClock, Slot,
-    Tick, WallTime,
+    Allowance, Answer, BootTime, Bounds, ClockOffset, Identity, Layout, Limits, Run, SlewedClock,
+    Slot, Tick, WallTime,
 };
 
 /// What both clocks show at one time.
@@ -70,6 +71,8 @@ pub struct SharedMemory<'a> {
     pub slewed_clock: &'a SlewedClock,
     /// What is known of the floor.
     pub floor: &'a FloorCache,
+    /// How long the last flush of a mark took, microseconds.
+    pub last_flush: &'a AtomicU64,
     /// A negative number that no other start has had, of this server or of one that it is a copy
     /// of.
     pub start_number: i64,
@@ -87,6 +90,15 @@ pub struct ServerSettings {
 }
 
 impl ServerSettings {
+    /// How far the wall clock may be off.
+    pub fn limits(&self, layout: &Layout) -> Limits {
+        Limits {
+            max_step: self.max_clock_step,
+            unseen: self.lease_micros(),
+            earliest: layout.epoch().into(),
+        }
+    }
+
     /// The lease as a difference between times.
     pub fn lease_micros(&self) -> i64 {
         i64::try_from(self.lease).unwrap_or(i64::MAX)
@@ -189,12 +201,26 @@ pub trait Process {
     /// Announces a bound that is durable to all processes.
     async fn set_bound(&self, entry: &Self::Entry, bound: Tick);
 
+    /// All processes of the database have to read the mark again.
+    async fn forget_mark(&self);
+
     /// Between two changes of shared memory that are not one step.
     async fn step(&self) {}
 }
 
 /// Why a call of this process fails.
 pub type ErrorOf<P> = <<P as Process>::Storage as Storage>::Error;
+
+/// All that may be borrowed is used up.
+#[derive(Clone, Copy, Debug)]
+pub struct Wait {
+    /// The time.
+    pub reading: Reading,
+    /// How long it takes until the slots may be used again, microseconds.
+    pub needed: u64,
+    /// The tick that is used then.
+    pub next: Tick,
+}
 
 /// What [`draw`](draw::draw) asks besides.
 #[allow(async_fn_in_trait)]
@@ -223,9 +249,14 @@ pub trait DrawingProcess: Process {
     ///
     /// # Errors
     /// [`NoReading`]
-    fn reading(&self, clocks: Clocks) -> Result<Reading, NoReading> {
-        Reading::take(self, clocks)
+    async fn reading(&self, clocks: Clocks) -> Result<Reading, NoReading>
+    where
+        Self: Sized,
+    {
+        Reading::take(self, clocks).await
     }
+    /// Called when a clock step of so many microseconds was accepted.
+    fn stepped(&self, step: i64, at: Clocks);
     /// Publishes that the transaction draws, unless it has drawn before. Returns the first tick that
     /// it may draw, with what [`drew`](Self::drew) takes.
     async fn begin_to_draw(&self, now: Tick) -> Option<(Self::Opened, Tick)>;
@@ -260,22 +291,17 @@ pub trait DrawingProcess: Process {
         reason: NoReading,
         clocks: Clocks,
     ) -> Result<(), ErrorOf<Self>>;
-    /// Waits for a tick at which the slots may be used again.
+    /// Waits for the slots.
     ///
     /// # Errors
     /// If that takes too long.
-    async fn wait_until(
-        &self,
-        until: Tick,
-        reading: Reading,
-        allowance: Allowance,
-    ) -> Result<(), ErrorOf<Self>>;
+    async fn wait_for_slots(&self, wait: Wait) -> Result<(), ErrorOf<Self>>;
     /// Called before the loop begins anew without a wait: the call may be cancelled there.
     async fn give_way(&self);
 }
 
 /// The layout of a process's IDs.
-pub(crate) fn layout_of<P: Process + ?Sized>(process: &P) -> &Layout {
+pub(crate) fn layout_of<P: Process>(process: &P) -> &Layout {
     process.identity().layout()
 }
 

@@ -1,7 +1,7 @@
 //! What time it is for generating IDs.
 
-use super::{Clocks, Process, layout_of};
-use crate::{Limits, Now, SlewedClock, Tick, TimeError, WallTime};
+use super::{Clocks, DrawingProcess, layout_of};
+use crate::{Now, SlewedClock, Tick, TimeError, WallTime};
 
 /// What time it is.
 #[derive(Clone, Copy, Debug)]
@@ -36,29 +36,48 @@ pub enum NoReading {
     PastEnd,
 }
 
+/// A clock step below this is not accepted, nor logged, microseconds.
+pub const LEAST_STEP: i64 = 250_000;
+
+/// Accepts a clock step that was not refused. It is measured again with fresh clocks: a process that
+/// lost its processor since it read them would accept a step that others have accepted, the wrong way
+/// round. Another step since then has not been judged.
+async fn accept_step<P: DrawingProcess>(process: &P, judged: i64) {
+    let slewed_clock = process.shared().slewed_clock;
+    let before = slewed_clock.offset();
+    let at = process.clocks().await;
+    let step = at.offset().step_since(before);
+    if step.abs() >= LEAST_STEP
+        && (step - judged).abs() < LEAST_STEP
+        && slewed_clock.accept_step(before, at.offset())
+    {
+        process.stepped(step, at);
+    }
+}
+
 impl Reading {
-    /// The time when the clocks show this.
+    /// The time when the clocks show this. A clock step that is not refused is accepted: a later one
+    /// is measured against the clock as it is now.
     ///
     /// # Errors
     /// [`NoReading`]
-    pub fn take<P: Process + ?Sized>(process: &P, clocks: Clocks) -> Result<Self, NoReading> {
+    pub async fn take<P: DrawingProcess>(process: &P, clocks: Clocks) -> Result<Self, NoReading> {
         let slewed_clock = process.shared().slewed_clock;
         let layout = layout_of(process);
-        let settings = process.settings();
         // Other processes may not know the time that this one has used before the clock stepped
         // back.
         slewed_clock.observe(process.highest_wall(), clocks.boot);
-        let limits = Limits {
-            max_step: settings.max_clock_step,
-            unseen: settings.lease_micros(),
-            earliest: layout.epoch().into(),
-        };
+        let limits = process.settings().limits(layout);
         let (time, slowdown) = match slewed_clock.now(clocks.wall, clocks.boot, limits) {
             Now::Wall(time) => (time, 1),
             Now::Slewed(time) => (time, SlewedClock::SLOWDOWN),
             Now::Behind { reached } => return Err(NoReading::Behind { reached }),
             Now::Ahead { expected } => return Err(NoReading::Ahead { expected }),
         };
+        let step = slewed_clock.clock_step(clocks.wall, clocks.boot);
+        if step.abs() >= LEAST_STEP {
+            accept_step(process, step).await;
+        }
         match layout.tick_at(time.into()) {
             Ok(now) => Ok(Reading {
                 clocks,

@@ -1,11 +1,13 @@
 //! What a session knows of its database's mark, and how it reserves more.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::mark::{self, NotReserved, Request};
-use super::{Clocks, ErrorOf, Process, Reading, layout_of};
+use super::{Clocks, ErrorOf, Process, Reading, SharedMemory, layout_of};
 use crate::{Allowance, Tick};
 
-/// How often a call doubles what it reserves: up to a thousand times as much.
-const MOST_DOUBLINGS: u32 = 10;
+/// The longest flush of the log that reservations allow for, microseconds.
+const LONGEST_FLUSH: u64 = 5_000_000;
 
 /// What a session knows of its database's mark. All numbers are ticks.
 #[derive(Clone, Copy, Debug)]
@@ -81,9 +83,6 @@ impl Reservation {
 
     /// Reserves time beyond `wanted`, or finds that another process has.
     ///
-    /// `attempts` is how often the call has reserved before. Each time it reserves twice as much: what
-    /// was reserved is over when the log is flushed, if the disk takes longer than that.
-    ///
     /// # Errors
     /// As [`mark::advance`].
     pub async fn extend<P: Process>(
@@ -92,7 +91,6 @@ impl Reservation {
         reading: Reading,
         wanted: Tick,
         wait_ms: i64,
-        attempts: u32,
     ) -> Result<(), NotReserved<ErrorOf<P>>> {
         let Reading {
             clocks,
@@ -104,10 +102,7 @@ impl Reservation {
         let bound = match known.filter(|&bound| bound > self.bound && bound > wanted) {
             Some(bound) => bound,
             None => {
-                let mut request = self.request(process, clocks, slowdown, wait_ms);
-                request.ticks_ahead = request
-                    .ticks_ahead
-                    .saturating_mul(1 << attempts.min(MOST_DOUBLINGS));
+                let request = self.request(process, clocks, slowdown, wait_ms);
                 mark::advance(process, &request, now, wanted).await?
             }
         };
@@ -130,7 +125,7 @@ impl Reservation {
             return Ok(());
         }
         // Some is left, so there is no wait.
-        match self.extend(process, reading, used, 0, 0).await {
+        match self.extend(process, reading, used, 0).await {
             Ok(()) => {}
             // Try again a little later, not for every ID.
             Err(NotReserved::Busy | NotReserved::Locked) => {
@@ -154,11 +149,18 @@ impl Reservation {
         wait_ms: i64,
     ) -> Request {
         let (settings, layout) = (process.settings(), layout_of(process));
-        let slewed_clock = process.shared().slewed_clock;
+        let SharedMemory {
+            slewed_clock,
+            last_flush,
+            ..
+        } = process.shared();
+        // Otherwise all of it is over when the log is flushed, and nobody gets an ID.
+        let flushing =
+            2 * last_flush.load(Relaxed).min(LONGEST_FLUSH) / u64::from(layout.tick_micros());
         Request {
-            ticks_ahead: self.ticks_ahead(slowdown),
+            ticks_ahead: self.ticks_ahead(slowdown).max(flushing),
             boot: clocks.boot,
-            highest_set: mark::highest_set(slewed_clock, settings, layout, clocks.wall),
+            highest_set: mark::highest_set(slewed_clock, settings, layout, clocks),
             highest_accepted: mark::highest_accepted(settings, layout, clocks.wall),
             wait_ms,
         }

@@ -18,7 +18,11 @@ pub async fn present<P: Process>(
 ) -> Result<Option<SnowflakeId>, ErrorOf<P>> {
     let layout = layout_of(process);
     let slewed_clock = process.shared().slewed_clock;
-    let time = slewed_clock.time(clocks.wall, clocks.boot);
+    // Of a clock that has jumped ahead, what it would show otherwise: those that draw have to draw
+    // above the promise, and would follow that clock.
+    let limits = process.settings().limits(layout);
+    let wall = slewed_clock.trusted(clocks.wall, clocks.boot, limits);
+    let time = slewed_clock.time(wall, clocks.boot);
     let now = if time < layout.epoch().into() {
         Tick::default()
     } else {
