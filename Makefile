@@ -18,7 +18,7 @@ export OPTIONS
 endif
 
 .DEFAULT_GOAL := all
-.PHONY: all help demo demo-stop check test test-full installcheck install uninstall soak online-load new-rows bench clean clean-cache
+.PHONY: all help demo demo-stop check test test-full installcheck install uninstall simulate soak online-load new-rows bench clean clean-cache
 .PHONY: deb pgxn tree site test-packages test-clients test-servers
 
 all: ## compile the extension for the server of PG_CONFIG, with cargo alone (2 minutes)
@@ -88,6 +88,9 @@ test-clients: ## use it with clients, ORMs and poolers from their registries; do
 test-servers: ## several servers at once: logical replication, Patroni, postgres_fdw, monitoring (10 minutes)
 #: test-servers TESTS=patroni:: -- these only
 	@scripts/test-servers $(TESTS)
+
+simulate: ## the protocol on simulated clocks and disks: make simulate MINUTES=10 SEED=17 (a minute, once compiled)
+	@MINUTES='$(MINUTES)' SEED='$(SEED)' scripts/simulate
 
 soak: ## faults of all kinds against 8 sessions: make soak SECONDS=600 SEED=1
 	@scripts/soak $(SECONDS) $(SEED)

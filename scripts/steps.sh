@@ -212,7 +212,7 @@ test_core() { timed_tests -p pg-snowflake-id --lib --tests -- -Zunstable-options
 
 # The same with what the benchmarks compute, and with the examples of documentation.
 test_crates() {
-    timed_tests --workspace --exclude snowflake --exclude snowflake-tests --lib --bins --tests -- -Zunstable-options --report-time &&
+    timed_tests --workspace --exclude snowflake --exclude snowflake-tests --exclude snowflake-sim --lib --bins --tests -- -Zunstable-options --report-time &&
         cargo test -p pg-snowflake-id --doc
 }
 
@@ -220,6 +220,15 @@ test_crates() {
 loom() {
     RUSTFLAGS="--cfg loom" CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
         cargo test -p pg-snowflake-id --release --target-dir "$TARGET/loom" --test loom --test loom_resolved
+}
+
+# Histories of servers, from new seeds, which it prints.
+simulated() { MINUTES=1 "$ROOT/scripts/simulate"; }
+
+# Each protection that is taken away, and a history that is replayed and shrunk.
+protections() {
+    CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+        cargo test -p snowflake-sim --release --target-dir "$TARGET/simulate" --tests -- --nocapture
 }
 
 upgrade_paths() { "$ROOT/scripts/check-upgrades"; }

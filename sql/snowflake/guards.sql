@@ -49,7 +49,7 @@ $function$;
 --   superusers (src/records/guard.rs).
 -- - REFERENCES: the extension's own writes check no foreign key.
 -- - UPDATE, USAGE on the mark: a value set on it raises the slots to at most one lease
---   ahead of the clock (src/generator/mark.rs).
+--   ahead of the clock (crates/snowflake-id/src/protocol/mark.rs).
 CREATE FUNCTION snowflake_internal.revoke_default_privileges(extension_name name, schema_name name)
 RETURNS void LANGUAGE plpgsql
 SET search_path = pg_catalog, pg_temp

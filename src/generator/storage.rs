@@ -161,7 +161,7 @@ impl Storage for Pages {
 
     async fn flush(&self, position: LogPosition) {
         pg::wal::flush(match position {
-            LogPosition(0) => pg::wal::insert_position(),
+            LogPosition(0) => pg::wal::end(),
             LogPosition(position) => position,
         });
     }

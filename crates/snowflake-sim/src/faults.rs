@@ -181,9 +181,7 @@ impl History {
                 let all = server.log.borrow().len();
                 let kept = all - choices.below((all / 4) as u32 + 1) as usize;
                 self.end(number, kept.max(DATABASES));
-                let lead = server.lineage.borrow().lead;
-                let lineage =
-                    server.lineage_of_log(lead + server.config.get().settings.lease_micros());
+                let lineage = server.lineage_of_log();
                 *server.lineage.borrow_mut() = lineage;
                 self.start(number, false);
                 true
@@ -475,8 +473,7 @@ impl History {
             let kept = old.log.borrow().flushed;
             self.end(primary, kept);
         }
-        let lineage = server
-            .lineage_of_log(self.greatest_lead() + server.config.get().settings.lease_micros());
+        let lineage = server.lineage_of_log();
         *server.lineage.borrow_mut() = lineage;
         server.follows.set(None);
         for other in &self.servers {

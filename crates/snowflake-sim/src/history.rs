@@ -352,16 +352,15 @@ impl History {
     pub(crate) fn connect(&mut self, number: usize, database: usize) {
         let (habits, rest) = (self.habits, self.habits.rest);
         for session in (0..DRAWING).filter(|session| session % DATABASES == database) {
-            let home = session as u32;
-            self.spawn(number, database, session, home, |session| {
+            self.spawn(number, database, session, |session| {
                 Box::pin(work::transactions(session, habits))
             });
         }
-        self.spawn(number, database, READERS + database, 0, |session| {
+        self.spawn(number, database, READERS + database, |session| {
             Box::pin(work::reader(session, rest))
         });
         if database == 0 {
-            self.spawn(number, database, HEARTBEAT, 0, |session| {
+            self.spawn(number, database, HEARTBEAT, |session| {
                 Box::pin(work::heartbeats(session, rest * 4))
             });
         }
@@ -372,7 +371,6 @@ impl History {
         server: usize,
         database: usize,
         number: usize,
-        home: u32,
         work: impl FnOnce(Session) -> Future,
     ) {
         let memory = match &*self.servers[server].memory.borrow() {
@@ -385,7 +383,6 @@ impl History {
             &memory,
             database,
             number,
-            home,
         );
         self.tasks.push(Task {
             future: work(session),
@@ -415,7 +412,7 @@ impl History {
         if self.has_admin(server) || self.servers[server].memory.borrow().is_none() {
             return false;
         }
-        self.spawn(server, database, ADMIN, 0, work);
+        self.spawn(server, database, ADMIN, work);
         true
     }
 
@@ -476,8 +473,7 @@ impl History {
         let name = self.next_name();
         let copy = Server::new(name, source.config.get(), &self.world);
         self.copy_log(&source, &copy);
-        let lead = self.greatest_lead();
-        *copy.lineage.borrow_mut() = copy.lineage_of_log(lead);
+        *copy.lineage.borrow_mut() = copy.lineage_of_log();
         copy.follows.set(as_standby.then_some(number));
         if let Some(memory) = &*source.memory.borrow() {
             copy.copied_start_number
@@ -489,12 +485,6 @@ impl History {
             self.start(copy, true);
         }
         copy
-    }
-
-    /// By how much the IDs of any server may be ahead: what a copy begins with.
-    pub(crate) fn greatest_lead(&self) -> i64 {
-        let leads = self.servers.iter().map(|it| it.lineage.borrow().lead);
-        leads.max().unwrap_or(0)
     }
 
     /// A standby receives at most so many records, of those that are durable at its primary.

@@ -322,8 +322,6 @@ pub struct Server {
     pub cancelled_at: Cell<i64>,
     /// By how much the wall clock is ahead as far as it is trusted.
     pub trusted: Cell<i64>,
-    /// How many slots sessions choose from.
-    pub homes: Cell<u32>,
 }
 
 impl Server {
@@ -359,7 +357,6 @@ impl Server {
             has_panicked: Cell::new(false),
             cancelled_at: Cell::new(0),
             trusted: Cell::new(0),
-            homes: Cell::new(1),
         }
     }
 
@@ -456,10 +453,11 @@ impl Server {
         self.has_panicked.set(false);
     }
 
-    /// What is in the log is all that has been issued: as of a standby, or of a backup.
-    pub fn lineage_of_log(&self, lead: i64) -> Lineage {
+    /// What is in the log is all that has been issued: as of a standby, or of a backup. By how much its
+    /// times may be ahead is not followed any more: all that the other server has trusted counts.
+    pub fn lineage_of_log(&self) -> Lineage {
         let mut lineage = Lineage::new(DATABASES);
-        lineage.lead = lead;
+        lineage.lead = i64::MAX / 4;
         for record in self.log.borrow().records() {
             if let Record::Rows(database, first, last) = record {
                 // Those of a dropped database do not count for the next one.

@@ -1,6 +1,6 @@
 //! A session's view of its server: what the protocol asks for.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::num::NonZeroU32;
 use std::rc::Rc;
 
@@ -69,14 +69,13 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session that has just connected. `home` is the number of its slot.
+    /// A session that has just connected.
     pub fn new(
         world: &Rc<World>,
         server: &Rc<Server>,
         memory: &Rc<Memory>,
         database: usize,
         number: usize,
-        home: u32,
     ) -> Self {
         let identity = server.config.get().identity;
         let session = Session {
@@ -95,13 +94,15 @@ impl Session {
             has_drawn: Cell::new(false),
             since: Cell::new(0),
         };
-        let home = home & identity.layout().max_backend();
-        session.fast_path.set_position(session.walk(home).start());
+        let start = session.walk().start();
+        session.fast_path.set_position(start);
         session
     }
 
-    fn walk(&self, home: u32) -> SlotWalk<'_> {
-        SlotWalk::new(self.identity.layout(), self.slots(), home)
+    fn walk(&self) -> SlotWalk<'_> {
+        let layout = self.identity.layout();
+        let home = self.number as u32 & layout.max_backend();
+        SlotWalk::new(layout, self.slots(), home)
     }
 
     fn slots(&self) -> &[Slot] {
@@ -128,8 +129,6 @@ impl Session {
         {
             return Ok(drawn);
         }
-        let home = self.number as u32 & self.identity.layout().max_backend();
-        let _ = home;
         draw::draw(self, count).await
     }
 
@@ -257,16 +256,7 @@ impl Session {
     }
 }
 
-/// A lock that a flag shows.
-pub struct Flag<'a>(&'a Cell<bool>);
-
-impl Drop for Flag<'_> {
-    fn drop(&mut self) {
-        self.0.set(false);
-    }
-}
-
-/// A flag's lock that outlives a borrow: the flag is in the memory of the server.
+/// The lock of a mark's page, or of the floor's.
 pub struct PageLock {
     memory: Rc<Memory>,
     database: Option<usize>,
@@ -508,6 +498,9 @@ impl DrawingProcess for Session {
     }
 
     fn stepped(&self, step: i64, _at: Clocks) {
+        // Where the clock must have been wrong before.
+        let mut lineage = self.server.lineage.borrow_mut();
+        self.server.follow_clock(&self.world, &mut lineage);
         self.world.tell(|| {
             format!(
                 "{}: a clock step of {step} us is accepted",
@@ -580,7 +573,7 @@ impl DrawingProcess for Session {
     ) -> (u32, Answer) {
         self.world.step().await;
         let position = self.fast_path.position();
-        let (position, answer) = self.walk(self.home()).next_run(position, allowance, count);
+        let (position, answer) = self.walk().next_run(position, allowance, count);
         self.fast_path.set_position(position);
         if let Answer::Issued(run) = answer {
             self.register(position.slot(), run);
@@ -663,16 +656,9 @@ impl DrawingProcess for Session {
 }
 
 impl Session {
-    fn home(&self) -> u32 {
-        self.number as u32 & self.identity.layout().max_backend()
-    }
-
     fn needed_of_clock(&self, wall: WallTime, reached: WallTime) -> i64 {
         reached
             .micros_since(wall)
             .saturating_sub(self.settings().max_clock_step.unwrap_or(0))
     }
 }
-
-/// What several sessions keep of one another.
-pub type Shared<T> = Rc<RefCell<T>>;

@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use snowflake_id::protocol::mark::{raise_slots_to_restored, raise_to};
 use snowflake_id::protocol::resolved::present;
-use snowflake_id::protocol::{Process, draw};
+use snowflake_id::protocol::{LogPosition, Process, Storage, draw, floor};
 use snowflake_id::resolved::{Promise, resolve};
-use snowflake_id::{Run, SnowflakeId, Tick, WallTime};
+use snowflake_id::{Run, SnowflakeId, WallTime};
 
 use crate::lineage::Ranges;
 use crate::protection::Protection;
@@ -58,14 +58,12 @@ pub async fn transactions(session: Session, habits: Habits) {
             session.end_transaction();
             session.world.step().await;
         }
-        if !failed && !choices.one_in(6) && session.memory.rows.borrow()[session.number].1.len() > 0
+        if !failed
+            && !choices.one_in(6)
+            && !session.memory.rows.borrow()[session.number].1.is_empty()
         {
             let end = session.server.log.borrow().len() as u64;
-            snowflake_id::protocol::Storage::flush(
-                &session,
-                snowflake_id::protocol::LogPosition(end),
-            )
-            .await;
+            session.flush(LogPosition(end)).await;
         }
         session.world.step().await;
         // All others see that it has ended.
@@ -260,8 +258,7 @@ pub async fn heartbeats(session: Session, rest: u32) {
 /// Reads the floor, as the view of statistics does, also on a standby.
 pub async fn look_at_floor(session: Session) {
     let shared = session.shared();
-    let _ =
-        snowflake_id::protocol::floor::at_start(&session, shared.floor, session.identity()).await;
+    let _ = floor::at_start(&session, shared.floor, session.identity()).await;
 }
 
 /// A superuser starts the IDs of a database above the first ID of that time.
@@ -376,11 +373,4 @@ pub fn dumped_mark(session: &Session, database: usize) -> i64 {
 /// All databases.
 pub fn databases() -> std::ops::Range<usize> {
     0..DATABASES
-}
-
-/// The first ID of a tick that is near.
-pub fn id_at(session: &Session, time: WallTime) -> i64 {
-    let layout = session.identity().layout();
-    let tick = layout.tick_at(time.into()).unwrap_or(Tick::default());
-    layout.first_id_of(tick).get()
 }

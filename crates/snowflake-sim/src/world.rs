@@ -129,9 +129,6 @@ impl World {
         if let Some(story) = &self.story {
             let at = self.now() - BEGINNING;
             let line = format!("{:>4}.{:06} s  {}", at / 1_000_000, at % 1_000_000, what());
-            if std::env::var_os("TRACE").is_some() {
-                eprintln!("{line}");
-            }
             story.borrow_mut().push(line);
         }
     }

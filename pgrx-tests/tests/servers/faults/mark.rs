@@ -23,7 +23,7 @@ use snowflake_tests::clock::Offset;
 use snowflake_tests::ids::{
     self, DEFAULT, Fields, ONE_SLOT, ONE_SLOW_SLOT, Tally, assert_increasing, grouped,
 };
-use snowflake_tests::query::text;
+use snowflake_tests::query::{number, text};
 use snowflake_tests::server_error::{ServerError, expect_error};
 use snowflake_tests::threads::SetOnDrop;
 use snowflake_tests::workload::{Mode, Workload};
@@ -840,5 +840,34 @@ fn waits_are_counted_and_logged_once() -> Result<()> {
         furthest.is_some_and(|lead| lead < USUAL_LEAD_MS),
         "{furthest:?}"
     );
+    Ok(())
+}
+
+/// What is reserved is over when it is durable, if the disk takes longer than that. Each
+/// call then reserves as much as the disk takes. By the clock of the machine: the server
+/// waits before it flushes (`commit_delay`).
+///
+/// No cheaper test sees it: the simulator has shown that the protocol ends, this shows
+/// that a call of a server does, and can be cancelled.
+#[test]
+fn a_disk_slower_than_the_lease_delays_ids_and_does_not_end_them() -> Result<()> {
+    let cluster = Cluster::builder()
+        .conf("snowflake.node_id", 1)
+        .conf("snowflake.lease", "1ms")
+        .conf("snowflake.max_borrow", 0)
+        .conf("fsync", "on")
+        .conf("commit_delay", 30_000)
+        .conf("commit_siblings", 0)
+        .start_with_extension()?;
+    let mut client = cluster.connect()?;
+    client.batch_execute("SET statement_timeout = '60s'")?;
+    let mut last = 0;
+    for _ in 0..20 {
+        let id = number(&mut client, "SELECT snowflake_nextval()")?;
+        assert!(id > last, "{id} after {last}");
+        last = id;
+        client.batch_execute("SELECT pg_sleep(0.01)")?;
+    }
+    println!("mark: 20 IDs with a lease of 1 ms and a disk that takes 30 ms");
     Ok(())
 }
