@@ -68,6 +68,8 @@ struct Header {
     floor: FloorCache,
     /// How long the last flush of a mark took, microseconds.
     last_flush: AtomicU64,
+    /// The largest `max_borrow` since the start, microseconds.
+    most_borrow: AtomicU64,
     episodes: Episodes,
     conflicts: Conflicts,
     promise: Promise,
@@ -330,6 +332,7 @@ impl Shared {
             slewed_clock: self.slewed_clock(),
             floor: &self.0.header.floor,
             last_flush: &self.0.header.last_flush,
+            most_borrow: &self.0.header.most_borrow,
             start_number: self.0.header.start_number.load(Ordering::Relaxed),
         }
     }

@@ -155,6 +155,7 @@ pub struct Memory {
     slewed_clock: SlewedClock,
     floor: FloorCache,
     last_flush: AtomicU64,
+    most_borrow: AtomicU64,
     start_number: i64,
     entries: Vec<Entry>,
     /// Whether the page of each mark is locked.
@@ -185,6 +186,7 @@ impl Memory {
             slewed_clock: &self.slewed_clock,
             floor: &self.floor,
             last_flush: &self.last_flush,
+            most_borrow: &self.most_borrow,
             start_number: self.start_number,
         }
     }
@@ -498,6 +500,7 @@ impl Server {
             slewed_clock,
             floor: FloorCache::default(),
             last_flush: AtomicU64::new(0),
+            most_borrow: AtomicU64::new(0),
             start_number,
             entries: (0..entries)
                 .map(|_| Entry {

@@ -3,6 +3,7 @@
 //! don't exist, or whose third example needs a table that no example creates, has
 //! been shipped often enough.
 
+mod screens;
 mod uninstalling;
 
 use std::collections::BTreeSet;

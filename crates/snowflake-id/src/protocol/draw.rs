@@ -1,6 +1,7 @@
 //! The way to an ID when something has to be read, reserved or awaited first.
 
 use std::num::NonZeroU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Clocks, DrawingProcess, ErrorOf, NoReading, NotReserved, Wait, layout_of, mark};
 use crate::{Answer, Run, Tick};
@@ -66,10 +67,11 @@ pub async fn draw<P: DrawingProcess>(
                 process.give_way().await;
             }
             Answer::Wait { until } => {
-                // A slot is ahead of the time by no more than may be borrowed. So this time has been
-                // reached, by a process that has read the clock before it was set back, or since, or
-                // that has read another mark.
-                let reached = Tick::new(until.get().saturating_sub(1));
+                // A slot is ahead of the time by no more than could be borrowed at any time. So this
+                // time has been reached: by a process that has read the clock before it was set back,
+                // or since, or that has read another mark.
+                let next = until.get().saturating_add(allowance.max_borrow);
+                let reached = Tick::new(next.saturating_sub(1 + most_borrowed(process)));
                 if reached > reading.now {
                     let boot = process.clocks().await.boot;
                     let time = layout_of(process).time_of(reached);
@@ -82,7 +84,7 @@ pub async fn draw<P: DrawingProcess>(
                     needed: (until.get() - reading.now.get())
                         .saturating_mul(u64::from(layout_of(process).tick_micros()))
                         .saturating_mul(reading.slowdown),
-                    next: Tick::new(until.get().saturating_add(allowance.max_borrow)),
+                    next: Tick::new(next),
                 };
                 process.wait_for_slots(wait).await?;
             }
@@ -175,4 +177,10 @@ async fn wait_for<P: DrawingProcess>(
             .await;
     }
     process.wait_for(reason, clocks).await
+}
+
+/// How many ticks could be borrowed at most since the start.
+fn most_borrowed<P: DrawingProcess>(process: &P) -> u64 {
+    let micros = process.shared().most_borrow.load(Relaxed);
+    micros.div_ceil(u64::from(layout_of(process).tick_micros()))
 }

@@ -73,6 +73,8 @@ pub struct SharedMemory<'a> {
     pub floor: &'a FloorCache,
     /// How long the last flush of a mark took, microseconds.
     pub last_flush: &'a AtomicU64,
+    /// The largest [`ServerSettings::max_borrow`] since the start.
+    pub most_borrow: &'a AtomicU64,
     /// A negative number that no other start has had, of this server or of one that it is a copy
     /// of.
     pub start_number: i64,

@@ -25,6 +25,10 @@ impl Reservation {
     /// server's start, nothing is reserved, and the first ID reads it.
     pub async fn new<P: Process>(process: &P) -> Self {
         let settings = process.settings();
+        process
+            .shared()
+            .most_borrow
+            .fetch_max(settings.max_borrow, Relaxed);
         let tick = u64::from(process.identity().layout().tick_micros());
         let mut reservation = Reservation {
             max_borrow: settings.max_borrow / tick,

@@ -7,7 +7,7 @@ use snowflake_tests::Cluster;
 use snowflake_tests::query::{number, value};
 use snowflake_tests::tier;
 
-use crate::support::column;
+use crate::support::{column, refused};
 
 /// Tables that reference each other, in a database of their own.
 fn tables(cluster: &Cluster, count: usize) -> Result<Client> {
@@ -375,5 +375,103 @@ fn a_database_with_three_hundred_columns_is_surveyed_in_seconds() -> Result<()> 
         "SELECT count(*) FROM snowflake_migrate.survey() WHERE online_way = 'possible'",
     )?;
     assert_eq!(rows, i64::try_from(count)?);
+    Ok(())
+}
+
+/// Citus keeps its distributed tables in `pg_catalog.pg_dist_partition`. A table of that
+/// name in another schema says nothing.
+#[test]
+fn distributed_tables_are_named_and_not_watched() -> Result<()> {
+    let cluster = Cluster::with_migrate()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(
+        "CREATE TABLE spread (id serial PRIMARY KEY); CREATE TABLE local (id bigint DEFAULT snowflake_nextval() PRIMARY KEY);
+         CREATE TABLE public.pg_dist_partition (logicalrelid regclass, partmethod \"char\");
+         INSERT INTO public.pg_dist_partition VALUES ('spread', 'h')",
+    )?;
+    let obstacles = "SELECT cardinality(window_obstacles) || ' ' || cardinality(online_obstacles) FROM snowflake_migrate.survey()
+                     WHERE table_name = 'spread'::regclass";
+    assert_eq!(value(client, obstacles)?, "0 0");
+    client.batch_execute(
+        "SET allow_system_table_mods = on;
+         CREATE TABLE pg_catalog.pg_dist_partition (logicalrelid regclass, partmethod \"char\", colocationid int, repmodel \"char\");
+         GRANT SELECT ON pg_catalog.pg_dist_partition TO public;
+         INSERT INTO pg_catalog.pg_dist_partition VALUES ('spread', 'h', 1, 's');
+         RESET allow_system_table_mods",
+    )?;
+    assert_eq!(value(client, obstacles)?, "1 1");
+    for online in ["false", "true"] {
+        let plan = format!("SELECT FROM snowflake_migrate.plan('spread', online => {online})");
+        refused(client, &plan, "55000")?;
+    }
+    refused(client, "CALL snowflake_watch('spread', 'id')", "0A000")?;
+    client.batch_execute(
+        "ALTER TABLE spread ALTER id TYPE bigint, ALTER id SET DEFAULT snowflake_nextval(); CALL snowflake_watch()",
+    )?;
+    let watched = "SELECT string_agg(tgrelid::regclass::text, ' ') FROM pg_trigger WHERE tgname = 'snowflake_watch'";
+    assert_eq!(value(client, watched)?, "local");
+    Ok(())
+}
+
+/// A function of an index that finds another one by the search path: the table's owner
+/// can audit it, with the own path. A superuser's path may have a schema of a third role,
+/// and gets a remedy instead.
+#[test]
+fn audits_use_the_search_path_of_the_owner_only() -> Result<()> {
+    let cluster = Cluster::with_migrate()?;
+    cluster.connect()?.batch_execute(
+        "CREATE ROLE app LOGIN; CREATE SCHEMA app AUTHORIZATION app; CREATE ROLE other LOGIN; CREATE SCHEMA other AUTHORIZATION other",
+    )?;
+    let mut app = cluster.connect_as("app", "postgres")?;
+    app.batch_execute(
+        "CREATE FUNCTION app.inner_one(bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT $1';
+         CREATE FUNCTION app.outer_one(bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS 'SELECT inner_one($1)';
+         SET search_path = app, public;
+         CREATE TABLE app.t (id bigint DEFAULT snowflake_nextval() PRIMARY KEY); CREATE INDEX ON app.t (app.outer_one(id));
+         INSERT INTO app.t DEFAULT VALUES",
+    )?;
+    let audit = "SELECT count(*) FROM snowflake_audit('app.t')";
+    let mut owner = cluster.connect_as("app", "postgres")?;
+    owner.batch_execute("SET search_path = app, public")?;
+    assert_eq!(number(&mut owner, audit)?, 0);
+    cluster.connect_as("other", "postgres")?.batch_execute(
+        "CREATE TABLE other.ran (who name); GRANT ALL ON other.ran TO public; GRANT USAGE ON SCHEMA other TO public;
+         CREATE FUNCTION other.inner_one(bigint) RETURNS bigint LANGUAGE plpgsql AS
+             $$ BEGIN INSERT INTO other.ran VALUES (current_user); RETURN $1; END $$",
+    )?;
+    let mut superuser = cluster.connect()?;
+    superuser.batch_execute("SET search_path = other, app, public")?;
+    let error = refused(&mut superuser, audit, "42883")?;
+    ensure!(error.hint.contains("ALTER FUNCTION"), "{}", error.hint);
+    assert_eq!(number(&mut superuser, "SELECT count(*) FROM other.ran")?, 0);
+    Ok(())
+}
+
+/// Tables that have no view in common are widened by statements of their own.
+#[test]
+fn groups_of_views_are_steps_of_their_own() -> Result<()> {
+    let cluster = Cluster::with_migrate()?;
+    let mut client = cluster.connect()?;
+    let client = &mut client;
+    client.batch_execute(
+        "CREATE TABLE a (id serial PRIMARY KEY); CREATE TABLE b (id serial PRIMARY KEY, a_id int REFERENCES a);
+         CREATE TABLE c (id serial PRIMARY KEY, a_id int REFERENCES a);
+         CREATE VIEW ab AS SELECT a.id, b.id AS b_id FROM a JOIN b ON b.a_id = a.id; CREATE VIEW only_c AS SELECT id, a_id FROM c;
+         INSERT INTO a DEFAULT VALUES; INSERT INTO b (a_id) SELECT id FROM a; INSERT INTO c (a_id) SELECT id FROM a",
+    )?;
+    let plan = "snowflake_migrate.plan('a', also => '{b,c}')";
+    let widening = format!("SELECT count(*) FROM {plan} WHERE statement LIKE '%_internal.widen(%'");
+    assert_eq!(number(client, &widening)?, 2);
+    let statements: Vec<String> = column(
+        client,
+        &format!("SELECT statement FROM {plan} WHERE statement IS NOT NULL ORDER BY step"),
+    )?;
+    for statement in statements {
+        client.batch_execute(&statement)?;
+    }
+    assert_eq!(number(client, &format!("SELECT count(*) FROM {plan}"))?, 0);
+    let types = "SELECT count(*) FROM pg_attribute AS a WHERE a.attrelid IN ('ab'::regclass, 'only_c'::regclass) AND a.atttypid = 'bigint'::regtype";
+    assert_eq!(number(client, types)?, 4);
     Ok(())
 }
