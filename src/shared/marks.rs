@@ -1,4 +1,4 @@
-//! The table of marks: a cache of the marks' pages ([`crate::generator::mark`]).
+//! The table of marks: a cache of the marks' pages ([`snowflake_id::protocol::mark`]).
 //!
 //! An entry that was replaced is read again from its page, whose start number shows
 //! that no slot needs raising.

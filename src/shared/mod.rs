@@ -19,7 +19,7 @@
 //! lock. [`locks`] has the locks of the others.
 //!
 //! A crash loses all of it. That is safe: the marks are in the write-ahead log
-//! ([`crate::generator::mark`]), and the first ID of a database after a start raises
+//! ([`snowflake_id::protocol::mark`]), and the first ID of a database after a start raises
 //! every slot to its mark.
 #![allow(unsafe_code)] // shared memory
 

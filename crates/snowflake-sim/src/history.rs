@@ -35,7 +35,7 @@ const MOST_TURNS: u32 = 50_000;
 /// The sessions of a server that draw, one after another of each database.
 const DRAWING: usize = 4;
 /// The first of those that read, one of each database.
-const READERS: usize = DRAWING;
+pub const READERS: usize = DRAWING;
 /// The one that reserves time.
 const HEARTBEAT: usize = READERS + DATABASES;
 /// The one of administrators.

@@ -13,8 +13,9 @@ use snowflake_id::{
     Allowance, Answer, Borrow, Bounds, Identity, Position, Run, Slot, SlotWalk, Tick, WallTime,
 };
 
+use crate::history::READERS;
 use crate::protection::Protection;
-use crate::server::{Locked, Memory, Record, Server};
+use crate::server::{DATABASES, Locked, Memory, Record, Server};
 use crate::world::World;
 
 /// How often a long wait looks at the clocks again, milliseconds; of the extension.
@@ -64,6 +65,8 @@ pub struct Session {
     /// What the reservation depended on when it was found.
     asked: Cell<(u32, u32)>,
     has_drawn: Cell<bool>,
+    /// Whether it only reads.
+    is_reader: bool,
     /// When the call began.
     since: Cell<i64>,
 }
@@ -92,6 +95,7 @@ impl Session {
             kept: Cell::new(None),
             asked: Cell::new((0, 0)),
             has_drawn: Cell::new(false),
+            is_reader: number >= READERS && number < READERS + DATABASES,
             since: Cell::new(0),
         };
         let start = session.walk().start();
@@ -380,7 +384,7 @@ impl Storage for Session {
         if self.world.lacks(Protection::Flush) {
             return;
         }
-        if self.world.lacks(Protection::AnswerDurable) && !self.has_drawn.get() {
+        if self.world.lacks(Protection::AnswerDurable) && self.is_reader {
             return;
         }
         if self.server.disk_is_full.get() {

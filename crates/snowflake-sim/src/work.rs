@@ -143,7 +143,6 @@ fn issued(session: &Session, slot: u32, run: Run, began: Wall, last: &mut i64) {
     if age >= tick && began.changes == server.clock_changes.get() {
         world.violate(format!("{} draws an ID that is {} us old", name(), age));
     }
-    // A second for clocks that change while a call goes on.
     // Marks are a lease ahead, and each restart adds one. Ten seconds for clocks that change while a
     // call goes on: what is looked for is a clock, or a mark, that was followed without reason.
     let most = world.now()

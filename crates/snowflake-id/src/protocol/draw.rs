@@ -6,6 +6,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::{Clocks, DrawingProcess, ErrorOf, NoReading, NotReserved, Wait, layout_of, mark};
 use crate::{Answer, Run, Tick};
 
+/// The age of a reading of the clocks by which no call waits, microseconds.
+const STALE_MICROS: u64 = 100_000;
+
 /// How often [`reserve_present`] begins anew.
 const MAX_ATTEMPTS: usize = 3;
 
@@ -19,6 +22,7 @@ pub async fn draw<P: DrawingProcess>(
 ) -> Result<(u32, Run), ErrorOf<P>> {
     let mut opened = None;
     let mut has_begun = false;
+    let mut observed = None;
     loop {
         process.check_stopped()?;
         let mut reservation = process.reservation().await?;
@@ -72,10 +76,18 @@ pub async fn draw<P: DrawingProcess>(
                 // or since, or that has read another mark.
                 let next = until.get().saturating_add(allowance.max_borrow);
                 let reached = Tick::new(next.saturating_sub(1 + most_borrowed(process)));
-                if reached > reading.now {
-                    let boot = process.clocks().await.boot;
+                let fresh = process.clocks().await;
+                if reached > reading.now && observed != Some(reached) {
+                    observed = Some(reached);
                     let time = layout_of(process).time_of(reached);
-                    process.shared().slewed_clock.observe(time.into(), boot);
+                    let slewed_clock = process.shared().slewed_clock;
+                    slewed_clock.observe(time.into(), fresh.boot);
+                    process.give_way().await;
+                    continue;
+                }
+                // A process that has lost its processor since it read the clocks has seen others move
+                // on, and nothing to wait for. Nor is there if the clock was set.
+                if fresh.wall.micros_since(clocks.wall).unsigned_abs() > STALE_MICROS {
                     process.give_way().await;
                     continue;
                 }

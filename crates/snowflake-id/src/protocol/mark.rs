@@ -209,8 +209,8 @@ pub async fn bound_on_page<S: Storage>(storage: &S) -> Result<Option<SnowflakeId
     let bound_id = storage.read_page(&page).bound_id;
     let record = storage.record_of(&page);
     drop(page);
-    // What a standby has replayed is in its log already.
-    if !storage.is_in_recovery().await {
+    // What a standby has replayed is in its log already, and a page without a record is on disk.
+    if record != LogPosition::default() && !storage.is_in_recovery().await {
         storage.flush(record).await;
     }
     Ok(Some(bound_id))
@@ -366,10 +366,14 @@ impl<'a, P: Process> Mark<'a, P> {
         if written.is_set() && on_page > self.request.highest_set {
             return Err(NotReserved::SetAhead(on_page));
         }
-        // What was set may be in no durable record yet, and readers are answered up to there.
+        // What was set may be in no durable record yet, and readers are answered up to there. Once for
+        // a database, and mostly nothing is left to flush; the page stays locked, because it may be
+        // moved next.
         if let Some(page) = &self.page {
             let record = process.storage().record_of(page);
-            process.storage().flush(record).await;
+            if record != LogPosition::default() {
+                process.storage().flush(record).await;
+            }
         }
         raise_slots(process, bound, self.request.boot).await;
         // Not the floor's: a reader is answered up to there, and with another node number the server

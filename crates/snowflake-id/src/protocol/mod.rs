@@ -242,7 +242,7 @@ pub trait DrawingProcess: Process {
     async fn reservation(&self) -> Result<Reservation, ErrorOf<Self>>;
     /// Keeps it for the next call.
     fn keep(&self, reservation: Reservation);
-    /// Called when time is reserved.
+    /// Checks that the database's IDs have this layout.
     ///
     /// # Errors
     /// Those that end the call.
