@@ -95,7 +95,7 @@ impl Session {
             kept: Cell::new(None),
             asked: Cell::new((0, 0)),
             has_drawn: Cell::new(false),
-            is_reader: number >= READERS && number < READERS + DATABASES,
+            is_reader: (READERS..READERS + DATABASES).contains(&number),
             since: Cell::new(0),
         };
         let start = session.walk().start();
