@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use snowflake_id::protocol::mark::{raise_slots_to_restored, raise_to};
 use snowflake_id::protocol::resolved::present;
@@ -175,7 +176,11 @@ fn failed_with(session: &Session, error: CallError, habits: Habits) {
     let max_wait = server.config.get().max_wait_ms;
     // So few IDs use up no slot. A machine that stood still has used up the time for waiting.
     let is_roomy = habits.most_ids <= 64 && server.layout().sequence_bits() >= 12;
-    if error == CallError::WaitTooLong && is_roomy && session.waited_ms() < max_wait {
+    // Where more could be borrowed before, slots are ahead by that.
+    let most_borrow = session.shared().most_borrow.load(Relaxed);
+    let is_lowered = most_borrow > server.config.get().settings.max_borrow;
+    if error == CallError::WaitTooLong && is_roomy && !is_lowered && session.waited_ms() < max_wait
+    {
         world.violate(format!(
             "{}: session {} waits for IDs, though none are used up",
             server.name, session.number
