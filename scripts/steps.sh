@@ -222,8 +222,13 @@ loom() {
         cargo test -p pg-snowflake-id --release --target-dir "$TARGET/loom" --test loom --test loom_resolved
 }
 
-# Histories of servers, from new seeds, which it prints.
-simulated() { MINUTES=1 "$ROOT/scripts/simulate"; }
+# Histories of servers. The seeds, which it prints, are new with each change of the
+# crates; in a full run, and without git, each time.
+simulated() {
+    local tree=
+    [ "${SNOWFLAKE_TESTS:-}" = full ] || tree=$(git -C "$ROOT" rev-parse HEAD:crates 2>/dev/null | cut -c1-12) || tree=
+    MINUTES=1 SEED=${tree:+$((16#$tree))} "$ROOT/scripts/simulate"
+}
 
 # Each protection that is taken away, and a history that is replayed and shrunk.
 protections() {
