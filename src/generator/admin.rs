@@ -64,8 +64,7 @@ pub fn restore_mark(function: pg_sys::Oid, bound: i64) -> Result<(), Error> {
         return Ok(());
     };
     let process = Backend::of_database(session, function)?;
-    now(raise_slots_to_restored(&process, bound_id, clock::read()));
-    Ok(())
+    now(raise_slots_to_restored(&process, bound_id, clock::read()))
 }
 
 /// Trusts what the wall clock shows, however far it has jumped ahead. `expected` is

@@ -116,8 +116,8 @@ impl Process for Backend<'_> {
         entry.set_bound_tick(bound);
     }
 
-    async fn forget_mark(&self) {
-        self.session.shared.forget_mark(self.key());
+    async fn forget(&self, entry: &Locked) {
+        entry.forget();
         // What each process keeps: when this transaction commits, as its rows become visible.
         pg::relation::forget(self.pages.mark());
     }

@@ -130,7 +130,7 @@ impl Storage for Pages {
     }
 
     async fn lock_floor(&self) -> LwLock {
-        // Whoever needs the floor has shared memory.
+        // A process that needs the floor has shared memory.
         match shared::get() {
             Some(shared) => shared.lock_floor(),
             None => unreachable!("the library is not preloaded"),

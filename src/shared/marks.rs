@@ -81,6 +81,11 @@ impl Locked {
         }
     }
 
+    /// The next process reads the page.
+    pub fn forget(&self) {
+        self.entry.bound_tick.store(0, Ordering::Release);
+    }
+
     /// Announces that the mark's page, and the log, has this bound.
     pub fn set_bound_tick(&self, bound: Tick) {
         // 0 stands for a page that was not read. A mark that was never moved
@@ -171,11 +176,6 @@ impl Shared {
                 entry.bound_tick.store(0, Ordering::Release);
             }
         }
-    }
-
-    /// Forgets what is known of a mark.
-    pub fn forget_mark(self, mark: MarkKey) {
-        self.forget(|key| key == mark);
     }
 
     /// Whether the server's log does not report yet that the database's IDs were

@@ -308,7 +308,7 @@ impl History {
         let server = &self.servers[number];
         let all = server.log.borrow().len();
         if kept < all {
-            // A standby that has more than that follows nobody any more.
+            // A standby that has more than that follows no server any more.
             for other in &self.servers {
                 if other.follows.get() == Some(number) && other.log.borrow().len() > kept {
                     other.follows.set(Some(usize::MAX));

@@ -268,6 +268,11 @@ impl Locked {
         self.memory.entries[self.number].bound()
     }
 
+    /// The next session reads the page.
+    pub fn forget(&self) {
+        self.memory.entries[self.number].bound.set(0);
+    }
+
     /// Announces a bound.
     pub fn set_bound(&self, bound: Tick) {
         self.memory.entries[self.number]

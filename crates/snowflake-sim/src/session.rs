@@ -476,8 +476,8 @@ impl Process for Session {
         entry.set_bound(bound);
     }
 
-    async fn forget_mark(&self) {
-        self.memory.forget(self.database);
+    async fn forget(&self, entry: &Locked) {
+        entry.forget();
         self.memory.drops.set(self.memory.drops.get() + 1);
     }
 
@@ -545,9 +545,9 @@ impl DrawingProcess for Session {
         self.world.step().await;
         let layout = self.identity.layout();
         let present = layout.first_id_of(now.min(layout.last_tick()));
-        let (nobody, nothing) = (OpenTransaction::default(), Promise::default());
+        let (unpublished, nothing) = (OpenTransaction::default(), Promise::default());
         let open = if self.world.lacks(Protection::Published) {
-            &nobody
+            &unpublished
         } else {
             &self.memory.open[self.number]
         };

@@ -144,8 +144,8 @@ fn issued(session: &Session, slot: u32, run: Run, began: Wall, last: &mut i64) {
     if age >= tick && began.changes == server.clock_changes.get() {
         world.violate(format!("{} draws an ID that is {} us old", name(), age));
     }
-    // Marks are a lease ahead, and each restart adds one. Ten seconds for clocks that change while a
-    // call goes on: what is looked for is a clock, or a mark, that was followed without reason.
+    // Marks are a lease ahead, and each restart adds one. Ten seconds for clocks that change during a
+    // call: what is looked for is a clock, or a mark, that was followed without reason.
     let most = world.now()
         + 10_000_000
         + 4 * settings.lease as i64
@@ -306,7 +306,12 @@ pub async fn restore(session: Session, rows: Ranges, bound: i64) {
         }
         if !session.world.lacks(Protection::RestoredSlots) {
             let clocks = Process::clocks(&session).await;
-            raise_slots_to_restored(&session, bound, clocks).await;
+            if raise_slots_to_restored(&session, bound, clocks)
+                .await
+                .is_err()
+            {
+                return;
+            }
         }
     }
     session.world.tell(|| {

@@ -5,7 +5,7 @@
 //! than the mark above it. So the mark is carried by all that carries the rows: crash recovery, a
 //! standby, a base backup.
 //!
-//! Whoever wrote the page last has left its start number:
+//! The server that wrote the page last has left its start number:
 //!
 //! | start number | who wrote the page | what it means |
 //! |---|---|---|
@@ -20,7 +20,8 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{
-    Clocks, ErrorOf, LogPosition, NotOpened, Process, ServerSettings, Storage, floor, layout_of,
+    Clocks, DrawingProcess, ErrorOf, LogPosition, NotOpened, Process, ServerSettings, Storage,
+    floor, layout_of,
 };
 use crate::{BootTime, Layout, SlewedClock, SnowflakeId, Tick, TimeError, WallTime};
 
@@ -216,28 +217,48 @@ pub async fn bound_on_page<S: Storage>(storage: &S) -> Result<Option<SnowflakeId
     Ok(Some(bound_id))
 }
 
-/// After [`raise_to`]: raises the slots as well, if the bound is one that a mark may be set to.
-/// Otherwise no process of the database issues IDs by what it knows of the mark: the rows of the dump
+/// After [`raise_to`]: raises the slots as well, if the bound is one that a mark may be set to, or is
+/// reserved already. Otherwise all processes of the database read the mark again: the rows of the dump
 /// have IDs that are still to come here.
-pub async fn raise_slots_to_restored<P: Process>(
+///
+/// # Errors
+/// Those of the process, if another one keeps the mark locked.
+pub async fn raise_slots_to_restored<P: DrawingProcess>(
     process: &P,
     bound_id: SnowflakeId,
     clocks: Clocks,
-) {
+) -> Result<(), ErrorOf<P>> {
     let layout = layout_of(process);
     let bound = layout.tick_above(bound_id);
     let slewed_clock = process.shared().slewed_clock;
-    if bound <= highest_set(slewed_clock, process.settings(), layout, clocks) {
+    let highest = highest_set(slewed_clock, process.settings(), layout, clocks);
+    let request = Request {
+        ticks_ahead: 0,
+        boot: clocks.boot,
+        highest_set: highest,
+        highest_accepted: layout.last_tick(),
+        wait_ms: process.left_ms(),
+    };
+    // A process that moves the mark at this moment would announce its bound afterwards.
+    let mark = loop {
+        match Mark::lock(process, &request).await {
+            Ok(mark) => break mark,
+            Err(reason) => process.wait_for(reason, clocks).await?,
+        }
+    };
+    let is_reserved = mark.written.start_number == process.shared().start_number;
+    if is_reserved || bound <= highest {
         raise_slots(process, bound, clocks.boot).await;
     } else {
-        process.forget_mark().await;
+        process.forget(&mark.entry).await;
     }
+    Ok(())
 }
 
 /// The highest tick that slots may be raised to by a mark that was set: a lease ahead of the clock,
 /// or what has been reached anyway. No lease is added to what has been reached: each `setval` would
-/// add another. Of a clock that has jumped ahead, what it would show otherwise counts: who set the
-/// mark does not know better.
+/// add another. Of a clock that has jumped ahead, what it would show otherwise counts: a role that
+/// sets the mark has no better clock.
 pub fn highest_set(
     slewed_clock: &SlewedClock,
     settings: ServerSettings,
@@ -432,7 +453,10 @@ impl<'a, P: Process> Mark<'a, P> {
             })
             .await;
         let took = process.clocks().await.boot.micros_since(began);
-        shared.last_flush.store(took.unsigned_abs(), Relaxed);
+        // A flush that finds nothing to do does not show how long the next one takes.
+        let before = shared.last_flush.load(Relaxed);
+        let slowest = took.unsigned_abs().max(before - before / 8);
+        shared.last_flush.store(slowest, Relaxed);
         process.set_bound(&self.entry, target).await;
         Ok(target)
     }

@@ -71,7 +71,7 @@ pub struct SharedMemory<'a> {
     pub slewed_clock: &'a SlewedClock,
     /// What is known of the floor.
     pub floor: &'a FloorCache,
-    /// How long the last flush of a mark took, microseconds.
+    /// How long the slowest of the last flushes of a mark took, microseconds.
     pub last_flush: &'a AtomicU64,
     /// The largest [`ServerSettings::max_borrow`] since the start.
     pub most_borrow: &'a AtomicU64,
@@ -204,7 +204,7 @@ pub trait Process {
     async fn set_bound(&self, entry: &Self::Entry, bound: Tick);
 
     /// All processes of the database have to read the mark again.
-    async fn forget_mark(&self);
+    async fn forget(&self, entry: &Self::Entry);
 
     /// Between two changes of shared memory that are not one step.
     async fn step(&self) {}

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::mark::{self, NotReserved, Request};
-use super::{Clocks, ErrorOf, Process, Reading, SharedMemory, layout_of};
+use super::{Clocks, ErrorOf, Process, Reading, layout_of};
 use crate::{Allowance, Tick};
 
 /// The longest flush of the log that reservations allow for, microseconds.
@@ -37,7 +37,7 @@ impl Reservation {
             extend_from: Tick::default(),
         };
         if let Some(bound) = process.bound().await {
-            reservation.set_bound(bound, 1);
+            reservation.set_bound(process, bound, 1);
         }
         reservation
     }
@@ -81,7 +81,7 @@ impl Reservation {
             Some(bound) => bound,
             None => mark::read(process, &self.request(process, clocks, 1, wait_ms)).await?,
         };
-        self.set_bound(bound, 1);
+        self.set_bound(process, bound, 1);
         Ok(())
     }
 
@@ -110,7 +110,7 @@ impl Reservation {
                 mark::advance(process, &request, now, wanted).await?
             }
         };
-        self.set_bound(bound, slowdown);
+        self.set_bound(process, bound, slowdown);
         Ok(())
     }
 
@@ -133,13 +133,13 @@ impl Reservation {
             Ok(()) => {}
             // Try again a little later, not for every ID.
             Err(NotReserved::Busy | NotReserved::Locked) => {
-                let pause = (self.ticks_ahead(reading.slowdown) / 8).max(1);
+                let pause = (self.ticks_ahead(process, reading.slowdown) / 8).max(1);
                 let later = Tick::new(used.get().saturating_add(pause));
                 self.extend_from = later.min(self.bound);
             }
             Err(error @ (NotReserved::Failed(_) | NotReserved::PastEnd)) => return Err(error),
             // The mark was set; the next ID handles that.
-            Err(_) => self.set_bound(Tick::default(), 1),
+            Err(_) => self.set_bound(process, Tick::default(), 1),
         }
         Ok(())
     }
@@ -153,16 +153,9 @@ impl Reservation {
         wait_ms: i64,
     ) -> Request {
         let (settings, layout) = (process.settings(), layout_of(process));
-        let SharedMemory {
-            slewed_clock,
-            last_flush,
-            ..
-        } = process.shared();
-        // Otherwise all of it is over when the log is flushed, and nobody gets an ID.
-        let flushing =
-            2 * last_flush.load(Relaxed).min(LONGEST_FLUSH) / u64::from(layout.tick_micros());
+        let slewed_clock = process.shared().slewed_clock;
         Request {
-            ticks_ahead: self.ticks_ahead(slowdown).max(flushing),
+            ticks_ahead: self.ticks_ahead(process, slowdown),
             boot: clocks.boot,
             highest_set: mark::highest_set(slewed_clock, settings, layout, clocks),
             highest_accepted: mark::highest_accepted(settings, layout, clocks.wall),
@@ -170,20 +163,26 @@ impl Reservation {
         }
     }
 
-    fn set_bound(&mut self, bound: Tick, slowdown: u64) {
-        let half = self.ticks_ahead(slowdown) / 2;
+    fn set_bound<P: Process>(&mut self, process: &P, bound: Tick, slowdown: u64) {
+        let half = self.ticks_ahead(process, slowdown) / 2;
         self.bound = bound;
         self.extend_from = Tick::new(bound.get().saturating_sub(half));
     }
 
-    /// How many ticks to reserve ahead: fewer while the clock is behind. After a crash IDs start
-    /// above what was reserved. With the whole lease each time, crashes in quick succession would
-    /// move them ever further ahead.
-    fn ticks_ahead(&self, slowdown: u64) -> u64 {
+    /// How many ticks to reserve ahead: fewer while the clock is behind. After a crash IDs start above
+    /// what was reserved. With the whole lease each time, crashes in quick succession would move them
+    /// ever further ahead.
+    ///
+    /// At least twice as many as a flush of the log takes: otherwise the whole reservation has passed
+    /// when it is durable, and no session gets an ID.
+    fn ticks_ahead<P: Process>(&self, process: &P, slowdown: u64) -> u64 {
+        let tick = u64::from(layout_of(process).tick_micros());
+        let flush = process.shared().last_flush.load(Relaxed).min(LONGEST_FLUSH);
+        let flushing = 2 * flush / tick;
         if slowdown == 1 {
-            self.lease
+            self.lease.max(flushing)
         } else {
-            (self.lease / 8).max(2)
+            (self.lease / 8).max(2).max(flushing)
         }
     }
 }
