@@ -37,7 +37,7 @@ RETURNS text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
     SELECT CASE WHEN cardinality(keys) = 1 THEN format('column "%s" of %s', (keys[1]).column_name, (keys[1]).target)
-                ELSE 'columns ' || string_agg(format('%s.%I', k.target, k.column_name), ', ' ORDER BY k.place) END
+                ELSE 'columns ' || snowflake_migrate_internal.some_names(array_agg(format('%s.%I', k.target, k.column_name) ORDER BY k.place)) END
     FROM unnest(keys) WITH ORDINALITY AS k (target, column_name, place)
 $function$;
 
@@ -98,45 +98,55 @@ AS $function$
       UNION
         SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.oid
     )
-    SELECT tree.oid::regclass, a.attnum
-    FROM tree JOIN pg_attribute AS a ON a.attrelid = tree.oid AND a.attname = column_name AND a.attnum > 0
+    -- LIMIT keeps the planner, which expects many tables, from reading all of pg_attribute.
+    SELECT tree.oid::regclass, column_of.attnum
+    FROM tree
+    CROSS JOIN LATERAL (SELECT a.attnum FROM pg_attribute AS a
+                        WHERE a.attrelid = tree.oid AND a.attname = column_name AND a.attnum > 0 LIMIT 1) AS column_of
 $function$;
 
--- The columns that hold the same IDs: the keys and the columns that reference
--- them, on any number of levels. Only columns that a table declares
+-- For each key the columns that hold the same IDs: the key and the columns that
+-- reference it, on any number of levels. Only columns that a table declares
 -- itself are returned: those of partitions and child tables follow their parents.
-CREATE FUNCTION snowflake_migrate_internal.linked_columns(keys snowflake_migrate_internal.key[])
-RETURNS TABLE (relation regclass, attribute smallint, is_narrow boolean) LANGUAGE sql STABLE ROWS 4
+CREATE FUNCTION snowflake_migrate_internal.columns_of_each(keys snowflake_migrate_internal.key[])
+RETURNS TABLE (target regclass, column_name name, relation regclass, attribute smallint, attname name, is_narrow boolean) LANGUAGE sql STABLE ROWS 4
 SET search_path = pg_catalog, pg_temp
 AS $function$
     -- Each reference is looked up by hashing, because no index finds the foreign
     -- keys that reference a table.
-    WITH RECURSIVE edge (relation, attribute, other, other_attribute) AS MATERIALIZED (
-        -- Columns that reference one of the relation's.
-        SELECT k.confrelid, key.referenced, k.conrelid, key.referencing
-        FROM pg_constraint AS k
-        CROSS JOIN LATERAL ROWS FROM (unnest(k.conkey), unnest(k.confkey)) AS key (referencing, referenced)
-        WHERE k.contype = 'f'
+    WITH RECURSIVE edge (relation, attributes, other, other_attributes) AS MATERIALIZED (
+        -- Columns that reference one of the relation's, of which a foreign key has each once.
+        SELECT k.confrelid, k.confkey, k.conrelid, k.conkey FROM pg_constraint AS k WHERE k.contype = 'f'
       UNION ALL
         -- The same columns of child tables, whose own constraints count too, and of
         -- the parents that declare them.
         SELECT pair.relation, NULL, pair.other, NULL
         FROM pg_inherits AS i
         CROSS JOIN LATERAL (VALUES (i.inhparent, i.inhrelid), (i.inhrelid, i.inhparent)) AS pair (relation, other)
-    ), linked (relation, attribute, attname) AS (
-        SELECT a.attrelid, a.attnum, a.attname
+    ), linked (target, column_name, relation, attribute, attname) AS (
+        SELECT key.target, key.column_name, a.attrelid, a.attnum, a.attname
         FROM unnest(keys) AS key
         JOIN pg_attribute AS a ON a.attrelid = key.target AND a.attname = key.column_name
       UNION
-        SELECT a.attrelid, a.attnum, a.attname
+        SELECT linked.target, linked.column_name, a.attrelid, a.attnum, a.attname
         FROM linked
-        JOIN edge ON edge.relation = linked.relation AND (edge.attribute = linked.attribute OR edge.attribute IS NULL)
+        JOIN edge ON edge.relation = linked.relation AND (edge.attributes @> ARRAY[linked.attribute] OR edge.attributes IS NULL)
         JOIN pg_attribute AS a ON a.attrelid = edge.other AND a.attnum > 0
-                              AND (a.attnum = edge.other_attribute OR edge.attribute IS NULL AND a.attname = linked.attname)
+                              AND (a.attnum = edge.other_attributes[array_position(edge.attributes, linked.attribute)]
+                                   OR edge.attributes IS NULL AND a.attname = linked.attname)
     )
-    SELECT r.relation::regclass, r.attribute,
-           snowflake_migrate_internal.base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype)
+    SELECT r.target, r.column_name, r.relation::regclass, r.attribute, r.attname,
+           CASE a.atttypid WHEN 'int4'::regtype THEN true WHEN 'int8'::regtype THEN false
+                ELSE snowflake_migrate_internal.base_type(a.atttypid) IN ('int2'::regtype, 'int4'::regtype) END
     FROM linked AS r
     JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
     WHERE a.attinhcount = 0
+$function$;
+
+-- Those of all keys together.
+CREATE FUNCTION snowflake_migrate_internal.linked_columns(keys snowflake_migrate_internal.key[])
+RETURNS TABLE (relation regclass, attribute smallint, is_narrow boolean) LANGUAGE sql STABLE ROWS 4
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT DISTINCT r.relation, r.attribute, r.is_narrow FROM snowflake_migrate_internal.columns_of_each(keys) AS r
 $function$;

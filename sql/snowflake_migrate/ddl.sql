@@ -32,21 +32,26 @@ AS $function$
     JOIN pg_class AS c ON c.oid = to_regclass(m.name[1])
 $function$;
 
+-- The code of a DO statement; any other statement as it is.
+CREATE FUNCTION snowflake_migrate_internal.block_of(statement text)
+RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT CASE WHEN statement LIKE 'DO $do$%' THEN statement
+                WHEN statement LIKE 'DO %' THEN snowflake_migrate_internal.literal_value(substr(statement, 4))
+                ELSE statement END
+$function$;
+
 -- What a step that alters tables executes: the arguments of alter() and run(), the
 -- locks, and the statements written out. Checks that change nothing are left out.
 CREATE FUNCTION snowflake_migrate_internal.step_statements(statement text)
 RETURNS TABLE (place bigint, kind text, argument text, content text) LANGUAGE sql IMMUTABLE PARALLEL SAFE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    WITH block (text) AS (
-        SELECT CASE WHEN statement LIKE 'DO $do$%' THEN statement
-                    WHEN statement LIKE 'DO %' THEN snowflake_migrate_internal.literal_value(substr(statement, 4))
-                    ELSE statement END
-    ), part AS (
+    WITH part AS (
         -- Any other constant is consumed by the last alternative, whatever it contains.
         SELECT m.place, m.found
-        FROM block AS b
-        CROSS JOIN LATERAL regexp_matches(b.text,
+        FROM regexp_matches(snowflake_migrate_internal.block_of(statement),
             'snowflake_migrate_internal\.(alter)\((E?''(?:[^'']|'''')*'')::pg_catalog\.text\)'
             '|snowflake_internal\.(run)\(E?''(?:[^'']|'''')*''::pg_catalog\.regclass, (E?''(?:[^'']|'''')*'')::pg_catalog\.text\)'
             '|snowflake_migrate_internal\.(lock)\((E?''(?:[^'']|'''')*'')::pg_catalog\.regclass\[\], ''([A-Z ]+)''::pg_catalog\.text\)'
@@ -191,6 +196,7 @@ RETURNS TABLE (role oid, is_own_path boolean, content text) LANGUAGE plpgsql STA
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
+    block CONSTANT text := snowflake_migrate_internal.block_of(statement);
     first_owner CONSTANT oid := (SELECT c.relowner FROM pg_class AS c WHERE c.oid = (keys[1]).target);
     part record;
     copied record;
@@ -254,7 +260,9 @@ BEGIN
         IF part.kind = 'lock' THEN
             content := format('LOCK TABLE %s IN %s MODE', (SELECT string_agg('ONLY ' || l.name, ', ' ORDER BY l.name COLLATE "C")
                                                            FROM unnest(part.content::text[]) AS l (name)), part.argument);
-            role := coalesce(snowflake_migrate_internal.altered_owner(content), first_owner);
+            -- Tables of several owners are locked by whoever may migrate all of them.
+            role := (SELECT CASE count(DISTINCT c.relowner) WHEN 1 THEN min(c.relowner::text)::oid END
+                     FROM unnest(part.content::regclass[]) AS l (relation) JOIN pg_class AS c ON c.oid = l.relation);
             RETURN NEXT;
         ELSIF part.kind IN ('alter', 'run') THEN
             role := coalesce(snowflake_migrate_internal.altered_owner(part.content), first_owner);
@@ -262,7 +270,7 @@ BEGIN
             RETURN NEXT;
         ELSIF part.kind = 'check_switch' THEN
             RETURN QUERY SELECT NULL::oid, false, format('SELECT snowflake_migrate_internal.record_origin(%s)', m.arguments[1])
-                         FROM regexp_match(statement, 'snowflake_migrate_internal\.check_switch\((E?''(?:[^'']|'''')*''::pg_catalog\.regclass, E?''(?:[^'']|'''')*''::pg_catalog\.name)') AS m (arguments);
+                         FROM regexp_match(block, 'snowflake_migrate_internal\.check_switch\((E?''(?:[^'']|'''')*''::pg_catalog\.regclass, E?''(?:[^'']|'''')*''::pg_catalog\.name)') AS m (arguments);
         ELSIF part.kind = 'restore_trigger_states' THEN
             RETURN QUERY SELECT NULL::oid, true, t.statement
                          FROM snowflake_migrate_internal.trigger_state_statements(part.content::jsonb) AS t ORDER BY t.place;
@@ -273,7 +281,7 @@ BEGIN
                              SELECT jsonb_agg(e || jsonb_build_object('foreign_key', f.shadow_name) ORDER BY s.place)
                              FROM jsonb_array_elements(snowflake_migrate_internal.trigger_states(ARRAY[f.relation])) WITH ORDINALITY AS s (e, place)
                              WHERE e ->> 'foreign_key' = f.name AND (e ->> 'table')::oid = f.relation)) AS t
-                         WHERE strpos(statement, format('copy_trigger_states(%L::pg_catalog.regclass, %L::pg_catalog.name',
+                         WHERE strpos(block, format('copy_trigger_states(%L::pg_catalog.regclass, %L::pg_catalog.name',
                                                         snowflake_migrate_internal.name_of(f.relation), f.name)) > 0
                          ORDER BY t.place;
         END IF;

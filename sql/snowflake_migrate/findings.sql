@@ -309,7 +309,7 @@ BEGIN
         IF unlinked IS NOT NULL THEN
             findings := findings || jsonb_build_object(
                 'relation', (keys[1]).target::oid, 'stage', 'default',
-                'note', format('. Seem to hold these IDs without a foreign key: %s', snowflake_migrate_internal.some_names(unlinked)));
+                'finding', format('Seem to hold these IDs without a foreign key: %s', snowflake_migrate_internal.some_names(unlinked)));
             RAISE WARNING '% to hold these IDs without a foreign key',
                 CASE cardinality(unlinked) WHEN 1 THEN '1 column seems' ELSE to_char(cardinality(unlinked), 'FM999,999') || ' columns seem' END
                 USING DETAIL = format('Found by names and by the columns of their tables: %s. Writes of new IDs to them will fail (22003).', snowflake_migrate_internal.some_names(unlinked)),
@@ -326,7 +326,7 @@ BEGIN
         LOOP
             findings := findings || jsonb_build_object(
                 'relation', found.relation::oid, 'stage', found.stage,
-                'note', format('. %s %s: %s', found.object, found.finding, rtrim(found.remedy, '.')));
+                'finding', format('%s %s', found.object, found.finding), 'remedy', rtrim(found.remedy, '.'));
             places := CASE WHEN found.place = 1 THEN ARRAY[]::text[] ELSE places END
                       || concat(rtrim(found.object, ','), format(' (column %s)', quote_ident(found.column_name)));
             IF NOT found.breaks_writes OR found.place < found.places THEN
@@ -361,18 +361,24 @@ BEGIN
 END
 $function$;
 
--- What the note of a step has of the findings: the first ten. relation is NULL for all
--- tables.
+-- What the note of a step has of the findings: the first ten, and each remedy once.
+-- relation is NULL for all tables.
 CREATE FUNCTION snowflake_migrate_internal.finding_notes(findings jsonb, stage text, relation regclass)
 RETURNS text LANGUAGE sql IMMUTABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT coalesce(string_agg(f.note, '' ORDER BY f.number) FILTER (WHERE f.number <= 10), '')
-           || CASE WHEN count(*) > 10 THEN format('. And %s more findings: see snowflake_migrate.survey()', to_char(count(*) - 10, 'FM999,999')) ELSE '' END
-    FROM (SELECT f.finding ->> 'note' AS note, row_number() OVER (ORDER BY f.place) AS number
-          FROM jsonb_array_elements(findings) WITH ORDINALITY AS f (finding, place)
-          WHERE f.finding ->> 'stage' = stage
-            AND (relation IS NULL OR (f.finding ->> 'relation')::oid = relation)) AS f
+    WITH found AS (
+        SELECT f.finding ->> 'finding' AS finding, f.finding ->> 'remedy' AS remedy, row_number() OVER (ORDER BY f.place) AS number
+        FROM jsonb_array_elements(findings) WITH ORDINALITY AS f (finding, place)
+        WHERE f.finding ->> 'stage' = stage
+          AND (relation IS NULL OR (f.finding ->> 'relation')::oid = relation)
+    )
+    SELECT coalesce((SELECT string_agg(r.text, '' ORDER BY r.number)
+                     FROM (SELECT '. ' || string_agg(f.finding, '; ' ORDER BY f.number) || coalesce(': ' || f.remedy, '') AS text, min(f.number) AS number
+                           FROM found AS f WHERE f.number <= 10
+                           GROUP BY f.remedy) AS r), '')
+           || (SELECT CASE WHEN count(*) > 10 THEN format('. And %s more findings: see snowflake_migrate.survey()', to_char(count(*) - 10, 'FM999,999')) ELSE '' END
+               FROM found)
 $function$;
 
 -- The same for a step of an online plan, which is known by its statement.

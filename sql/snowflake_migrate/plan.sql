@@ -198,7 +198,9 @@ BEGIN
         IF obstacles IS NOT NULL THEN
             PERFORM snowflake_internal.refuse(code, format('cannot migrate %s', snowflake_migrate_internal.key_names(keys)),
                 detail => obstacles,
-                hint => 'Nothing was changed. Remove the obstacles, then request the plan again.');
+                hint => 'Nothing was changed. Remove the obstacles'
+                        || coalesce(', or leave out ' || snowflake_migrate_internal.refused_keys(keys, coalesce(online, false), keep_sequence), '')
+                        || ', then request the plan again.');
         END IF;
     END IF;
     findings := snowflake_migrate_internal.warn(keys, coalesce(online, false) AND is_narrow, keep_sequence, is_narrow OR NOT is_switched);
@@ -259,11 +261,14 @@ BEGIN
                                 SELECT w.target::oid FROM unnest(widened) AS w UNION SELECT i.inhrelid FROM tree JOIN pg_inherits AS i ON i.inhparent = tree.relid)
                             SELECT tree.relid FROM tree) AS t))
                 || coalesce('. Also locked: ' || widened_too, '')
-                || coalesce((SELECT '. Also locked for their foreign keys: ' || string_agg(DISTINCT l.locked_too, ', ')
-                             FROM (SELECT snowflake_migrate_internal.other_locked_tables(w.target, array_agg(a.attnum)) AS locked_too
-                                   FROM unnest(widened) AS w
-                                   JOIN pg_attribute AS a ON a.attrelid = w.target AND a.attname = w.column_name
-                                   GROUP BY w.target) AS l), '')
+                || coalesce('. Also locked for their foreign keys: ' || snowflake_migrate_internal.some_names((
+                                 SELECT array_agg(DISTINCT o.name ORDER BY o.name)
+                                 FROM (SELECT w.target, array_agg(a.attnum) AS attributes
+                                       FROM unnest(widened) AS w
+                                       JOIN pg_attribute AS a ON a.attrelid = w.target AND a.attname = w.column_name
+                                       GROUP BY w.target) AS l
+                                 CROSS JOIN LATERAL snowflake_migrate_internal.other_locked_tables(l.target, l.attributes) AS o (name)
+                                 WHERE o.name::regclass NOT IN (SELECT w.target FROM unnest(widened) AS w))), '')
                 || coalesce((SELECT '. Published by ' || string_agg(DISTINCT p.publications, ', ') || ': widen the columns at the subscribers first'
                              FROM (SELECT snowflake_migrate_internal.publications(w.target, w.column_name) AS publications
                                    FROM unnest(widened) AS w) AS p
@@ -278,7 +283,8 @@ BEGIN
 
     FOR altered IN
         SELECT r.relation, snowflake_migrate_internal.name_of(r.relation) AS quoted_name,
-               snowflake_migrate_internal.other_locked_tables(r.relation, array_agg(a.attnum)) AS locked_too,
+               snowflake_migrate_internal.some_names(ARRAY(
+                   SELECT o.name FROM snowflake_migrate_internal.other_locked_tables(r.relation, array_agg(a.attnum)) AS o (name) ORDER BY o.name)) AS locked_too,
                snowflake_migrate_internal.publications(r.relation, min(a.attname::text)::name) AS publications,
                string_agg(format('ALTER COLUMN %I TYPE bigint', a.attname), ', ' ORDER BY a.attnum) AS actions,
                string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum) AS names,
@@ -313,7 +319,7 @@ BEGIN
         rewrites := true;
         note := format('widens %s of %s; rewrites the table and its indexes (%s now; needs as much additional disk space while it runs, and as much WAL) and checks its foreign keys again',
                        altered.names, altered.relation, altered.size)
-                || coalesce('. Also locked: ' || altered.locked_too, '')
+                || coalesce('. Also locked: ' || nullif(altered.locked_too, ''), '')
                 || coalesce((SELECT format('. Needs about %s locks, and the server has room for about %s: if it fails (53200), set max_locks_per_transaction to at least %s and restart the server',
                                            n.locks, s.slots * s.per_transaction, ceil(n.locks::numeric / s.slots))
                              FROM unnest(lock_tables, lock_counts) AS n (relation, locks)

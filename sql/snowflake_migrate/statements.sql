@@ -111,10 +111,10 @@ $function$;
 -- The tables at the other end of the foreign keys that are rebuilt with a
 -- column. They are locked in the same mode as the table itself.
 CREATE FUNCTION snowflake_migrate_internal.other_locked_tables(target regclass, attributes smallint[])
-RETURNS text LANGUAGE sql STABLE
+RETURNS SETOF text LANGUAGE sql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
-    SELECT string_agg(DISTINCT other.relation::text, ', ')
+    SELECT other.relation::text
     FROM (SELECT k.conrelid::regclass FROM pg_constraint AS k
           WHERE k.contype = 'f' AND k.conparentid = 0 AND k.confrelid = target AND k.confkey && attributes
         UNION

@@ -20,7 +20,7 @@ $function$;
 
 -- The objects that use the columns, or those of partitions and child tables.
 CREATE FUNCTION snowflake_migrate_internal.direct_dependents(columns snowflake_migrate_internal.key[])
-RETURNS TABLE (relation regclass, class oid, object oid) LANGUAGE sql STABLE
+RETURNS TABLE (relation regclass, class oid, object oid) LANGUAGE sql STABLE ROWS 4
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     SELECT DISTINCT given.target, n.node_class, n.node
@@ -42,7 +42,7 @@ $function$;
 CREATE FUNCTION snowflake_migrate_internal.dependents(columns snowflake_migrate_internal.key[])
 RETURNS TABLE (
     place integer, kind text, class oid, object oid, relation regclass, owner oid, schema oid, identity text, is_extended boolean
-) LANGUAGE sql STABLE
+) LANGUAGE sql STABLE ROWS 10
 SET search_path = pg_catalog, pg_temp SET jit = off
 AS $function$
     WITH RECURSIVE edge (above_class, above, class, object) AS (

@@ -219,9 +219,21 @@ AS $function$
     WHERE f.relation = ANY ((SELECT snowflake_internal.distributed_tables())::oid[])
 $function$;
 
--- All obstacles that both kinds of plan have.
+-- Obstacles in the views and other objects that a migration creates again.
+CREATE FUNCTION snowflake_migrate_internal.dependent_obstacles_of_keys(keys snowflake_migrate_internal.key[])
+RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT o.*
+    FROM snowflake_migrate_internal.dependent_obstacles(ARRAY(
+        SELECT DISTINCT (r.relation, r.attname)::snowflake_migrate_internal.key
+        FROM snowflake_migrate_internal.columns_of_each(keys) AS r
+        WHERE r.is_narrow)) AS o
+$function$;
+
+-- All obstacles that both kinds of plan have; without those in dependents if only the rest is asked for.
 CREATE FUNCTION snowflake_migrate_internal.obstacles(
-    keys snowflake_migrate_internal.key[], search_path text DEFAULT NULL, keep_sequence boolean DEFAULT false
+    keys snowflake_migrate_internal.key[], search_path text DEFAULT NULL, keep_sequence boolean DEFAULT false, with_dependents boolean DEFAULT true
 ) RETURNS TABLE (obstacle text, remedy text, sqlstate_code text) LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
@@ -254,13 +266,9 @@ BEGIN
         JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
         CROSS JOIN LATERAL snowflake_migrate_internal.type_obstacles(r.relation, a.attname) AS o
         WHERE r.is_narrow;
-    RETURN QUERY
-        SELECT o.*
-        FROM snowflake_migrate_internal.dependent_obstacles(ARRAY(
-            SELECT (r.relation, a.attname)::snowflake_migrate_internal.key
-            FROM snowflake_migrate_internal.linked_columns(keys) AS r
-            JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute
-            WHERE r.is_narrow)) AS o;
+    IF with_dependents THEN
+        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.dependent_obstacles_of_keys(keys) AS o;
+    END IF;
     RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.rebuild_obstacles(keys) AS o;
 END
 $function$;

@@ -57,6 +57,13 @@ AS $function$
         FROM narrow_column AS m
         JOIN pg_constraint AS k ON k.conrelid = m.relation AND m.attribute = ANY (k.conkey) AND k.contype IN ('p', 'u', 'x')
         JOIN pg_index AS i ON i.indexrelid = k.conindid
+    ), dependent AS MATERIALIZED (
+        SELECT d.* FROM snowflake_migrate_internal.dependents(ARRAY(SELECT (m.relation, m.narrow)::snowflake_migrate_internal.key FROM narrow_column AS m)) AS d
+    ), defined AS MATERIALIZED (
+        SELECT d.identity, w.oid AS rule, CASE d.kind WHEN 'rule' THEN pg_get_ruledef(w.oid) ELSE pg_get_viewdef(w.ev_class) END AS definition
+        FROM dependent AS d
+        JOIN pg_rewrite AS w ON CASE d.kind WHEN 'rule' THEN w.oid = d.object ELSE w.ev_class = d.object AND w.rulename = '_RETURN' END
+        WHERE d.kind IN ('view', 'materialized view', 'rule')
     ), found (rank, obstacle, remedy, code) AS (
         SELECT DISTINCT 1, format('%s is %s', m.relation, CASE WHEN m.relkind = 'p' THEN 'a partitioned table' ELSE 'a partition' END),
                'PostgreSQL can neither build indexes of partitioned tables concurrently nor turn an existing index into their primary key: use the plan for a maintenance window (online => false).', '55000'
@@ -202,11 +209,10 @@ AS $function$
         SELECT DISTINCT 14, format('%s gives the columns of %s other names', d.identity, m.relation),
                'The order of the columns changes: use the plan for a maintenance window (online => false), or use the names of the table.', '55000'
         FROM narrow_column AS m
-        JOIN snowflake_migrate_internal.dependents(ARRAY(SELECT (n.relation, n.narrow)::snowflake_migrate_internal.key FROM narrow_column AS n)) AS d
-          ON d.kind IN ('view', 'materialized view', 'rule')
-        CROSS JOIN LATERAL (SELECT CASE d.kind WHEN 'rule' THEN pg_get_ruledef(d.object) ELSE pg_get_viewdef(d.object) END,
-                                   regexp_replace(snowflake_migrate_internal.name_of(m.relation), '([^[:alnum:]_])', '\\\1', 'g')) AS t (definition, name)
-        WHERE t.definition ~ (t.name || '( ([[:alnum:]_]+|"([^"]|"")+"))?\(')
+        JOIN pg_depend AS p ON p.classid = 'pg_rewrite'::regclass AND p.refclassid = 'pg_class'::regclass AND p.refobjid = m.relation
+        JOIN defined AS d ON d.rule = p.objid
+        WHERE d.definition ~ (regexp_replace(snowflake_migrate_internal.name_of(m.relation), '([^[:alnum:]_])', '\\\1', 'g')
+                              || '( ([[:alnum:]_]+|"([^"]|"")+"))?\(')
       UNION ALL
         SELECT 15, format('%s has a name that the migration needs', c.oid::regclass), 'Rename or drop it.', '55000'
         FROM shadow_index AS i
@@ -263,7 +269,7 @@ AS $function$
     SELECT format('%s has data, and would have to be filled again while its tables are locked', d.identity),
            format('REFRESH MATERIALIZED VIEW %s WITH NO DATA until the swap is done, then REFRESH it, or use the plan for a maintenance window (online => false).',
                   snowflake_migrate_internal.name_of(d.relation)), '55000'
-    FROM snowflake_migrate_internal.dependents(ARRAY(SELECT (m.relation, m.narrow)::snowflake_migrate_internal.key FROM narrow_column AS m)) AS d
+    FROM dependent AS d
     JOIN pg_class AS c ON c.oid = d.object AND c.relispopulated
     WHERE d.kind = 'materialized view'
 $function$;

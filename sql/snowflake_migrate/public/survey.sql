@@ -8,9 +8,8 @@ AS $function$
         SELECT DISTINCT rtrim(w, '.') AS word
         FROM unnest(texts) AS t (text) CROSS JOIN LATERAL regexp_split_to_table(t.text, '[\s,;:()]+') AS w
     ), linked AS MATERIALIZED (
-        SELECT k, r.relation
-        FROM unnest(keys) AS k
-        CROSS JOIN LATERAL snowflake_migrate_internal.linked_columns(ARRAY[k]) AS r
+        SELECT DISTINCT (r.target, r.column_name)::snowflake_migrate_internal.key AS k, r.relation
+        FROM snowflake_migrate_internal.columns_of_each(keys) AS r
     ), object (k, name) AS (
         SELECT l.k, l.relation::text FROM linked AS l
       UNION ALL
@@ -26,15 +25,19 @@ $function$;
 -- longer than checking one, so they are divided only if some of them has an
 -- obstacle: first into those whose tables or views an obstacle names, which are
 -- checked one by one, and the others. Obstacles of the server are those of each key.
--- An error is an obstacle too.
-CREATE FUNCTION snowflake_migrate_internal.survey_obstacles(keys snowflake_migrate_internal.key[], online boolean, is_rest boolean DEFAULT false)
+-- An error is an obstacle too. There are four kinds: 'window' and 'online' for those of one way,
+-- 'common' for those of both, and 'dependents' for those of both in views, which take the longest
+-- to find.
+CREATE FUNCTION snowflake_migrate_internal.survey_obstacles(
+    keys snowflake_migrate_internal.key[], kind text, keep_sequence boolean DEFAULT false, is_rest boolean DEFAULT false
+)
 RETURNS TABLE (target regclass, column_name name, obstacles text[])
 LANGUAGE plpgsql STABLE
 SET search_path = pg_catalog, pg_temp
 AS $function$
 DECLARE
-    common CONSTANT text[] := CASE WHEN online IS NULL THEN ARRAY(
-        SELECT format('%s. %s', o.obstacle, o.remedy) FROM snowflake_migrate_internal.server_obstacles() AS o) ELSE '{}' END;
+    common CONSTANT text[] := CASE WHEN kind = 'common' THEN ARRAY(
+        SELECT format('%s. %s', o.obstacle, o.remedy) FROM snowflake_migrate_internal.server_obstacles() AS o WHERE NOT keep_sequence) ELSE '{}' END;
     half CONSTANT integer := cardinality(keys) / 2;
     found text[];
     named snowflake_migrate_internal.key[];
@@ -43,13 +46,18 @@ BEGIN
         RETURN;
     END IF;
     BEGIN
-        IF online IS NULL THEN
-            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
-                           FROM snowflake_migrate_internal.obstacles(keys) AS o);
-        ELSE
-            found := ARRAY(SELECT format('%s. %s', o.obstacle, o.remedy)
-                           FROM snowflake_migrate_internal.plan_kind_obstacles(keys, online) AS o);
-        END IF;
+        found := ARRAY(
+            SELECT format('%s. %s', o.obstacle, o.remedy)
+            FROM snowflake_migrate_internal.obstacles(keys, NULL, keep_sequence, with_dependents => false) AS o WHERE kind = 'common'
+          UNION ALL
+            SELECT format('%s. %s', o.obstacle, o.remedy)
+            FROM snowflake_migrate_internal.dependent_obstacles_of_keys(keys) AS o WHERE kind = 'dependents'
+          UNION ALL
+            SELECT format('%s. %s', o.obstacle, o.remedy)
+            FROM snowflake_migrate_internal.plan_kind_obstacles(keys, kind = 'online') AS o WHERE kind IN ('window', 'online')
+          UNION ALL
+            SELECT format('%s. %s', o.obstacle, o.remedy)
+            FROM snowflake_migrate_internal.index_function_obstacles(keys, kind = 'online', text '...') AS o WHERE kind IN ('window', 'online'));
     EXCEPTION WHEN OTHERS THEN
         found := ARRAY[SQLERRM];
     END;
@@ -61,14 +69,26 @@ BEGIN
         named := snowflake_migrate_internal.named_keys(keys, found);
         RETURN QUERY
             SELECT o.* FROM unnest(named) AS k
-            CROSS JOIN LATERAL snowflake_migrate_internal.survey_obstacles(ARRAY[k], online) AS o;
+            CROSS JOIN LATERAL snowflake_migrate_internal.survey_obstacles(ARRAY[k], kind, keep_sequence) AS o;
         keys := ARRAY(SELECT k FROM unnest(keys) AS k WHERE k <> ALL (named) ORDER BY k);
-        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(keys, online, true) AS o;
+        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(keys, kind, keep_sequence, true) AS o;
     ELSE
-        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(keys[:half], online, true) AS o;
-        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(keys[half + 1:], online, true) AS o;
+        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(keys[:half], kind, keep_sequence, true) AS o;
+        RETURN QUERY SELECT o.* FROM snowflake_migrate_internal.survey_obstacles(keys[half + 1:], kind, keep_sequence, true) AS o;
     END IF;
 END
+$function$;
+
+-- Those of several keys that a plan cannot have, in words.
+CREATE FUNCTION snowflake_migrate_internal.refused_keys(keys snowflake_migrate_internal.key[], online boolean, keep_sequence boolean)
+RETURNS text LANGUAGE sql STABLE
+SET search_path = pg_catalog, pg_temp
+AS $function$
+    SELECT snowflake_migrate_internal.some_names(array_agg(DISTINCT format('%s.%I', o.target, o.column_name)))
+    FROM unnest(ARRAY['common', 'dependents', CASE WHEN online THEN 'online' ELSE 'window' END]) AS k (kind)
+    CROSS JOIN LATERAL snowflake_migrate_internal.survey_obstacles(keys, k.kind, keep_sequence) AS o
+    WHERE cardinality(keys) > 1 AND o.obstacles <> '{}'
+    HAVING count(DISTINCT (o.target, o.column_name)) < cardinality(keys)
 $function$;
 
 -- An error at a column is a text in its row, because each check is in a
@@ -91,11 +111,9 @@ DECLARE
     finding_error text;
     unlinked jsonb;
     key record;
-    is_narrow boolean;
     checked jsonb;
     place text;
-    linked snowflake_migrate_internal.key[];
-    narrow snowflake_migrate_internal.key[];
+    common text[];
 BEGIN
     keys := ARRAY(
         SELECT DISTINCT (c.oid, s.column_name)::snowflake_migrate_internal.key
@@ -124,22 +142,23 @@ BEGIN
           GROUP BY u.target, u.target_column) AS u;
 
     SELECT coalesce(jsonb_object_agg(c.kind || ' ' || c.target::oid || ' ' || c.column_name, c.obstacles), '{}') INTO checked
-    FROM (SELECT 'common' AS kind, o.*
-          FROM snowflake_migrate_internal.survey_obstacles(keys, NULL) AS o
-        UNION ALL
-          SELECT 'window', o.*
-          FROM snowflake_migrate_internal.survey_obstacles(keys, false) AS o
-        UNION ALL
-          SELECT 'online', o.*
-          FROM snowflake_migrate_internal.survey_obstacles(keys, true) AS o) AS c
+    FROM (SELECT k.kind, o.*
+          FROM unnest('{common,dependents,window,online}'::text[]) AS k (kind)
+          CROSS JOIN LATERAL snowflake_migrate_internal.survey_obstacles(keys, k.kind) AS o) AS c
     WHERE c.obstacles <> '{}';
 
     FOR key IN
         SELECT DISTINCT ON (n.nspname, s.table_name, s.column_name)
-               c.oid::regclass AS relation, s.column_name AS attname, s.data_type, s.percent_used, s.limited_by
+               c.oid::regclass AS relation, s.column_name AS attname, s.data_type, s.percent_used, s.limited_by,
+               coalesce(l.is_narrow, false) AS is_narrow, l.linked, l.narrow
         FROM snowflake_migrate.columns AS s
         JOIN pg_namespace AS n ON n.nspname = s.schema_name
         JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relname = s.table_name
+        LEFT JOIN (SELECT r.target, r.column_name, bool_or(r.is_narrow) AS is_narrow,
+                          array_agg((r.relation, r.attname)::snowflake_migrate_internal.key) AS linked,
+                          array_agg((r.relation, r.attname)::snowflake_migrate_internal.key) FILTER (WHERE r.is_narrow) AS narrow
+                   FROM snowflake_migrate_internal.columns_of_each(keys) AS r
+                   GROUP BY r.target, r.column_name) AS l ON l.target = c.oid AND l.column_name = s.column_name
         WHERE c.oid IN (SELECT k.target FROM unnest(keys) AS k)
         ORDER BY n.nspname, s.table_name, s.column_name, s.percent_used DESC NULLS LAST
     LOOP
@@ -155,28 +174,23 @@ BEGIN
         online_obstacles := '{}';
         findings := '{}';
         BEGIN
-            SELECT coalesce(bool_or(r.is_narrow), false), array_agg((r.relation, a.attname)::snowflake_migrate_internal.key),
-                   array_agg((r.relation, a.attname)::snowflake_migrate_internal.key) FILTER (WHERE r.is_narrow)
-            INTO is_narrow, linked, narrow
-            FROM snowflake_migrate_internal.linked_columns(ARRAY[(key.relation, key.attname)::snowflake_migrate_internal.key]) AS r
-            JOIN pg_attribute AS a ON a.attrelid = r.relation AND a.attnum = r.attribute;
             SELECT sum(snowflake_migrate_internal.row_estimate(f.relation)) INTO row_estimate
             FROM snowflake_migrate_internal.table_tree(key.relation, key.attname) AS f
             JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r';
             -- A table with several of the columns is rewritten once.
             SELECT count(*), coalesce(sum(pg_total_relation_size(t.relation)), 0) INTO tables_rewritten, bytes_rewritten
             FROM (SELECT DISTINCT f.relation
-                  FROM unnest(narrow) AS n
+                  FROM unnest(key.narrow) AS n
                   CROSS JOIN LATERAL snowflake_migrate_internal.table_tree(n.target, n.column_name) AS f
                   JOIN pg_class AS c ON c.oid = f.relation AND c.relkind = 'r') AS t;
             place := format(' %s %s', key.relation::oid, key.attname);
-            window_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
-                                || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('window' || place)) AS o);
+            common := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
+                      || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('dependents' || place)) AS o);
+            window_obstacles := common || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('window' || place)) AS o);
             window_way := CASE WHEN cardinality(window_obstacles) > 0 THEN 'not possible'
-                               WHEN is_narrow THEN 'rewrite' ELSE 'catalog only' END;
-            IF is_narrow THEN
-                online_obstacles := ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('common' || place)) AS o)
-                                    || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('online' || place)) AS o);
+                               WHEN key.is_narrow THEN 'rewrite' ELSE 'catalog only' END;
+            IF key.is_narrow THEN
+                online_obstacles := common || ARRAY(SELECT o FROM jsonb_array_elements_text(checked -> ('online' || place)) AS o);
                 online_way := CASE WHEN cardinality(online_obstacles) > 0 THEN 'not possible' ELSE 'possible' END;
             ELSE
                 online_way := 'not needed';
@@ -184,7 +198,7 @@ BEGIN
             findings := ARRAY(
                 SELECT f.text
                 FROM unnest(found_relations, found_columns, found_texts) WITH ORDINALITY AS f (relation, attname, text, place)
-                WHERE EXISTS (SELECT FROM unnest(linked) AS l
+                WHERE EXISTS (SELECT FROM unnest(key.linked) AS l
                               WHERE l.target = f.relation AND (f.attname IS NULL OR l.column_name = f.attname))
                 ORDER BY f.place) || array_remove(ARRAY[finding_error, unlinked ->> format('%s %s', key.relation::oid, key.attname)], NULL);
         EXCEPTION WHEN OTHERS THEN
