@@ -96,7 +96,8 @@ soak: ## faults of all kinds against 8 sessions: make soak SECONDS=600 SEED=1
 	@scripts/soak $(SECONDS) $(SEED)
 
 online-load: ## online migrations beside pgbench: make online-load SCALE=20 ORDERS=1000000
-	@scripts/online-load $(SCALE) $(ORDERS)
+#: online-load OPTIONS=--keep-sequence -- the keys are widened only
+	@scripts/online-load '$(SCALE)' '$(ORDERS)'
 
 new-rows: ## readers of new rows beside writers and faults: make new-rows ROWS=10000000 SECONDS=600
 #: new-rows OPTIONS=--asynchronous -- with synchronous_commit = off

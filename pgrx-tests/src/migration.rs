@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::process::Stdio;
+use std::thread;
 
 use anyhow::{Context, Result, ensure};
 use postgres::Client;
@@ -40,13 +41,15 @@ pub fn psql(
         .stderr(Stdio::piped())
         .spawn()
         .context("running psql")?;
-    // The pipe closes early only if psql stops at an error of the script.
-    let _ = child
-        .stdin
-        .take()
-        .context("no pipe")?
-        .write_all(script.as_bytes());
-    let output = child.wait_with_output()?;
+    let mut input = child.stdin.take().context("no pipe")?;
+    let output = thread::scope(|scope| {
+        // Beside reading its output, for which it may wait. The pipe closes early only if
+        // psql stops at an error of the script.
+        scope.spawn(move || {
+            let _ = input.write_all(script.as_bytes());
+        });
+        child.wait_with_output()
+    })?;
     Ok(PsqlOutput {
         output: String::from_utf8(output.stdout)?,
         errors: String::from_utf8_lossy(&output.stderr).into_owned(),

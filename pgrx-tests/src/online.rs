@@ -23,6 +23,8 @@ pub struct Step {
     pub in_transaction: bool,
     /// Its purpose.
     pub note: String,
+    /// What it does, in forty characters.
+    pub what: String,
 }
 
 impl Step {
@@ -56,7 +58,7 @@ pub fn plan(client: &mut Client, arguments: &str) -> Result<Vec<Step>> {
 /// The same, online or for a maintenance window.
 pub fn plan_for(client: &mut Client, arguments: &str, online: bool) -> Result<Vec<Step>> {
     let query = format!(
-        "SELECT step, statement, lock, rewrites, in_transaction, note
+        "SELECT step, statement, lock, rewrites, in_transaction, note, what
          FROM snowflake_migrate.plan({arguments}, online => {online}) WHERE statement IS NOT NULL ORDER BY step"
     );
     Ok(client
@@ -70,6 +72,7 @@ pub fn plan_for(client: &mut Client, arguments: &str, online: bool) -> Result<Ve
             rewrites: row.get(3),
             in_transaction: row.get(4),
             note: row.get(5),
+            what: row.get(6),
         })
         .collect())
 }

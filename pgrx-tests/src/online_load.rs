@@ -17,6 +17,7 @@
 mod check;
 mod migration;
 mod pgbench;
+mod picture;
 mod report;
 mod sessions;
 
@@ -34,7 +35,7 @@ use crate::wait;
 
 use check::{check, errors};
 use migration::{Migrated, migrate};
-use pgbench::{Pgbench, pgbench};
+use pgbench::{Logged, Pgbench, pgbench};
 pub use report::{Done, Report, Stall};
 use report::{Stalls, steps_during};
 use sessions::{Received, session};
@@ -57,6 +58,11 @@ const TARGETS: [(&str, &str); 2] = [
     ("pgbench_accounts", "'pgbench_accounts', 'aid'"),
 ];
 
+/// The arguments of a plan.
+fn arguments(target: &str, size: Size) -> String {
+    format!("{target}, keep_sequence => {}", size.keep_sequence)
+}
+
 /// The size of a run, and what disturbs it.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
@@ -68,6 +74,8 @@ pub struct Size {
     pub idle: Duration,
     /// How long the writers work before and after the migrations.
     pub alone: Duration,
+    /// Whether the keys are only widened, and keep their sequences.
+    pub keep_sequence: bool,
     /// Whether the server flushes to the disk, as in production.
     pub durable: bool,
     /// A fault that the check must detect.
@@ -127,7 +135,11 @@ pub fn run(
 
     let pgbench = Pgbench::new(&cluster, size, protocol)?;
     let run = run_writers(&cluster, size, protocol, &pgbench, &mut progress)?;
-    let (transactions, mut stalls) = pgbench.read_logs()?;
+    let Logged {
+        transactions,
+        mut stalls,
+        latencies,
+    } = pgbench.read_logs()?;
     stalls.extend(run.sessions.iter().flat_map(|it| it.stalls.iter().cloned()));
     let migrated = run.migrated;
     let stalls = Stalls::new(stalls, migrated.began, migrated.ended);
@@ -155,6 +167,7 @@ pub fn run(
         ids: checked.ids,
         snowflake_ids: checked.snowflake_ids,
         lost: checked.lost,
+        latencies,
     })
 }
 

@@ -3,9 +3,10 @@
 //! The exit code is 0 only if nothing was lost, no writer received another error
 //! than 0A000 for a prepared statement, and none waited for a second.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use snowflake_tests::online_load::{self, Protocol, Size};
 use snowflake_tests::{Cluster, time_limit};
@@ -37,6 +38,14 @@ struct Arguments {
     #[arg(long, default_value_t = 60)]
     limit: u64,
 
+    /// Only widen the keys, and keep their sequences.
+    #[arg(long)]
+    keep_sequence: bool,
+
+    /// Where to write a picture of the last run's latencies, as SVG.
+    #[arg(long)]
+    picture: Option<PathBuf>,
+
     /// Only this protocol: simple or prepared.
     #[arg(long)]
     protocol: Option<String>,
@@ -49,6 +58,7 @@ fn main() -> Result<()> {
         orders: arguments.orders,
         idle: Duration::from_secs(arguments.idle),
         alone: Duration::from_secs(arguments.alone),
+        keep_sequence: arguments.keep_sequence,
         durable: true,
         sabotage: None,
     };
@@ -74,6 +84,10 @@ fn main() -> Result<()> {
         reports.push(report);
     }
     ensure!(!reports.is_empty(), "--protocol is simple or prepared");
+    if let (Some(path), Some(report)) = (&arguments.picture, reports.last()) {
+        std::fs::write(path, report.picture())
+            .with_context(|| format!("writing {}", path.display()))?;
+    }
     for report in &reports {
         report.verdict()?;
         ensure!(

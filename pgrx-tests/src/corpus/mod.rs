@@ -92,6 +92,8 @@ pub struct Entry {
     /// The next numbers of the sequence after reverting. Such an entry's application
     /// uses no number: it inserts only while the column's default is the extension's.
     pub next: Option<Next>,
+    /// Whether PostgreSQL can restore its dump.
+    pub can_be_restored: bool,
     /// Whether it is run at each push. The others are run in a full run.
     pub is_pushed: bool,
     /// Servers on which PostgreSQL itself refuses it: a condition, and the reason.
@@ -127,6 +129,7 @@ const ENTRY: Entry = Entry {
     by_superuser: false,
     next: None,
     is_pushed: false,
+    can_be_restored: true,
     left_out: None,
 };
 

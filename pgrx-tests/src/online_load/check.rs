@@ -6,7 +6,7 @@ use anyhow::{Result, ensure};
 use postgres::{Client, NoTls};
 
 use super::sessions::Received;
-use super::{Size, TARGETS, config};
+use super::{Size, TARGETS, arguments, config};
 use crate::cluster::Cluster;
 use crate::online;
 use crate::query::number;
@@ -29,7 +29,7 @@ pub(super) fn check(
 ) -> Result<Checked> {
     let mut client = config(cluster, "check").connect(NoTls)?;
     client.batch_execute("SET statement_timeout = 0")?;
-    check_migrated(&mut client)?;
+    check_migrated(&mut client, size)?;
 
     let pairs = |which: fn(&Received) -> &Vec<(i64, i64)>| -> Vec<(i64, i64)> {
         sessions
@@ -79,10 +79,11 @@ pub(super) fn check(
 }
 
 /// Fails unless both migrations are complete.
-fn check_migrated(client: &mut Client) -> Result<()> {
-    for (_, arguments) in TARGETS {
+fn check_migrated(client: &mut Client, size: Size) -> Result<()> {
+    for (_, target) in TARGETS {
+        let arguments = arguments(target, size);
         ensure!(
-            online::plan(client, arguments)?.is_empty(),
+            online::plan(client, &arguments)?.is_empty(),
             "{arguments} is not migrated"
         );
     }

@@ -9,7 +9,7 @@ use anyhow::{Result, anyhow, ensure};
 use postgres::{Client, NoTls};
 
 use super::report::Done;
-use super::{Committed, Sabotage, Size, TARGETS, config};
+use super::{Committed, Sabotage, Size, TARGETS, arguments, config};
 use crate::cluster::Cluster;
 use crate::online::{self, Step};
 use crate::server_error::ServerError;
@@ -41,9 +41,10 @@ pub(super) fn migrate(
     let mut idle = Vec::new();
     let mut done = BTreeSet::new();
     let is_online = size.sabotage != Some(Sabotage::MaintenancePlan);
-    for (table, arguments) in TARGETS {
+    for (table, target) in TARGETS {
+        let arguments = arguments(target, size);
         let mut is_first = true;
-        while let Some(step) = online::plan_for(&mut client, arguments, is_online)?
+        while let Some(step) = online::plan_for(&mut client, &arguments, is_online)?
             .into_iter()
             .next()
         {
@@ -104,6 +105,7 @@ fn run_step(client: &mut Client, size: Size, table: &'static str, step: &Step) -
     Ok(Done {
         table,
         title: step.title(),
+        what: step.what.clone(),
         retries,
         took: ended.duration_since(began)?,
         began,

@@ -96,44 +96,56 @@ impl<'a> Pgbench<'a> {
         Ok(aborts)
     }
 
-    /// What the clients logged: the transactions of each script, and those that
-    /// took long.
-    pub(super) fn read_logs(&self) -> Result<([i64; 2], Vec<Stall>)> {
-        let mut transactions = [0, 0];
-        let mut stalls = Vec::new();
+    /// What the clients logged.
+    pub(super) fn read_logs(&self) -> Result<Logged> {
+        let mut logged = Logged::default();
         for entry in fs::read_dir(&self.logs)? {
-            read_log(&entry?.path(), &mut transactions, &mut stalls)?;
+            logged.read(&entry?.path())?;
         }
-        Ok((transactions, stalls))
+        Ok(logged)
     }
 }
 
-fn read_log(path: &Path, transactions: &mut [i64; 2], stalls: &mut Vec<Stall>) -> Result<()> {
-    for line in fs::read_to_string(path)?.lines() {
-        // Client, number, microseconds, script, and the time of its end. A
-        // failed transaction has no time. Its error is in the server's log.
-        if line.split(' ').nth(2) == Some("failed") {
-            continue;
+/// What the clients logged.
+#[derive(Default)]
+pub(super) struct Logged {
+    /// The transactions of each script.
+    pub(super) transactions: [i64; 2],
+    /// Those that took long.
+    pub(super) stalls: Vec<Stall>,
+    /// When each transaction ended, and how long it took.
+    pub(super) latencies: Vec<(SystemTime, Duration)>,
+}
+
+impl Logged {
+    fn read(&mut self, path: &Path) -> Result<()> {
+        for line in fs::read_to_string(path)?.lines() {
+            // Client, number, microseconds, script, and the time of its end. A
+            // failed transaction has no time. Its error is in the server's log.
+            if line.split(' ').nth(2) == Some("failed") {
+                continue;
+            }
+            let fields: Vec<u64> = line
+                .split(' ')
+                .map(str::parse)
+                .collect::<Result<_, _>>()
+                .with_context(|| format!("{}: {line}", path.display()))?;
+            let [_, _, micros, script, seconds, rest] = fields[..] else {
+                bail!("{}: {line}", path.display());
+            };
+            self.transactions[usize::try_from(script)?] += 1;
+            let took = Duration::from_micros(micros);
+            let ended =
+                SystemTime::UNIX_EPOCH + Duration::from_secs(seconds) + Duration::from_micros(rest);
+            self.latencies.push((ended, took));
+            if took >= NOTICED {
+                self.stalls.push(Stall {
+                    took,
+                    whose: "a transaction of pgbench",
+                    ended,
+                });
+            }
         }
-        let fields: Vec<u64> = line
-            .split(' ')
-            .map(str::parse)
-            .collect::<Result<_, _>>()
-            .with_context(|| format!("{}: {line}", path.display()))?;
-        let [_, _, micros, script, seconds, rest] = fields[..] else {
-            bail!("{}: {line}", path.display());
-        };
-        transactions[usize::try_from(script)?] += 1;
-        let took = Duration::from_micros(micros);
-        if took >= NOTICED {
-            stalls.push(Stall {
-                took,
-                whose: "a transaction of pgbench",
-                ended: SystemTime::UNIX_EPOCH
-                    + Duration::from_secs(seconds)
-                    + Duration::from_micros(rest),
-            });
-        }
+        Ok(())
     }
-    Ok(())
 }

@@ -74,6 +74,8 @@ pub struct Done {
     pub table: &'static str,
     /// The beginning of the statement.
     pub title: String,
+    /// What it does.
+    pub what: String,
     /// How often the lock was not acquired in time.
     pub retries: usize,
     /// How long it took, retries and pauses included.
@@ -118,6 +120,8 @@ pub struct Report {
     pub snowflake_ids: i64,
     /// IDs, rows, lines and updates that are missing.
     pub lost: i64,
+    /// When each transaction of `pgbench` ended, and how long it took.
+    pub latencies: Vec<(SystemTime, Duration)>,
 }
 
 impl Report {
@@ -144,10 +148,18 @@ impl Report {
             "writers received errors: {:?}",
             self.errors
         );
-        ensure!(
-            self.snowflake_ids > 0 && self.snowflake_ids < self.ids,
-            "the run needs IDs from before and from after the migration"
-        );
+        if self.size.keep_sequence {
+            ensure!(
+                self.snowflake_ids == 0,
+                "the sequence was not kept: {} snowflake IDs",
+                self.snowflake_ids
+            );
+        } else {
+            ensure!(
+                self.snowflake_ids > 0 && self.snowflake_ids < self.ids,
+                "the run needs IDs from before and from after the migration"
+            );
+        }
         Ok(())
     }
 }

@@ -358,12 +358,7 @@ impl<'a> Trial<'a> {
     /// The migrated database, dumped, restored and reverted there. `before` is the
     /// schema that is expected.
     fn revert_a_copy(&self, next: Next, before: &str) -> Result<()> {
-        let copy = format!("{}_copy", self.database);
-        let mut client = self.cluster.connect()?;
-        client.batch_execute(&format!("CREATE DATABASE {copy}"))?;
-        let dumped = dump(self.cluster, &self.database, &[])?;
-        let written = psql(self.cluster, "postgres", &copy, &dumped, true)?;
-        ensure!(written.success, "restoring: {}", written.errors);
+        let copy = self.copy()?;
         let mut owner = self.cluster.connect_as(OWNER, &copy)?;
         run(
             &mut owner,
@@ -383,7 +378,60 @@ impl<'a> Trial<'a> {
             next.first
         );
         drop(owner);
-        client.batch_execute(&format!("DROP DATABASE {copy} WITH (FORCE)"))?;
+        self.drop_database(&copy)
+    }
+
+    /// What `snowflake_migrate.ddl` prints, run by hand in a copy of the database. Returns
+    /// the copy's schema.
+    fn migrated_by_hand(&self) -> Result<String> {
+        let copy = self.copy()?;
+        let user = if self.entry.by_superuser {
+            "postgres"
+        } else {
+            OWNER
+        };
+        let path = "SET search_path = shop, public;\n";
+        let mut client = self.cluster.connect_as(user, &copy)?;
+        client.batch_execute(path)?;
+        let query = format!(
+            "SELECT coalesce(string_agg(statement, E'\\n'), '') FROM snowflake_migrate.ddl({}, online => {})",
+            self.arguments(),
+            self.online
+        );
+        let statements = value(&mut client, &query).context("ddl")?;
+        drop(client);
+        let (begin, end) = if self.online {
+            ("", "")
+        } else {
+            ("BEGIN;\n", "\nCOMMIT;\n")
+        };
+        let script = format!("{path}{begin}{statements}{end}");
+        let written = psql(self.cluster, user, &copy, &script, true)?;
+        ensure!(
+            written.success && !written.errors.contains("ERROR"),
+            "by hand: {}\n{script}",
+            written.errors
+        );
+        let found = lines_of(&schema(self.cluster, &copy)?);
+        self.drop_database(&copy)?;
+        Ok(found)
+    }
+
+    /// A copy of the database, by a dump.
+    fn copy(&self) -> Result<String> {
+        let copy = format!("{}_copy", self.database);
+        self.cluster
+            .connect()?
+            .batch_execute(&format!("CREATE DATABASE {copy}"))?;
+        let dumped = dump(self.cluster, &self.database, &[])?;
+        let written = psql(self.cluster, "postgres", &copy, &dumped, true)?;
+        ensure!(written.success, "restoring: {}", written.errors);
+        Ok(copy)
+    }
+
+    fn drop_database(&self, database: &str) -> Result<()> {
+        let statement = format!("DROP DATABASE {database} WITH (FORCE)");
+        self.cluster.connect()?.batch_execute(&statement)?;
         Ok(())
     }
 
@@ -482,7 +530,19 @@ impl<'a> Trial<'a> {
         };
         let before = of_sequences(&widened(&schema(self.cluster, &self.database)?, columns)?);
         let facts = self.facts()?;
+        let by_hand = match self.entry.can_be_restored {
+            true => Some(self.migrated_by_hand()?),
+            false => None,
+        };
         let (steps, tables, rows) = self.migrate()?;
+        if let Some(by_hand) = by_hand {
+            same(
+                &by_hand,
+                &self.schema()?,
+                "by the plan, not by hand",
+                |_| false,
+            )?;
+        }
         line.plan += &format!("{steps} steps");
         same(&facts, &self.facts()?, "widened", |_| false)?;
         let after = of_sequences(&without_casts(&self.schema()?, columns));
@@ -554,7 +614,19 @@ impl<'a> Trial<'a> {
         let columns = self.entry.widened;
         let before = widened(&schema(self.cluster, &self.database)?, columns)?;
         let facts = self.facts()?;
+        let by_hand = match self.entry.can_be_restored {
+            true => Some(self.migrated_by_hand()?),
+            false => None,
+        };
         let (steps, tables, rows) = self.migrate()?;
+        if let Some(by_hand) = by_hand {
+            same(
+                &by_hand,
+                &self.schema()?,
+                "by the plan, not by hand",
+                |_| false,
+            )?;
+        }
         line.plan += &format!("{steps} steps");
         same(&facts, &self.facts()?, "migrated", |_| false)?;
         // The default differs, and the sequence that the column does not use now.

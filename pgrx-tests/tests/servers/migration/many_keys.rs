@@ -41,23 +41,7 @@ fn arguments(keys: &[String]) -> String {
 
 /// The plan of several keys.
 fn plan(client: &mut Client, keys: &[String], online: bool) -> Result<Vec<Step>> {
-    let query = format!(
-        "SELECT step, statement, lock, rewrites, in_transaction, note
-         FROM snowflake_migrate.plan({}, online => {online}) WHERE statement IS NOT NULL ORDER BY step",
-        arguments(keys)
-    );
-    let rows = client.query(&query, &[]).context("the plan")?;
-    Ok(rows
-        .iter()
-        .map(|row| Step {
-            number: row.get(0),
-            statement: row.get(1),
-            lock_level: row.get(2),
-            rewrites: row.get(3),
-            in_transaction: row.get(4),
-            note: row.get(5),
-        })
-        .collect())
+    online::plan_for(client, &arguments(keys), online).context("the plan")
 }
 
 /// How many narrow columns are left, in how many tables.

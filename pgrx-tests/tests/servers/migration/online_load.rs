@@ -13,6 +13,7 @@ fn size() -> Size {
         orders: tier::size(5_000, 20_000),
         idle: Duration::from_secs(tier::size(1, 8)),
         alone: Duration::from_secs(1),
+        keep_sequence: false,
         durable: false,
         sabotage: None,
     }

@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use postgres::Client;
 use snowflake_tests::Cluster;
-use snowflake_tests::online::Step;
+use snowflake_tests::online::{self, Step};
 use snowflake_tests::query::{number, value};
 
 use crate::support::{refused, run};
@@ -35,21 +35,7 @@ fn cluster() -> Result<(Cluster, Client)> {
 }
 
 fn plan(client: &mut Client, online: bool) -> Result<Vec<Step>> {
-    Ok(client
-        .query(
-            &format!("SELECT step, statement, lock, rewrites, in_transaction, note FROM snowflake_migrate.plan({KEYS}, online => {online}) WHERE statement IS NOT NULL ORDER BY step"),
-            &[],
-        )?
-        .iter()
-        .map(|row| Step {
-            number: row.get(0),
-            statement: row.get(1),
-            lock_level: row.get(2),
-            rewrites: row.get(3),
-            in_transaction: row.get(4),
-            note: row.get(5),
-        })
-        .collect())
+    online::plan_for(client, KEYS, online)
 }
 
 fn statements(client: &mut Client, online: bool) -> Result<Vec<String>> {
