@@ -403,7 +403,7 @@ impl History {
     fn restore_dump(&mut self, number: usize, from: usize) -> bool {
         let choices = &self.world.choices;
         let from_database = choices.below(DATABASES as u32) as usize;
-        let is_new = choices.below(2) == 0;
+        let is_new = choices.below(3) == 0;
         let server = Rc::clone(&self.servers[number]);
         let source = Rc::clone(&self.servers[from]);
         if server.follows.get().is_some() || source.layout() != server.layout() {
@@ -451,6 +451,10 @@ impl History {
         config.identity = source.config.get().identity;
         server.config.set(config);
         self.start(number, false);
+        // Its databases may be in use by then.
+        for _ in 0..self.world.choices.below(40) {
+            self.turn(100);
+        }
         self.restore_dump(number, from)
     }
 

@@ -214,7 +214,7 @@ impl History {
     }
 
     /// One session has its turn; standbys receive something.
-    fn turn(&mut self, most_steps: u32) {
+    pub(crate) fn turn(&mut self, most_steps: u32) {
         for number in 0..self.servers.len() {
             if let Some(primary) = self.servers[number].follows.get()
                 && primary < self.servers.len()
@@ -483,6 +483,10 @@ impl History {
         let copy = self.servers.len() - 1;
         if as_standby {
             self.start(copy, true);
+            // It is monitored.
+            if self.world.choices.one_in(2) {
+                self.strike(copy, Fault::LookAtFloor);
+            }
         }
         copy
     }

@@ -16,6 +16,7 @@
 //! faults      what happens to servers
 //! lineage     what has been issued, and what must hold
 //! history     one history from its beginning to its end
+//! instance    small instances, all of whose histories are explored
 //! protection  what can be taken away, to see that it is missed
 //! shrink      the shortest history that still fails
 //! ```
@@ -23,6 +24,7 @@
 pub mod choices;
 pub mod faults;
 pub mod history;
+pub mod instance;
 pub mod lineage;
 pub mod protection;
 pub mod server;

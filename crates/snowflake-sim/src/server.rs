@@ -78,6 +78,17 @@ impl Log {
         self.records.push(record);
     }
 
+    /// Those that change a page.
+    pub fn changes(&self) -> Vec<&Record> {
+        self.changes.iter().map(|&it| &self.records[it]).collect()
+    }
+
+    /// How many of those that change a page end at or before this position.
+    pub fn changes_before(&self, position: LogPosition) -> usize {
+        self.changes
+            .partition_point(|&place| (place as u64) < position.0)
+    }
+
     /// So many stay, and are durable.
     pub fn truncate(&mut self, records: usize) {
         self.records.truncate(records);
@@ -141,6 +152,7 @@ pub struct Machine {
 }
 
 /// A mark's entry in shared memory.
+#[derive(Debug)]
 pub struct Entry {
     database: Cell<Option<usize>>,
     is_locked: Cell<bool>,
@@ -148,6 +160,7 @@ pub struct Entry {
 }
 
 /// What is lost when a server ends.
+#[derive(Debug)]
 pub struct Memory {
     /// Distinguishes starts.
     pub number: u32,
@@ -343,7 +356,8 @@ impl Server {
             name,
             config: Cell::new(config),
             machine: Cell::new(Machine {
-                ahead: 0,
+                // Clocks of machines differ.
+                ahead: world.choices.of(&[0, 0, 5_000_000, -60_000_000]),
                 frozen: None,
                 booted: world.now() - 1_000_000,
             }),

@@ -1,6 +1,7 @@
 //! A session's view of its server: what the protocol asks for.
 
 use std::cell::Cell;
+use std::fmt::Debug;
 use std::num::NonZeroU32;
 use std::rc::Rc;
 
@@ -16,7 +17,7 @@ use snowflake_id::{
 use crate::history::READERS;
 use crate::protection::Protection;
 use crate::server::{DATABASES, Locked, Memory, Record, Server};
-use crate::world::World;
+use crate::world::{World, print};
 
 /// How often a long wait looks at the clocks again, milliseconds; of the extension.
 const LONGEST_SLEEP_MS: i64 = 100;
@@ -69,6 +70,9 @@ pub struct Session {
     is_reader: bool,
     /// When the call began.
     since: Cell<i64>,
+    /// A print of what it has seen of the server, if all histories are explored: its state follows
+    /// from that.
+    seen: Cell<u64>,
 }
 
 impl Session {
@@ -97,6 +101,7 @@ impl Session {
             has_drawn: Cell::new(false),
             is_reader: (READERS..READERS + DATABASES).contains(&number),
             since: Cell::new(0),
+            seen: Cell::new(0),
         };
         let start = session.walk().start();
         session.fast_path.set_position(start);
@@ -115,6 +120,33 @@ impl Session {
         } else {
             self.memory.slots()
         }
+    }
+
+    /// A point between two steps.
+    pub async fn pause(&self) {
+        self.saw(());
+        self.world.step().await;
+    }
+
+    /// The same before what no other session changes. Where all histories are explored, what comes
+    /// before is one step with it: others, crashes and ticks in between would change nothing.
+    async fn pause_alone(&self) {
+        if !self.world.is_explored.get() {
+            self.pause().await;
+        }
+    }
+
+    /// Keeps an answer; `()` before each point at which others continue.
+    pub fn saw<T: Debug>(&self, answer: T) -> T {
+        if self.world.is_explored.get() {
+            self.seen.set(print(&(self.seen.get(), &answer)));
+        }
+        answer
+    }
+
+    /// A print of all that it has seen.
+    pub fn seen(&self) -> u64 {
+        self.seen.get()
     }
 
     /// A call begins.
@@ -157,14 +189,14 @@ impl Session {
     }
 
     async fn draw(&self, wall: WallTime, allowance: Allowance) -> Option<(u32, Run)> {
-        self.world.step().await;
+        self.pause().await;
         let position: Position = self.fast_path.position();
         if !position.may_stay(allowance.now) {
             return None;
         }
         let slot = &self.slots()[position.slot() as usize];
         let bits = self.identity.layout().sequence_bits();
-        match slot.next_run(bits, allowance, NonZeroU32::MIN, Borrow::No) {
+        match self.saw(slot.next_run(bits, allowance, NonZeroU32::MIN, Borrow::No)) {
             Answer::Issued(run) => {
                 self.fast_path.set_position(position.after(run));
                 self.fast_path.observe(wall);
@@ -245,7 +277,9 @@ impl Session {
     /// [`CallError::Cancelled`]
     pub async fn sleep(&self, micros: i64) -> Result<(), CallError> {
         let since = self.world.now();
+        self.saw(());
         self.world.sleep_until(since + micros.max(1)).await;
+        self.saw(self.world.now());
         if self.server.cancelled_at.get() >= since {
             return Err(CallError::Cancelled);
         }
@@ -275,9 +309,10 @@ impl PageLock {
 
     async fn take(session: &Session, database: Option<usize>) -> Self {
         let memory = Rc::clone(&session.memory);
-        session.world.step().await;
+        session.pause().await;
         while Self::flag(&memory, database).get() {
             let soon = session.world.now() + 100;
+            session.saw(());
             session.world.sleep_until(soon).await;
         }
         Self::flag(&memory, database).set(true);
@@ -298,7 +333,7 @@ impl Storage for Session {
     type Floor = PageLock;
 
     async fn open_mark(&self, wait_ms: i64) -> Result<(), NotOpened<CallError>> {
-        self.world.step().await;
+        self.pause_alone().await;
         let since = self.world.now();
         while self.server.marks_are_locked_until.get() > self.world.now() {
             if (self.world.now() - since) / 1_000 >= wait_ms {
@@ -317,15 +352,17 @@ impl Storage for Session {
         if self.world.lacks(Protection::Mark) {
             return MarkPage::NEW;
         }
-        self.server.pages.borrow().marks[self.database].0
+        self.saw(self.server.pages.borrow().marks[self.database].0)
     }
 
     fn record_of(&self, _page: &PageLock) -> LogPosition {
-        self.server.pages.borrow().marks[self.database].1
+        let position = self.server.pages.borrow().marks[self.database].1;
+        self.saw(self.server.log.borrow().changes_before(position));
+        position
     }
 
     async fn write_page(&self, _mark: &(), _page: &mut PageLock, to: MarkPage) -> LogPosition {
-        self.world.step().await;
+        self.pause().await;
         let position = if self.world.lacks(Protection::MarkLogged) {
             LogPosition(self.server.log.borrow().len() as u64)
         } else {
@@ -340,20 +377,23 @@ impl Storage for Session {
                 self.number, self.database, to.bound_id
             )
         });
-        self.world.step().await;
+        self.pause().await;
+        self.saw(self.server.log.borrow().changes_before(position));
         position
     }
 
     async fn lock_floor(&self) -> PageLock {
-        PageLock::take(self, None).await
+        let lock = PageLock::take(self, None).await;
+        self.saw(self.memory.shared().floor);
+        lock
     }
 
     async fn read_floor(&self, _floor: &PageLock) -> Result<Bounds, CallError> {
-        self.world.step().await;
+        self.pause().await;
         if self.world.lacks(Protection::Floor) {
             return Ok(Bounds::default());
         }
-        Ok(self.server.pages.borrow().floor.clone())
+        Ok(self.saw(self.server.pages.borrow().floor.clone()))
     }
 
     async fn write_floor(
@@ -361,7 +401,7 @@ impl Storage for Session {
         _floor: &mut PageLock,
         to: &Bounds,
     ) -> Result<LogPosition, CallError> {
-        self.world.step().await;
+        self.pause().await;
         let end = || LogPosition(self.server.log.borrow().len() as u64);
         if self.world.lacks(Protection::FloorWritten) {
             return Ok(end());
@@ -375,12 +415,13 @@ impl Storage for Session {
         }
         let position = self.server.write(Record::Floor(to.clone()));
         self.server.pages.borrow_mut().floor = to.clone();
-        self.world.step().await;
+        self.pause().await;
+        self.saw(self.server.log.borrow().changes_before(position));
         Ok(position)
     }
 
     async fn flush(&self, position: LogPosition) {
-        self.world.step().await;
+        self.pause().await;
         if self.world.lacks(Protection::Flush) {
             return;
         }
@@ -431,6 +472,13 @@ impl Process for Session {
 
     fn shared(&self) -> SharedMemory<'_> {
         let slots = self.slots();
+        if self.world.is_explored.get() {
+            // All that may be read there until the next question.
+            let bits = self.identity.layout().sequence_bits();
+            let ticks: Vec<Tick> = slots.iter().map(|slot| slot.last(bits).0).collect();
+            let shared = self.memory.shared();
+            self.saw((ticks, shared.slewed_clock, shared.last_flush));
+        }
         SharedMemory {
             slots,
             ..self.memory.shared()
@@ -450,29 +498,31 @@ impl Process for Session {
     }
 
     async fn clocks(&self) -> Clocks {
-        self.world.step().await;
-        Clocks {
+        self.pause_alone().await;
+        self.saw(Clocks {
             wall: self.server.wall(&self.world),
             boot: self.server.boot(&self.world),
-        }
+        })
     }
 
     async fn bound(&self) -> Option<Tick> {
-        self.world.step().await;
-        self.memory.bound(self.database)
+        self.pause().await;
+        self.saw(self.memory.bound(self.database))
     }
 
     async fn try_lock_entry(&self) -> Option<Locked> {
-        self.world.step().await;
-        self.memory.try_lock(&self.world, self.database)
+        self.pause().await;
+        let entry = self.memory.try_lock(&self.world, self.database);
+        self.saw(entry.is_some());
+        entry
     }
 
     fn bound_of(&self, entry: &Locked) -> Option<Tick> {
-        entry.bound()
+        self.saw(entry.bound())
     }
 
     async fn set_bound(&self, entry: &Locked, bound: Tick) {
-        self.world.step().await;
+        self.pause().await;
         entry.set_bound(bound);
     }
 
@@ -482,7 +532,7 @@ impl Process for Session {
     }
 
     async fn step(&self) {
-        self.world.step().await;
+        self.pause().await;
     }
 }
 
@@ -542,7 +592,7 @@ impl DrawingProcess for Session {
         if self.has_drawn.get() {
             return None;
         }
-        self.world.step().await;
+        self.pause().await;
         let layout = self.identity.layout();
         let present = layout.first_id_of(now.min(layout.last_tick()));
         let (unpublished, nothing) = (OpenTransaction::default(), Promise::default());
@@ -557,7 +607,8 @@ impl DrawingProcess for Session {
             &self.memory.promise
         };
         let opening = open.begin(promise, self.database as u32, present, false);
-        self.world.step().await;
+        self.pause().await;
+        let opening = self.saw(opening);
         Some((opening, now.max(layout.tick_of(opening.least))))
     }
 
@@ -575,10 +626,11 @@ impl DrawingProcess for Session {
         count: NonZeroU32,
         _wall: WallTime,
     ) -> (u32, Answer) {
-        self.world.step().await;
+        self.pause().await;
         let position = self.fast_path.position();
         let (position, answer) = self.walk().next_run(position, allowance, count);
         self.fast_path.set_position(position);
+        self.saw((position, answer));
         if let Answer::Issued(run) = answer {
             self.register(position.slot(), run);
         }
@@ -602,7 +654,7 @@ impl DrawingProcess for Session {
         let time_of = |tick| WallTime::from(self.identity.layout().time_of(tick));
         match reason {
             NotReserved::Raised => {
-                self.world.give_way().await;
+                self.give_way().await;
                 Ok(())
             }
             NotReserved::Busy => {
@@ -655,6 +707,7 @@ impl DrawingProcess for Session {
     }
 
     async fn give_way(&self) {
+        self.saw(());
         self.world.give_way().await;
     }
 }

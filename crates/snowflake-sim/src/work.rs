@@ -31,47 +31,49 @@ pub async fn transactions(session: Session, habits: Habits) {
     loop {
         session.memory.idle[session.number].set(true);
         let rest = choices.below(habits.rest);
-        if session.sleep(i64::from(rest)).await.is_err() {
-            continue;
+        if session.sleep(i64::from(rest)).await.is_ok() {
+            transaction(&session, habits, &mut last).await;
         }
-        session.memory.idle[session.number].set(false);
-        session.memory.rows.borrow_mut()[session.number].0 = session.database;
-        let mut failed = false;
-        for _ in 0..=choices.below(3) {
-            let most = 1 << choices.below(habits.most_ids.ilog2() + 1);
-            let count = NonZeroU32::new(choices.below(most) + 1).unwrap_or(NonZeroU32::MIN);
-            let began = Wall::of(&session);
-            match session.next(count).await {
-                Ok((slot, run)) => {
-                    issued(&session, slot, run, began, &mut last);
-                    if choices.one_in(8) {
-                        let _ = session.sleep(i64::from(choices.below(habits.rest))).await;
-                    }
-                }
-                Err(error) => {
-                    failed_with(&session, error, habits);
-                    failed = true;
-                    break;
+    }
+}
+
+/// One transaction. `last` is the session's last ID.
+pub async fn transaction(session: &Session, habits: Habits, last: &mut i64) {
+    let choices = &session.world.choices;
+    session.memory.idle[session.number].set(false);
+    session.memory.rows.borrow_mut()[session.number].0 = session.database;
+    let mut failed = false;
+    for _ in 0..=choices.below(3) {
+        let most = 1 << choices.below(habits.most_ids.ilog2() + 1);
+        let count = NonZeroU32::new(choices.below(most) + 1).unwrap_or(NonZeroU32::MIN);
+        let began = Wall::of(session);
+        match session.next(count).await {
+            Ok((slot, run)) => {
+                issued(session, slot, run, began, last);
+                if choices.one_in(8) {
+                    let _ = session.sleep(i64::from(choices.below(habits.rest))).await;
                 }
             }
+            Err(error) => {
+                failed_with(session, error, habits);
+                failed = true;
+                break;
+            }
         }
-        if session.world.lacks(Protection::UntilVisible) {
-            session.end_transaction();
-            session.world.step().await;
-        }
-        if !failed
-            && !choices.one_in(6)
-            && !session.memory.rows.borrow()[session.number].1.is_empty()
-        {
-            let end = session.server.log.borrow().len() as u64;
-            session.flush(LogPosition(end)).await;
-        }
-        session.world.step().await;
-        // All others see that it has ended.
-        session.memory.rows.borrow_mut()[session.number].1.clear();
-        session.world.step().await;
-        session.end_transaction();
     }
+    if session.world.lacks(Protection::UntilVisible) {
+        session.end_transaction();
+        session.pause().await;
+    }
+    if !failed && !choices.one_in(6) && !session.memory.rows.borrow()[session.number].1.is_empty() {
+        let end = session.server.log.borrow().len() as u64;
+        session.flush(LogPosition(end)).await;
+    }
+    session.pause().await;
+    // All others see that it has ended.
+    session.memory.rows.borrow_mut()[session.number].1.clear();
+    session.pause().await;
+    session.end_transaction();
 }
 
 /// What the wall clock shows, and how often it was set.
@@ -188,61 +190,65 @@ fn failed_with(session: &Session, error: CallError, habits: Habits) {
     }
 }
 
-/// A reader of one database: it asks up to where it can read, and looks whether rows below that are
-/// still to come.
+/// A reader of one database.
 pub async fn reader(session: Session, rest: u32) {
     loop {
         session.memory.idle[session.number].set(true);
         let rest = session.world.choices.below(rest);
-        if session.sleep(i64::from(rest)).await.is_err() {
-            continue;
+        if session.sleep(i64::from(rest)).await.is_ok() {
+            session.memory.idle[session.number].set(false);
+            read(&session).await;
         }
-        session.memory.idle[session.number].set(false);
-        session.begin_call();
-        let clocks = Process::clocks(&session).await;
-        let Ok(Some(mut most)) = present(&session, clocks).await else {
-            continue;
-        };
-        if session.world.lacks(Protection::AnswerBelowMark) {
-            let layout = session.identity().layout();
-            most = layout
-                .tick_at(clocks.wall.plus_micros(1_000_000).into())
-                .map_or(most, |tick| layout.first_id_of(tick));
-        }
-        session.world.step().await;
-        let nothing = Promise::default();
-        let promise = if session.world.lacks(Protection::Promise) {
-            &nothing
-        } else {
-            &session.memory.promise
-        };
-        let answer = resolve(
-            promise,
-            session.memory.open.iter(),
-            session.database as u32,
-            most,
-        )
-        .get();
-        session.world.answers.set(session.world.answers.get() + 1);
-        session.world.tell(|| {
-            let (name, database) = (session.server.name, session.database);
-            format!("{name}: a reader of database {database} is answered {answer}")
-        });
-        let mut lineage = session.server.lineage.borrow_mut();
-        let answered = &mut lineage.answered[session.database];
-        if !session.server.is_set_back[session.database].get() {
-            *answered = answer.max(*answered);
-        }
-        for (number, (database, rows)) in session.memory.rows.borrow().iter().enumerate() {
-            if let Some(row) = rows
-                .iter()
-                .find(|&&row| *database == session.database && row < answer)
-            {
-                session.world.violate(format!(
-                    "{}: a reader was answered {answer}, and session {number} has not ended yet with row {row}",
-                    session.server.name
-                ));
-            }
+    }
+}
+
+/// A reader asks up to where it can read, and looks whether rows below that are still to come.
+pub async fn read(session: &Session) {
+    session.begin_call();
+    let clocks = Process::clocks(session).await;
+    let Ok(Some(mut most)) = present(session, clocks).await else {
+        return;
+    };
+    if session.world.lacks(Protection::AnswerBelowMark) {
+        let layout = session.identity().layout();
+        most = layout
+            .tick_at(clocks.wall.plus_micros(1_000_000).into())
+            .map_or(most, |tick| layout.first_id_of(tick));
+    }
+    session.pause().await;
+    let nothing = Promise::default();
+    let promise = if session.world.lacks(Protection::Promise) {
+        &nothing
+    } else {
+        &session.memory.promise
+    };
+    let answer = resolve(
+        promise,
+        session.memory.open.iter(),
+        session.database as u32,
+        most,
+    )
+    .get();
+    session.saw(answer);
+    session.world.answers.set(session.world.answers.get() + 1);
+    session.world.tell(|| {
+        let (name, database) = (session.server.name, session.database);
+        format!("{name}: a reader of database {database} is answered {answer}")
+    });
+    let mut lineage = session.server.lineage.borrow_mut();
+    let answered = &mut lineage.answered[session.database];
+    if !session.server.is_set_back[session.database].get() {
+        *answered = answer.max(*answered);
+    }
+    for (number, (database, rows)) in session.memory.rows.borrow().iter().enumerate() {
+        if let Some(row) = rows
+            .iter()
+            .find(|&&row| *database == session.database && row < answer)
+        {
+            session.world.violate(format!(
+                "{}: a reader was answered {answer}, and session {number} has not ended yet with row {row}",
+                session.server.name
+            ));
         }
     }
 }

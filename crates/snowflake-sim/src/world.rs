@@ -2,8 +2,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::fmt::Display;
+use std::fmt::{self, Debug, Display};
 use std::future::poll_fn;
+use std::hash::{DefaultHasher, Hasher};
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -27,6 +28,8 @@ pub struct World {
     removed: Option<Protection>,
     /// Whether all faults have ended.
     pub is_ending: Cell<bool>,
+    /// Whether sessions keep what they have seen, because all histories are explored.
+    pub is_explored: Cell<bool>,
     violation: RefCell<Option<String>>,
     story: Option<RefCell<Vec<String>>>,
     /// How often each kind of fault happened.
@@ -51,6 +54,7 @@ impl World {
             sleeps_until: Cell::new(None),
             removed,
             is_ending: Cell::new(false),
+            is_explored: Cell::new(false),
             violation: RefCell::default(),
             story: told.then(RefCell::default),
             faults: RefCell::default(),
@@ -163,4 +167,18 @@ impl World {
     pub fn into_choices(self: Rc<Self>) -> Option<Vec<u32>> {
         Rc::into_inner(self).map(|world| world.choices.made())
     }
+}
+
+/// A number that differs for values that are printed differently.
+pub fn print(value: &impl Debug) -> u64 {
+    struct Printer(DefaultHasher);
+    impl fmt::Write for Printer {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0.write(text.as_bytes());
+            Ok(())
+        }
+    }
+    let mut printer = Printer(DefaultHasher::new());
+    let _ = fmt::Write::write_fmt(&mut printer, format_args!("{value:?}"));
+    printer.0.finish()
 }
