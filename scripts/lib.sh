@@ -5,7 +5,7 @@
 #   pg/              private copies of servers, one directory a server
 #   servers/         servers of each version (scripts/server)
 #   packages/        what scripts/test-packages keeps: a Debian system, tools
-#   site/            what scripts/site gets from PyPI
+#   python/          what scripts/site and scripts/record-demo get from PyPI
 #   demo/            the server of `make demo`
 # shellcheck shell=bash disable=SC2034
 
@@ -107,6 +107,25 @@ need_packages() {
     DEBIAN_FRONTEND=noninteractive quietly "$SNOWFLAKE_CACHE/apt.log" sh -c "$command" ||
         die "apt could not install what is needed" \
             "Where the system has another version of PostgreSQL than 15: PG_CONFIG=/path/to/pg_config"
+}
+
+# python_packages PACKAGE==VERSION...: the directory of an environment that has
+# these packages, from PyPI.
+python_packages() {
+    local directory=$SNOWFLAKE_CACHE/python log=$SNOWFLAKE_CACHE/python/install.log venv
+    command -v python3 >/dev/null || need_packages python3
+    python3 -c 'import ensurepip' 2>/dev/null || need_packages python3-venv
+    venv=$directory/$(printf '%s\n' "$@" "$(python3 --version)" | sha256sum | cut -c1-12)
+    if [ ! -e "$venv/.complete" ]; then
+        say "Getting $* (half a minute)"
+        rm -rf "$venv"
+        mkdir -p "$venv"
+        : >"$log"
+        quietly "$log" python3 -m venv "$venv"
+        quietly "$log" "$venv/bin/pip" install --disable-pip-version-check "$@"
+        touch "$venv/.complete"
+    fi
+    printf '%s\n' "$venv"
 }
 
 apt_get() {
