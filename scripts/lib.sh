@@ -122,7 +122,7 @@ python_packages() {
         mkdir -p "$venv"
         : >"$log"
         quietly "$log" python3 -m venv "$venv"
-        quietly "$log" "$venv/bin/pip" install --disable-pip-version-check "$@"
+        quietly "$log" "$venv/bin/pip" install --disable-pip-version-check --only-binary :all: "$@"
         touch "$venv/.complete"
     fi
     printf '%s\n' "$venv"

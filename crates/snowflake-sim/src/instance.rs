@@ -43,7 +43,7 @@ pub enum Job {
 }
 
 /// An instance.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Instance {
     /// Its sessions.
     pub jobs: Vec<Job>,

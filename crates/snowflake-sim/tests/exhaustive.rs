@@ -92,10 +92,7 @@ const fn read(questions: u32) -> Job {
 fn two_sessions_share_slots_and_a_mark() {
     let instance = Instance {
         jobs: vec![draw(0), draw(0)],
-        crashes: 0,
-        ticks_back: 0,
-        ticks: 0,
-        removed: None,
+        ..Instance::default()
     };
     let protections = [Protection::Slot, Protection::EntryLock];
     holds("two sessions", &instance, &protections);
@@ -109,7 +106,7 @@ fn a_mark_and_an_answer_outlive_a_crash() {
         crashes: 1,
         ticks_back: 10_000,
         ticks: 1,
-        removed: None,
+        ..Instance::default()
     };
     let protections = [
         Protection::Flush,
@@ -127,10 +124,8 @@ fn a_mark_and_an_answer_outlive_a_crash() {
 fn no_session_draws_below_an_answer() {
     let instance = Instance {
         jobs: vec![draw(0), draw(0), read(1)],
-        crashes: 0,
-        ticks_back: 0,
         ticks: 1,
-        removed: None,
+        ..Instance::default()
     };
     let protections = [Protection::Promise];
     holds("two sessions and a reader", &instance, &protections);
@@ -142,9 +137,7 @@ fn databases_of_one_server_share_a_floor() {
     let instance = Instance {
         jobs: vec![draw(0), draw(1)],
         crashes: 1,
-        ticks_back: 0,
-        ticks: 0,
-        removed: None,
+        ..Instance::default()
     };
     let protections = [Protection::Floor, Protection::FloorWritten];
     holds("two databases and a crash", &instance, &protections);

@@ -57,7 +57,8 @@ BEGIN
             FROM snowflake_migrate_internal.plan_kind_obstacles(keys, kind = 'online') AS o WHERE kind IN ('window', 'online')
           UNION ALL
             SELECT format('%s. %s', o.obstacle, o.remedy)
-            FROM snowflake_migrate_internal.index_function_obstacles(keys, kind = 'online', text '...') AS o WHERE kind IN ('window', 'online'));
+            FROM snowflake_migrate_internal.index_function_obstacles(keys, kind = 'online', NULL) AS o
+            WHERE kind IN ('window', 'online') AND NOT EXISTS (SELECT FROM snowflake_migrate_internal.owner_obstacles(keys)));
     EXCEPTION WHEN OTHERS THEN
         found := ARRAY[SQLERRM];
     END;

@@ -263,6 +263,26 @@ impl<'a> Trial<'a> {
         Ok(lines.join("\n"))
     }
 
+    /// Runs the migration, which leads to the same schema as what `snowflake_migrate.ddl`
+    /// prints. Returns what [`migrate`](Self::migrate) does.
+    fn migrate_both_ways(&mut self) -> Result<(usize, usize, i64)> {
+        let by_hand = if self.entry.can_be_restored {
+            Some(self.migrated_by_hand()?)
+        } else {
+            None
+        };
+        let counts = self.migrate()?;
+        if let Some(by_hand) = by_hand {
+            same(
+                &by_hand,
+                &self.schema()?,
+                "by the plan, not by hand",
+                |_| false,
+            )?;
+        }
+        Ok(counts)
+    }
+
     /// Runs the migration. The rows are the same before and after it. Returns
     /// the number of steps, tables and rows.
     fn migrate(&mut self) -> Result<(usize, usize, i64)> {
@@ -530,19 +550,7 @@ impl<'a> Trial<'a> {
         };
         let before = of_sequences(&widened(&schema(self.cluster, &self.database)?, columns)?);
         let facts = self.facts()?;
-        let by_hand = match self.entry.can_be_restored {
-            true => Some(self.migrated_by_hand()?),
-            false => None,
-        };
-        let (steps, tables, rows) = self.migrate()?;
-        if let Some(by_hand) = by_hand {
-            same(
-                &by_hand,
-                &self.schema()?,
-                "by the plan, not by hand",
-                |_| false,
-            )?;
-        }
+        let (steps, tables, rows) = self.migrate_both_ways()?;
         line.plan += &format!("{steps} steps");
         same(&facts, &self.facts()?, "widened", |_| false)?;
         let after = of_sequences(&without_casts(&self.schema()?, columns));
@@ -614,19 +622,7 @@ impl<'a> Trial<'a> {
         let columns = self.entry.widened;
         let before = widened(&schema(self.cluster, &self.database)?, columns)?;
         let facts = self.facts()?;
-        let by_hand = match self.entry.can_be_restored {
-            true => Some(self.migrated_by_hand()?),
-            false => None,
-        };
-        let (steps, tables, rows) = self.migrate()?;
-        if let Some(by_hand) = by_hand {
-            same(
-                &by_hand,
-                &self.schema()?,
-                "by the plan, not by hand",
-                |_| false,
-            )?;
-        }
+        let (steps, tables, rows) = self.migrate_both_ways()?;
         line.plan += &format!("{steps} steps");
         same(&facts, &self.facts()?, "migrated", |_| false)?;
         // The default differs, and the sequence that the column does not use now.

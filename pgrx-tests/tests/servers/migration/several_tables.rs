@@ -1,6 +1,6 @@
 //! Several keys in one plan: each table is rewritten, or copied, once.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_tests::Cluster;
 use snowflake_tests::online::{self, Step};
@@ -268,5 +268,39 @@ fn senseless_lists_of_tables_are_refused() -> Result<()> {
             "SELECT count(*) FROM snowflake_migrate.plan('users') WHERE rewrites"
         )?
     );
+    Ok(())
+}
+
+/// The obstacles do not say which of many keys they are of, so the hint does. The names of
+/// more than ten keys are not listed.
+#[test]
+fn a_refused_plan_names_the_keys_to_leave_out() -> Result<()> {
+    let (_cluster, mut client) = cluster()?;
+    client.batch_execute(
+        "ALTER TABLE groups ADD half integer GENERATED ALWAYS AS (id / 2) STORED;
+         DO $$ BEGIN FOR n IN 1 .. 9 LOOP EXECUTE format('CREATE TABLE t%s (id serial PRIMARY KEY)', n); END LOOP; END $$",
+    )?;
+    for online in [false, true] {
+        let plan = |keys: &str| {
+            format!(
+                "SELECT snowflake_migrate.plan({keys}, online => {online}, keep_sequence => true)"
+            )
+        };
+        let many = format!("{KEYS} || '{{t1,t2,t3,t4,t5,t6,t7,t8,t9}}'::regclass[]");
+        let error = refused(&mut client, &plan(&many), "55000")?;
+        assert!(error.message.ends_with("t6.id, and 3 more"), "{error}");
+        assert_eq!(
+            error.hint,
+            "Nothing was changed. Remove the obstacles, or leave out public.groups.id, then request the plan again."
+        );
+        // All of the keys: nothing would be left.
+        let error = refused(&mut client, &plan("'groups'"), "55000")?;
+        assert_eq!(
+            error.hint,
+            "Nothing was changed. Remove the obstacles, then request the plan again."
+        );
+        let others = "'users', also => '{projects,issues,t1}'";
+        ensure!(!client.query(&plan(others), &[])?.is_empty());
+    }
     Ok(())
 }
