@@ -92,8 +92,8 @@ test-servers: ## several servers at once: logical replication, Patroni, postgres
 simulate: ## the protocol on simulated clocks and disks: make simulate MINUTES=10 SEED=17 (a minute, once compiled)
 	@MINUTES='$(MINUTES)' SEED='$(SEED)' scripts/simulate
 
-soak: ## faults of all kinds against 8 sessions: make soak SECONDS=600 SEED=1
-	@scripts/soak $(SECONDS) $(SEED)
+soak: ## faults of all kinds against 8 sessions: make soak MINUTES=60 SEED=1
+	@scripts/soak '$(MINUTES)' '$(SEED)'
 
 online-load: ## online migrations beside pgbench: make online-load SCALE=20 ORDERS=1000000
 #: online-load OPTIONS=--keep-sequence -- the keys are widened only

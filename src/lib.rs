@@ -10,6 +10,8 @@ use pgrx::pg_guard;
 mod catalog;
 mod clock;
 mod copy;
+#[cfg(feature = "testing")]
+mod crash_points;
 mod encoding;
 mod error;
 mod generator;
@@ -40,7 +42,10 @@ pub extern "C-unwind" fn _PG_init() {
     pg::server::forgo_backtraces();
     if pg::server::is_preloading() {
         #[cfg(feature = "testing")]
-        pgrx::log!("snowflake: this library was built for tests, its IDs are not to be kept");
+        {
+            pgrx::log!("snowflake: this library was built for tests, its IDs are not to be kept");
+            crash_points::init();
+        }
         clock::init();
         settings::init();
         ranges::init();

@@ -22,6 +22,8 @@ pub mod callbacks;
 pub mod catalog;
 pub mod composite;
 pub mod guc;
+#[cfg(all(feature = "testing", feature = "pg18"))]
+pub mod injection_point;
 pub mod lock;
 pub mod meaning;
 pub mod page;

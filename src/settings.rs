@@ -337,7 +337,7 @@ fn define_texts() {
     #[cfg(feature = "testing")]
     GucRegistry::define_string_guc(
         c"snowflake.unprotected",
-        c"Disables one protection, for tests that must detect it: \"slot\", \"mark\" or \"clock\".",
+        c"Disables one protection, for tests that must detect it: \"slot\", \"mark\", \"clock\" or \"flush\".",
         c"Exists only in builds for tests. IDs will repeat.",
         &UNPROTECTED,
         GucContext::Postmaster,

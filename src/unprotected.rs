@@ -6,6 +6,7 @@
 //! | `slot`                  | each process has a slot of its own             |
 //! | `mark`                  | the mark raises no slot after a start          |
 //! | `clock`                 | IDs follow the wall clock wherever it goes     |
+//! | `flush`                 | the mark's record is written, and not flushed  |
 
 use std::sync::atomic::AtomicI64;
 use std::sync::atomic::Ordering::Relaxed;

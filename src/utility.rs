@@ -59,5 +59,7 @@ impl WatchStatements for Watch {
         if running.switches_trigger {
             restore::keep_trigger();
         }
+        #[cfg(feature = "testing")]
+        crate::crash_points::at(c"snowflake-after-utility");
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use postgres::Client;
+use roaring::RoaringTreemap;
 
 /// 2025-01-01T00:00:00Z in seconds since 1970.
 const EPOCH_2025: i64 = 1_735_689_600;
@@ -214,6 +215,37 @@ pub fn pairs_sharing_a_slot(pids: &[i32], fields: &Fields) -> u64 {
     pairs
 }
 
+/// IDs that were received, as compressed bitmaps: two bytes for each ID of a tick with
+/// few of them, a bit for each that there may be in one with many. A list of all would
+/// fill the memory within an hour.
+#[derive(Debug, Default)]
+pub struct IdSet {
+    ids: RoaringTreemap,
+    repeated: usize,
+    example: Option<i64>,
+}
+
+impl IdSet {
+    /// Adds IDs, and counts those that it has already.
+    pub fn add(&mut self, ids: &[i64]) {
+        for &id in ids {
+            if !self.ids.insert(id.cast_unsigned()) {
+                self.repeated += 1;
+                self.example = Some(id);
+            }
+        }
+    }
+
+    /// What was counted so far.
+    pub fn tally(&self) -> Tally {
+        Tally {
+            ids: self.ids.len() as usize + self.repeated,
+            duplicates: self.repeated,
+            example: self.example,
+        }
+    }
+}
+
 /// What a test of uniqueness counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
@@ -227,23 +259,10 @@ pub struct Tally {
 
 impl Tally {
     /// Counts the IDs that were received.
-    pub fn of(mut ids: Vec<i64>) -> Self {
-        // The stable sort is fast because the IDs of each session are sorted
-        // already.
-        ids.sort();
-        let mut duplicates = 0;
-        let mut example = None;
-        for pair in ids.windows(2) {
-            if pair[0] == pair[1] {
-                duplicates += 1;
-                example = Some(pair[0]);
-            }
-        }
-        Self {
-            ids: ids.len(),
-            duplicates,
-            example,
-        }
+    pub fn of(ids: Vec<i64>) -> Self {
+        let mut received = IdSet::default();
+        received.add(&ids);
+        received.tally()
     }
 
     /// Fails if an ID is repeated.

@@ -10,6 +10,7 @@
 //! - [`cluster`]: a throwaway server for one test
 //! - [`time_limit`]: its time limit
 //! - [`clock`]: its clock, which a test sets
+//! - [`forgetful_disk`]: its disk, which loses what was not flushed
 //! - [`tier`]: how much a run is to prove
 //! - [`program`]: programs beside servers
 //! - [`patroni`]: a cluster that Patroni manages
@@ -50,6 +51,7 @@ pub mod clock;
 pub mod cluster;
 pub mod corpus;
 pub mod document;
+pub mod forgetful_disk;
 pub mod ids;
 pub mod installation;
 pub mod migration;

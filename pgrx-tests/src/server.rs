@@ -233,7 +233,8 @@ impl Server {
         &self.os_user
     }
 
-    fn parent(&self) -> &Path {
+    /// The private directory, which has the data directory.
+    pub fn parent(&self) -> &Path {
         self.data.parent().unwrap_or(&self.data)
     }
 }

@@ -19,7 +19,7 @@ use rand::{RngExt, SeedableRng};
 
 use crate::clock::Offset;
 use crate::cluster::{Cluster, ClusterBuilder};
-use crate::ids::{Tally, grouped};
+use crate::ids::{IdSet, Tally, grouped};
 use crate::processes;
 use crate::server::Stop;
 use crate::time_limit;
@@ -33,10 +33,10 @@ const DATABASES: [&str; 2] = ["first", "second"];
 
 /// In both databases. Half of the sessions insert rows, as an application does.
 const MODES: [Mode; 8] = [
-    Mode::Calls(300),
-    Mode::Calls(300),
-    Mode::Calls(300),
-    Mode::Runs(300),
+    Mode::Calls(1_000),
+    Mode::Calls(1_000),
+    Mode::Calls(1_000),
+    Mode::Runs(1_000),
     Mode::Commit(50),
     Mode::Commit(50),
     Mode::RollBack(50),
@@ -101,7 +101,7 @@ pub fn revisit(builder: ClusterBuilder, fault: Fault) -> Result<Tally> {
     workload.begin_window();
     workload.wait_for(ENOUGH)?;
     workload.revisit(cluster.clock(), began, ended)?;
-    Ok(workload.end()?.into_tally())
+    Ok(workload.end()?.tally())
 }
 
 /// Runs a soak on a server of its own.
@@ -118,6 +118,7 @@ pub fn run(
     let mut random = StdRng::seed_from_u64(seed);
     let mut counts: BTreeMap<Fault, Count> = BTreeMap::new();
     let (mut faults, mut errors) = (0, 0);
+    let mut received = IdSet::default();
     let begun = Instant::now();
     let workload = Workload::start(&cluster, &DATABASES, &MODES, &FOUR_SLOTS)?;
     while begun.elapsed() < length || faults < LEAST_FAULTS {
@@ -125,6 +126,7 @@ pub fn run(
         let fault = *Fault::ALL.choose(&mut random).context("no faults")?;
         let (outage, window) = cause(&mut cluster, &workload, fault, &mut random)
             .with_context(|| format!("{} with seed {seed}", fault.name()))?;
+        received.add(&workload.take());
         errors += window.errors();
         let count = counts.entry(fault).or_default();
         count.faults += 1;
@@ -147,6 +149,7 @@ pub fn run(
         }
     }
     let collected = workload.end()?;
+    received.add(&collected.ids.concat());
     Ok(Report {
         seed,
         took: begun.elapsed(),
@@ -154,7 +157,7 @@ pub fn run(
         decreases: collected.decreases,
         errors,
         longest: collected.longest,
-        tally: collected.into_tally(),
+        tally: received.tally(),
     })
 }
 

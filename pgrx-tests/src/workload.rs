@@ -99,7 +99,7 @@ pub struct Workload {
 /// What all sessions received.
 #[derive(Debug)]
 pub struct Received {
-    /// IDs, by session.
+    /// IDs, by session, but for those that were taken before.
     pub ids: Vec<Vec<i64>>,
     /// How often a connection received an ID that was not greater than the one
     /// before it.
@@ -113,15 +113,6 @@ impl Received {
     /// Counts over all IDs.
     pub fn tally(&self) -> Tally {
         Tally::of(self.ids.concat())
-    }
-
-    /// The same, without keeping the IDs, which may take most of the memory.
-    pub fn into_tally(self) -> Tally {
-        let mut all = Vec::with_capacity(self.ids.iter().map(Vec::len).sum());
-        for ids in self.ids {
-            all.extend(ids);
-        }
-        Tally::of(all)
     }
 
     /// Counts for each database.
@@ -245,6 +236,13 @@ impl Workload {
         pids.map(|pid| pid.load(Ordering::SeqCst)).collect()
     }
 
+    /// Takes the IDs that were received so far; [`end`](Self::end) has the later ones.
+    pub fn take(&self) -> Vec<i64> {
+        (0..self.threads.len())
+            .flat_map(|session| self.shared.take(session))
+            .collect()
+    }
+
     /// Lets each session finish its statement, and collects what they received.
     /// Fails if a session received an error that the faults do not explain.
     pub fn end(mut self) -> Result<Received> {
@@ -263,7 +261,7 @@ impl Workload {
                 .join()
                 .map_err(|_| anyhow!("the thread of session {number} panicked"))?
                 .with_context(|| format!("session {number}"))?;
-            collected.ids.push(session.ids);
+            collected.ids.push(self.shared.take(number));
             collected.decreases += session.decreases;
             collected.longest = collected.longest.max(session.longest);
         }

@@ -19,6 +19,8 @@ use pgrx::pg_sys;
 use snowflake_id::resolved::Opening;
 use snowflake_id::{SnowflakeId, Tick};
 
+#[cfg(feature = "testing")]
+use crate::crash_points;
 use crate::generator::session::Session;
 use crate::pg;
 use crate::shared::{self, Shared, Transaction};
@@ -100,6 +102,13 @@ fn at_end(event: pg_sys::XactEvent::Type) {
     };
     match event {
         XACT_EVENT_COMMIT | XACT_EVENT_ABORT | XACT_EVENT_PREPARE => {
+            #[cfg(feature = "testing")]
+            if has_drawn() {
+                crash_points::at(match event {
+                    XACT_EVENT_PREPARE => c"snowflake-prepared",
+                    _ => c"snowflake-ended",
+                });
+            }
             HAS_DRAWN.store(false, Relaxed);
             if let Some(own) = own() {
                 own.open.end();
@@ -111,6 +120,8 @@ fn at_end(event: pg_sys::XactEvent::Type) {
         XACT_EVENT_PRE_PREPARE => {
             if let Some((shared, own)) = shared::get().zip(own()) {
                 hand_on(shared, own);
+                #[cfg(feature = "testing")]
+                crash_points::at(c"snowflake-prepare");
             }
         }
         _ => {}

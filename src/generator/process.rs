@@ -113,6 +113,8 @@ impl Process for Backend<'_> {
     }
 
     async fn set_bound(&self, entry: &Locked, bound: Tick) {
+        #[cfg(feature = "testing")]
+        crate::crash_points::at(c"snowflake-publish");
         entry.set_bound_tick(bound);
     }
 
@@ -120,6 +122,11 @@ impl Process for Backend<'_> {
         entry.forget();
         // What each process keeps: when this transaction commits, as its rows become visible.
         pg::relation::forget(self.pages.mark());
+    }
+
+    #[cfg(feature = "testing")]
+    async fn step(&self) {
+        crate::crash_points::at(c"snowflake-raise");
     }
 }
 

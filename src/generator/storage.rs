@@ -38,6 +38,8 @@ use snowflake_id::{Bounds, Identity, SnowflakeId};
 
 use crate::catalog;
 use crate::clock;
+#[cfg(feature = "testing")]
+use crate::crash_points;
 use crate::error::Error;
 use crate::pg::page::{GlobalFile, Page};
 use crate::pg::relation;
@@ -119,14 +121,17 @@ impl Storage for Pages {
         page: &mut SequencePage,
         to: MarkPage,
     ) -> LogPosition {
-        LogPosition(page.write(
+        let record = page.write(
             mark,
             SequenceData {
                 last_value: to.bound_id.get(),
                 log_cnt: to.start_number,
                 is_called: 1,
             },
-        ))
+        );
+        #[cfg(feature = "testing")]
+        crash_points::at(c"snowflake-mark-written");
+        LogPosition(record)
     }
 
     async fn lock_floor(&self) -> LwLock {
@@ -156,10 +161,16 @@ impl Storage for Pages {
         let record = FLOOR
             .lock_page()
             .replace_contents(to.to_string().as_bytes());
+        #[cfg(feature = "testing")]
+        crash_points::at(c"snowflake-floor-written");
         Ok(LogPosition(record))
     }
 
     async fn flush(&self, position: LogPosition) {
+        #[cfg(feature = "testing")]
+        if crate::unprotected::is("flush") {
+            return;
+        }
         pg::wal::flush(match position {
             LogPosition(0) => pg::wal::end(),
             LogPosition(position) => position,

@@ -1,5 +1,5 @@
 //! A random mix of clock steps, crashes and restarts against eight sessions that
-//! request IDs without a pause: `make soak SECONDS=… SEED=…`.
+//! request IDs without a pause: `make soak MINUTES=… SEED=…`.
 //!
 //! The exit code is 0 only if no ID is repeated, no session's IDs decrease, and no
 //! statement fails.
@@ -14,8 +14,8 @@ use snowflake_tests::{Cluster, soak};
 #[derive(Parser)]
 struct Arguments {
     /// The duration.
-    #[arg(long, default_value_t = 600)]
-    seconds: u64,
+    #[arg(long, default_value_t = 10.0)]
+    minutes: f64,
 
     /// The seed of the choice of faults; random if it is not given. The same seed
     /// gives the same faults, but not at the same moments.
@@ -30,12 +30,12 @@ struct Arguments {
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let seed = arguments.seed.unwrap_or_else(rand::random);
-    println!("soak: {} s, seed {seed}", arguments.seconds);
+    println!("soak: {} minutes, seed {seed}", arguments.minutes);
     let mut builder = Cluster::builder();
     if let Some(protection) = &arguments.without {
         builder = builder.without_protection(protection);
     }
-    let length = Duration::from_secs(arguments.seconds);
+    let length = Duration::from_secs_f64(60.0 * arguments.minutes);
     let report = soak::run(builder, length, seed, |line| println!("{line}"))?;
     println!("{report}");
     report.verdict()

@@ -24,14 +24,15 @@ pub(super) struct Shared {
     window: Mutex<(u64, Window)>,
     /// The process that serves each session; 0 if none does.
     pub(super) pids: Vec<AtomicI32>,
+    /// What each session received.
+    ids: Vec<Mutex<Vec<i64>>>,
     fields: Fields,
     true_time: TrueTime,
 }
 
-/// What one session received.
+/// What one session noticed.
 #[derive(Debug, Default)]
 pub(super) struct SessionResult {
-    pub(super) ids: Vec<i64>,
     /// How often an ID was not greater than the one before it.
     pub(super) decreases: usize,
     pub(super) longest: Duration,
@@ -43,6 +44,7 @@ impl Shared {
             stop: AtomicBool::new(false),
             window: Mutex::default(),
             pids: (0..sessions).map(|_| AtomicI32::new(0)).collect(),
+            ids: (0..sessions).map(|_| Mutex::default()).collect(),
             fields: fields.clone(),
             true_time,
         }
@@ -50,6 +52,16 @@ impl Shared {
 
     pub(super) fn window(&self) -> MutexGuard<'_, (u64, Window)> {
         self.window.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what a session has received.
+    pub(super) fn take(&self, session: usize) -> Vec<i64> {
+        std::mem::take(&mut *self.ids_of(session))
+    }
+
+    fn ids_of(&self, session: usize) -> MutexGuard<'_, Vec<i64>> {
+        let ids = self.ids[session].lock();
+        ids.unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn stop(&self) {
@@ -113,21 +125,21 @@ impl Shared {
         result: &mut SessionResult,
         last: &mut Option<i64>,
     ) -> Result<()> {
-        let first = result.ids.len();
         let number = self.window().0;
         let true_before = self.true_time.now_us()?;
         let begun = Instant::now();
-        let outcome = mode.request(client, &mut result.ids);
+        let mut new = Vec::new();
+        let outcome = mode.request(client, &mut new);
         let took = begun.elapsed();
         let true_after = self.true_time.now_us()?;
         result.longest = result.longest.max(took);
-        let new = &result.ids[first..];
-        for &id in new {
+        for &id in &new {
             if last.is_some_and(|last| id <= last) {
                 result.decreases += 1;
             }
             *last = Some(id);
         }
+        self.ids_of(session).extend(&new);
 
         let mut window = self.window();
         window.1.longest = window.1.longest.max(took);

@@ -9,8 +9,7 @@
 //! (`snowflake.unprotected = 'mark'`) the same test must find duplicates.
 //!
 //! What is killed are processes. The kernel keeps what they wrote, so these
-//! servers run with `fsync = off`, and nothing here shows what a disk that
-//! lies about its flushes does.
+//! servers run with `fsync = off`; [`super::disk`] loses what was not flushed.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -3,7 +3,9 @@
 mod clock_restarts;
 mod clock_steps;
 mod crash;
+mod crash_points;
 mod databases;
+mod disk;
 pub(crate) mod failover;
 pub(crate) mod mark;
 mod memory;
