@@ -46,6 +46,9 @@ const MODES: [Mode; 8] = [
 /// How many IDs must arrive after a fault before the next one.
 const ENOUGH: usize = 1_000;
 
+/// How long it is until the next one at most.
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+
 /// How many faults a soak causes at least, however long they take.
 const LEAST_FAULTS: usize = 10;
 
@@ -139,7 +142,7 @@ pub fn run(
             cluster.clock().offset(),
             grouped(window.ids)
         ));
-        if fault.ends_sessions() {
+        if faults.is_multiple_of(20) {
             // Otherwise the rows would fill the disk in the end.
             for database in DATABASES {
                 cluster
@@ -178,9 +181,9 @@ fn cause(
     workload.wait_for(1)?;
     let outage = begun.elapsed();
     workload.wait_for(ENOUGH)?;
-    // The pause until the next fault is often short.
+    // The pause until the next fault is mostly short.
     let pause: f64 = random.random();
-    std::thread::sleep(Duration::from_secs_f64(pause * pause * 2.0));
+    std::thread::sleep(LONGEST_PAUSE.mul_f64(pause.powi(4)));
     Ok((outage, workload.begin_window()))
 }
 
