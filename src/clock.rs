@@ -81,7 +81,7 @@ fn read_clock(clock: clockid_t) -> i64 {
     let micros = at.tv_nsec as u32 / 1_000;
     let reading = at.tv_sec * 1_000_000 + i64::from(micros);
     #[cfg(feature = "testing")]
-    let reading = reading + moved::by(clock);
+    let reading = moved::instead_of(reading, clock);
     reading
 }
 

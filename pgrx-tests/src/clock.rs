@@ -2,8 +2,8 @@
 //!
 //! The clock of the test build: the extension adds two numbers from a mapped file
 //! to what the kernel's clocks show (`src/clock/moved.rs`). It costs nothing, every
-//! process of the server sees it, and a test can let time pass. The server's own
-//! `now()` does not follow it.
+//! process of the server sees it, and a test can let time pass, or stand still. The
+//! server's own `now()` does not follow it.
 //!
 //! `libfaketime` (Debian's package `faketime`), to show that the kernel's readings
 //! behave the same, and for tests of the server's `now()`. It is preloaded into the server, and
@@ -41,6 +41,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use nix::sys::mman::{MapFlags, ProtFlags, mmap};
+use nix::time::{ClockId, clock_gettime};
 
 use crate::ids;
 use crate::os_user::OsUser;
@@ -128,6 +129,9 @@ pub struct Clock {
     passed: &'static AtomicI64,
     /// The wall clock less true time, microseconds.
     offset: &'static AtomicI64,
+    /// What the machine's boot clock and wall clock showed when time was made to stand
+    /// still; 0 while it passes.
+    stopped: [&'static AtomicI64; 2],
 }
 
 #[derive(Debug)]
@@ -149,12 +153,13 @@ impl Clock {
         let file = directory.join(format!("clock.{number}"));
         let clock = match kind {
             Kind::Mapped => {
-                let [passed, offset] = map(&file)?;
+                let [passed, offset, boot, wall] = map(&file)?;
                 Self {
                     file,
                     source: Source::Mapped,
                     passed,
                     offset,
+                    stopped: [boot, wall],
                 }
             }
             Kind::Faketime => Self {
@@ -168,6 +173,7 @@ impl Clock {
                 },
                 passed: Box::leak(Box::default()),
                 offset: Box::leak(Box::default()),
+                stopped: [Box::leak(Box::default()), Box::leak(Box::default())],
             },
         };
         clock.set_offset(Offset::NONE)?;
@@ -244,17 +250,42 @@ impl Clock {
         let mut left = time;
         while !left.is_zero() {
             let jump = left.min(JUMP.max(time / JUMPS));
-            self.passed
-                .fetch_add(i64::try_from(jump.as_micros())?, Ordering::SeqCst);
+            self.jump(jump)?;
             left -= jump;
             std::thread::sleep(PAUSE);
         }
         Ok(())
     }
 
+    /// Makes time stand still, but for what is made to pass. Returns what the boot clock
+    /// shows. Not with libfaketime.
+    ///
+    /// # Errors
+    /// If the machine's boot clock cannot be read.
+    pub fn stop(&self) -> Result<i64> {
+        let boot = clock_gettime(ClockId::CLOCK_BOOTTIME)?;
+        let boot = boot.tv_sec() * 1_000_000 + boot.tv_nsec() / 1_000;
+        let wall = ids::now_us();
+        for (number, at) in self.stopped.iter().zip([boot, wall]) {
+            number.store(at, Ordering::SeqCst);
+        }
+        Ok(boot + self.passed.load(Ordering::SeqCst))
+    }
+
+    /// Lets time pass at once.
+    pub fn jump(&self, time: Duration) -> Result<()> {
+        let micros = i64::try_from(time.as_micros())?;
+        self.passed.fetch_add(micros, Ordering::SeqCst);
+        Ok(())
+    }
+
     /// True time, microseconds since 1970: the machine's, and what was made to pass.
     pub fn true_us(&self) -> i64 {
-        ids::now_us() + self.passed.load(Ordering::SeqCst)
+        let machine = match self.stopped[1].load(Ordering::SeqCst) {
+            0 => ids::now_us(),
+            stopped => stopped,
+        };
+        machine + self.passed.load(Ordering::SeqCst)
     }
 
     /// What the wall clock shows, microseconds since 1970.
@@ -263,10 +294,10 @@ impl Clock {
     }
 }
 
-/// Creates a file with two numbers, and maps it for as long as this process lives.
+/// Creates a file with four numbers, and maps it for as long as this process lives.
 #[allow(unsafe_code)]
-fn map(path: &Path) -> Result<[&'static AtomicI64; 2]> {
-    const LENGTH: NonZeroUsize = NonZeroUsize::new(size_of::<[AtomicI64; 2]>()).unwrap();
+fn map(path: &Path) -> Result<[&'static AtomicI64; 4]> {
+    const LENGTH: NonZeroUsize = NonZeroUsize::new(size_of::<[AtomicI64; 4]>()).unwrap();
     let file = File::options()
         .read(true)
         .write(true)
@@ -278,12 +309,12 @@ fn map(path: &Path) -> Result<[&'static AtomicI64; 2]> {
     // SAFETY: a new mapping at an address of the kernel's choice, which is never
     // unmapped. It is aligned to a page and as long as the array. Everybody
     // accesses its numbers atomically, and any bits are a number.
-    let [passed, offset] = unsafe {
+    let numbers: &'static [AtomicI64; 4] = unsafe {
         mmap(None, LENGTH, access, MapFlags::MAP_SHARED, &file, 0)?
-            .cast::<[AtomicI64; 2]>()
+            .cast()
             .as_ref()
     };
-    Ok([passed, offset])
+    Ok(numbers.each_ref())
 }
 
 impl Drop for Clock {

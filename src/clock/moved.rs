@@ -3,10 +3,11 @@
 //! for both clocks, while the server runs. The file is named by the environment
 //! variable `SNOWFLAKE_TEST_CLOCK`; without it the clocks are the kernel's.
 //!
-//! The file has two signed 64-bit numbers, microseconds in native byte order: the
-//! time that was made to pass, which is added to both clocks, and the offset of the
-//! wall clock. Each is written by one store. So a process that reads the boot clock
-//! before and after the wall clock notices a change of the first.
+//! The file has four signed 64-bit numbers, microseconds in native byte order: the
+//! time that was made to pass, which is added to both clocks; the offset of the
+//! wall clock; and what the kernel's boot clock and wall clock showed when a test had
+//! both stand still, or 0. Each is written by one store. So a process that reads the boot
+//! clock before and after the wall clock notices a change of the first.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -20,10 +21,12 @@ use libc::{CLOCK_REALTIME, MAP_FAILED, MAP_SHARED, PROT_READ, clockid_t, mmap};
 /// The environment variable that names the file.
 const VARIABLE: &str = "SNOWFLAKE_TEST_CLOCK";
 
-/// The file's two numbers.
+/// The file's numbers.
 struct Moved {
     passed: AtomicI64,
     offset: AtomicI64,
+    stopped_boot: AtomicI64,
+    stopped_wall: AtomicI64,
 }
 
 /// Set in the postmaster; every process inherits it with the mapping.
@@ -51,20 +54,24 @@ pub fn init() {
         address != MAP_FAILED,
         "{VARIABLE}: {path:?} cannot be mapped"
     );
-    // SAFETY: the mapping is aligned to a page, and as long as the structure. Both
+    // SAFETY: the mapping is aligned to a page, and as long as the structure. Its
     // fields are only ever accessed atomically, by the test that writes them too.
     let _ = MOVED.set(unsafe { &*address.cast::<Moved>() });
 }
 
-/// What is to be added to the reading of a clock, microseconds.
-pub fn by(clock: clockid_t) -> i64 {
+/// What a clock shows instead of the kernel's reading, microseconds.
+pub fn instead_of(reading: i64, clock: clockid_t) -> i64 {
     let Some(moved) = MOVED.get() else {
-        return 0;
+        return reading;
     };
-    let passed = moved.passed.load(SeqCst);
-    if clock == CLOCK_REALTIME {
-        passed + moved.offset.load(SeqCst)
+    let (stopped, offset) = if clock == CLOCK_REALTIME {
+        (&moved.stopped_wall, moved.offset.load(SeqCst))
     } else {
-        passed
-    }
+        (&moved.stopped_boot, 0)
+    };
+    let base = match stopped.load(SeqCst) {
+        0 => reading,
+        stopped => stopped,
+    };
+    base + moved.passed.load(SeqCst) + offset
 }

@@ -17,6 +17,7 @@
 //! lineage     what has been issued, and what must hold
 //! history     one history from its beginning to its end
 //! instance    small instances, all of whose histories are explored
+//! played      histories that a real server plays, too
 //! protection  what can be taken away, to see that it is missed
 //! shrink      the shortest history that still fails
 //! ```
@@ -26,6 +27,7 @@ pub mod faults;
 pub mod history;
 pub mod instance;
 pub mod lineage;
+pub mod played;
 pub mod protection;
 pub mod server;
 pub mod session;

@@ -506,7 +506,7 @@ impl Server {
             _ if world.lacks(Protection::StartNumber) => -1,
             Some(copied) if world.lacks(Protection::StartNumberOfCopies) => copied,
             // Random in a server; here each start has another one.
-            _ => -(world.now() << 8 | i64::from(self.name as u32 & 0xff)),
+            _ => -(world.now() << 8 | world.next_start()),
         };
         let slewed_clock = SlewedClock::new();
         let (wall, boot) = (self.wall(world), self.boot(world));

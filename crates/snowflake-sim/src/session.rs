@@ -57,6 +57,8 @@ pub struct Session {
     pub database: usize,
     /// Its place among the server's sessions.
     pub number: usize,
+    /// The number of its process.
+    process: u32,
     identity: Identity,
     fast_path: FastPath,
     /// A slot of its own, where slots are not shared.
@@ -91,6 +93,7 @@ impl Session {
             memory: Rc::clone(memory),
             database,
             number,
+            process: number as u32,
             identity,
             fast_path: FastPath::new(),
             own_slots: (0..=identity.layout().max_backend())
@@ -108,9 +111,16 @@ impl Session {
         session
     }
 
+    /// The same in a process of this number.
+    pub fn of_process(mut self, process: u32) -> Self {
+        self.process = process;
+        self.fast_path.set_position(self.walk().start());
+        self
+    }
+
     fn walk(&self) -> SlotWalk<'_> {
         let layout = self.identity.layout();
-        let home = self.number as u32 & layout.max_backend();
+        let home = self.process & layout.max_backend();
         SlotWalk::new(layout, self.slots(), home)
     }
 

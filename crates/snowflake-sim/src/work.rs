@@ -202,13 +202,11 @@ pub async fn reader(session: Session, rest: u32) {
     }
 }
 
-/// A reader asks up to where it can read, and looks whether rows below that are still to come.
-pub async fn read(session: &Session) {
+/// What a reader is answered; `None` if another session has locked the mark.
+pub async fn ask(session: &Session) -> Option<i64> {
     session.begin_call();
     let clocks = Process::clocks(session).await;
-    let Ok(Some(mut most)) = present(session, clocks).await else {
-        return;
-    };
+    let mut most = present(session, clocks).await.ok()??;
     if session.world.lacks(Protection::AnswerBelowMark) {
         let layout = session.identity().layout();
         most = layout
@@ -229,7 +227,14 @@ pub async fn read(session: &Session) {
         most,
     )
     .get();
-    session.saw(answer);
+    Some(session.saw(answer))
+}
+
+/// A reader asks up to where it can read, and looks whether rows below that are still to come.
+pub async fn read(session: &Session) {
+    let Some(answer) = ask(session).await else {
+        return;
+    };
     session.world.answers.set(session.world.answers.get() + 1);
     session.world.tell(|| {
         let (name, database) = (session.server.name, session.database);

@@ -22,6 +22,8 @@ pub struct World {
     step_micros: Cell<i64>,
     /// How many steps the session whose turn it is may still take.
     steps_left: Cell<u32>,
+    /// How often a server has started.
+    starts: Cell<i64>,
     /// Until when the session whose turn it is sleeps.
     sleeps_until: Cell<Option<i64>>,
     /// What was taken away.
@@ -51,6 +53,7 @@ impl World {
             now: Cell::new(BEGINNING),
             step_micros: Cell::new(1),
             steps_left: Cell::new(0),
+            starts: Cell::new(0),
             sleeps_until: Cell::new(None),
             removed,
             is_ending: Cell::new(false),
@@ -71,6 +74,11 @@ impl World {
     /// Time passes.
     pub fn pass(&self, micros: i64) {
         self.now.set(self.now.get() + micros);
+    }
+
+    /// Distinguishes starts at the same time: a number below 256.
+    pub fn next_start(&self) -> i64 {
+        self.starts.replace(self.starts.get() + 1) & 0xff
     }
 
     /// How long a step takes from now on.

@@ -34,7 +34,7 @@ impl TrueTime {
     pub(super) fn now_us(&self) -> Result<i64> {
         let mut passed = [0; 8];
         if let Some(file) = &self.passed {
-            // The first of the file's two numbers (`src/clock/moved.rs`).
+            // The first of the file's numbers (`src/clock/moved.rs`).
             file.read_exact_at(&mut passed, 0)
                 .context("reading the clock's file")?;
         }

@@ -2,6 +2,7 @@
 
 mod clock_restarts;
 mod clock_steps;
+mod conformance;
 mod crash;
 mod crash_points;
 mod databases;
