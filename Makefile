@@ -18,7 +18,7 @@ export OPTIONS
 endif
 
 .DEFAULT_GOAL := all
-.PHONY: all help demo demo-stop check test test-full installcheck install uninstall simulate soak online-load new-rows bench clean clean-cache
+.PHONY: all help demo demo-stop check test test-full installcheck install uninstall simulate soak sqlsmith peers online-load new-rows bench clean clean-cache
 .PHONY: deb pgxn tree site test-packages test-clients test-servers
 
 all: ## compile the extension for the server of PG_CONFIG, with cargo alone (2 minutes)
@@ -91,6 +91,12 @@ test-servers: ## several servers at once: logical replication, Patroni, postgres
 
 simulate: ## the protocol on simulated clocks and disks: make simulate MINUTES=10 SEED=17 (a minute, once compiled)
 	@MINUTES='$(MINUTES)' SEED='$(SEED)' scripts/simulate
+
+sqlsmith: ## statements of SQLsmith beside a soak, on PostgreSQL 18 with assertions: make sqlsmith MINUTES=30 SEED=1
+	@scripts/soak --sqlsmith '$(MINUTES)' '$(SEED)'
+
+peers: ## whether IDs of this and of other functions come twice: docs/peers.md (3 minutes; FILES='one.sql')
+	@scripts/peers $(FILES)
 
 soak: ## faults of all kinds against 8 sessions: make soak MINUTES=60 SEED=1
 	@scripts/soak '$(MINUTES)' '$(SEED)'

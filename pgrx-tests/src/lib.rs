@@ -22,6 +22,7 @@
 //! - [`server_error`]: errors of the server
 //! - [`workload`]: sessions that request IDs without a pause
 //! - [`soak`]: a random mix of faults against such sessions
+//! - [`peers`]: other functions that make IDs, under the same check
 //! - [`new_rows`]: readers of new rows beside writers and faults
 //! - [`attack`]: roles that try to gain privileges
 //! - [`document`]: what the documents print
@@ -61,6 +62,7 @@ pub mod online;
 pub mod online_load;
 pub mod os_user;
 pub mod patroni;
+pub mod peers;
 pub mod processes;
 pub mod program;
 pub mod query;

@@ -6,9 +6,11 @@
 
 mod fault;
 mod report;
+mod sqlsmith;
 mod steps;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -27,6 +29,8 @@ use crate::workload::{FOUR_SLOTS, Mode, ROWS, Window, Workload};
 
 pub use fault::Fault;
 pub use report::{Count, Report};
+use sqlsmith::Sqlsmith;
+pub use sqlsmith::Statements;
 use steps::{step_back, step_forward};
 
 const DATABASES: [&str; 2] = ["first", "second"];
@@ -45,9 +49,6 @@ const MODES: [Mode; 8] = [
 
 /// How many IDs must arrive after a fault before the next one.
 const ENOUGH: usize = 1_000;
-
-/// How long it is until the next one at most.
-const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// How many faults a soak causes at least, however long they take.
 const LEAST_FAULTS: usize = 10;
@@ -107,29 +108,65 @@ pub fn revisit(builder: ClusterBuilder, fault: Fault) -> Result<Tally> {
     Ok(workload.end()?.tally())
 }
 
+/// What a soak is like.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The duration.
+    pub length: Duration,
+    /// The seed of the choice of faults.
+    pub seed: u64,
+    /// How long it is until the next fault at most; mostly far less.
+    pub longest_pause: Duration,
+    /// The program SQLsmith, to run beside it.
+    pub sqlsmith: Option<PathBuf>,
+}
+
 /// Runs a soak on a server of its own.
 ///
 /// # Errors
 /// If it cannot be run to its end. A duplicate is no error, but in the report.
 pub fn run(
     builder: ClusterBuilder,
-    length: Duration,
-    seed: u64,
+    options: Options,
     mut progress: impl FnMut(&str),
 ) -> Result<Report> {
+    let Options { length, seed, .. } = options;
+    let builder = match options.sqlsmith {
+        Some(_) => sqlsmith::settings(builder),
+        None => builder,
+    };
     let mut cluster = start(builder, length + time_limit::DEFAULT)?;
+    let smith = options
+        .sqlsmith
+        .map(|program| Sqlsmith::start(program, &cluster, DATABASES[0], seed));
+    let mut smith = smith.transpose()?;
     let mut random = StdRng::seed_from_u64(seed);
     let mut counts: BTreeMap<Fault, Count> = BTreeMap::new();
     let (mut faults, mut errors) = (0, 0);
     let mut received = IdSet::default();
     let begun = Instant::now();
-    let workload = Workload::start(&cluster, &DATABASES, &MODES, &FOUR_SLOTS)?;
+    // Beside SQLsmith there are few, which leaves time to it.
+    let modes = if smith.is_some() {
+        &MODES[3..5]
+    } else {
+        &MODES[..]
+    };
+    let workload = Workload::start(&cluster, &DATABASES, modes, &FOUR_SLOTS)?;
     while begun.elapsed() < length || faults < LEAST_FAULTS {
         faults += 1;
         let fault = *Fault::ALL.choose(&mut random).context("no faults")?;
-        let (outage, window) = cause(&mut cluster, &workload, fault, &mut random)
-            .with_context(|| format!("{} with seed {seed}", fault.name()))?;
+        let (outage, window) = cause(
+            &mut cluster,
+            &workload,
+            fault,
+            options.longest_pause,
+            &mut random,
+        )
+        .with_context(|| format!("{} with seed {seed}", fault.name()))?;
         received.add(&workload.take());
+        if let Some(smith) = &mut smith {
+            smith.read(&cluster)?;
+        }
         errors += window.errors();
         let count = counts.entry(fault).or_default();
         count.faults += 1;
@@ -151,10 +188,12 @@ pub fn run(
             }
         }
     }
+    let statements = smith.map(|smith| smith.end(&cluster)).transpose()?;
     let collected = workload.end()?;
     received.add(&collected.ids.concat());
     Ok(Report {
         seed,
+        statements,
         took: begun.elapsed(),
         counts,
         decreases: collected.decreases,
@@ -170,6 +209,7 @@ fn cause(
     cluster: &mut Cluster,
     workload: &Workload,
     fault: Fault,
+    longest_pause: Duration,
     random: &mut StdRng,
 ) -> Result<(Duration, Window)> {
     let back = fault
@@ -183,7 +223,7 @@ fn cause(
     workload.wait_for(ENOUGH)?;
     // The pause until the next fault is mostly short.
     let pause: f64 = random.random();
-    std::thread::sleep(LONGEST_PAUSE.mul_f64(pause.powi(4)));
+    std::thread::sleep(longest_pause.mul_f64(pause.powi(4)));
     Ok((outage, workload.begin_window()))
 }
 
@@ -237,7 +277,7 @@ fn strike(
         }
     }
     if fault.ends_sessions() {
-        workload.until(|workload| workload.window().connections >= MODES.len())?;
+        workload.until(|workload| workload.window().connections >= workload.pids().len())?;
     }
     Ok(())
 }

@@ -12,7 +12,8 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use snowflake_id::protocol::{MarkPage, Process, ServerSettings, draw};
-use snowflake_id::{ClockOffset, Identity, Layout};
+use snowflake_id::resolved::{Moment, Samples};
+use snowflake_id::{ClockOffset, Identity, Layout, SnowflakeId};
 
 use crate::choices::Choices;
 use crate::protection::Protection;
@@ -108,6 +109,10 @@ pub struct Play {
     sessions: [[Option<Rc<Session>>; SESSIONS]; DATABASES],
     /// The offset of the clocks when the postmaster started.
     started: ClockOffset,
+    /// What readers were answered since the start.
+    samples: Samples,
+    /// How often they asked: a transaction ends before each question.
+    questions: u64,
 }
 
 /// Settings of a history.
@@ -194,6 +199,8 @@ impl Play {
             world,
             server: Rc::new(server),
             sessions: Default::default(),
+            samples: Samples::new(),
+            questions: 0,
         };
         play.start(false);
         play
@@ -229,13 +236,13 @@ impl Play {
             }),
             Step::Ask(who) => {
                 let session = self.session(who, process);
-                Outcome::Answer(wait(&self.world, work::ask(&session)))
+                self.ask(&session)
             }
             Step::AskAndReserve(who) => {
                 let session = self.session(who, process);
                 session.begin_call();
                 match wait(&self.world, draw::reserve_present(&*session)) {
-                    Ok(()) => Outcome::Answer(wait(&self.world, work::ask(&session))),
+                    Ok(()) => self.ask(&session),
                     Err(error) => Outcome::Failed(error),
                 }
             }
@@ -309,6 +316,23 @@ impl Play {
         }
     }
 
+    fn ask(&mut self, session: &Session) -> Outcome {
+        self.questions += 1;
+        let answer = wait(&self.world, work::ask(session)).and_then(SnowflakeId::new);
+        // An earlier answer holds for later questions as well.
+        let moment = Moment {
+            xmax: self.questions,
+            running: 0,
+        };
+        let database = 1 + session.database as u32;
+        let answer = answer.and_then(|id| {
+            let boot = self.server.boot(&self.world);
+            self.samples.add(database, moment, id, boot);
+            self.samples.find(database, moment)
+        });
+        Outcome::Answer(answer.map(SnowflakeId::get))
+    }
+
     fn session(&mut self, who: Who, process: u32) -> Rc<Session> {
         let place = &mut self.sessions[who.database][who.number];
         if let Some(session) = place {
@@ -342,6 +366,7 @@ impl Play {
 
     fn end(&mut self) {
         self.sessions = Default::default();
+        self.samples = Samples::new();
         let all = self.server.log.borrow().len();
         self.server.end(all);
     }

@@ -4,6 +4,7 @@
 //! The exit code is 0 only if no ID is repeated, no session's IDs decrease, and no
 //! statement fails.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -22,6 +23,14 @@ struct Arguments {
     #[arg(long)]
     seed: Option<u64>,
 
+    /// How long it is until the next fault at most, seconds; mostly far less.
+    #[arg(long, default_value_t = 0.5)]
+    longest_pause: f64,
+
+    /// The path of SQLsmith, to run its statements beside the soak.
+    #[arg(long)]
+    sqlsmith: Option<PathBuf>,
+
     /// Removes this protection, to see the check fail: slot, mark or clock.
     #[arg(long)]
     without: Option<String>,
@@ -35,8 +44,13 @@ fn main() -> Result<()> {
     if let Some(protection) = &arguments.without {
         builder = builder.without_protection(protection);
     }
-    let length = Duration::from_secs_f64(60.0 * arguments.minutes);
-    let report = soak::run(builder, length, seed, |line| println!("{line}"))?;
+    let options = soak::Options {
+        length: Duration::from_secs_f64(60.0 * arguments.minutes),
+        seed,
+        longest_pause: Duration::from_secs_f64(arguments.longest_pause),
+        sqlsmith: arguments.sqlsmith,
+    };
+    let report = soak::run(builder, options, |line| println!("{line}"))?;
     println!("{report}");
     report.verdict()
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
-use super::Fault;
+use super::{Fault, Statements};
 use crate::ids::{Tally, grouped};
 
 /// What happened after the faults of one kind.
@@ -25,6 +25,8 @@ pub struct Count {
 pub struct Report {
     /// The seed of the choice of faults.
     pub seed: u64,
+    /// What SQLsmith did beside it, if it was run.
+    pub statements: Option<Statements>,
     /// How long it took.
     pub took: Duration,
     /// By kind of fault.
@@ -55,6 +57,13 @@ impl Report {
         ensure!(self.decreases == 0, "IDs of a session decreased");
         ensure!(self.errors == 0, "statements failed");
         ensure!(self.faults() > 0, "there was no fault");
+        if let Some(statements) = &self.statements {
+            ensure!(statements.statements > 0, "SQLsmith has run no statement");
+            ensure!(
+                statements.unexpected.is_empty(),
+                "XX000, an assertion or a crash"
+            );
+        }
         Ok(())
     }
 }
@@ -70,6 +79,9 @@ impl fmt::Display for Report {
                 grouped(count.ids_after),
                 count.longest_outage.as_millis()
             )?;
+        }
+        if let Some(statements) = &self.statements {
+            write!(formatter, "{statements}")?;
         }
         write!(
             formatter,

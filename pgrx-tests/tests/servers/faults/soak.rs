@@ -10,8 +10,13 @@ use snowflake_tests::{Cluster, tier};
 
 #[test]
 fn no_id_repeats_under_random_faults() -> Result<()> {
-    let length = Duration::from_secs(tier::size(10, 60));
-    let report = soak::run(Cluster::builder(), length, rand::random(), |_| ())?;
+    let options = soak::Options {
+        length: Duration::from_secs(tier::size(10, 60)),
+        seed: rand::random(),
+        longest_pause: Duration::from_millis(500),
+        sqlsmith: None,
+    };
+    let report = soak::run(Cluster::builder(), options, |_| ())?;
     println!("{report}");
     report.verdict()
 }

@@ -1,0 +1,2 @@
+-- name: `uuidv7()` of PostgreSQL 18
+-- id: uuidv7()
