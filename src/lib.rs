@@ -28,6 +28,8 @@ mod settings;
 mod shared;
 mod sql;
 #[cfg(feature = "testing")]
+mod trace;
+#[cfg(feature = "testing")]
 mod unprotected;
 mod utility;
 
@@ -45,6 +47,7 @@ pub extern "C-unwind" fn _PG_init() {
         {
             pgrx::log!("snowflake: this library was built for tests, its IDs are not to be kept");
             crash_points::init();
+            trace::init();
         }
         clock::init();
         settings::init();

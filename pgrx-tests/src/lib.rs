@@ -44,8 +44,9 @@
 //! version. Nothing is written into any of these trees. The tests print what they
 //! counted if `--nocapture` is given.
 //!
-//! Nothing here uses the extension's own code. The fields of an ID are decoded by
-//! separate arithmetic, which would reveal a mistake in the algorithm crate.
+//! Nothing here uses the extension's own code, but for the comparison of a server with the
+//! simulator. The fields of an ID are decoded by separate arithmetic, which would reveal a
+//! mistake in the algorithm crate.
 
 pub mod attack;
 pub mod clock;

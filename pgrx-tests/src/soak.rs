@@ -8,6 +8,7 @@ mod fault;
 mod report;
 mod sqlsmith;
 mod steps;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ pub use report::{Count, Report};
 use sqlsmith::Sqlsmith;
 pub use sqlsmith::Statements;
 use steps::{step_back, step_forward};
+use trace::Trace;
 
 const DATABASES: [&str; 2] = ["first", "second"];
 
@@ -61,20 +63,24 @@ const VISIT: usize = 200_000;
 /// restart takes, on a busy machine too.
 const MARGIN: Duration = Duration::from_secs(30);
 
+const NODE: u32 = 1;
+
 /// A server with its databases.
-fn start(builder: ClusterBuilder, limit: Duration) -> Result<Cluster> {
-    let cluster = builder
-        .conf("snowflake.node_id", 1)
+fn start(builder: ClusterBuilder, limit: Duration) -> Result<(Cluster, Trace)> {
+    let mut cluster = builder
+        .conf("snowflake.node_id", NODE)
         .conf("snowflake.layout", FOUR_SLOTS.layout)
         .movable_clock()
         .time_limit(limit)
-        .start()?;
+        .prepare()?;
+    let trace = Trace::of(&mut cluster, &FOUR_SLOTS, NODE)?;
+    cluster.start()?;
     for database in DATABASES {
         cluster
             .connect_to_new_database(database)?
             .batch_execute(ROWS)?;
     }
-    Ok(cluster)
+    Ok((cluster, trace))
 }
 
 /// Has the sessions of a soak work at the same time again after a fault that sets the
@@ -91,7 +97,7 @@ pub fn revisit(builder: ClusterBuilder, fault: Fault) -> Result<Tally> {
     // Time passes many times faster than processes work. A process that reserves time
     // while it has no processor keeps the others waiting for a long time by this clock.
     let builder = builder.conf("snowflake.max_wait", "1h");
-    let mut cluster = start(builder, time_limit::DEFAULT)?;
+    let (mut cluster, _) = start(builder, time_limit::DEFAULT)?;
     let workload = Workload::start_with_clock(&cluster, &DATABASES, &MODES, &FOUR_SLOTS)?;
     let began = cluster.clock().now_us();
     workload.begin_window();
@@ -135,7 +141,7 @@ pub fn run(
         Some(_) => sqlsmith::settings(builder),
         None => builder,
     };
-    let mut cluster = start(builder, length + time_limit::DEFAULT)?;
+    let (mut cluster, mut trace) = start(builder, length + time_limit::DEFAULT)?;
     let smith = options
         .sqlsmith
         .map(|program| Sqlsmith::start(program, &cluster, DATABASES[0], seed));
@@ -164,6 +170,7 @@ pub fn run(
         )
         .with_context(|| format!("{} with seed {seed}", fault.name()))?;
         received.add(&workload.take());
+        trace.read()?;
         if let Some(smith) = &mut smith {
             smith.read(&cluster)?;
         }
@@ -191,9 +198,11 @@ pub fn run(
     let statements = smith.map(|smith| smith.end(&cluster)).transpose()?;
     let collected = workload.end()?;
     received.add(&collected.ids.concat());
+    trace.read()?;
     Ok(Report {
         seed,
         statements,
+        trace: trace.report(),
         took: begun.elapsed(),
         counts,
         decreases: collected.decreases,

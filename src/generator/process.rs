@@ -114,7 +114,14 @@ impl Process for Backend<'_> {
 
     async fn set_bound(&self, entry: &Locked, bound: Tick) {
         #[cfg(feature = "testing")]
-        crate::crash_points::at(c"snowflake-publish");
+        {
+            crate::crash_points::at(c"snowflake-publish");
+            crate::trace::line(format_args!(
+                "announce {} {}",
+                pg::session::database().to_u32(),
+                bound.get()
+            ));
+        }
         entry.set_bound_tick(bound);
     }
 

@@ -46,6 +46,8 @@ use crate::pg::relation;
 use crate::pg::sequence::{Sequence, SequenceData, SequencePage};
 use crate::pg::{self, Mode, Relation};
 use crate::shared::{self, LwLock, Shared};
+#[cfg(feature = "testing")]
+use crate::trace;
 
 const MARK_NAME: &CStr = c"mark";
 
@@ -108,7 +110,15 @@ impl Storage for Pages {
     }
 
     fn read_page(&self, page: &SequencePage) -> MarkPage {
-        on_page(page)
+        let written = on_page(page);
+        #[cfg(feature = "testing")]
+        trace::line(format_args!(
+            "read-mark {} {} {}",
+            pg::session::database().to_u32(),
+            written.bound_id,
+            written.start_number
+        ));
+        written
     }
 
     fn record_of(&self, page: &SequencePage) -> LogPosition {
@@ -121,6 +131,15 @@ impl Storage for Pages {
         page: &mut SequencePage,
         to: MarkPage,
     ) -> LogPosition {
+        #[cfg(feature = "testing")]
+        trace::line(format_args!(
+            "write-mark {} {} {} {} {}",
+            pg::session::process_id(),
+            pg::session::database().to_u32(),
+            to.bound_id,
+            to.start_number,
+            clock::wall().unix_micros()
+        ));
         let record = page.write(
             mark,
             SequenceData {
@@ -130,7 +149,10 @@ impl Storage for Pages {
             },
         );
         #[cfg(feature = "testing")]
-        crash_points::at(c"snowflake-mark-written");
+        {
+            trace::line(format_args!("wrote {} {record}", pg::session::process_id()));
+            crash_points::at(c"snowflake-mark-written");
+        }
         LogPosition(record)
     }
 
@@ -147,22 +169,34 @@ impl Storage for Pages {
         if crate::unprotected::is("mark") {
             return Ok(Bounds::default());
         }
-        if FLOOR.has_page() {
-            bounds_on(&FLOOR.lock_page())
+        let bounds = if FLOOR.has_page() {
+            bounds_on(&FLOOR.lock_page())?
         } else {
-            Ok(Bounds::default())
-        }
+            Bounds::default()
+        };
+        #[cfg(feature = "testing")]
+        trace::line(format_args!("read-floor {}", in_one_line(&bounds)));
+        Ok(bounds)
     }
 
     async fn write_floor(&self, _lock: &mut LwLock, to: &Bounds) -> Result<LogPosition, Error> {
         if !FLOOR.has_page() {
             FLOOR.create();
         }
+        #[cfg(feature = "testing")]
+        trace::line(format_args!(
+            "write-floor {} {}",
+            pg::session::process_id(),
+            in_one_line(to)
+        ));
         let record = FLOOR
             .lock_page()
             .replace_contents(to.to_string().as_bytes());
         #[cfg(feature = "testing")]
-        crash_points::at(c"snowflake-floor-written");
+        {
+            trace::line(format_args!("wrote {} {record}", pg::session::process_id()));
+            crash_points::at(c"snowflake-floor-written");
+        }
         Ok(LogPosition(record))
     }
 
@@ -171,10 +205,13 @@ impl Storage for Pages {
         if crate::unprotected::is("flush") {
             return;
         }
-        pg::wal::flush(match position {
+        let position = match position {
             LogPosition(0) => pg::wal::end(),
             LogPosition(position) => position,
-        });
+        };
+        pg::wal::flush(position);
+        #[cfg(feature = "testing")]
+        trace::line(format_args!("flushed {position}"));
     }
 
     async fn is_in_recovery(&self) -> bool {
@@ -255,6 +292,12 @@ fn on_page(page: &SequencePage) -> MarkPage {
             .unwrap_or(SnowflakeId::ZERO),
         start_number: data.log_cnt,
     }
+}
+
+/// The floor's page in a trace.
+#[cfg(feature = "testing")]
+fn in_one_line(bounds: &Bounds) -> String {
+    bounds.to_string().replace('\n', ";")
 }
 
 /// # Errors

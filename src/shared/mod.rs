@@ -273,6 +273,11 @@ unsafe fn initialize(shared: Shared) {
     header
         .start_number
         .store(i64::from_ne_bytes(random) | i64::MIN, Ordering::Release);
+    #[cfg(feature = "testing")]
+    crate::trace::line(format_args!(
+        "start {}",
+        i64::from_ne_bytes(random) | i64::MIN
+    ));
     header.slewed_clock.trust(clock::offset_at_start());
     // SAFETY: no other process uses the entries yet; the tranche was requested.
     unsafe { marks::initialize(shared.0.entries, locks::tranche_id()) };

@@ -19,6 +19,7 @@
 //! instance    small instances, all of whose histories are explored
 //! played      histories that a real server plays, too
 //! protection  what can be taken away, to see that it is missed
+//! traced      what a real server did, step by step, as the simulator would
 //! shrink      the shortest history that still fails
 //! ```
 
@@ -32,5 +33,6 @@ pub mod protection;
 pub mod server;
 pub mod session;
 pub mod shrink;
+pub mod traced;
 pub mod work;
 pub mod world;

@@ -27,6 +27,8 @@ pub struct Report {
     pub seed: u64,
     /// What SQLsmith did beside it, if it was run.
     pub statements: Option<Statements>,
+    /// What of the server's trace was accepted: all of it.
+    pub trace: String,
     /// How long it took.
     pub took: Duration,
     /// By kind of fault.
@@ -83,6 +85,7 @@ impl fmt::Display for Report {
         if let Some(statements) = &self.statements {
             write!(formatter, "{statements}")?;
         }
+        writeln!(formatter, "soak: trace: {}", self.trace)?;
         write!(
             formatter,
             "soak: {} faults in {} s, seed {}: {}, {} out of order, {} errors, longest statement {} ms",

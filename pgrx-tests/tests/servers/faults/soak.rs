@@ -21,6 +21,25 @@ fn no_id_repeats_under_random_faults() -> Result<()> {
     report.verdict()
 }
 
+/// A trace of a server without a protection is not accepted.
+#[test]
+fn traces_are_able_to_fail() -> Result<()> {
+    for protection in ["mark", "flush"] {
+        let options = soak::Options {
+            length: Duration::from_secs(30),
+            seed: 1,
+            longest_pause: Duration::from_millis(500),
+            sqlsmith: None,
+        };
+        let builder = Cluster::builder().without_protection(protection);
+        let error = soak::run(builder, options, |_| ()).err();
+        let error = error.map(|error| format!("{error:#}"));
+        println!("soak: WITHOUT protection: {protection}: {error:?}");
+        assert!(error.is_some_and(|it| it.contains("is not accepted")));
+    }
+    Ok(())
+}
+
 /// One fault of each kind that the protection is for, after which the sessions work at
 /// the same time again: random faults may miss it.
 #[test]
