@@ -350,13 +350,11 @@ impl Play {
     }
 
     fn set_mark(&mut self, database: usize, ahead: i64) {
-        let layout = self.server.layout();
-        let time = self.server.wall(&self.world).plus_micros(ahead);
-        let Ok(tick) = layout.tick_at(time.into()) else {
+        let Some(bound_id) = self.bound(ahead).and_then(SnowflakeId::new) else {
             return;
         };
         let page = MarkPage {
-            bound_id: layout.first_id_of(tick),
+            bound_id,
             start_number: 0,
         };
         let end = self.server.write(Record::Mark(database, page));

@@ -144,16 +144,9 @@ impl Acceptor {
         let database = database as u32;
         let page = mark_page(bound, number)?;
         self.read.insert(database);
-        let changed = self
-            .log
-            .iter()
-            .rev()
-            .find_map(|record| match &record.change {
-                Change::Mark(of, page) if *of == database => Some(*page),
-                _ => None,
-            });
-        match changed {
-            Some(there) => require(there == page, "the page has something else"),
+        let written = self.written(database);
+        match written {
+            Some((there, _)) => require(there == page, "the page has something else"),
             None => self.narrow("the page cannot have that", |pages| {
                 pages.mark(database) == page
             }),
@@ -237,15 +230,7 @@ impl Acceptor {
         require(self.read.contains(&database), "the mark was not read")?;
         let layout = *self.identity.layout();
         let is_below = |page: MarkPage| tick <= layout.tick_above(page.bound_id).max(Tick::new(1));
-        let last = self
-            .log
-            .iter()
-            .rev()
-            .find_map(|record| match &record.change {
-                Change::Mark(of, page) if *of == database => Some((*page, record.end)),
-                _ => None,
-            });
-        match last {
+        match self.written(database) {
             Some((page, end)) => {
                 require(is_below(page), "the mark is lower")?;
                 require(
@@ -269,19 +254,23 @@ impl Acceptor {
 
     /// The bound of a mark.
     fn last_mark(&self, database: u32) -> SnowflakeId {
-        let changed = self
-            .log
-            .iter()
-            .rev()
-            .find_map(|record| match &record.change {
-                Change::Mark(of, page) if *of == database => Some(page.bound_id),
-                _ => None,
-            });
-        let candidates = self
-            .candidates
-            .iter()
-            .map(|pages| pages.mark(database).bound_id);
-        changed.unwrap_or_else(|| candidates.max().unwrap_or(SnowflakeId::ZERO))
+        match self.written(database) {
+            Some((page, _)) => page.bound_id,
+            None => {
+                let before = self.candidates.iter();
+                let bounds = before.map(|pages| pages.mark(database).bound_id);
+                bounds.max().unwrap_or(SnowflakeId::ZERO)
+            }
+        }
+    }
+
+    /// What was written last on a mark's page since the start, and where its record ends.
+    fn written(&self, database: u32) -> Option<(MarkPage, Option<u64>)> {
+        let mut records = self.log.iter().rev();
+        records.find_map(|record| match &record.change {
+            Change::Mark(of, page) if *of == database => Some((*page, record.end)),
+            _ => None,
+        })
     }
 
     /// Whether a record up to there, or the floor at the start, has at least that bound.
