@@ -26,8 +26,9 @@ const SESSIONS: u64 = 3;
 /// Errors with XX000 of PostgreSQL itself, which it raises on a server without the extension
 /// too: by functions for type modifiers and statistics, which take any argument from SQL, and
 /// for a literal whose type is not known where one was expected.
-const OF_POSTGRESQL: [&str; 3] = [
+const OF_POSTGRESQL: [&str; 4] = [
     "invalid INTERVAL typmod",
+    "unrecognized interval typmod",
     "failed to find conversion function from unknown to ",
     "variadic arguments must be name/value pairs",
 ];

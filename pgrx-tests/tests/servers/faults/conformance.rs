@@ -352,7 +352,7 @@ const STEPS: usize = 60;
 
 #[test]
 fn a_server_and_the_simulator_play_the_same_histories() -> Result<()> {
-    let histories = tier::size(6, 60);
+    let histories = tier::size(4, 60);
     let mut all = Played::default();
     for seed in 0..histories as u64 {
         let differences = play(seed, tier::is_full(), &[None], &mut all)?;
