@@ -178,7 +178,8 @@ impl Statements {
         if let Some((sqlstate, _)) = error {
             *self.errors.entry(sqlstate.to_owned()).or_default() += 1;
         }
-        let is_internal = line.contains(" XX000 ") && !line.contains("STATEMENT:");
+        // Its DETAIL, HINT and STATEMENT have the SQLSTATE too.
+        let is_internal = line.contains(" XX000 ERROR:") || line.contains(" XX000 FATAL:");
         if is_internal && OF_POSTGRESQL.iter().any(|known| line.contains(known)) {
             self.of_postgresql += 1;
         } else if is_crash || is_internal {
