@@ -95,7 +95,7 @@ simulate: ## the protocol on simulated clocks and disks: make simulate MINUTES=1
 sqlsmith: ## statements of SQLsmith beside a soak, on PostgreSQL 18 with assertions: make sqlsmith MINUTES=30 SEED=1
 	@scripts/soak --sqlsmith '$(MINUTES)' '$(SEED)'
 
-peers: ## whether IDs of this and of other functions come twice: docs/peers.md (3 minutes; FILES='one.sql')
+peers: ## whether this and other functions repeat IDs: docs/peers.md (3 minutes; FILES='one.sql')
 	@scripts/peers $(FILES)
 
 soak: ## faults of all kinds against 8 sessions: make soak MINUTES=60 SEED=1

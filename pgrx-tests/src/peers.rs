@@ -1,4 +1,4 @@
-//! Any function that makes IDs in SQL, under the same check: does an ID come twice?
+//! Any function that makes IDs in SQL, under the same check: does it repeat one?
 //!
 //! A peer is a file of SQL (docs/peers.md), which is run on each server.
 //!

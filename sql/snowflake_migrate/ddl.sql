@@ -260,7 +260,7 @@ BEGIN
         IF part.kind = 'lock' THEN
             content := format('LOCK TABLE %s IN %s MODE', (SELECT string_agg('ONLY ' || l.name, ', ' ORDER BY l.name COLLATE "C")
                                                            FROM unnest(part.content::text[]) AS l (name)), part.argument);
-            -- Tables of several owners are locked by whoever may migrate all of them.
+            -- Tables of several owners are locked by a role that may migrate all of them.
             role := (SELECT CASE count(DISTINCT c.relowner) WHEN 1 THEN min(c.relowner::text)::oid END
                      FROM unnest(part.content::regclass[]) AS l (relation) JOIN pg_class AS c ON c.oid = l.relation);
             RETURN NEXT;

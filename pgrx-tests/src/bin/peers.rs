@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::Parser;
 use snowflake_tests::peers::{Peer, TRIALS};
 
-/// Counts which IDs come twice.
+/// Counts repeated IDs.
 #[derive(Parser)]
 struct Arguments {
     /// Files of peers; without any, those of the project.
@@ -22,7 +22,7 @@ fn main() -> Result<()> {
             .to_vec();
     }
     let names = TRIALS.map(|trial| trial.name);
-    println!("| IDs that came twice | {} |", names.join(" | "));
+    println!("| repeated IDs | {} |", names.join(" | "));
     println!("|---|{}", "---:|".repeat(TRIALS.len()));
     for file in files {
         let peer = Peer::read(&file)?;

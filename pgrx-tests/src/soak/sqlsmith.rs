@@ -1,6 +1,6 @@
 //! SQLsmith beside a soak: statements at random, of everything in the catalog, from an ordinary
 //! role. It does not judge their answers. The server judges: a build with assertions ends with
-//! the first that fails, and XX000 is an error that nobody expected.
+//! the first that fails, and XX000 is an error that no code expects.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -71,7 +71,7 @@ pub struct Statements {
     pub errors: BTreeMap<String, usize>,
     /// Those with XX000 that PostgreSQL raises without any extension.
     pub of_postgresql: usize,
-    /// The lines of the log that nobody expected: XX000, failed assertions, crashes.
+    /// Unexpected lines of the log: XX000, failed assertions, crashes.
     pub unexpected: Vec<String>,
 }
 
@@ -249,4 +249,34 @@ fn wait(child: &mut Child, over: &AtomicBool) -> Result<()> {
         thread::sleep(Duration::from_millis(50));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_unexpected_is_counted() {
+        let log = "\
+2026-11-25 22:40:59.828 UTC [1] sqlsmith::dut 42883 ERROR:  operator does not exist
+2026-11-25 22:40:59.828 UTC [1] sqlsmith::dut XX000 ERROR:  invalid INTERVAL typmod: 0x9
+2026-11-25 22:40:59.828 UTC [1] sqlsmith::dut XX000 ERROR:  cache lookup failed for type 0
+2026-11-25 22:40:59.828 UTC [1] sqlsmith::dut XX000 STATEMENT:  select
+TRAP: failed Assert(\"false\"), File: \"x.c\"
+2026-11-25 22:40:59.828 UTC [2]  00000 LOG:  server process (PID 1) was terminated by signal 6: Aborted
+2026-11-25 22:40:59.828 UTC [2]  00000 LOG:  server process (PID 3) was terminated by signal 9: Killed";
+        let mut statements = Statements::default();
+        for line in log.lines() {
+            statements.count(line, None);
+        }
+        assert_eq!(statements.of_postgresql, 1);
+        assert_eq!(
+            statements.unexpected.len(),
+            3,
+            "{:?}",
+            statements.unexpected
+        );
+        assert_eq!(statements.errors["42883"], 1);
+        assert_eq!(statements.errors["XX000"], 2);
+    }
 }

@@ -1,7 +1,7 @@
 //! A real server and the simulator play the same histories, step by step, and end each step
 //! with the same: the same IDs, the same answers to readers, the same errors
 //! (`crates/snowflake-sim/src/played.rs`). Time stands still between two steps, so nothing is
-//! left to chance but the numbers of processes, which the simulator is told.
+//! left to chance but the numbers of processes, which the simulator gets.
 //!
 //! The simulator proves the protocol; this shows that a server's sequence, files, log, shared
 //! memory, settings and processes are what the simulator takes them for.

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, ensure};
 use postgres::Client;
 use snowflake_tests::ids::{self, SLOW_SLOTS, Tally, grouped};
 use snowflake_tests::query::number;
-use snowflake_tests::{Cluster, ClusterBuilder, tier};
+use snowflake_tests::{Cluster, ClusterBuilder};
 
 use super::mark::{dense, set_clock};
 use crate::support::{column, in_sessions, wait_until};
@@ -262,9 +262,7 @@ fn no_id_repeats_after_a_kill_at_each_point_and_the_clock_back() -> Result<()> {
 
 #[test]
 fn no_id_repeats_after_a_kill_at_each_point_and_a_promotion() -> Result<()> {
-    if tier::is_full() {
-        at_points(builder(), &POINTS, Then::Promotion)?.assert_unique();
-    }
+    at_points(builder(), &POINTS, Then::Promotion)?.assert_unique();
     Ok(())
 }
 
