@@ -210,9 +210,10 @@ timed_tests() {
 # The algorithm.
 test_core() { timed_tests -p pg-snowflake-id --lib --tests -- -Zunstable-options --report-time "$@"; }
 
-# The same with what the benchmarks compute, and with the examples of documentation.
+# The same with what the benchmarks compute, what judges servers, and the examples of documentation.
 test_crates() {
     timed_tests --workspace --exclude snowflake --exclude snowflake-tests --exclude snowflake-sim --lib --bins --tests -- -Zunstable-options --report-time &&
+        timed_tests -p snowflake-tests -p snowflake-sim --lib --test traced -- -Zunstable-options --report-time &&
         cargo test -p pg-snowflake-id --doc
 }
 
@@ -240,7 +241,7 @@ upgrade_paths() { "$ROOT/scripts/check-upgrades"; }
 
 # What `make` builds, and that it has nothing of the test build.
 build_release() {
-    PROFILE=release build_library && ! grep -qaE 'SNOWFLAKE_TEST_CLOCK|snowflake\.unprotected' "$(PROFILE=release target_directory)/libsnowflake.so"
+    PROFILE=release build_library && ! grep -qaE 'SNOWFLAKE_TEST_|snowflake\.unprotected' "$(PROFILE=release target_directory)/libsnowflake.so"
 }
 
 # `make`, `make install` and `make uninstall`, in a copy of the checkout.
